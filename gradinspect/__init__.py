@@ -1,0 +1,1 @@
+"""See what a PyTorch backward graph holds."""

@@ -1,0 +1,1 @@
+"""From live torch objects to a `Graph`. The only folder that imports torch."""

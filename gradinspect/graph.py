@@ -1,0 +1,195 @@
+"""The record of one autograd graph.
+
+What comes in: nothing; these are plain frozen structs. What goes out: `Graph`, the only thing that travels between
+recording, analysing, saving and rendering. It holds no torch object, no address, no time and no absolute path, so the
+same program gives the same record on every run, and a record can be read where torch is not installed.
+
+NOTE [Topological ids]
+A node's id is its index in `Graph.nodes`, and every edge points to a larger id. Ids follow the order of creation
+backwards (the last forward op is node 0), AccumulateGrad nodes come last. So one pass over the ids visits every node
+before the nodes its gradients flow to, and a record cannot hold a cycle: `storage` checks it on reading.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+NodeKind: TypeAlias = Literal["generated", "custom", "accumulate_grad", "copy_slices", "compiled", "opaque"]
+SavedKind: TypeAlias = Literal[
+    "tensor", "int", "float", "complex", "bool", "str", "none", "tuple",
+    "dtype", "layout", "memory_format", "device", "object",
+]  # fmt: skip
+SavedStatus: TypeAlias = Literal["live", "freed", "modified", "packed", "checkpointed", "unreadable"]
+Origin: TypeAlias = Literal["parameter", "buffer", "input", "output", "activation"]
+LeafKind: TypeAlias = Literal["parameter", "buffer", "variable"]
+HookKind: TypeAlias = Literal["pre", "post", "tensor", "post_accumulate_grad", "retain_grad"]
+CaptureKind: TypeAlias = Literal["backward", "grad", "end", "call"]
+Size: TypeAlias = int | str  # a str is a symbolic size
+Scalar: TypeAlias = bool | int | float | str | None
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """Base of all records: frozen, keyword-only, invisible to the garbage collector (a record holds no cycle)."""
+
+
+class TensorInfo(Record):
+    """What a tensor looks like, without its values. Shared by all tensors that look alike."""
+
+    shape: tuple[Size, ...]
+    dtype: str  # "float32"
+    device: str = "cpu"
+    layout: str = "strided"
+    subclass: str | None = None  # qualified class name when it is not a plain torch.Tensor or Parameter
+
+
+class Edge(Record):
+    """One filled place of `next_functions`: where a gradient goes next, and into which of its inputs."""
+
+    next_node: int
+    input_nr: int = 0
+
+
+class Hook(Record):
+    """A Python hook that torch will run on this node."""
+
+    kind: HookKind
+    name: str | None = None  # qualified name of the function; None when torch does not tell
+
+
+class SavedTensor(Record):
+    """A tensor kept for backward: its looks and where its bytes are."""
+
+    info: TensorInfo
+    num_bytes: int  # of the elements it shows, not of the storage behind it
+    storage: int | None = None  # index into Graph.storages; None when it has none (meta, opaque)
+    strides: tuple[Size, ...] | None = None  # only when not contiguous
+    storage_offset: int = 0  # in elements
+    version: int | None = None  # None for inference tensors
+    expected_version: int | None = None  # only when status is "modified"
+    made_by: int | None = None  # node whose forward output it is, when the walk met that node
+
+
+class SavedValue(Record):
+    """One saved attribute of a node, or one element of a saved list."""
+
+    name: str  # as torch spells it: "_saved_self", "saved_tensors"; "ctx.scale" for a user's own attribute
+    kind: SavedKind
+    index: int | None = None  # position, when the attribute is a list of tensors
+    value: Scalar | tuple[Scalar, ...] = None  # inf, nan, complex, dtypes and objects as str
+    tensor: SavedTensor | None = None  # set when kind is "tensor" and it can be read
+    status: SavedStatus | None = None  # of tensors only
+    origin: Origin | None = None  # of live tensors only
+    origin_name: str | None = None  # "fc.weight", or a variable's name
+    packed_as: str | None = None  # what a pack hook left in its place: "tuple", "torch.utils.checkpoint._Holder"
+    packed_storages: tuple[int, ...] = ()  # storages that the packed object holds
+    unpack_hook: str | None = None  # qualified name
+
+
+class Leaf(Record):
+    """The tensor behind an AccumulateGrad node."""
+
+    info: TensorInfo
+    kind: LeafKind
+    name: str | None = None  # "h.0.attn.weight" or a variable's name
+    aliases: tuple[str, ...] = ()  # other names of the same tensor (weight tying)
+    storage: int | None = None
+    requires_grad: bool = True
+    has_grad: bool = False
+
+
+class Node(Record):
+    """One `grad_fn`."""
+
+    name: str  # "MulBackward0"; without "torch::autograd::"
+    kind: NodeKind
+    sequence_nr: int | None = None  # order of creation in its thread; None for AccumulateGrad
+    forward_outputs: tuple[TensorInfo | None, ...] = ()  # one for each gradient this node can receive
+    next_edges: tuple[Edge | None, ...] = ()  # positions and empty places as in next_functions
+    saved: tuple[SavedValue, ...] = ()
+    leaf: Leaf | None = None
+    function: str | None = None  # qualified class name of a custom autograd.Function
+    module: int | None = None  # index into Graph.modules
+    frame: int | None = None  # index into Graph.frames
+    hooks: tuple[Hook, ...] = ()
+
+
+class Storage(Record):
+    """The memory behind tensors. Its bytes count once, however many tensors show it."""
+
+    num_bytes: int
+    device: str = "cpu"
+    origin: Origin | None = None
+    name: str | None = None  # parameter, buffer or variable name
+
+
+class ModuleCall(Record):
+    """One call of one nn.Module. A module called twice has two of these."""
+
+    path: str  # "h.3.attn"; "" for the outermost
+    class_name: str
+    call: int = 1  # 1 for the first call of this module
+    parent: int | None = None  # index into Graph.modules of the call it happened in
+
+
+class Frame(Record):
+    """A line of the user's program, with the line that called it."""
+
+    file: str  # relative to the script's folder, or to the installed package's
+    line: int
+    function: str = ""
+    code: str = ""  # the text of the line, stripped
+    caller: int | None = None  # index into Graph.frames
+
+
+class Root(Record):
+    """Where the walk started: an output tensor."""
+
+    node: int
+    output_nr: int = 0
+    info: TensorInfo | None = None
+    name: str | None = None  # the variable that held it
+
+
+class CapturePoint(Record):
+    """The moment the graph was recorded."""
+
+    kind: CaptureKind
+    number: int | None = None  # 1 for the first backward
+    frame: int | None = None  # index into Graph.frames
+
+
+class Graph(Record):
+    """A recorded autograd graph. Read it with the functions in `analyses`; nothing here computes."""
+
+    source: str  # as the user named it: "train.py", "pkg.mod:build()"
+    torch_version: str
+    captured_at: CapturePoint
+    roots: tuple[Root, ...]
+    nodes: tuple[Node, ...]
+    storages: tuple[Storage, ...] = ()
+    modules: tuple[ModuleCall, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    arguments: dict[str, tuple[str, ...]] = {}  # node name -> forward argument at each position; "tensors*" is a list
+    warnings: tuple[str, ...] = ()
+
+
+def argument_name(graph: Graph, node: Node, position: int) -> str | None:
+    """Return the forward argument that belongs to one place of `next_edges`.
+
+    A list argument takes as many places as are left over: `cat` of three tensors has `tensors[0]` to `tensors[2]`.
+    """
+    names = graph.arguments.get(node.name)
+    if names is None:
+        return None
+    lists = [index for index, name in enumerate(names) if name.endswith("*")]
+    if not lists:
+        return names[position] if len(names) == len(node.next_edges) else None
+    length, rest = divmod(len(node.next_edges) - (len(names) - len(lists)), len(lists))
+    if rest or length < 0:
+        return None
+    for name in names:
+        width = length if name.endswith("*") else 1
+        if position < width:
+            return f"{name[:-1]}[{position}]" if name.endswith("*") else name
+        position -= width
+    return None

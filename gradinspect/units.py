@@ -1,0 +1,44 @@
+"""Numbers and shapes as people read them: bytes, counts, `f32[2, 3]`."""
+
+from gradinspect.graph import TensorInfo
+
+DTYPE_NAMES = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
+    "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
+    "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
+    "complex128": "c128", "complex64": "c64", "complex32": "c32", "bool": "bool",
+    "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
+}  # fmt: skip
+
+
+def format_bytes(num_bytes: int) -> str:
+    """Write a byte count with a binary unit: `0 B`, `24 B`, `1.5 KiB`, `51.1 MiB`."""
+    if num_bytes < 1024:
+        return f"{num_bytes} B"
+    size = float(num_bytes)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        size /= 1024
+        if round(size, 1) < 1024:
+            break
+    return f"{size:.1f} {unit}"
+
+
+def format_count(count: int, singular: str, plural: str | None = None) -> str:
+    """Write a count with its noun: `1 node`, `1,024 nodes`."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+def format_dtype(dtype: str) -> str:
+    """Shorten a dtype: `float32` to `f32`; an unknown one stays as it is."""
+    return DTYPE_NAMES.get(dtype, dtype)
+
+
+def format_tensor(info: TensorInfo) -> str:
+    """Write a tensor's dtype and shape, and what is unusual about it: `f32[2, 3]`, `f32[4] cuda:0 sparse_coo`."""
+    text = f"{format_dtype(info.dtype)}[{', '.join(str(size) for size in info.shape)}]"
+    unusual = (
+        "" if info.device == "cpu" else info.device,
+        "" if info.layout == "strided" else info.layout,
+        info.subclass.rpartition(".")[2] if info.subclass else "",
+    )
+    return " ".join((text, *filter(None, unusual)))

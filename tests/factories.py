@@ -1,0 +1,58 @@
+"""Small graphs made by hand, so that most tests need no torch."""
+
+from gradinspect.graph import CapturePoint, Edge, Graph, Leaf, Node, Root, SavedTensor, SavedValue, Storage, TensorInfo
+
+
+def tensor_info(*shape: int, dtype: str = "float32") -> TensorInfo:
+    """Describe a dense CPU tensor."""
+    return TensorInfo(shape=shape, dtype=dtype)
+
+
+def op(name: str, *next_edges: int | tuple[int, int] | None, shape: tuple[int, ...] = (2, 3), **fields: object) -> Node:
+    """Make the node of a forward op; an edge is a node id, `(id, input_nr)` or None."""
+    edges = tuple(
+        None if edge is None else Edge(next_node=edge) if isinstance(edge, int) else Edge(next_node=edge[0], input_nr=edge[1])
+        for edge in next_edges
+    )
+    values: dict[str, object] = {
+        "name": name, "kind": "generated", "next_edges": edges, "forward_outputs": (tensor_info(*shape),), **fields,
+    }  # fmt: skip
+    return Node(**values)  # type: ignore[arg-type]
+
+
+def leaf(name: str | None, *shape: int, kind: str = "parameter", storage: int | None = None) -> Node:
+    """Make an AccumulateGrad node with its leaf."""
+    info = tensor_info(*shape)
+    tensor = Leaf(info=info, kind=kind, name=name, storage=storage)  # type: ignore[arg-type]
+    return Node(name="AccumulateGrad", kind="accumulate_grad", forward_outputs=(info,), leaf=tensor)
+
+
+def saved(name: str, *shape: int, storage: int, origin: str = "activation", status: str = "live") -> SavedValue:
+    """Make a saved f32 tensor."""
+    num_bytes = 4
+    for size in shape:
+        num_bytes *= size
+    tensor = SavedTensor(info=tensor_info(*shape), num_bytes=num_bytes, storage=storage, version=0)
+    return SavedValue(name=name, kind="tensor", tensor=tensor, status=status, origin=origin)  # type: ignore[arg-type]
+
+
+def graph(*nodes: Node, roots: tuple[int, ...] = (0,), **fields: object) -> Graph:
+    """Put nodes together; the first is the root unless `roots` says otherwise."""
+    values: dict[str, object] = {
+        "source": "train.py", "torch_version": "2.13.0", "captured_at": CapturePoint(kind="backward", number=1),
+        "nodes": nodes, "roots": tuple(Root(node=node, info=nodes[node].forward_outputs[0]) for node in roots), **fields,
+    }  # fmt: skip
+    return Graph(**values)  # type: ignore[arg-type]
+
+
+def product_plus_two() -> Graph:
+    """`b = a * (a + 2)`: a leaf used twice, a None edge, two saved tensors, one of them a leaf."""
+    return graph(
+        op("MulBackward0", 2, 1, shape=(1,), sequence_nr=1, saved=(
+            saved("_saved_other", 1, storage=1), saved("_saved_self", 1, storage=0, origin="input"),
+        )),
+        op("AddBackward0", 2, None, shape=(1,), sequence_nr=0, saved=(SavedValue(name="_saved_alpha", kind="int", value=1),)),
+        leaf("a", 1, kind="variable", storage=0),
+        storages=(Storage(num_bytes=4, origin="input", name="a"), Storage(num_bytes=4, origin="activation")),
+        arguments={"MulBackward0": ("self", "other"), "AddBackward0": ("self", "other")},
+    )  # fmt: skip
