@@ -81,7 +81,7 @@ class SavedValue(Record):
     origin: Origin | None = None  # of live tensors only
     origin_name: str | None = None  # "fc.weight", or a variable's name
     packed_as: str | None = None  # what a pack hook left in its place: "tuple", "torch.utils.checkpoint._Holder"
-    packed_storages: tuple[int, ...] = ()  # storages that the packed object holds
+    held_storages: tuple[int, ...] = ()  # what a packed object, a sparse tensor or a wrapper subclass holds inside
     unpack_hook: str | None = None  # qualified name
 
 
