@@ -32,7 +32,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Base of all records: frozen, keyword-only, invisible to the garbage collector (a record holds no cycle)."""
 
 
-class TensorInfo(Record):
+class TensorInfo(Record, frozen=True):
     """What a tensor looks like, without its values. Shared by all tensors that look alike."""
 
     shape: tuple[Size, ...]
@@ -42,21 +42,21 @@ class TensorInfo(Record):
     subclass: str | None = None  # qualified class name when it is not a plain torch.Tensor or Parameter
 
 
-class Edge(Record):
+class Edge(Record, frozen=True):
     """One filled place of `next_functions`: where a gradient goes next, and into which of its inputs."""
 
     next_node: int
     input_nr: int = 0
 
 
-class Hook(Record):
+class Hook(Record, frozen=True):
     """A Python hook that torch will run on this node."""
 
     kind: HookKind
     name: str | None = None  # qualified name of the function; None when torch does not tell
 
 
-class SavedTensor(Record):
+class SavedTensor(Record, frozen=True):
     """A tensor kept for backward: its looks and where its bytes are."""
 
     info: TensorInfo
@@ -69,7 +69,7 @@ class SavedTensor(Record):
     made_by: int | None = None  # node whose forward output it is, when the walk met that node
 
 
-class SavedValue(Record):
+class SavedValue(Record, frozen=True):
     """One saved attribute of a node, or one element of a saved list."""
 
     name: str  # as torch spells it: "_saved_self", "saved_tensors"; "ctx.scale" for a user's own attribute
@@ -85,7 +85,7 @@ class SavedValue(Record):
     unpack_hook: str | None = None  # qualified name
 
 
-class Leaf(Record):
+class Leaf(Record, frozen=True):
     """The tensor behind an AccumulateGrad node."""
 
     info: TensorInfo
@@ -97,7 +97,7 @@ class Leaf(Record):
     has_grad: bool = False
 
 
-class Node(Record):
+class Node(Record, frozen=True):
     """One `grad_fn`."""
 
     name: str  # "MulBackward0"; without "torch::autograd::"
@@ -113,7 +113,7 @@ class Node(Record):
     hooks: tuple[Hook, ...] = ()
 
 
-class Storage(Record):
+class Storage(Record, frozen=True):
     """The memory behind tensors. Its bytes count once, however many tensors show it."""
 
     num_bytes: int
@@ -122,7 +122,7 @@ class Storage(Record):
     name: str | None = None  # parameter, buffer or variable name
 
 
-class ModuleCall(Record):
+class ModuleCall(Record, frozen=True):
     """One call of one nn.Module. A module called twice has two of these."""
 
     path: str  # "h.3.attn"; "" for the outermost
@@ -131,7 +131,7 @@ class ModuleCall(Record):
     parent: int | None = None  # index into Graph.modules of the call it happened in
 
 
-class Frame(Record):
+class Frame(Record, frozen=True):
     """A line of the user's program, with the line that called it."""
 
     file: str  # relative to the script's folder, or to the installed package's
@@ -141,7 +141,7 @@ class Frame(Record):
     caller: int | None = None  # index into Graph.frames
 
 
-class Root(Record):
+class Root(Record, frozen=True):
     """Where the walk started: an output tensor."""
 
     node: int
@@ -150,7 +150,7 @@ class Root(Record):
     name: str | None = None  # the variable that held it
 
 
-class CapturePoint(Record):
+class CapturePoint(Record, frozen=True):
     """The moment the graph was recorded."""
 
     kind: CaptureKind
@@ -158,7 +158,7 @@ class CapturePoint(Record):
     frame: int | None = None  # index into Graph.frames
 
 
-class Graph(Record):
+class Graph(Record, frozen=True):
     """A recorded autograd graph. Read it with the functions in `analyses`; nothing here computes."""
 
     source: str  # as the user named it: "train.py", "pkg.mod:build()"

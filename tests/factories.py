@@ -11,7 +11,11 @@ def tensor_info(*shape: int, dtype: str = "float32") -> TensorInfo:
 def op(name: str, *next_edges: int | tuple[int, int] | None, shape: tuple[int, ...] = (2, 3), **fields: object) -> Node:
     """Make the node of a forward op; an edge is a node id, `(id, input_nr)` or None."""
     edges = tuple(
-        None if edge is None else Edge(next_node=edge) if isinstance(edge, int) else Edge(next_node=edge[0], input_nr=edge[1])
+        None
+        if edge is None
+        else Edge(next_node=edge)
+        if isinstance(edge, int)
+        else Edge(next_node=edge[0], input_nr=edge[1])
         for edge in next_edges
     )
     values: dict[str, object] = {
@@ -40,7 +44,8 @@ def graph(*nodes: Node, roots: tuple[int, ...] = (0,), **fields: object) -> Grap
     """Put nodes together; the first is the root unless `roots` says otherwise."""
     values: dict[str, object] = {
         "source": "train.py", "torch_version": "2.13.0", "captured_at": CapturePoint(kind="backward", number=1),
-        "nodes": nodes, "roots": tuple(Root(node=node, info=nodes[node].forward_outputs[0]) for node in roots), **fields,
+        "nodes": nodes,
+        "roots": tuple(Root(node=node, info=nodes[node].forward_outputs[0]) for node in roots), **fields,
     }  # fmt: skip
     return Graph(**values)  # type: ignore[arg-type]
 
@@ -51,7 +56,9 @@ def product_plus_two() -> Graph:
         op("MulBackward0", 2, 1, shape=(1,), sequence_nr=1, saved=(
             saved("_saved_other", 1, storage=1), saved("_saved_self", 1, storage=0, origin="input"),
         )),
-        op("AddBackward0", 2, None, shape=(1,), sequence_nr=0, saved=(SavedValue(name="_saved_alpha", kind="int", value=1),)),
+        op("AddBackward0", 2, None, shape=(1,), sequence_nr=0, saved=(
+            SavedValue(name="_saved_alpha", kind="int", value=1),
+        )),
         leaf("a", 1, kind="variable", storage=0),
         storages=(Storage(num_bytes=4, origin="input", name="a"), Storage(num_bytes=4, origin="activation")),
         arguments={"MulBackward0": ("self", "other"), "AddBackward0": ("self", "other")},

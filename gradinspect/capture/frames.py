@@ -1,0 +1,129 @@
+"""Lines of the user's program: live Python frames to interned `Frame` records.
+
+A frame counts as the user's when its file belongs neither to torch, nor to Python's own library, nor to us. Code of
+other installed packages counts: the line of a model in `transformers` says more than the call of its trainer.
+"""
+
+import linecache
+import os
+import sys
+import sysconfig
+from pathlib import Path
+from types import CodeType, FrameType
+
+import torch
+
+from gradinspect.graph import Frame
+
+_INSTALLED = tuple(
+    os.path.join(path, "")  # noqa: PTH118  # Path drops the separator at the end, which makes the prefix a folder
+    for path in dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
+)
+_FOREIGN = tuple(
+    os.path.join(folder, "")  # noqa: PTH118  # as above
+    for folder in (
+        Path(torch.__file__).parent,
+        Path(torch.__file__).parent.parent / "torchgen",
+        Path(__file__).parent.parent,
+    )
+)
+_STDLIB = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118  # as above
+
+
+class FrameTable:
+    """Interns the frames of one run. A frame is known by its number; the records are made at the end."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._numbers: dict[tuple[CodeType, int, int | None], int] = {}
+        self._keys: list[tuple[CodeType, int, int | None]] = []
+        self._is_user_code: dict[CodeType, bool] = {}
+
+    def number_of(self, frame: FrameType | None) -> int | None:
+        """Intern the user's frames from this one outwards.
+
+        Returns:
+            The number of the innermost one, or None when no frame is the user's.
+        """
+        chain = []
+        known = self._is_user_code
+        while frame is not None:
+            code = frame.f_code
+            is_user = known.get(code)
+            if is_user is None:
+                is_user = known[code] = is_user_file(code.co_filename)
+            if is_user:
+                chain.append((code, frame.f_lineno))
+            frame = frame.f_back
+        number = None
+        for code, line in reversed(chain):
+            key = (code, line, number)
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._numbers[key] = len(self._keys)
+                self._keys.append(key)
+        return number
+
+    def records(self, used: set[int], base_folder: Path) -> tuple[dict[int, int], tuple[Frame, ...]]:
+        """Make the records of the frames that are used, and of their callers.
+
+        Args:
+            used: Numbers that `number_of` gave.
+            base_folder: Files below it are named relative to it.
+
+        Returns:
+            Number -> index into the records, and the records; a caller stands before the frames it called.
+        """
+        wanted = set(used)
+        for number in sorted(used):
+            caller = self._keys[number][2]
+            while caller is not None and caller not in wanted:
+                wanted.add(caller)
+                caller = self._keys[caller][2]
+        index = {number: position for position, number in enumerate(sorted(wanted))}
+        return index, tuple(self._record(number, index, base_folder) for number in sorted(wanted))
+
+    def _record(self, number: int, index: dict[int, int], base_folder: Path) -> Frame:
+        code, line, caller = self._keys[number]
+        return Frame(
+            file=short_file_name(code.co_filename, base_folder),
+            line=line,
+            function=code.co_qualname,
+            code=linecache.getline(code.co_filename, line).strip(),
+            caller=None if caller is None else index[caller],
+        )
+
+
+def is_user_file(file: str) -> bool:
+    """Tell whether code of this file is somebody's program, rather than torch, Python's library or ours."""
+    if file.startswith("<"):
+        return not file.startswith(("<frozen", "<__", "<eval_with_key>"))
+    if file.startswith(_FOREIGN):
+        return False
+    return file.startswith(_INSTALLED) or not file.startswith(_STDLIB)
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """Walk outwards to the first frame that is the user's."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def current_frame() -> FrameType:
+    """Return the caller's frame."""
+    return sys._getframe(1)  # the documented way to it
+
+
+def short_file_name(file: str, base_folder: Path) -> str:
+    """Name a file without its machine: relative to the packages or to the base folder, else its last two parts."""
+    for folder in _INSTALLED:
+        if file.startswith(folder):
+            return Path(file[len(folder) :]).as_posix()
+    if file.startswith("<"):
+        return file
+    path = Path(os.path.abspath(file))  # noqa: PTH100  # resolve() would follow links to places the user never named
+    try:
+        return path.relative_to(base_folder).as_posix()
+    except ValueError:
+        return "/".join(path.parts[-2:])

@@ -1,0 +1,129 @@
+"""Live nodes to `Node` records."""
+
+from typing import Any
+
+import torch
+
+from gradinspect.capture.hooks import HookReader, tensor_hooks
+from gradinspect.capture.names import Names
+from gradinspect.capture.saved import SavedNames, SavedReader
+from gradinspect.capture.storages import StorageTable
+from gradinspect.capture.tensors import TensorInfoTable
+from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
+from gradinspect.catalog import Catalog
+from gradinspect.graph import Hook, Leaf, Node, NodeKind, TensorInfo
+
+_WRITTEN_BY_HAND = ("AccumulateGrad", "CopySlices", "GraphRoot", "UndefinedGrad")
+
+
+class NodeClass:
+    """What all nodes of one Python type share."""
+
+    __slots__ = ("function", "kind", "name", "saved")
+
+    def __init__(self, node: Any, catalog: Catalog) -> None:
+        """Look at the type of a live node, once."""
+        kind = type(node)
+        entry = catalog.entries.get(kind.__name__)
+        self.function: str | None = None
+        self.kind: NodeKind
+        self.name = kind.__name__ if entry is not None else None  # other types do not tell, each node does
+        if isinstance(node, torch._C._FunctionBase):
+            forward_class = getattr(node, "_forward_cls", kind)
+            self.function = f"{forward_class.__module__}.{forward_class.__qualname__}"
+            self.kind = "compiled" if forward_class.__module__.startswith("torch._functorch") else "custom"
+            self.saved = SavedNames((("_raw_saved_tensors", "saved_tensors"),), has_context=True)
+            return
+        self.kind = "generated" if entry is not None else "opaque"
+        if kind.__name__ == "AccumulateGrad":
+            self.kind = "accumulate_grad"
+        elif kind.__name__ == "CopySlices":
+            self.kind = "copy_slices"
+        names = [name for name in dir(kind) if name.startswith("_saved_")]
+        tensors = tuple((f"_raw{name}", name) for name in names if hasattr(kind, f"_raw{name}"))
+        values = tuple(name for name in names if not hasattr(kind, f"_raw{name}"))
+        outputs = frozenset(f"_saved_{name}" for name in entry.outputs) if entry is not None else frozenset()
+        self.saved = SavedNames(tensors, values, outputs)
+
+
+class NodeRecorder:
+    """Makes the records of the nodes of one walk."""
+
+    def __init__(self, walk: Walk, catalog: Catalog, names: Names, hooks: HookReader | None) -> None:
+        """Set up the tables that the nodes of one capture share."""
+        self.infos = TensorInfoTable()
+        self.storages = StorageTable(names.storages)
+        self._walk = walk
+        self._catalog = catalog
+        self._names = names
+        self._hooks = hooks
+        self._classes: dict[type, NodeClass] = {}
+        self._saved = SavedReader(self.storages, self.infos, walk.numbers)
+
+    def node_class(self, node: Any) -> NodeClass:
+        """Return what is known of a node's type."""
+        found = self._classes.get(type(node))
+        if found is None:
+            found = self._classes[type(node)] = NodeClass(node, self._catalog)
+        return found
+
+    def record(self, number: int, module: int | None, frame: int | None) -> Node:
+        """Record one node: everything about it that can be seen without running it."""
+        walk = self._walk
+        node = walk.nodes[number]
+        sequence_nr = walk.sequence_nrs[number]
+        node_class = self.node_class(node)
+        leaf = self._leaf(node) if node_class.kind == "accumulate_grad" else None
+        return Node(
+            name=node_class.name or node.name().removeprefix("torch::autograd::"),
+            kind=node_class.kind,
+            sequence_nr=None if sequence_nr == ACCUMULATE_GRAD_NR else sequence_nr,
+            forward_outputs=self._forward_outputs(node),
+            next_edges=walk.next_edges[number],
+            saved=() if node_class.saved.is_empty else self._saved.read(node, node_class.saved),
+            leaf=leaf,
+            function=node_class.function,
+            module=module,
+            frame=frame,
+            hooks=self._node_hooks(node) if self._hooks is not None else (),
+        )
+
+    def _forward_outputs(self, node: Any) -> tuple[TensorInfo | None, ...]:
+        try:
+            return tuple(map(self.infos.of_metadata, node._input_metadata))
+        except (RuntimeError, AttributeError, TypeError):
+            return (None,)
+
+    def _leaf(self, node: Any) -> Leaf | None:
+        tensor = getattr(node, "variable", None)
+        if tensor is None:
+            return None
+        named = self._names.of_leaf(tensor)
+        return Leaf(
+            info=self.infos.of_tensor(tensor),
+            kind=named.kind,
+            name=named.name,
+            aliases=named.aliases,
+            storage=self._storage_number(tensor),
+            requires_grad=tensor.requires_grad,
+            has_grad=_has_grad(tensor),
+        )
+
+    def _storage_number(self, tensor: torch.Tensor) -> int | None:
+        try:
+            return self.storages.look_up(tensor, "input").number
+        except (RuntimeError, NotImplementedError):
+            return None
+
+    def _node_hooks(self, node: Any) -> tuple[Hook, ...]:
+        assert self._hooks is not None  # noqa: S101  # the caller looked
+        hooks = self._hooks.node_hooks(node)
+        variable = getattr(node, "variable", None)
+        return hooks if variable is None else (*hooks, *tensor_hooks(variable))
+
+
+def _has_grad(tensor: torch.Tensor) -> bool:
+    try:
+        return tensor.grad is not None
+    except RuntimeError:
+        return False

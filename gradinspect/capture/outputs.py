@@ -1,0 +1,95 @@
+"""From whatever a program calls its output to the tensors in it that have a graph."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+from gradinspect.capture.variables import Variable
+
+
+class OutputTensor(NamedTuple):
+    """A tensor, or an edge, that a walk can start from."""
+
+    name: str | None
+    value: torch.Tensor | GradientEdge
+
+    @property
+    def edge(self) -> tuple[Any, int]:
+        """Return the node and which of its outputs this is."""
+        if isinstance(self.value, torch.Tensor):
+            if self.value.grad_fn is not None:
+                return self.value.grad_fn, self.value.output_nr
+            edge = get_gradient_edge(self.value)
+            return edge[0], edge[1]
+        return self.value[0], self.value[1]
+
+
+def outputs_in(value: object, name: str | None = None) -> list[OutputTensor]:
+    """List the tensors with a graph inside a tensor, tuple, list, dict, dataclass or ModelOutput.
+
+    Args:
+        value: Any container, nested as it likes.
+        name: What it is called; the parts are named after it: `out.loss`, `out[0]`, `out['logits']`.
+    """
+    found: dict[int, OutputTensor] = {}
+    todo: list[tuple[str | None, object]] = [(name, value)]
+    seen: set[int] = set()
+    while todo:
+        label, item = todo.pop()
+        if isinstance(item, GradientEdge):
+            found[id(item)] = OutputTensor(label, item)
+        elif isinstance(item, torch.Tensor):
+            if item.requires_grad:
+                found.setdefault(id(item), OutputTensor(label, item))
+        elif id(item) not in seen:
+            seen.add(id(item))
+            todo.extend(reversed(list(_parts(label, item))))
+    return list(found.values())
+
+
+def final_outputs(variables: Iterable[Variable]) -> list[OutputTensor]:
+    """Keep the tensors that no other of them was computed from.
+
+    These are the outputs of a program that never says which of its tensors it is about.
+    """
+    tensors = {
+        id(variable.value): OutputTensor(variable.name, variable.value)
+        for variable in reversed(list(variables))
+        if isinstance(variable.value, torch.Tensor) and variable.value.grad_fn is not None
+    }
+    candidates = list(reversed(tensors.values()))
+    inner: set[Any] = set()
+    walked: list[Any] = []
+    for output in candidates:
+        node = output.edge[0]
+        walked.append(node)
+    todo = [next_node for node in walked for next_node, _ in node.next_functions if next_node is not None]
+    while todo:
+        node = todo.pop()
+        if node not in inner:
+            inner.add(node)
+            todo.extend(next_node for next_node, _ in node.next_functions if next_node is not None)
+    return [output for output in candidates if output.edge[0] not in inner]
+
+
+def _parts(label: str | None, item: object) -> Iterator[tuple[str | None, object]]:
+    """Yield what a container holds, each part with its name."""
+    for suffix, value in _suffixed(item):
+        yield (None if label is None else f"{label}{suffix}"), value
+
+
+def _suffixed(item: object) -> list[tuple[str, object]]:
+    if isinstance(item, Mapping):
+        if hasattr(type(item), "to_tuple"):  # a ModelOutput is read by attribute
+            return [(f".{key}", value) for key, value in item.items()]
+        return [(f"[{key!r}]", value) for key, value in item.items()]
+    if isinstance(item, tuple) and hasattr(item, "_fields"):
+        return [(f".{field}", value) for field, value in zip(item._fields, item, strict=True)]
+    if isinstance(item, list | tuple):
+        return [(f"[{index}]", value) for index, value in enumerate(item)]
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        return [(f".{field.name}", getattr(item, field.name, None)) for field in dataclasses.fields(item)]
+    return []

@@ -1,0 +1,164 @@
+"""The whole way from live tensors to a `Graph`."""
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradinspect.capture.frames import FrameTable, current_frame
+from gradinspect.capture.hooks import hook_reader
+from gradinspect.capture.modules import assign_modules
+from gradinspect.capture.names import Names, collect_names
+from gradinspect.capture.nodes import NodeRecorder
+from gradinspect.capture.outputs import OutputTensor, outputs_in
+from gradinspect.capture.recorder import Recorder
+from gradinspect.capture.variables import Variable, variables_from
+from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
+from gradinspect.catalog import load_catalog
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """When and where a graph is recorded."""
+
+    source: str
+    kind: CaptureKind = "call"
+    number: int | None = None
+    frame: FrameType | None = None  # the user's line, from which names are looked up
+    base_folder: Path = Path()
+    variables: tuple[Variable, ...] = ()  # seen besides those of the frame
+
+
+def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: Recorder | None = None) -> Graph:
+    """Record the autograd graph behind some tensors.
+
+    Args:
+        outputs: A tensor, or any container of tensors: tuple, list, dict, dataclass, ModelOutput.
+        model: Names the parameters, where the caller's variables do not show the model.
+        recorder: A recorder that was active during the forward pass; without one, modules and source lines are unknown.
+
+    Returns:
+        The record. No gradient is computed, no hook runs, nothing is kept alive.
+
+    Raises:
+        GradInspectError: No tensor among the outputs has a graph.
+    """
+    found = outputs_in(outputs)
+    if not found:
+        raise GradInspectError(
+            f"No tensor in the output of type '{type(outputs).__name__}' has a graph.",
+            "Compute it from a tensor that requires grad, outside torch.no_grad().",
+        )
+    frame = current_frame().f_back
+    extra = () if model is None else (Variable("model", model),)
+    named = [output._replace(name=output.name or _variable_name(output, frame)) for output in found]
+    return record_graph(named, Moment(source="capture_graph", frame=frame, variables=extra), recorder)
+
+
+def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Recorder | None = None) -> Graph:
+    """Record the graph that starts at some output tensors; see `capture_graph`."""
+    catalog = load_catalog()
+    with _collections_paused(), torch._C.DisableTorchFunction(), hook_reader() as hooks:
+        edges = [output.edge for output in outputs]
+        walk = Walk(node for node, _ in edges)
+        try:
+            names = _names(walk, moment, recorder)
+            nodes = NodeRecorder(walk, catalog, names, hooks)
+            modules, calls = _modules(walk, names, recorder)
+            frames = _frames(walk, nodes, recorder)
+            table = recorder.frames if recorder is not None else FrameTable()
+            point = table.number_of(moment.frame)
+            index, frame_records = table.records({f for f in (*frames, point) if f is not None}, moment.base_folder)
+            records = tuple(
+                [
+                    nodes.record(number, module, None if frame is None else index[frame])
+                    for number, (module, frame) in enumerate(zip(modules, frames, strict=True))
+                ]
+            )
+            roots = tuple(
+                Root(
+                    node=walk.numbers[node],
+                    output_nr=output_nr,
+                    info=nodes.infos.of_tensor(output.value) if isinstance(output.value, torch.Tensor) else None,
+                    name=output.name,
+                )
+                for output, (node, output_nr) in zip(outputs, edges, strict=True)
+            )
+        finally:
+            del edges
+            walk.close()
+    return Graph(
+        source=moment.source,
+        torch_version=torch.__version__,
+        captured_at=CapturePoint(kind=moment.kind, number=moment.number, frame=None if point is None else index[point]),
+        roots=roots,
+        nodes=records,
+        storages=nodes.storages.records(),
+        modules=calls,
+        frames=frame_records,
+        arguments=_arguments(records, catalog.entries),
+    )
+
+
+def _names(walk: Walk, moment: Moment, recorder: Recorder | None) -> Names:
+    leaves = [
+        node.variable
+        for node, number in zip(walk.nodes, walk.sequence_nrs, strict=True)
+        if number == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
+    ]
+    called = recorder.called_modules() if recorder is not None else []
+    return collect_names(leaves, called, [*moment.variables, *variables_from(moment.frame)])
+
+
+def _modules(walk: Walk, names: Names, recorder: Recorder | None) -> tuple[list[int | None], tuple[ModuleCall, ...]]:
+    if recorder is None or not walk.is_in_creation_order:
+        return [None] * len(walk.nodes), ()
+    return assign_modules(recorder, names, walk.sequence_nrs)
+
+
+def _frames(walk: Walk, nodes: NodeRecorder, recorder: Recorder | None) -> list[int | None]:
+    """Find the number of the user's line that made each node."""
+    if recorder is None or not walk.is_in_creation_order:
+        return [None] * len(walk.nodes)
+    frames: list[int | None] = []
+    for node, sequence_nr in zip(walk.nodes, walk.sequence_nrs, strict=True):
+        if sequence_nr == ACCUMULATE_GRAD_NR:
+            frames.append(None)
+            continue
+        is_custom = nodes.node_class(node).function is not None
+        frames.append(recorder.frame_of(sequence_nr, _forward_code(node) if is_custom else None))
+    return frames
+
+
+def _forward_code(node: Any) -> Any:
+    """Return the code of a custom Function's forward."""
+    return getattr(getattr(getattr(node, "_forward_cls", None), "forward", None), "__code__", None)
+
+
+def _arguments(nodes: Sequence[Node], entries: Any) -> dict[str, tuple[str, ...]]:
+    names = sorted({node.name for node in nodes})
+    return {name: entries[name].arguments for name in names if name in entries}
+
+
+def _variable_name(output: OutputTensor, frame: FrameType | None) -> str | None:
+    return next((name for name, value in variables_from(frame) if value is output.value), None)
+
+
+@contextmanager
+def _collections_paused() -> Iterator[None]:
+    """Keep Python's garbage collector from looking at a million new records again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,246 @@
+"""Watch a forward pass: which module call and which line of the user's program made each node.
+
+NOTE [Windows of the sequence number]
+torch numbers the nodes of a thread in the order they are made. Read before and after a module's forward, or a call of
+a torch function, the counter gives a window, and a node belongs to the innermost window that holds its number. That
+costs two reads a call instead of a traceback an op, adds no node and touches no tensor.
+
+NOTE [Gaps]
+`autograd.Function.apply` is no torch function, so no window opens around it: its node is made first, then the ops
+inside its forward run. When the counter has moved between two calls we saw, the first call after the gap is recorded
+with its stack; if the custom Function's own `forward` is on that stack, the frame below it is the line that applied it.
+"""
+
+import os
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from threading import get_ident
+from types import CodeType, FrameType, TracebackType
+from typing import Any, NamedTuple, Self
+from weakref import ReferenceType, ref
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
+
+from gradinspect.capture.frames import FrameTable
+
+next_sequence_nr: Callable[[], int] = torch._C._autograd._get_sequence_nr
+NOWHERE = -1
+_APPLY: CodeType = torch.autograd.Function.apply.__func__.__code__
+
+
+class ModuleWindow(NamedTuple):
+    """One call of one module, from the counter before it to the counter after it."""
+
+    start: int
+    end: int
+    module: int  # index into Recorder.modules
+    parent: int  # index of the window it happened in, or NOWHERE
+
+
+class Recorder:
+    """Records windows while it is active. Use it as a context manager, around the forward pass."""
+
+    def __init__(self) -> None:
+        """Start with nothing seen."""
+        self.is_active = False
+        self.frames = FrameTable()
+        self.modules: list[ReferenceType[nn.Module]] = []
+        self._class_names: list[str] = []
+        self.module_windows: list[ModuleWindow] = []
+        self.call_starts = array("q")
+        self.call_ends = array("q")  # ascending: a call inside another one is not seen
+        self.call_frames = array("q")  # frame number, or NOWHERE
+        self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
+        self._module_numbers: dict[int, int] = {}
+        self._open: list[tuple[int, int]] = []  # window index, start
+        self._thread = get_ident()
+        self._mode = _CallMode(self)
+        self._handles: list[Any] = []
+        self._original_has_torch_function: Any = None
+
+    def __enter__(self) -> Self:
+        """Begin to watch the current thread."""
+        self.is_active = True
+        self._thread = get_ident()
+        self._handles = [
+            register_module_forward_pre_hook(self._enter_module),
+            register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        self._hide_from_fast_paths()
+        torch.overrides._push_mode(self._mode)
+        os.register_at_fork(after_in_child=_pause_in_child(ref(self)))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop watching."""
+        self._unwatch()
+
+    def pause(self) -> None:
+        """Stop recording for good, from anywhere; what was recorded stays.
+
+        The mode cannot leave the stack from inside a torch function, so it does at the next call of a module.
+        """
+        self.is_active = False
+
+    def _unwatch(self) -> None:
+        """Take the hooks and the mode away, if they are still there."""
+        self.is_active = False
+        if not self._handles:
+            return
+        if torch._C._len_torch_function_stack() and torch.overrides._get_current_function_mode() is self._mode:
+            torch.overrides._pop_mode()
+            torch.overrides.has_torch_function = self._original_has_torch_function
+            for handle in self._handles:
+                handle.remove()
+            self._handles = []
+
+    def _hide_from_fast_paths(self) -> None:
+        """Keep nn.MultiheadAttention and nn.TransformerEncoder on their inference fast path.
+
+        They leave it when `torch.overrides.has_torch_function` says that somebody overrides torch functions, and a
+        mode counts; the slow path gives other last bits. Only these look the name up in torch.overrides at call time.
+        Source: torch/nn/modules/activation.py, transformer.py, torch 2.13.
+        """
+        original = torch.overrides.has_torch_function
+        self._original_has_torch_function = original
+        mode = self._mode
+
+        def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+            if torch.compiler.is_compiling() or not mode.is_only_mode():
+                return bool(original(relevant_args))
+            return any(_overrides_torch_function(type(argument)) for argument in relevant_args)
+
+        torch.overrides.has_torch_function = has_torch_function
+
+    def _enter_module(self, module: nn.Module, _args: object) -> None:
+        if torch.compiler.is_compiling() or get_ident() != self._thread:
+            return
+        if not self.is_active:
+            self._unwatch()
+            return
+        start = next_sequence_nr()
+        parent = self._open[-1][0] if self._open else NOWHERE
+        self._open.append((len(self.module_windows), start))
+        self.module_windows.append(ModuleWindow(start, NOWHERE, self._number_of(module), parent))
+
+    def _leave_module(self, module: nn.Module, _args: object, _output: object) -> None:
+        if torch.compiler.is_compiling() or get_ident() != self._thread or not self.is_active:
+            return
+        number = self._number_of(module)
+        while self._open:
+            index, _ = self._open.pop()
+            window = self.module_windows[index]
+            self.module_windows[index] = window._replace(end=next_sequence_nr())
+            if window.module == number:
+                break
+
+    def _number_of(self, module: nn.Module) -> int:
+        number = self._module_numbers.get(id(module))
+        if number is None or self.modules[number]() is not module:
+            number = self._module_numbers[id(module)] = len(self.modules)
+            self.modules.append(ref(module))
+            self._class_names.append(type(module).__name__)
+        return number
+
+    def called_modules(self) -> list[nn.Module]:
+        """List the modules that were called from outside any other one and are still alive."""
+        outermost = dict.fromkeys(window.module for window in self.module_windows if window.parent == NOWHERE)
+        modules = (self.modules[number]() for number in outermost)
+        return [module for module in modules if module is not None]
+
+    def module_name(self, number: int, paths: dict[int, str]) -> tuple[str, str]:
+        """Return path and class of a module that was called; one that is gone keeps its class."""
+        module = self.modules[number]()
+        class_name = self._class_names[number]
+        return (class_name if module is None else paths.get(id(module), class_name)), class_name
+
+    def close_open_windows(self) -> None:
+        """Give every module call that is still running an end: now."""
+        for index, _ in self._open:
+            self.module_windows[index] = self.module_windows[index]._replace(end=next_sequence_nr())
+
+    def frame_of(self, sequence_nr: int, forward: CodeType | None = None) -> int | None:
+        """Find the line that made a node.
+
+        Args:
+            sequence_nr: The node's.
+            forward: Code of a custom Function's `forward`, whose node lies in a gap.
+        """
+        if forward is not None:
+            stack = self.gaps.get(sequence_nr + 1, ())
+            return next((frame for code, frame in stack if code is forward), None)
+        index = bisect_right(self.call_ends, sequence_nr)
+        if index == len(self.call_ends) or self.call_starts[index] > sequence_nr:
+            return None
+        frame = self.call_frames[index]
+        return None if frame == NOWHERE else frame
+
+
+class _CallMode(TorchFunctionMode):
+    """Sees every call of a torch function on this thread, and the counter before and after it."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self._last_end = next_sequence_nr()
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if torch.compiler.is_compiling():  # first of all: anything before it would be traced and guarded on
+            return func(*args, **(kwargs or {}))
+        if not self._recorder.is_active:
+            return func(*args, **(kwargs or {}))
+        start = next_sequence_nr()
+        if start != self._last_end:
+            self._record_gap(start, sys._getframe(1))
+        result = func(*args, **(kwargs or {}))
+        end = next_sequence_nr()
+        if end != start:
+            number = self._recorder.frames.number_of(sys._getframe(1))
+            self._recorder.call_starts.append(start)
+            self._recorder.call_ends.append(end)
+            self._recorder.call_frames.append(NOWHERE if number is None else number)
+        self._last_end = end
+        return result
+
+    def is_only_mode(self) -> bool:
+        """Tell whether no other function mode is on the stack."""
+        return bool(torch._C._len_torch_function_stack() == 1)
+
+    def _record_gap(self, start: int, frame: FrameType | None) -> None:
+        """Remember the user's line below each custom Function's forward that is on the stack."""
+        self._last_end = start
+        stack = []
+        while frame is not None and frame.f_back is not None:
+            if frame.f_back.f_code is _APPLY:
+                stack.append((frame.f_code, self._recorder.frames.number_of(frame.f_back)))
+            frame = frame.f_back
+        if stack:
+            self._recorder.gaps[start] = tuple(stack)
+
+
+def _pause_in_child(recorder: "ReferenceType[Recorder]") -> Callable[[], None]:
+    """Make the handler that keeps forked workers (DataLoader's) from recording on."""
+
+    def pause() -> None:
+        watched = recorder()
+        if watched is not None:
+            watched.pause()
+
+    return pause
+
+
+def _overrides_torch_function(kind: type) -> bool:
+    """Tell whether objects of this type carry a `__torch_function__` of their own."""
+    if kind is torch.Tensor or kind is nn.Parameter:
+        return False
+    override = getattr(kind, "__torch_function__", None)
+    return override is not None and override is not torch._C._disabled_torch_function_impl

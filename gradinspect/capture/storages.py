@@ -1,0 +1,133 @@
+"""The memory behind tensors: one number a storage, bytes counted once."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+from gradinspect.graph import Origin, Storage
+
+# What a storage counts as when tensors of several origins show it: the lowest.
+_RANK: dict[Origin | None, int] = {
+    "parameter": 0, "buffer": 1, "activation": 2, "output": 3, "input": 4, None: 5,
+}  # fmt: skip
+
+
+class StorageEntry:
+    """One storage of a capture."""
+
+    __slots__ = ("name", "number", "origin", "storage")
+
+    def __init__(self, storage: Any, number: int, origin: Origin | None, name: str | None) -> None:
+        """Hold the live storage too: its key is unique only while it lives."""
+        self.storage = storage
+        self.number = number
+        self.origin = origin
+        self.name = name  # of the parameter, buffer or variable it belongs to
+
+
+class StorageTable:
+    """Numbers the storages of one capture in the order they are met."""
+
+    def __init__(self, known: dict[int, tuple[Origin, str]]) -> None:
+        """Start empty.
+
+        Args:
+            known: Storage key -> origin and name, for parameters, buffers and the user's variables.
+        """
+        self._known = known
+        self._entries: dict[int, StorageEntry] = {}
+
+    def look_up(self, tensor: torch.Tensor, origin: Origin | None = None) -> StorageEntry:
+        """Find the storage of a tensor, or number it.
+
+        Raises:
+            RuntimeError, NotImplementedError: It has none: sparse, mkldnn, wrapped by functorch.
+        """
+        storage = tensor.untyped_storage()
+        entry = self._entries.get(storage._cdata)
+        if entry is None:
+            entry = StorageEntry(storage, len(self._entries), *self._known.get(storage._cdata, (origin, None)))
+            self._entries[storage._cdata] = entry
+        elif entry.origin is not origin and entry.name is None and _RANK[origin] < _RANK[entry.origin]:
+            entry.origin = origin
+        return entry
+
+    def numbers_within(self, value: object) -> tuple[int, ...]:
+        """Number every storage that an object holds: a container, a sparse tensor, a wrapper subclass."""
+        numbers: dict[int, None] = {}
+        for tensor in plain_tensors(value):
+            try:
+                numbers[self.look_up(tensor).number] = None
+            except (RuntimeError, NotImplementedError):
+                continue
+        return tuple(numbers)
+
+    def records(self) -> tuple[Storage, ...]:
+        """Make the records, in the order of their numbers."""
+        return tuple(
+            Storage(
+                num_bytes=_num_bytes(entry.storage), device=str(entry.storage.device),
+                origin=entry.origin, name=entry.name,
+            )
+            for entry in self._entries.values()
+        )  # fmt: skip
+
+
+def _num_bytes(storage: Any) -> int:
+    num_bytes = storage.nbytes()
+    return num_bytes if type(num_bytes) is int else 0  # a symbolic size has no number yet
+
+
+def storage_key(tensor: torch.Tensor) -> int | None:
+    """Return what is equal for tensors that show the same memory, while they live."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError, TypeError):
+        return None
+
+
+def plain_tensors(value: object) -> Iterator[torch.Tensor]:
+    """Yield the tensors with memory of their own inside an object, whatever wraps them. Runs no user code."""
+    todo: list[object] = [value]
+    seen: set[int] = set()
+    while todo:
+        item = todo.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, torch.Tensor):
+            inner = list(_inner_tensors(item))
+            if inner:
+                todo.extend(reversed(inner))
+            else:
+                yield item
+        elif type(item) is dict:
+            todo.extend(reversed(list(item.values())))
+        elif isinstance(item, list | tuple | set | frozenset):
+            todo.extend(reversed(list(item)))
+
+
+def _inner_tensors(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
+    """Return what a sparse tensor or a wrapper subclass is made of; nothing for a plain tensor."""
+    layout = tensor.layout
+    if layout is torch.strided:
+        names = _flattened_names(tensor) if type(tensor) is not torch.Tensor else ()
+        return [part for name in names if isinstance(part := getattr(tensor, name), torch.Tensor)]
+    with torch.no_grad():
+        if layout is torch.sparse_coo:
+            return (tensor._indices(), tensor._values())
+        if layout in (torch.sparse_csr, torch.sparse_bsr):
+            return (tensor.crow_indices(), tensor.col_indices(), tensor.values())
+        if layout in (torch.sparse_csc, torch.sparse_bsc):
+            return (tensor.ccol_indices(), tensor.row_indices(), tensor.values())
+        names = _flattened_names(tensor)
+        return [part for name in names if isinstance(part := getattr(tensor, name), torch.Tensor)]
+
+
+def _flattened_names(tensor: torch.Tensor) -> Iterable[str]:
+    """Return the attributes that hold a traceable wrapper subclass's inner tensors."""
+    if type(tensor) is torch.Tensor or not hasattr(type(tensor), "__tensor_flatten__"):
+        return ()
+    names: Iterable[str] = tensor.__tensor_flatten__()[0]
+    return names
