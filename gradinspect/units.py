@@ -15,12 +15,12 @@ def format_bytes(num_bytes: int) -> str:
     """Write a byte count with a binary unit: `0 B`, `24 B`, `1.5 KiB`, `51.1 MiB`."""
     if num_bytes < 1024:
         return f"{num_bytes} B"
-    size = float(num_bytes)
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        size /= 1024
+    size = num_bytes / 1024
+    for unit in ("KiB", "MiB", "GiB"):
         if round(size, 1) < 1024:
-            break
-    return f"{size:.1f} {unit}"
+            return f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
 
 
 def format_count(count: int, singular: str, plural: str | None = None) -> str:
@@ -42,3 +42,14 @@ def format_tensor(info: TensorInfo) -> str:
         info.subclass.rpartition(".")[2] if info.subclass else "",
     )
     return " ".join((text, *filter(None, unusual)))
+
+
+def escape_control(text: str) -> str:
+    r"""Make what a terminal would obey or hide visible: ESC becomes `\x1b`, a newline `\n`, a bidi override `\u202e`.
+
+    Everything a screen shows stays as it is, in any script. Backslashes stay too, so this is for reading, not for
+    decoding. A lone surrogate is escaped as well, so the result can always be encoded as UTF-8.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)

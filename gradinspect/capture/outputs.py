@@ -8,6 +8,7 @@ import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from gradinspect.capture.variables import Variable
+from gradinspect.capture.walk import Walk
 
 
 class OutputTensor(NamedTuple):
@@ -55,24 +56,17 @@ def final_outputs(variables: Iterable[Variable]) -> list[OutputTensor]:
 
     These are the outputs of a program that never says which of its tensors it is about.
     """
-    tensors = {
-        id(variable.value): OutputTensor(variable.name, variable.value)
-        for variable in reversed(list(variables))
-        if isinstance(variable.value, torch.Tensor) and variable.value.grad_fn is not None
-    }
-    candidates = list(reversed(tensors.values()))
-    inner: set[Any] = set()
-    walked: list[Any] = []
-    for output in candidates:
-        node = output.edge[0]
-        walked.append(node)
-    todo = [next_node for node in walked for next_node, _ in node.next_functions if next_node is not None]
-    while todo:
-        node = todo.pop()
-        if node not in inner:
-            inner.add(node)
-            todo.extend(next_node for next_node, _ in node.next_functions if next_node is not None)
-    return [output for output in candidates if output.edge[0] not in inner]
+    named: dict[int, OutputTensor] = {}
+    for name, value in variables:
+        if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+            named.setdefault(id(value), OutputTensor(name, value))
+    candidates = [(output, output.edge[0]) for output in named.values()]
+    walk = Walk(node for _, node in candidates)
+    try:
+        used = {edge.next_node for edges in walk.next_edges for edge in edges if edge is not None}
+        return [output for output, node in candidates if walk.numbers[node] not in used]
+    finally:
+        walk.close()
 
 
 def _parts(label: str | None, item: object) -> Iterator[tuple[str | None, object]]:

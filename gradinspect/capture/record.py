@@ -97,7 +97,7 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
             walk.close()
     return Graph(
         source=moment.source,
-        torch_version=torch.__version__,
+        torch_version=str(torch.__version__),
         captured_at=CapturePoint(kind=moment.kind, number=moment.number, frame=None if point is None else index[point]),
         roots=roots,
         nodes=records,

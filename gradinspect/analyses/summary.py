@@ -1,0 +1,84 @@
+"""The figures at the head of every report."""
+
+from collections import Counter
+from typing import get_args
+
+from gradinspect.analyses.saved_storages import origins_of_saved
+from gradinspect.graph import CapturePoint, Graph, Origin, Record
+
+
+class Summary(Record, frozen=True, kw_only=True):
+    """How large a graph is, and what it keeps alive."""
+
+    nodes: int
+    edges: int  # every entry of next_edges, None included
+    none_edges: int
+    roots: int
+    leaves: int
+    max_depth: int  # nodes on the longest path
+    classes: dict[str, int]  # most frequent first, then by name
+    saved_bytes: int  # of whole storages, each counted once, parameters included
+    saved_bytes_by_origin: dict[Origin, int]  # adds up to saved_bytes; every origin is there, also with 0
+    captured_at: str  # "backward #1  train.py:41  loss.backward()"
+    warnings: tuple[str, ...] = ()
+
+
+def summarize(graph: Graph) -> Summary:
+    """Count what is in a graph. A loop over the nodes, so a million of them take about a second."""
+    edges, none_edges, max_depth = _measure_edges(graph)
+    classes = Counter(node.name for node in graph.nodes)
+    by_origin = _saved_bytes_by_origin(graph)
+    return Summary(
+        nodes=len(graph.nodes),
+        edges=edges,
+        none_edges=none_edges,
+        roots=len(graph.roots),
+        leaves=sum(node.kind == "accumulate_grad" for node in graph.nodes),
+        max_depth=max_depth,
+        classes=dict(sorted(classes.items(), key=lambda entry: (-entry[1], entry[0]))),
+        saved_bytes=sum(by_origin.values()),
+        saved_bytes_by_origin=by_origin,
+        captured_at=describe_capture(graph),
+        warnings=graph.warnings,
+    )
+
+
+def _measure_edges(graph: Graph) -> tuple[int, int, int]:
+    """Count edges and empty places, and find the longest path: NOTE [Topological ids] makes it one pass."""
+    edges = none_edges = 0
+    depths = [1] * len(graph.nodes)
+    for node_id, node in enumerate(graph.nodes):
+        next_depth = depths[node_id] + 1
+        edges += len(node.next_edges)
+        for edge in node.next_edges:
+            if edge is None:
+                none_edges += 1
+            elif depths[edge.next_node] < next_depth:
+                depths[edge.next_node] = next_depth
+    return edges, none_edges, max(depths, default=0)
+
+
+def _saved_bytes_by_origin(graph: Graph) -> dict[Origin, int]:
+    totals: dict[Origin, int] = dict.fromkeys(get_args(Origin), 0)
+    for storage, origin in origins_of_saved(graph).items():
+        totals[origin] += graph.storages[storage].num_bytes
+    return totals
+
+
+def describe_capture(graph: Graph) -> str:
+    """Say where the graph was recorded: `backward #1  train.py:41  loss.backward()`."""
+    point = graph.captured_at
+    parts = [_moment(point, graph.source)]
+    if point.frame is not None:
+        frame = graph.frames[point.frame]
+        parts += [f"{frame.file}:{frame.line}", frame.code]
+    return "  ".join(filter(None, parts))
+
+
+def _moment(point: CapturePoint, source: str) -> str:
+    match point.kind:
+        case "backward" | "grad":
+            name = "backward" if point.kind == "backward" else "autograd.grad"
+            return name if point.number is None else f"{name} #{point.number}"
+        case "end" | "call":
+            return f"{point.kind} of {source}"

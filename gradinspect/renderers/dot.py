@@ -1,0 +1,158 @@
+"""Write a graph as DOT, the language of Graphviz: a cluster for each module call, a box for each node.
+
+What comes in: a `Graph`. What goes out: DOT text, the same for the same graph.
+
+NOTE [Leaves at each use]
+A leaf is drawn beside each node that uses it. One box for a weight that 300 steps share has 300 long edges, and those,
+not the number of nodes, are what layered layout cannot bear.
+"""
+
+from collections.abc import Iterator
+
+from gradinspect.graph import Graph, Node, argument_name
+from gradinspect.renderers.dot_boxes import TIMES, BoxLooks, more_leaves, more_roots, root_box, saved_note
+from gradinspect.renderers.dot_caption import caption
+from gradinspect.renderers.dot_text import attributes, quoted, tooltip
+from gradinspect.renderers.drawing import Drawing, plan_drawing
+from gradinspect.renderers.drawing_arrows import Arrow
+from gradinspect.renderers.drawing_parts import MAX_CHIPS, Box, Closing, DrawOptions, Opening
+
+FONT = "Helvetica"  # its widths are known to every Graphviz, and SVG viewers replace it by a sans font
+MAX_ROOTS = 16
+TRUNK_WEIGHT = 8  # how much straighter the longest way to a leaf is drawn than a way aside
+PREAMBLE = f"""\
+  graph [fontname="{FONT}" fontsize=10 labelloc="b" labeljust="l" nodesep=0.18 ranksep=0.28 pad=0.15]
+  node [fontname="{FONT}" fontsize=10 shape="box" style="filled,rounded" color="#555555" fontcolor="#111111" \
+penwidth=0.8 margin="0.08,0.04" height=0.2 width=0.2]
+  edge [fontname="{FONT}" fontsize=8 fontcolor="#555555" color="#444444" arrowsize=0.55 penwidth=0.8]
+"""
+
+
+def render_dot(graph: Graph, options: DrawOptions | None = None) -> str:
+    """Write a graph as DOT."""
+    options = options or DrawOptions()
+    return write_dot(graph, plan_drawing(graph, options), options)
+
+
+def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
+    """Write a planned drawing as DOT."""
+    writer = _Writer(graph, drawing, options)
+    title = tooltip(f"Autograd graph of {graph.source}")
+    head = f"  graph [rankdir={options.direction} tooltip={title}]\n  label={caption(graph, drawing, options)}\n"
+    lines = "".join(f"  {line}\n" for line in writer.statements())
+    return f'digraph "autograd" {{\n{PREAMBLE}{head}{lines}}}\n'
+
+
+class _Writer:
+    """Writes the statements of one drawing."""
+
+    def __init__(self, graph: Graph, drawing: Drawing, options: DrawOptions) -> None:
+        self.graph = graph
+        self.drawing = drawing
+        self.options = options
+        self.looks = BoxLooks(graph)
+
+    def statements(self) -> Iterator[str]:
+        yield from self._roots()
+        yield from self._boxes()
+        for arrow in self.drawing.arrows:
+            yield self._arrow(arrow)
+
+    def _roots(self) -> Iterator[str]:
+        alone = sorted({root.node for root in self.graph.roots if self._is_leaf(root.node)})
+        for node_id in alone[:MAX_ROOTS]:
+            yield f"n{node_id} {self.looks.chip(node_id)}"
+        for index, root in enumerate(self.graph.roots[:MAX_ROOTS]):
+            yield f"root{index} {root_box(root)}"
+            if not self._is_leaf(root.node) or root.node in alone[:MAX_ROOTS]:
+                yield _edge(f"root{index}", self._name_of(root.node), _edge_label("", root.output_nr))
+        others = self.graph.roots[MAX_ROOTS:]
+        if others:
+            yield f"root{MAX_ROOTS} {more_roots(len(others))}"
+            for index in sorted({self.drawing.box_of[root.node] for root in others if not self._is_leaf(root.node)}):
+                yield f"root{MAX_ROOTS} -> {_name(self.drawing.boxes[index])}"
+
+    def _boxes(self) -> Iterator[str]:
+        level = clusters = 0
+        for part in self.drawing.parts:
+            level -= isinstance(part, Closing)
+            indent = "  " * level
+            if isinstance(part, Box):
+                yield f"{indent}{_name(part)} {self.looks.box(part)}"
+                if part.kind == "node":
+                    yield from (indent + line for line in self._around(part.ids.start))
+            elif isinstance(part, Opening):
+                yield f"{indent}subgraph cluster_{clusters} {{"
+                yield f'{indent}  graph {self.looks.cluster(part.scope, part.level)[:-1]} labelloc="t" margin=7]'
+                clusters += 1
+                level += 1
+            else:
+                yield f"{indent}}}"
+
+    def _around(self, node_id: int) -> Iterator[str]:
+        """Write what hangs on a node: its leaves, None edges and saved tensors."""
+        node = self.graph.nodes[node_id]
+        yield from self._leaves(node_id, node)
+        if self.options.none_edges:
+            for position in [place for place, edge in enumerate(node.next_edges) if edge is None][:MAX_CHIPS]:
+                end = f"n{node_id}_none{position}"
+                yield f"{end} {attributes(shape='point', width=0.06, tooltip='None')}"
+                yield _edge(f"n{node_id}", end, self._label(node, position, 0))
+        if self.options.saved:
+            tensors = [value for value in node.saved if value.kind == "tensor"]
+            for number, value in enumerate(tensors[:MAX_CHIPS]):
+                yield f"n{node_id}_saved{number} {saved_note(value)}"
+                yield f"n{node_id} -> n{node_id}_saved{number} {attributes(style='dotted', arrowhead='none')}"
+
+    def _leaves(self, node_id: int, node: Node) -> Iterator[str]:
+        uses = [
+            (position, edge.next_node)
+            for position, edge in enumerate(node.next_edges)
+            if edge is not None and self._is_leaf(edge.next_node)
+        ]
+        distinct = list(dict.fromkeys(leaf for _, leaf in uses))
+        shown = distinct if len(distinct) <= MAX_CHIPS else distinct[: MAX_CHIPS - 1]
+        for leaf in shown:
+            yield f"n{node_id}_leaf{leaf} {self.looks.chip(leaf)}"
+        for position, leaf in uses:
+            if leaf in shown:
+                yield _edge(f"n{node_id}", f"n{node_id}_leaf{leaf}", self._label(node, position, 0))
+        if len(shown) < len(distinct):
+            yield f"n{node_id}_leaves {more_leaves(len(distinct) - len(shown))}"
+            others = sum(leaf not in shown for _, leaf in uses)
+            yield f"n{node_id} -> n{node_id}_leaves {attributes(label=f' {TIMES}{others}')}"
+
+    def _arrow(self, arrow: Arrow) -> str:
+        tail, head = self.drawing.boxes[arrow.tail], self.drawing.boxes[arrow.head]
+        values: dict[str, str | float] = {"weight": TRUNK_WEIGHT} if arrow.is_trunk else {}
+        values |= {"minlen": arrow.length} if arrow.length > 1 else {}
+        if arrow.position is not None:
+            values |= self._label(self.graph.nodes[tail.ids.start], arrow.position, arrow.input_nr)
+        if arrow.num_edges > 1:
+            values |= {"label": f" {TIMES}{arrow.num_edges:,}", "penwidth": 1.6}
+        return _edge(_name(tail), _name(head), values)
+
+    def _label(self, node: Node, position: int, input_nr: int) -> dict[str, str | float]:
+        """Name the forward argument where a node has several, and the receiving input where it is not the first."""
+        is_named = self.options.argument_names and len(node.next_edges) > 1
+        name = argument_name(self.graph, node, position) if is_named else None
+        return _edge_label(name or "", input_nr)
+
+    def _is_leaf(self, node_id: int) -> bool:
+        return self.graph.nodes[node_id].kind == "accumulate_grad"
+
+    def _name_of(self, node_id: int) -> str:
+        return f"n{node_id}" if self._is_leaf(node_id) else _name(self.drawing.boxes[self.drawing.box_of[node_id]])
+
+
+def _name(box: Box) -> str:
+    return f"n{box.ids.start}" if box.kind == "node" else f"{box.kind}{box.ids.start}"
+
+
+def _edge(tail: str, head: str, values: dict[str, str | float]) -> str:
+    return f"{tail} -> {head} {attributes(**values)}" if values else f"{tail} -> {head}"
+
+
+def _edge_label(name: str, input_nr: int) -> dict[str, str | float]:
+    words = ", ".join(filter(None, (name, f"input_nr {input_nr}" if input_nr else "")))
+    return {"label": quoted(f" {words} ")} if words else {}

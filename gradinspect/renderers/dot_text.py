@@ -1,0 +1,61 @@
+r"""Write strings so that Graphviz shows them as they are: quoted strings, HTML-like labels, attributes, statements.
+
+What comes in: strings, some from the user's program. What goes out: pieces of DOT that cannot end early.
+
+NOTE [Two readers]
+Graphviz reads a label twice: as DOT or as HTML, then for escapes such as `\N` (the node's name) and for entities such
+as `&lt;`. So a backslash is doubled and an ampersand becomes `&amp;` in both kinds of strings.
+"""
+
+from gradinspect.units import escape_control
+
+MAX_LABEL = 60  # characters; a longer one makes a box wider than a page
+MAX_TOOLTIP_LINE = 160
+ELLIPSIS = "…"
+WORD_JOINER = "\u2060"
+HTML_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "\\": "\\\\"}
+QUOTED_ESCAPES = {"&": "&amp;", '"': '\\"', "\\": "\\\\"}
+HTML_TABLE = str.maketrans(HTML_ESCAPES)
+QUOTED_TABLE = str.maketrans(QUOTED_ESCAPES)
+TOOLTIP_TABLE = str.maketrans(QUOTED_ESCAPES | {"\\": f"\\\\{WORD_JOINER}"})
+
+
+def shorten(text: str, limit: int = MAX_LABEL) -> str:
+    """Keep both ends of a long text; control characters become visible, an empty text becomes two quotes."""
+    text = escape_control(text[: 4 * limit] + text[-limit:] if len(text) > 5 * limit else text)
+    if not text.strip():
+        return "''"
+    if len(text) <= limit:
+        return text
+    tail = limit // 2
+    return f"{text[: limit - tail - 1]}{ELLIPSIS}{text[-tail:]}"
+
+
+def html(text: str, limit: int = MAX_LABEL) -> str:
+    """Write a text for the inside of an HTML-like label."""
+    return shorten(text, limit).translate(HTML_TABLE)
+
+
+def small(markup: str, color: str = "#555555", points: int = 8) -> str:
+    """Make markup small and quiet. Graphviz takes no empty element."""
+    return markup and f'<FONT POINT-SIZE="{points}" COLOR="{color}">{markup}</FONT>'
+
+
+def quoted(text: str) -> str:
+    """Write a text as a quoted string."""
+    return f'"{shorten(text).translate(QUOTED_TABLE)}"'
+
+
+def tooltip(*lines: str) -> str:
+    """Write lines as one quoted string for a tooltip: NOTE [Two readers]."""
+    return '"' + r"\n".join(shorten(line, MAX_TOOLTIP_LINE).translate(TOOLTIP_TABLE) for line in lines) + '"'
+
+
+def attributes(**values: str | float) -> str:
+    """Write an attribute list. Values that begin with `"` or `<` are written already."""
+    pairs = (f"{name}={_value(value)}" for name, value in values.items())
+    return f"[{' '.join(pairs)}]"
+
+
+def _value(value: str | float) -> str:
+    return value if isinstance(value, str) and value.startswith(('"', "<")) else f'"{value}"'

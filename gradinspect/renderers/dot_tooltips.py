@@ -1,0 +1,72 @@
+"""What the pointer shows on a box: the source line and what is saved.
+
+What comes in: records of the graph. What goes out: quoted DOT strings of several lines.
+"""
+
+from gradinspect.analyses.folding import Scope
+from gradinspect.graph import Graph, SavedValue
+from gradinspect.renderers.dot_text import tooltip
+from gradinspect.units import format_bytes, format_tensor
+
+MAX_SAVED_LINES = 12
+
+
+def node_tooltip(graph: Graph, node_id: int) -> str:
+    """Tell a node's number, module, source line, hooks and saved attributes."""
+    node = graph.nodes[node_id]
+    lines = [f"#{node_id} {node.name}"]
+    if node.function is not None:
+        lines.append(f"custom Function {node.function}")
+    if node.module is not None:
+        call = graph.modules[node.module]
+        lines.append(f"in {call.path or 'the outermost module'} ({call.class_name}), call {call.call}")
+    lines += frame_lines(graph, node.frame)
+    lines += [f"{hook.kind} hook {hook.name or ''}" for hook in node.hooks]
+    lines += [_saved_line(value) for value in node.saved[:MAX_SAVED_LINES]]
+    if len(node.saved) > MAX_SAVED_LINES:
+        lines.append(f"and {len(node.saved) - MAX_SAVED_LINES} more saved")
+    return tooltip(*lines)
+
+
+def leaf_tooltip(graph: Graph, node_id: int) -> str:
+    """Tell a leaf's names, shape and whether it has a gradient already."""
+    leaf = graph.nodes[node_id].leaf
+    if leaf is None:
+        return tooltip(f"#{node_id} AccumulateGrad")
+    lines = [f"#{node_id} AccumulateGrad of {leaf.kind} {leaf.name or ''}".rstrip(), format_tensor(leaf.info)]
+    lines += [f"also {alias}" for alias in leaf.aliases[:MAX_SAVED_LINES]]
+    lines.append(".grad is set" if leaf.has_grad else ".grad is not set")
+    return tooltip(*lines)
+
+
+def call_tooltip(graph: Graph, scope: Scope) -> str:
+    """Tell which module call an open or closed scope is."""
+    if scope.module is None:
+        return tooltip(f"the same part of the graph, {len(scope.copies) + 1} times")
+    call = graph.modules[scope.module]
+    return tooltip(f"{call.path or 'the outermost module'} ({call.class_name}), call {call.call}")
+
+
+def saved_tooltip(value: SavedValue) -> str:
+    """Tell one saved attribute."""
+    return tooltip(_saved_line(value))
+
+
+def frame_lines(graph: Graph, index: int | None) -> list[str]:
+    """Tell a line of the user's program."""
+    if index is None:
+        return []
+    frame = graph.frames[index]
+    return [f"{frame.file}:{frame.line}  {frame.code}".rstrip()]
+
+
+def _saved_line(value: SavedValue) -> str:
+    name = value.name if value.index is None else f"{value.name}[{value.index}]"
+    if value.kind != "tensor":
+        return f"{name} = {value.value}"
+    facts: list[str] = []
+    if value.tensor is not None:
+        facts += [format_tensor(value.tensor.info), format_bytes(value.tensor.num_bytes)]
+    facts += [value.status] if value.status not in (None, "live") else []
+    facts += [" ".join(filter(None, (value.origin, value.origin_name)))] if value.origin else []
+    return f"{name} = {', '.join(facts)}"

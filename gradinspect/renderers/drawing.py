@@ -1,0 +1,57 @@
+"""Decide what a picture shows, within a budget of boxes.
+
+What comes in: a `Graph` and options. What goes out: a `Drawing`, boxes in id order and the arrows between them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gradinspect.analyses.folding import Scope, fold_graph
+from gradinspect.graph import Graph
+from gradinspect.renderers.drawing_arrows import Arrow, find_arrows
+from gradinspect.renderers.drawing_parts import MAX_LEVELS, Box, DrawOptions, Part, PartChooser, deepest_level
+from gradinspect.units import format_count
+
+
+class Drawing(NamedTuple):
+    """What to draw."""
+
+    parts: tuple[Part, ...]
+    boxes: tuple[Box, ...]
+    box_of: Sequence[int]  # node id -> index into boxes; AccumulateGrad nodes are chips, not boxes
+    arrows: tuple[Arrow, ...]
+    notes: tuple[str, ...]  # what was folded or cut that the user did not ask for
+
+
+def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
+    """Choose boxes that fit into `options.max_boxes`: as asked for, or folded, or less deep, or cut."""
+    chooser = PartChooser(graph, options)
+    scope: Scope | None = None
+    too_many = f"more than {options.max_boxes or 0:,} boxes were too many"
+    for scope, depth, change in _ever_coarser(graph, options):
+        parts = chooser.fitting_parts(scope, depth)
+        if parts is not None:
+            return _drawing(graph, parts, (f"{change}: {too_many}",) if change else ())
+    assert scope is not None  # noqa: S101 - the loop ran at least once
+    parts, missing = chooser.cut_parts(scope)
+    return _drawing(graph, parts, (f"{format_count(missing, 'node')} not drawn: {too_many}",))
+
+
+def _ever_coarser(graph: Graph, options: DrawOptions) -> Iterator[tuple[Scope, int, str]]:
+    """Yield foldings and depths to try, and what is not as asked for in each."""
+    scope = fold_graph(graph, repeats=not options.full)
+    depth = MAX_LEVELS if options.depth is None or options.full else options.depth
+    yield scope, depth, ""
+    if options.full:
+        scope = fold_graph(graph)
+        yield scope, depth, "repeats folded"
+    for less in range(min(depth, deepest_level(scope)) - 1, -1, -1):
+        yield scope, less, f"folded to depth {less}"
+
+
+def _drawing(graph: Graph, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:
+    boxes = tuple(part for part in parts if isinstance(part, Box))
+    box_of = [-1] * len(graph.nodes)
+    for index, box in enumerate(boxes):
+        box_of[box.ids.start : box.ids.stop] = [index] * len(box.ids)
+    return Drawing(tuple(parts), boxes, box_of, find_arrows(graph, parts, box_of), notes)

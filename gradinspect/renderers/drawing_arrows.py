@@ -1,0 +1,109 @@
+"""Choose the arrows of a picture.
+
+What comes in: a `Graph` and the boxes of its picture. What goes out: arrows in the order of their tails. Each edge
+between two nodes is an arrow, part of an arrow with a count, or inside a box.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gradinspect.graph import Edge, Graph
+from gradinspect.renderers.drawing_parts import Box, Closing, Opening, Part
+
+
+class Arrow(NamedTuple):
+    """Edges between two boxes. An arrow between two nodes is one edge and knows its position."""
+
+    tail: int  # index into Drawing.boxes
+    head: int
+    position: int | None
+    input_nr: int
+    num_edges: int
+    is_trunk: bool = False  # begins the longest way to a leaf; these are drawn straight
+    length: int = 1  # ranks to keep between its ends, so that what follows a module is drawn below all of it
+
+
+def find_arrows(graph: Graph, parts: Sequence[Part], box_of: Sequence[int]) -> tuple[Arrow, ...]:
+    """Return an arrow for each edge between two nodes, and one for all edges between two boxes of many nodes."""
+    boxes = [part for part in parts if isinstance(part, Box)]
+    arrows: list[Arrow] = []
+    bundles: Counter[tuple[int, int]] = Counter()
+    for node_id, position, edge in _edges(graph):
+        tail, head = box_of[node_id], box_of[edge.next_node]
+        if boxes[tail].kind == boxes[head].kind == "node":
+            arrows.append(Arrow(tail, head, position, edge.input_nr, 1))
+        elif tail != head:
+            bundles[tail, head] += 1
+    arrows += [Arrow(tail, head, None, 0, num_edges) for (tail, head), num_edges in bundles.items()]
+    arrows.sort(key=_tail)
+    return _with_lengths(graph, parts, _with_trunks(arrows, len(boxes)))
+
+
+def _tail(arrow: Arrow) -> int:
+    return arrow.tail
+
+
+def _edges(graph: Graph) -> Iterator[tuple[int, int, Edge]]:
+    for node_id, node in enumerate(graph.nodes):
+        for position, edge in enumerate(node.next_edges):
+            if edge is not None and graph.nodes[edge.next_node].kind != "accumulate_grad":
+                yield node_id, position, edge
+
+
+def _with_trunks(arrows: Sequence[Arrow], num_boxes: int) -> list[Arrow]:
+    """Mark the arrow that begins the longest way out of each box."""
+    heights = [0] * num_boxes
+    trunks: dict[int, int] = {}
+    for index in range(len(arrows) - 1, -1, -1):
+        tail, head = arrows[index].tail, arrows[index].head
+        if heights[head] >= heights[tail]:
+            heights[tail] = heights[head] + 1
+            trunks[tail] = index
+    marked = set(trunks.values())
+    return [arrow._replace(is_trunk=index in marked) for index, arrow in enumerate(arrows)]
+
+
+def _with_lengths(graph: Graph, parts: Sequence[Part], arrows: Sequence[Arrow]) -> tuple[Arrow, ...]:
+    """Make an arrow that leaves an open scope long enough to end below the scope, the leaves in it included.
+
+    A tail's scope ends before the head begins, so in the order of heads the lowest rank of each scope left is known.
+    """
+    boxes = [part for part in parts if isinstance(part, Box)]
+    paths = _scope_paths(parts)
+    arrows_to: list[list[int]] = [[] for _ in boxes]
+    for place, arrow in enumerate(arrows):
+        arrows_to[arrow.head].append(place)
+    ranks = [0] * len(boxes)
+    bottoms: Counter[int] = Counter()  # scope -> its lowest rank so far
+    lengths = [1] * len(arrows)
+    for index, box in enumerate(boxes):
+        for place in arrows_to[index]:
+            tail = arrows[place].tail
+            left = next((scope for scope in paths[tail] if scope not in paths[index]), None)
+            lengths[place] = 1 if left is None else bottoms[left] - ranks[tail] + 1
+            ranks[index] = max(ranks[index], ranks[tail] + lengths[place])
+        bottom = ranks[index] + _has_leaves(graph, box)
+        for scope in paths[index]:
+            bottoms[scope] = max(bottoms[scope], bottom)
+    return tuple(arrow._replace(length=length) for arrow, length in zip(arrows, lengths, strict=True))
+
+
+def _scope_paths(parts: Sequence[Part]) -> list[tuple[int, ...]]:
+    """Return for each box the open scopes it is in, outermost first, as places of their openings."""
+    path: list[int] = []
+    paths: list[tuple[int, ...]] = []
+    for place, part in enumerate(parts):
+        match part:
+            case Opening():
+                path.append(place)
+            case Closing():
+                path.pop()
+            case Box():
+                paths.append(tuple(path))
+    return paths
+
+
+def _has_leaves(graph: Graph, box: Box) -> bool:
+    edges = graph.nodes[box.ids.start].next_edges if box.kind == "node" else ()
+    return any(edge is not None and graph.nodes[edge.next_node].kind == "accumulate_grad" for edge in edges)

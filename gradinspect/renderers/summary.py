@@ -1,0 +1,81 @@
+"""The summary as a few lines on a terminal, as JSON for machines, as Markdown for a report."""
+
+import json
+from collections.abc import Iterator
+
+import msgspec
+from rich.text import Text
+
+from gradinspect.analyses.summary import Summary
+from gradinspect.graph import Origin
+from gradinspect.renderers.markdown import code, table
+from gradinspect.renderers.terminal_text import shorten
+from gradinspect.units import escape_control, format_bytes, format_count
+
+PLURALS: dict[Origin, str] = {
+    "parameter": "parameters", "buffer": "buffers", "input": "inputs", "output": "outputs", "activation": "activations",
+}  # fmt: skip
+
+
+def render_summary(summary: Summary, *, width: int = 80) -> Text:
+    """Write the head of a report: where, how large, how many bytes, which classes, and each warning on its line."""
+    lines = [Text(shorten(escape_control(summary.captured_at), width, "…"), "bold")]
+    lines += [Text(line) for line in (_size_line(summary), _bytes_line(summary))]
+    if summary.classes:
+        lines.append(Text(_classes_line(summary, width), "dim"))
+    lines += [Text(f"warning: {escape_control(warning)}", "yellow") for warning in summary.warnings]
+    return Text("\n").join(lines)
+
+
+def _size_line(summary: Summary) -> str:
+    edges = format_count(summary.edges, "edge")
+    return ", ".join((
+        format_count(summary.roots, "root"),
+        format_count(summary.nodes, "node"),
+        f"{edges} ({summary.none_edges:,} None)" if summary.none_edges else edges,
+        format_count(summary.leaves, "leaf", "leaves"),
+        f"depth {summary.max_depth:,}",
+    ))  # fmt: skip
+
+
+def _bytes_line(summary: Summary) -> str:
+    parts = ", ".join(f"{format_bytes(num_bytes)} {PLURALS[origin]}" for origin, num_bytes in _largest_first(summary))
+    return f"{format_bytes(summary.saved_bytes)} saved{': ' if parts else ''}{parts}"
+
+
+def _largest_first(summary: Summary) -> Iterator[tuple[Origin, int]]:
+    ordered = sorted(summary.saved_bytes_by_origin.items(), key=lambda entry: (-entry[1], entry[0]))
+    return (entry for entry in ordered if entry[1])
+
+
+def _classes_line(summary: Summary, width: int) -> str:
+    """Name as many classes as fit, the most frequent first, and count the others."""
+    parts = [f"{count:,} {escape_control(name)}" for name, count in summary.classes.items()]
+    kept = len(parts)
+    while True:
+        left_out = len(parts) - kept
+        more = [f"{left_out} more {'class' if left_out == 1 else 'classes'}"] if left_out else []
+        line = ", ".join(parts[:kept] + more)
+        if len(line) <= width or kept == 0:
+            return line
+        kept -= 1
+
+
+def render_summary_json(summary: Summary) -> str:
+    """Write the figures as JSON, with the keys of `Summary` but the warnings."""
+    figures = {name: getattr(summary, name) for name in summary.__struct_fields__ if name != "warnings"}
+    return json.dumps(msgspec.to_builtins(figures), indent=2) + "\n"
+
+
+def render_summary_markdown(summary: Summary) -> str:
+    """Write the figures as Markdown to paste into a report."""
+    figures = [
+        (name.replace("_", " "), f"{getattr(summary, name):,}")
+        for name in ("roots", "nodes", "edges", "none_edges", "leaves", "max_depth")
+    ]
+    figures.append(("saved", format_bytes(summary.saved_bytes)))
+    figures += [(f"saved: {PLURALS[origin]}", format_bytes(num_bytes)) for origin, num_bytes in _largest_first(summary)]
+    classes = [(code(name), f"{count:,}") for name, count in summary.classes.items()]
+    sections = [code(summary.captured_at), table(("figure", "value"), figures), table(("class", "nodes"), classes)]
+    sections += [f"Warning: {code(warning)}" for warning in summary.warnings]
+    return "\n\n".join(section.rstrip("\n") for section in sections) + "\n"

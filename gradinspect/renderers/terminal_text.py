@@ -1,0 +1,86 @@
+"""Text for a terminal: nothing in it can move the cursor, and it never needs more cells than it is given.
+
+What comes in: strings, some from the user's program. What goes out: strings of known width.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.text import Text
+
+MIN_CELLS = 10  # of a shortened part
+
+
+class Part(NamedTuple):
+    """A piece of a row."""
+
+    text: str
+    style: str = ""
+    can_shrink: bool = False  # a long name keeps its two ends
+    is_optional: bool = False  # left out first
+    can_wrap: bool = False  # may stand in a line of its own
+
+
+def visible(text: str, *, unicode: bool) -> str:
+    r"""Write control and invisible characters as escapes, such as `\x1b`; without `unicode`, all but ASCII."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character
+        if character.isprintable() and (unicode or character.isascii())
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def shorten(text: str, num_cells: int, ellipsis: str) -> str:
+    """Cut the middle out of a text that is too wide."""
+    if cell_len(text) <= num_cells:
+        return text
+    room = num_cells - cell_len(ellipsis)
+    if room < 2:
+        return ellipsis[: max(num_cells, 0)]
+    return _start(text, room - room // 2) + ellipsis + _start(text[::-1], room // 2)[::-1]
+
+
+def _start(text: str, num_cells: int) -> str:
+    taken = 0
+    for index, character in enumerate(text):
+        taken += cell_len(character)
+        if taken > num_cells:
+            return text[:index]
+    return text
+
+
+def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
+    """Join parts in at most `num_cells`: leave out what is optional, shorten names, the longest first, cut the end."""
+    fitted = list(parts)
+    excess = sum(cell_len(part.text) for part in fitted) - num_cells
+    for part in [part for part in fitted if part.is_optional] if excess > 0 else []:
+        fitted.remove(part)
+        excess -= cell_len(part.text)
+    excess = _shrink(fitted, excess, ellipsis)
+    text = Text(no_wrap=True, end="")
+    for part in fitted:
+        text.append(part.text, part.style or None)
+    return text if excess <= 0 else _cut(text, num_cells, ellipsis)
+
+
+def _shrink(parts: list[Part], excess: int, ellipsis: str) -> int:
+    """Shorten names in place until nothing is in excess; return what still is."""
+    for index in sorted((i for i, part in enumerate(parts) if part.can_shrink), key=lambda i: -cell_len(parts[i].text)):
+        if excess <= 0:
+            break
+        part = parts[index]
+        shorter = shorten(part.text, max(MIN_CELLS, cell_len(part.text) - excess), ellipsis)
+        excess -= cell_len(part.text) - cell_len(shorter)
+        parts[index] = part._replace(text=shorter)
+    return excess
+
+
+def _cut(text: Text, num_cells: int, ellipsis: str) -> Text:
+    kept = _start(text.plain, num_cells - cell_len(ellipsis))
+    cut = text[: len(kept)] if kept else Text(no_wrap=True, end="")
+    cut.append(ellipsis[: max(num_cells, 0)], "dim")
+    return cut

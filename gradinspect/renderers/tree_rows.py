@@ -1,0 +1,232 @@
+"""Write one row of the outline: what stands after the guides and before the columns on the right.
+
+What comes in: rows of `analyses.outline`. What goes out: parts of text with styles.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import msgspec
+
+from gradinspect.analyses.folding import Scope, later_copies, node_ids
+from gradinspect.analyses.outline import leaf_uses, leaves_of
+from gradinspect.analyses.outline_rows import Link, Row
+from gradinspect.graph import Graph, ModuleCall, Node, Root, TensorInfo, argument_name
+from gradinspect.renderers.terminal_text import Part, visible
+from gradinspect.units import format_bytes, format_count, format_tensor
+
+MAX_REFERENCES = 3
+MAX_SHAPES = 2
+
+
+class Symbols(NamedTuple):
+    """The characters that are not letters."""
+
+    leaf: str = "◆"
+    arrow: str = "→"
+    opened: str = "▾"
+    closed: str = "▸"
+    times: str = "×"  # noqa: RUF001 - the multiplication sign is meant
+    to: str = "–"  # noqa: RUF001 - a range of numbers is written with an en dash
+    ellipsis: str = "…"
+    separator: str = "·"
+
+
+ASCII_SYMBOLS = Symbols(leaf="*", arrow="->", opened="v", closed=">", times="x", to="-", ellipsis="...", separator="|")
+
+
+class RowWriter:
+    """Writes rows of one graph."""
+
+    def __init__(self, graph: Graph, saved: Sequence[int], *, unicode: bool) -> None:
+        """Prepare.
+
+        Args:
+            graph: The graph.
+            saved: Bytes for each node, from `first_saved_bytes`.
+            unicode: Whether other characters than ASCII can be shown.
+        """
+        self.graph = graph
+        self.saved = saved
+        self.unicode = unicode
+        self.symbols = Symbols() if unicode else ASCII_SYMBOLS
+        self.uses: Counter[int] = leaf_uses(graph)
+        self.roots: dict[int, list[Root]] = {}
+        for root in graph.roots:
+            self.roots.setdefault(root.node, []).append(root)
+
+    def parts(self, row: Row) -> Iterator[Part]:
+        """Yield the parts of a row."""
+        if row.scope is not None:
+            yield from self._scope(row, row.scope)
+        elif row.kind == "node":
+            yield from self._nodes(row)
+        else:
+            if not row.links and not row.guides:
+                yield from self._root_label([link.edge.next_node for link in row.way_on])
+            yield from self._label(row.links)
+            yield Part(f"{self.symbols.arrow} " if row.kind == "reference" else "")
+            yield from self._ends(row.way_on)
+
+    def _nodes(self, row: Row) -> Iterator[Part]:
+        yield from self._root_label([row.nodes[0]])
+        yield from self._row_label(row, row.nodes[0])
+        for number, node_id in enumerate(row.nodes):
+            node = self.graph.nodes[node_id]
+            yield Part(f" {self.symbols.arrow} " if number else "")
+            yield Part(f"#{node_id} ", "cyan")
+            yield Part(self._visible(node.name), "bold", can_shrink=True)
+            if not row.ends_in_leaf:
+                yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
+            yield from self._marks(node)
+        if row.way_on:
+            yield Part(f" {self.symbols.arrow} ")
+            yield from self._ends(row.way_on)
+        if row.call is not None:
+            call = self.graph.modules[row.call]
+            yield Part("  ")
+            yield Part(self._visible(self._call_name(call)), "yellow", can_shrink=True)
+            yield Part(f" {self._visible(call.class_name)}", is_optional=True)
+        for node_id in row.nodes:
+            yield from self._nones(self.graph.nodes[node_id])
+
+    def _marks(self, node: Node) -> Iterator[Part]:
+        if node.function is not None:
+            yield Part(f"  {self._visible(node.function)}", "magenta", can_shrink=True, can_wrap=True)
+        for status, count in sorted(Counter(value.status for value in node.saved).items(), key=str):
+            if status not in (None, "live"):
+                yield Part(f"  {count} {status}", "red", can_wrap=True)
+        if node.hooks:
+            yield Part(f"  {format_count(len(node.hooks), 'hook')}", "magenta", can_wrap=True)
+
+    def _nones(self, node: Node) -> Iterator[Part]:
+        names = [
+            argument_name(self.graph, node, position) or f"[{position}]"
+            for position, edge in enumerate(node.next_edges)
+            if edge is None
+        ]
+        if names:
+            shown = ", ".join(names) if len(names) <= 2 else f"{len(names)} inputs"
+            yield Part(f"  {self._visible(shown)}: None", "dim", can_wrap=True)
+
+    def _scope(self, row: Row, scope: Scope) -> Iterator[Part]:
+        ids = node_ids(scope)
+        yield from self._root_label(later_copies(scope) if row.is_open else ids)
+        yield from self._row_label(row, ids.start)
+        yield Part(f"{self.symbols.opened if row.is_open else self.symbols.closed} ")
+        times = len(scope.copies) + 1
+        if times > 1:
+            yield Part(f"{self.symbols.times}{times:,} ", "bold")
+        span = f"#{ids.start}" if len(ids) == 1 else f"#{ids.start}{self.symbols.to}{ids.stop - 1}"
+        yield Part(f"{span}  ", "cyan")
+        yield from self._scope_name(scope)
+        yield from self._scope_size(scope, times, is_open=row.is_open)
+        if row.way_on:
+            yield Part(f"  {self.symbols.arrow} ", can_wrap=True)
+            yield from (part._replace(can_wrap=True) for part in self._ends(row.way_on))
+
+    def _scope_name(self, scope: Scope) -> Iterator[Part]:
+        calls = [items[0] for items in (scope.items, *scope.copies[-1:])] if scope.kind == "repeat" else [scope]
+        modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
+        if not modules or (scope.kind == "repeat" and len(scope.items) > 1):
+            return
+        name = self._call_names([self.graph.modules[module] for module in modules])
+        yield Part(self._visible(name), "bold yellow", can_shrink=True)
+        yield Part(f"  {self._visible(self.graph.modules[modules[0]].class_name)}", "bold", can_shrink=True)
+        yield Part("  ")
+
+    def _call_names(self, calls: list[ModuleCall]) -> str:
+        """Name one call, or the first and the last of many."""
+        between = f" {self.symbols.ellipsis} "
+        if len({call.path for call in calls}) == 1 < len(calls):
+            first, last = calls[0], calls[-1]
+            return self._call_name(msgspec.structs.replace(first, call=1)) + f" calls {first.call}{between}{last.call}"
+        return between.join(map(self._call_name, calls))
+
+    def _call_name(self, call: ModuleCall) -> str:
+        parent = None if call.parent is None else self.graph.modules[call.parent].path
+        name = call.path.removeprefix(f"{parent}.") if parent else call.path
+        return (name or "model") + (f" (call {call.call})" if call.call > 1 else "")
+
+    def _scope_size(self, scope: Scope, times: int, *, is_open: bool) -> Iterator[Part]:
+        ids = node_ids(scope)
+        if times > 1:
+            first, last = node_ids(scope.copies[0][0]).start, node_ids(scope.copies[-1][0]).start
+            num_bytes = sum(self.saved[ids.start : first])
+            is_even = num_bytes and num_bytes == sum(self.saved[last : ids.stop])
+            yield Part(format_count(scope.num_nodes // times, "node"), "dim")
+            yield Part(f", {format_bytes(num_bytes)}" if is_even else "", "dim", is_optional=True)
+            yield Part(" each", "dim")
+            return
+        if not is_open:
+            yield Part(f"{self._shapes(self.graph.nodes[ids.start].forward_outputs)}  ", "green", is_optional=True)
+        leaves = len(leaves_of(self.graph, scope))
+        yield Part(format_count(scope.num_nodes, "node"), "dim")
+        if leaves and not is_open:
+            yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
+
+    def _root_label(self, ids: Sequence[int]) -> Iterator[Part]:
+        """Name the roots among some nodes that have no row of their own."""
+        roots = [root for node_id, roots in self.roots.items() if node_id in ids for root in roots]
+        for root in roots[:MAX_REFERENCES]:
+            output = f" (output {root.output_nr})" if root.output_nr else ""
+            yield Part(f"{' '.join(filter(None, ('root', self._visible(root.name or ''))))}{output}: ", "bold blue")
+        if len(roots) > MAX_REFERENCES:
+            yield Part(f"and {format_count(len(roots) - MAX_REFERENCES, 'more root')}: ", "bold blue")
+
+    def _row_label(self, row: Row, first_node: int) -> Iterator[Part]:
+        is_branch = bool(row.guides) and row.guides[-1] in ("branch", "last_branch")
+        is_special = len(row.links) > 1 or any(
+            link.edge.input_nr or link.edge.next_node != first_node for link in row.links if link.position is not None
+        )
+        if is_branch or is_special:
+            yield from self._label(row.links, _input_nrs(row.links))
+
+    def _label(self, links: Sequence[Link], input_nrs: str = "") -> Iterator[Part]:
+        if not links or links[0].position is None:
+            return
+        names = [link.argument or f"[{link.position}]" for link in links[:MAX_REFERENCES]]
+        if len(links) > MAX_REFERENCES:
+            names[-1] = f"{len(links) - MAX_REFERENCES + 1} more"
+        yield Part(f"{self._visible(', '.join(names))}{input_nrs}: ", "dim")
+
+    def _ends(self, links: Sequence[Link]) -> Iterator[Part]:
+        target = self.graph.nodes[links[0].edge.next_node]
+        if target.kind == "accumulate_grad":
+            yield from self._leaf(links[0].edge.next_node, target)
+            return
+        yield Part(", ".join(f"#{link.edge.next_node}" for link in links[:MAX_REFERENCES]), "cyan")
+        if len(links) == 1:
+            yield Part(f" {self._visible(target.name)}", "dim", can_shrink=True)
+            yield Part(_input_nrs(links))
+        if len(links) > MAX_REFERENCES:
+            yield Part(f" and {len(links) - MAX_REFERENCES:,} more")
+
+    def _leaf(self, node_id: int, node: Node) -> Iterator[Part]:
+        name = node.leaf.name if node.leaf else None
+        yield Part(f"{self.symbols.leaf} ", "yellow")
+        yield Part(self._visible(name) if name else f"#{node_id}", "yellow", can_shrink=True)
+        yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
+        if self.uses[node_id] > 1:
+            yield Part(f"  used {self.symbols.times}{self.uses[node_id]:,}", "dim")
+        if node.hooks:
+            yield Part(f"  {format_count(len(node.hooks), 'hook')}", "magenta", can_wrap=True)
+
+    def _shapes(self, infos: Sequence[TensorInfo | None]) -> str:
+        shown = [
+            (text, len(list(same))) for text, same in groupby("?" if i is None else format_tensor(i) for i in infos)
+        ]
+        texts = [f"{count:,} {self.symbols.times} {text}" if count > 1 else text for text, count in shown[:MAX_SHAPES]]
+        more = f" and {len(shown) - MAX_SHAPES} more" if len(shown) > MAX_SHAPES else ""
+        return self._visible(", ".join(texts) + more)
+
+    def _visible(self, text: str) -> str:
+        return visible(text, unicode=self.unicode)
+
+
+def _input_nrs(links: Sequence[Link]) -> str:
+    """Name the receiving inputs, unless all are the first, as nearly always."""
+    input_nrs = sorted({link.edge.input_nr for link in links})
+    return f" (input_nr {', '.join(map(str, input_nrs))})" if any(input_nrs) else ""

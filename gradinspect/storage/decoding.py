@@ -1,0 +1,119 @@
+"""The bytes of a capture file to a Graph, or one sentence that says what is wrong with them, and where."""
+
+import gzip
+import io
+import re
+import zlib
+from typing import Annotated
+
+import msgspec
+
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.storage.checks import InvalidPlaceError, check_graph
+from gradinspect.storage.encoding import FORMAT, SCHEMA_VERSION
+from gradinspect.units import escape_control, format_bytes
+
+MAX_BYTES = 2 * 1024**3  # decompressed; a million nodes with names and lines take less than half of it
+_CHUNK_BYTES = 1024**2
+_MAKE = "Make one with `gradinspect trace SCRIPT -o run.json`."
+_AGAIN = "Make it again with `gradinspect trace SCRIPT -o run.json`."
+
+
+class _Envelope(msgspec.Struct):
+    format: str
+    version: Annotated[int, msgspec.Meta(ge=1)]
+    graph: msgspec.Raw
+
+
+def decode_graph(content: bytes, name: str, *, max_bytes: int = MAX_BYTES) -> Graph:
+    """Read a capture file, plain or gzipped: its first bytes tell, not its name.
+
+    Args:
+        content: The bytes of the file.
+        name: How messages call it.
+        max_bytes: Refuse what is larger when decompressed.
+
+    Raises:
+        GradInspectError: It is no capture file, or not a valid one.
+    """
+    label = f'"{escape_control(name)}"'
+    content = _decompress(content, label, max_bytes) if content.startswith(b"\x1f\x8b") else content
+    if len(content) > max_bytes:
+        raise _too_large(label, max_bytes)
+    envelope = _open_envelope(content, label)
+    try:
+        graph = msgspec.json.decode(envelope.graph, type=Graph)
+        check_graph(graph)
+    except InvalidPlaceError as error:
+        raise _invalid(label, error.place, error.reason) from None
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at `$")
+        raise _invalid(label, place.rstrip("`"), reason) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _invalid(label, "", _reason_of(error)) from None
+    return graph
+
+
+def _decompress(content: bytes, label: str, max_bytes: int) -> bytes:
+    chunks = []
+    num_bytes = 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                num_bytes += len(chunk)
+                if num_bytes > max_bytes:
+                    raise _too_large(label, max_bytes)
+                chunks.append(chunk)
+    except EOFError:
+        raise GradInspectError(f"Capture file {label} is cut short: its gzip stream has no end.", _AGAIN) from None
+    except (OSError, zlib.error):
+        raise GradInspectError(f"Capture file {label} is damaged: it cannot be unpacked.", _AGAIN) from None
+    return b"".join(chunks)
+
+
+def _open_envelope(content: bytes, label: str) -> _Envelope:
+    try:
+        envelope = msgspec.json.decode(content, type=_Envelope)
+    except msgspec.ValidationError:
+        raise GradInspectError(f"{label} is not a capture file: it is some other JSON.", _MAKE) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if not content.startswith(b'{"format":"%s"' % FORMAT.encode()):
+            raise GradInspectError(f"{label} is not a capture file: it is not JSON.", _MAKE) from None
+        raise GradInspectError(f"Capture file {label} is broken: {_reason_of(error)}.", _AGAIN) from None
+    if envelope.format != FORMAT:
+        raise GradInspectError(f'{label} is not a capture file: its format is "{_shorten(envelope.format)}".', _MAKE)
+    if envelope.version > SCHEMA_VERSION:
+        raise GradInspectError(
+            f"Capture file {label} has schema version {envelope.version}, newer than {SCHEMA_VERSION}.",
+            "Install a newer gradinspect.",
+        )
+    return envelope
+
+
+def _invalid(label: str, place: str, reason: str) -> GradInspectError:
+    return GradInspectError(f"Capture file {label} is not valid at graph{place}: {_shorten(reason)}.", _AGAIN)
+
+
+def _too_large(label: str, max_bytes: int) -> GradInspectError:
+    return GradInspectError(
+        f"{label} holds more than {format_bytes(max_bytes)}, the largest capture file that is read.",
+        "Capture a smaller step of the program.",
+    )
+
+
+def _reason_of(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    if "truncated" in str(error):
+        return "it is cut short"
+    position = re.search(r"\(byte (\d+)\)", str(error))
+    return f"it is not JSON at byte {position[1]}" if position else "it is not JSON"
+
+
+def _shorten(text: str) -> str:
+    """Quote what the file says without letting it flood or steer a terminal."""
+    text = escape_control(text)
+    return text if len(text) <= 200 else f"{text[:199]}…"

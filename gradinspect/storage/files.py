@@ -1,0 +1,112 @@
+"""Reading and writing files whole: a file is there complete, or not at all."""
+
+import os
+import secrets
+import stat
+import sys
+from pathlib import Path
+
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.storage.decoding import MAX_BYTES, decode_graph
+from gradinspect.units import escape_control
+
+
+def read_graph(path: Path) -> Graph:
+    """Read a capture file.
+
+    Raises:
+        GradInspectError: It cannot be opened, or is not a valid capture file.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1) if _is_endless(file.fileno()) else file.read()
+    except OSError as error:
+        raise _failed("read", path, error) from None
+    return decode_graph(content, str(path))
+
+
+def _is_endless(descriptor: int) -> bool:
+    """Tell whether a file may go on past its size, like a pipe, or is larger than what is read anyway."""
+    status = os.fstat(descriptor)
+    return not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES
+
+
+def write_file(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file in one step: whoever looks sees the old one or the new one, never a part.
+
+    Standard output (`-` or `/dev/stdout`), devices and pipes are written directly. A link stays, its target is written.
+
+    Args:
+        path: Where to.
+        content: All of it.
+        force: Replace a file that is there.
+
+    Raises:
+        GradInspectError: A file is there, or the place cannot be written.
+        BrokenPipeError: Whoever read standard output has gone.
+    """
+    try:
+        if str(path) in {"-", "/dev/stdout"}:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+        elif path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(content)
+        else:
+            _write_regular(path, Path(os.path.realpath(path)), content, force=force)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _failed("write", path, error) from None
+
+
+def _write_regular(path: Path, target: Path, content: bytes, *, force: bool) -> None:
+    if target.is_file() and not force:
+        raise _exists(path)
+    if target.is_dir():
+        raise IsADirectoryError
+    temporary = target.with_name(f".gradinspect-{secrets.token_hex(8)}.tmp")
+    try:
+        # Opened with the mode of an ordinary new file, so that the umask applies; tempfile would make it private.
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:  # noqa: PTH123
+            file.write(content)
+        if force:
+            _replace(temporary, target)
+        elif not _link(temporary, target):
+            raise _exists(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    if target.is_file():
+        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+    temporary.replace(target)
+
+
+def _link(temporary: Path, target: Path) -> bool:
+    """Give a file its name unless somebody else has taken it meanwhile, as another rank of the same job may."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        if target.exists():
+            return False
+        temporary.replace(target)
+    return True
+
+
+def _exists(path: Path) -> GradInspectError:
+    return GradInspectError(f'"{escape_control(str(path))}" exists.', "Pass --force to overwrite it.")
+
+
+def _failed(verb: str, path: Path, error: OSError) -> GradInspectError:
+    name = escape_control(str(path))
+    if isinstance(error, IsADirectoryError):
+        return GradInspectError(f'Could not {verb} "{name}": it is a folder.', "Name a file.")
+    if isinstance(error, FileNotFoundError) and verb == "write":
+        return GradInspectError(f'Could not write "{name}": there is no folder "{escape_control(str(path.parent))}".')
+    reason = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or type(error).__name__
+    return GradInspectError(f'Could not {verb} "{name}": {reason[0].lower()}{reason[1:]}.')

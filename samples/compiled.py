@@ -1,0 +1,16 @@
+"""torch.compile turns the whole model into one node, with its own backward behind it.
+
+Try: gradinspect trace samples/compiled.py
+"""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 1))
+compiled_model = torch.compile(model, backend="aot_eager")
+
+loss = compiled_model(torch.randn(8, 16)).square().mean()
+loss.backward()
+
+print(f"loss {loss.item():.4f}")

@@ -1,0 +1,232 @@
+"""The tree as people see it: whole screens, and what holds on all of them."""
+
+# ruff: noqa: RUF001 - the screens hold a multiplication sign and an en dash on purpose
+
+from itertools import islice
+
+import msgspec
+import pytest
+from factories import graph, leaf, op, product_plus_two, saved
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+from rich.cells import cell_len
+from strategies import graphs
+
+from gradinspect.analyses.folding import fold_graph
+from gradinspect.analyses.outline import outline
+from gradinspect.graph import Frame, Graph, Hook, ModuleCall, Root, SavedStatus, SavedValue, Storage
+from gradinspect.renderers.tree import TreeOptions, render_tree
+
+
+def screen(drawn: Graph, **options: object) -> str:
+    """Print a tree without colour."""
+    lines = render_tree(drawn, TreeOptions(**options))  # type: ignore[arg-type]
+    return "\n" + "\n".join(line.plain for line in lines) + "\n"
+
+
+def two_layers() -> Graph:
+    """A perceptron with its module calls, source lines and bytes."""
+    calls = [("", "Sequential", None), ("2", "Linear", 0), ("1", "ReLU", 0), ("0", "Linear", 0)]
+    first, second = Frame(file="train.py", line=8), Frame(file="src/model.py", line=21)
+    return graph(
+        op("NllLossBackward0", 1, None, shape=(), frame=0),
+        op("AddmmBackward0", 6, 3, 2, shape=(4, 3), module=1, frame=1, saved=(saved("_saved_mat1", 4, 20, storage=0),)),
+        op("TBackward0", 7, shape=(20, 3), module=1, frame=1),
+        op("ReluBackward0", 4, shape=(4, 20), module=2, frame=1, saved=(saved("_saved_result", 4, 20, storage=0),)),
+        op(
+            "AddmmBackward0", 8, None, 5, shape=(4, 20), module=3, frame=1,
+            saved=(saved("_saved_mat1", 4, 10, storage=1),),
+        ),
+        op("TBackward0", 9, shape=(10, 20), module=3, frame=1),
+        leaf("2.bias", 3), leaf("2.weight", 3, 20), leaf("0.bias", 20), leaf("0.weight", 20, 10),
+        storages=(Storage(num_bytes=320), Storage(num_bytes=160)),
+        modules=tuple(ModuleCall(path=path, class_name=name, parent=parent) for path, name, parent in calls),
+        frames=(first, second),
+        arguments={"AddmmBackward0": ("self", "mat1", "mat2"), "NllLossBackward0": ("self", "weight")},
+    )  # fmt: skip
+
+
+def residual_blocks(count: int) -> Graph:
+    """Equal blocks, each `x + exp(x * weight)`."""
+    nodes = [
+        node
+        for first in range(0, 3 * count, 3)
+        for node in (
+            op("AddBackward0", first + 3, first + 1, module=1 + first // 3),
+            op("ExpBackward0", first + 2, module=1 + first // 3),
+            op("MulBackward0", first + 3, 3 * count + 1, module=1 + first // 3),
+        )
+    ]
+    calls = (ModuleCall(path=f"h.{count - 1 - place}", class_name="Block", parent=0) for place in range(count))
+    return graph(
+        *nodes, op("EmbeddingBackward0", 3 * count + 1, module=0), leaf("shared", 3),
+        modules=(ModuleCall(path="", class_name="Net"), *calls),
+        arguments={"AddBackward0": ("self", "other"), "MulBackward0": ("self", "other")},
+    )  # fmt: skip
+
+
+def test_product_plus_two() -> None:
+    """A leaf used twice is shown at both uses, the constant as None."""
+    assert screen(product_plus_two()) == snapshot("""\
+
+root: #0 MulBackward0  f32[1]                                                8 B
+├─ self: ◆ a  f32[1]  used ×2
+#1 AddBackward0 → ◆ a  f32[1]  used ×2  other: None
+gradients flow down · ◆ leaf (AccumulateGrad) · bytes saved
+""")
+
+
+def test_module_calls() -> None:
+    """Calls are sections, a call of one node is a word on its row, transposed weights stand beside their use."""
+    assert screen(two_layers()) == snapshot("""\
+
+root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
+▾ #1–5  model  Sequential  5 nodes                            480 B
+┊ ▾ #1–2  2  Linear  2 nodes                                  320 B
+┊ ┊ #1 AddmmBackward0  f32[4, 3]                              320 B  model.py:21
+┊ ┊ ├─ self: ◆ 2.bias  f32[3]
+┊ ┊ └─ mat2: #2 TBackward0 → ◆ 2.weight  f32[3, 20]                  model.py:21
+┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
+┊ ▾ #4–5  0  Linear  2 nodes                                  160 B
+┊ ┊ #4 AddmmBackward0  f32[4, 20]  mat1: None                 160 B  model.py:21
+┊ ┊ ├─ self: ◆ 0.bias  f32[20]
+┊ ┊ └─ mat2: #5 TBackward0 → ◆ 0.weight  f32[20, 10]                 model.py:21
+gradients flow down · ◆ leaf (AccumulateGrad) · bytes saved
+""")
+
+
+def test_closed_module_calls() -> None:
+    """A call deeper than asked for is one row that says what is in it."""
+    assert screen(two_layers(), depth=1, width=100) == snapshot("""\
+
+root: #0 NllLossBackward0  f32[]  weight: None                                           train.py:8
+▾ #1–5  model  Sequential  5 nodes                                                480 B
+┊ ▸ #1–2  2  Linear  f32[4, 3]  2 nodes, 2 leaves                                 320 B
+┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                                                   model.py:21
+┊ ▸ #4–5  0  Linear  f32[4, 20]  2 nodes, 2 leaves                                160 B
+gradients flow down · bytes saved · ▸ opens with --depth
+""")
+
+
+def test_repeated_blocks() -> None:
+    """Equal blocks are told once; the way past a branch is said, and where a block goes on."""
+    assert screen(residual_blocks(12)) == snapshot("""\
+
+▾ #0–36  model  Net  37 nodes
+┊ ▾ ×12 #0–35  h.11 … h.0  Block  3 nodes each
+┊ ┊ root: #0 AddBackward0  f32[2, 3]
+┊ ┊ ├─ other: #1 ExpBackward0  f32[2, 3]
+┊ ┊ │  #2 MulBackward0  f32[2, 3]
+┊ ┊ │  ├─ self: → #3 AddBackward0
+┊ ┊ │  └─ other: ◆ shared  f32[3]  used ×13
+┊ ┊ self: → #3 AddBackward0
+┊ #36 EmbeddingBackward0 → ◆ shared  f32[3]  used ×13
+gradients flow down · ◆ leaf (AccumulateGrad) · → #n see there
+""")
+
+
+def test_full() -> None:
+    """Nothing is folded when the whole is asked for."""
+    text = screen(residual_blocks(12), full=True, max_rows=None)
+
+    assert "×12" not in text
+    assert all(f"#{node} " in text for node in range(37))
+
+
+def test_several_roots_and_input_nr() -> None:
+    """Each root is named; an edge into another input than the first says so; what is told elsewhere is referred to."""
+    chunks = graph(
+        op("SumBackward0", (2, 1)), op("MulBackward0", (2, 2), (2, 2)), op("SplitBackward0", 3), leaf("x", 6),
+        roots=(0, 1), arguments={"MulBackward0": ("self", "other")},
+    )  # fmt: skip
+    roots = (Root(node=0, name="loss"), Root(node=1, name="aux", output_nr=1))
+
+    assert screen(msgspec.structs.replace(chunks, roots=roots)) == snapshot("""\
+
+root loss: #0 SumBackward0  f32[2, 3] → #2 SplitBackward0 (input_nr 1)
+root aux (output 1): #1 MulBackward0  f32[2, 3]
+├─ self: → #2 SplitBackward0 (input_nr 2)
+└─ other: → #2 SplitBackward0 (input_nr 2)
+#2 SplitBackward0 → ◆ x  f32[6]
+gradients flow down · ◆ leaf (AccumulateGrad) · → #n see there
+""")
+
+
+def test_marks() -> None:
+    """Stale saved values, hooks and custom Functions are marked on the row."""
+    statuses: tuple[SavedStatus, ...] = ("freed", "modified", "modified")
+    values = tuple(
+        SavedValue(name="saved_tensors", kind="tensor", index=index, status=status)
+        for index, status in enumerate(statuses)
+    )
+    marked = op("ScaleBackward", 1, kind="custom", function="ops.Scale", saved=values, hooks=(Hook(kind="pre"),))
+
+    assert screen(graph(marked, leaf(None, 2)), width=60) == snapshot("""\
+
+root: #0 ScaleBackward  f32[2, 3]
+│    ops.Scale  1 freed  2 modified  1 hook
+└─ ◆ #1  f32[2]
+gradients flow down · ◆ leaf (AccumulateGrad)
+""")
+
+
+def test_ascii() -> None:
+    """Where only ASCII can be shown, everything is ASCII."""
+    text = screen(residual_blocks(12), unicode=False)
+
+    assert text.isascii()
+    assert text == snapshot("""\
+
+v #0-36  model  Net  37 nodes
+: v x12 #0-35  h.11 ... h.0  Block  3 nodes each
+: : root: #0 AddBackward0  f32[2, 3]
+: : |- other: #1 ExpBackward0  f32[2, 3]
+: : |  #2 MulBackward0  f32[2, 3]
+: : |  |- self: -> #3 AddBackward0
+: : |  `- other: * shared  f32[3]  used x13
+: : self: -> #3 AddBackward0
+: #36 EmbeddingBackward0 -> * shared  f32[3]  used x13
+gradients flow down | * leaf (AccumulateGrad) | -> #n see there
+""")
+
+
+def test_what_is_not_shown_is_counted() -> None:
+    """Past the budget the nodes that are left are counted, with what to do."""
+    nodes = [op(f"Op{place}Backward0", place + 1 if place < 999 else None) for place in range(1000)]
+
+    assert screen(graph(*nodes), max_rows=3) == snapshot("""\
+
+root: #0 Op0Backward0  f32[2, 3]
+#1 Op1Backward0  f32[2, 3]
+#2 Op2Backward0  f32[2, 3]
+… 997 more nodes not shown: --depth, --full or -o FILE
+gradients flow down
+""")
+
+
+def test_depth_is_chosen_so_that_it_fits() -> None:
+    """Without a depth, as many levels are open as the rows allow."""
+    assert screen(two_layers(), max_rows=2).count("\n") < screen(two_layers(), max_rows=9).count("\n")
+    assert "more node" not in screen(two_layers(), max_rows=2)
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+@given(drawn=graphs(), full=st.booleans(), unicode=st.booleans())
+def test_no_line_is_too_wide_or_unsafe(width: int, drawn: Graph, full: bool, unicode: bool) -> None:
+    """Whatever the names in a graph are, no line is wider than the terminal or can steer it."""
+    for line in render_tree(drawn, TreeOptions(width=width, full=full, unicode=unicode)):
+        assert cell_len(line.plain) <= width
+        assert line.plain.isprintable()
+        assert unicode or line.plain.isascii()
+
+
+@given(graphs(), st.integers(0, 6))
+def test_shown_and_missing_nodes_add_up(drawn: Graph, max_rows: int) -> None:
+    """What has no row is counted, to the node."""
+    rows = islice(outline(drawn, fold_graph(drawn, repeats=False), lambda *_: True), max_rows)
+    num_nodes = sum(node.kind != "accumulate_grad" for node in drawn.nodes)
+    missing = num_nodes - sum(len(row.nodes) for row in rows)
+    text = screen(drawn, full=True, max_rows=max_rows, width=500)
+
+    assert (f"\n… {missing} more node" in text) == bool(missing)

@@ -1,0 +1,73 @@
+"""Graphs go into a capture file and come out the same; equal graphs give equal bytes."""
+
+import gzip
+import json
+
+import msgspec
+import pytest
+from factories import graph, op, product_plus_two
+from hypothesis import HealthCheck, given, settings
+from inline_snapshot import snapshot
+from strategies import graphs
+
+from gradinspect.graph import Graph, SavedValue
+from gradinspect.storage import decode_graph, encode_graph
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(graphs())
+def test_round_trip(record: Graph) -> None:
+    """Whatever a graph holds, it is the same after writing and reading, and writing again gives the same bytes."""
+    for compressed in (False, True):
+        content = encode_graph(record, compressed=compressed)
+        again = decode_graph(content, "run.json")
+
+        assert record == again
+        assert content == encode_graph(again, compressed=compressed)
+
+
+def test_the_file_is_ordinary_json_with_one_node_a_line() -> None:
+    """Any JSON reader can read a capture file, and a change of one node is a change of one line."""
+    record = product_plus_two()
+    content = encode_graph(record, compressed=False)
+
+    assert json.loads(content)["graph"]["nodes"] == json.loads(msgspec.json.encode(record.nodes))
+    assert len([line for line in content.splitlines() if b"Backward0" in line]) == 3  # the third is `arguments`
+    assert content.splitlines()[0] == snapshot(b'{"format":"gradinspect","version":1,"graph":{')
+
+
+def test_order_of_arguments_does_not_matter() -> None:
+    """Two equal graphs whose dicts were filled in another order give the same bytes."""
+    first = graph(op("A"), arguments={"A": ("self",), "B": ("other",)})
+    second = graph(op("A"), arguments={"B": ("other",), "A": ("self",)})
+    expected = encode_graph(first, compressed=False)
+
+    assert expected == encode_graph(second, compressed=False)
+
+
+def test_the_gzip_header_tells_no_time_name_or_system() -> None:
+    """A compressed file is the same on every day, under every name and on every system."""
+    content = encode_graph(product_plus_two(), compressed=True)
+    plain = encode_graph(product_plus_two(), compressed=False)
+
+    assert content[3:10] == b"\x00" * 5 + b"\x00\xff"  # no name; no time; no level; system unknown
+    assert plain == gzip.decompress(content)
+
+
+def test_a_lone_surrogate_becomes_its_escape() -> None:
+    """A file name that is not UTF-8 is written escaped, wherever it stands, instead of failing."""
+    value = SavedValue(name="ctx.path", kind="str", value=("a\udcff", 1))
+    record = graph(op("A", saved=(value,)), source="b\udcff.py", arguments={"\udc80": ("self",)})
+    again = decode_graph(encode_graph(record, compressed=False), "run.json")
+
+    assert (again.source, again.nodes[0].saved[0].value) == (r"b\udcff.py", (r"a\udcff", 1))
+    assert list(again.arguments) == [r"\udc80"]
+
+
+@pytest.mark.parametrize("value", [-0.0, 5e-324, 1.0, 1, True, 2**63, -(2**63), "nan", "1", ""])
+def test_values_keep_their_type(value: object) -> None:
+    """A value comes back as the type it was: 1, 1.0, True and "1" stay apart."""
+    record = graph(op("A", saved=(SavedValue(name="x", kind="object", value=value),)))  # type: ignore[arg-type]
+    again = decode_graph(encode_graph(record, compressed=False), "run.json").nodes[0].saved[0].value
+
+    assert repr(value) == repr(again)

@@ -1,0 +1,96 @@
+"""Numbers, shapes and strings as people read them."""
+
+import pytest
+from factories import tensor_info
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradinspect.graph import TensorInfo
+from gradinspect.units import escape_control, format_bytes, format_count, format_dtype, format_tensor
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "expected"),
+    [
+        (0, "0 B"),
+        (1, "1 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (1024**2 - 1, "1.0 MiB"),
+        (53_582_234, "51.1 MiB"),
+        (1024**3, "1.0 GiB"),
+        (3 * 1024**4, "3.0 TiB"),
+        (5000 * 1024**4, "5000.0 TiB"),
+    ],
+)
+def test_format_bytes(num_bytes: int, expected: str) -> None:
+    """A byte count has a binary unit, never reads 1024.0 of one, and ends at TiB."""
+    assert expected == format_bytes(num_bytes)
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(0, "0 leaves"), (1, "1 leaf"), (2, "2 leaves"), (1_000_000, "1,000,000 leaves")]
+)
+def test_format_count_with_a_plural(count: int, expected: str) -> None:
+    """A count agrees with its noun, and thousands have commas."""
+    assert expected == format_count(count, "leaf", "leaves")
+
+
+def test_format_count_adds_an_s() -> None:
+    """A regular noun needs no plural."""
+    assert [format_count(count, "node") for count in (1, 2)] == ["1 node", "2 nodes"]
+
+
+def test_format_dtype_keeps_an_unknown_one() -> None:
+    """A dtype from a newer torch is shown by its full name."""
+    assert [format_dtype(dtype) for dtype in ("bfloat16", "float4_e2m1fn_x2")] == ["bf16", "float4_e2m1fn_x2"]
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        (tensor_info(2, 3), "f32[2, 3]"),
+        (tensor_info(), "f32[]"),
+        (tensor_info(0, dtype="bool"), "bool[0]"),
+        (TensorInfo(shape=("s0", 3), dtype="int64"), "i64[s0, 3]"),
+        (
+            TensorInfo(shape=(4,), dtype="float32", device="cuda:0", layout="sparse_coo", subclass="lib.Sub"),
+            "f32[4] cuda:0 sparse_coo Sub",
+        ),
+        (TensorInfo(shape=(4,), dtype="float32", subclass="Plain"), "f32[4] Plain"),
+    ],
+)
+def test_format_tensor(info: TensorInfo, expected: str) -> None:
+    """A tensor shows its dtype, its shape, and only what is unusual about it."""
+    assert expected == format_tensor(info)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("größe 重み 😀", "größe 重み 😀"),
+        ("a\\b", "a\\b"),
+        ("\x1b[31mred\x07", r"\x1b[31mred\x07"),
+        ("two\r\nlines\ttab", r"two\r\nlines\ttab"),
+        ("\x9b2J\x7f", r"\x9b2J\x7f"),
+        ("evil\u202egnp.exe", r"evil\u202egnp.exe"),
+        ("\u2028\u200b\ufeff", r"\u2028\u200b\ufeff"),
+        ("\ud800", r"\ud800"),
+        ("\U000e0041", r"\U000e0041"),
+    ],
+)
+def test_escape_control(text: str, expected: str) -> None:
+    """Control, bidi, invisible and undecodable characters become visible; everything else stays."""
+    assert expected == escape_control(text)
+
+
+@given(st.text(st.characters()))
+def test_escape_control_leaves_nothing_a_terminal_obeys(text: str) -> None:
+    """Whatever goes in, what comes out is printable, can be encoded, and does not change when escaped again."""
+    escaped = escape_control(text)
+    escaped.encode()
+
+    assert escaped.isprintable()
+    assert escaped == escape_control(escaped)
