@@ -6,8 +6,8 @@ other installed packages counts: the line of a model in `transformers` says more
 
 import linecache
 import os
-import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -28,6 +28,10 @@ _FOREIGN = tuple(
     )
 )
 _STDLIB = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118  # as above
+
+
+# Frames from here outwards belong to whoever runs the program, which is us.
+_RUNNERS = tuple(str(Path(__file__).parent / name) for name in ("program.py", "session.py"))
 
 
 class FrameTable:
@@ -51,6 +55,8 @@ class FrameTable:
             code = frame.f_code
             is_user = known.get(code)
             if is_user is None:
+                if code.co_filename in _RUNNERS:
+                    break
                 is_user = known[code] = is_user_file(code.co_filename)
             if is_user:
                 chain.append((code, frame.f_lineno))
@@ -103,16 +109,12 @@ def is_user_file(file: str) -> bool:
     return file.startswith(_INSTALLED) or not file.startswith(_STDLIB)
 
 
-def user_frame(frame: FrameType | None) -> FrameType | None:
-    """Walk outwards to the first frame that is the user's."""
-    while frame is not None and not is_user_file(frame.f_code.co_filename):
+def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield the user's frames from this one outwards, as far as the program goes."""
+    while frame is not None and frame.f_code.co_filename not in _RUNNERS:
+        if is_user_file(frame.f_code.co_filename):
+            yield frame
         frame = frame.f_back
-    return frame
-
-
-def current_frame() -> FrameType:
-    """Return the caller's frame."""
-    return sys._getframe(1)  # the documented way to it
 
 
 def short_file_name(file: str, base_folder: Path) -> str:

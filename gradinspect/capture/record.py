@@ -1,6 +1,7 @@
 """The whole way from live tensors to a `Graph`."""
 
 import gc
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradinspect.capture.frames import FrameTable, current_frame
+from gradinspect.capture.frames import FrameTable
 from gradinspect.capture.hooks import hook_reader
 from gradinspect.capture.modules import assign_modules
 from gradinspect.capture.names import Names, collect_names
@@ -57,7 +58,7 @@ def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: 
             f"No tensor in the output of type '{type(outputs).__name__}' has a graph.",
             "Compute it from a tensor that requires grad, outside torch.no_grad().",
         )
-    frame = current_frame().f_back
+    frame = sys._getframe(1)
     extra = () if model is None else (Variable("model", model),)
     named = [output._replace(name=output.name or _variable_name(output, frame)) for output in found]
     return record_graph(named, Moment(source="capture_graph", frame=frame, variables=extra), recorder)

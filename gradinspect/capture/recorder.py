@@ -16,6 +16,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from functools import partial
 from threading import get_ident
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple, Self
@@ -23,6 +24,7 @@ from weakref import ReferenceType, ref
 
 import torch
 from torch import nn
+from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
@@ -61,7 +63,7 @@ class Recorder:
         self._thread = get_ident()
         self._mode = _CallMode(self)
         self._handles: list[Any] = []
-        self._original_has_torch_function: Any = None
+        self._restore: list[Callable[[], None]] = []
 
     def __enter__(self) -> Self:
         """Begin to watch the current thread."""
@@ -72,6 +74,7 @@ class Recorder:
             register_module_forward_hook(self._leave_module, always_call=True),
         ]
         self._hide_from_fast_paths()
+        self._hide_from_compiled_modules()
         torch.overrides._push_mode(self._mode)
         os.register_at_fork(after_in_child=_pause_in_child(ref(self)))
         return self
@@ -96,7 +99,8 @@ class Recorder:
             return
         if torch._C._len_torch_function_stack() and torch.overrides._get_current_function_mode() is self._mode:
             torch.overrides._pop_mode()
-            torch.overrides.has_torch_function = self._original_has_torch_function
+            for restore in self._restore:
+                restore()
             for handle in self._handles:
                 handle.remove()
             self._handles = []
@@ -109,7 +113,7 @@ class Recorder:
         Source: torch/nn/modules/activation.py, transformer.py, torch 2.13.
         """
         original = torch.overrides.has_torch_function
-        self._original_has_torch_function = original
+        self._restore.append(partial(setattr, torch.overrides, "has_torch_function", original))
         mode = self._mode
 
         def has_torch_function(relevant_args: Iterable[Any]) -> bool:
@@ -118,6 +122,26 @@ class Recorder:
             return any(_overrides_torch_function(type(argument)) for argument in relevant_args)
 
         torch.overrides.has_torch_function = has_torch_function
+
+    def _hide_from_compiled_modules(self) -> None:
+        """Keep a compiled module from warning about global hooks that are only ours.
+
+        Source: torch/_dynamo/eval_frame.py `OptimizedModule.__call__`, the only reader of this function, torch 2.13.
+        """
+        original = torch_module._has_any_global_hook
+        self._restore.append(partial(setattr, torch_module, "_has_any_global_hook", original))
+
+        def has_any_global_hook() -> bool:
+            ours = {handle.id for handle in self._handles}
+            hooks = (
+                torch_module._global_backward_pre_hooks,
+                torch_module._global_backward_hooks,
+                torch_module._global_forward_pre_hooks,
+                torch_module._global_forward_hooks,
+            )
+            return any(number not in ours for registered in hooks for number in registered)
+
+        torch_module._has_any_global_hook = has_any_global_hook
 
     def _enter_module(self, module: nn.Module, _args: object) -> None:
         if torch.compiler.is_compiling() or get_ident() != self._thread:

@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import nn
 
-from gradinspect.capture.frames import is_user_file
+from gradinspect.capture.frames import user_frames
 
 LARGEST_CONTAINER = 1_000  # elements looked at in one list or dict
 _ASKS_FOR_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
@@ -32,11 +32,7 @@ class Variable(NamedTuple):
 
 def variables_from(frame: FrameType | None) -> Iterator[Variable]:
     """Yield the tensors and modules that the user's frames can see, innermost frame first, then their globals."""
-    frames = []
-    while frame is not None:
-        if is_user_file(frame.f_code.co_filename):
-            frames.append(frame)
-        frame = frame.f_back
+    frames = list(user_frames(frame))
     for user in frames:
         yield from variables_in(_local_variables(user))
     seen: set[int] = set()

@@ -1,0 +1,92 @@
+"""The one door to torch's backward engine.
+
+`Tensor.backward`, `autograd.backward` and `autograd.grad` all go through the function `_engine_run_backward`, which two
+modules hold as a global. Those two globals are replaced, and nothing that a user can name.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Literal, Self
+
+import torch
+import torch.autograd.graph
+
+from gradinspect.capture.frames import user_frames
+
+_HOLDERS = (torch.autograd, torch.autograd.graph)
+_NAME = "_engine_run_backward"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineCall:
+    """A call of the engine that is about to begin."""
+
+    number: int  # 1 for the first one of the program
+    kind: Literal["backward", "grad"]
+    outputs: tuple[Any, ...]  # tensors or GradientEdges
+    frame: FrameType | None  # the user's line
+
+
+class EngineDoor:
+    """Tells of each outermost engine call before it begins. Use it as a context manager.
+
+    Not told of: calls inside another one (a reentrant checkpoint), calls that a compiler makes on fake tensors while it
+    traces, and calls in a forked child.
+    """
+
+    def __init__(self, on_call: Callable[[EngineCall], None]) -> None:
+        """Name who is told."""
+        self.num_calls = 0
+        self._on_call = on_call
+        self._running = threading.local()
+        self._pid = os.getpid()
+        self._originals: list[Any] = []
+
+    def __enter__(self) -> Self:
+        """Replace the engine's door."""
+        self._originals = [getattr(holder, _NAME) for holder in _HOLDERS]
+        for holder, original in zip(_HOLDERS, self._originals, strict=True):
+            setattr(holder, _NAME, self._wrap(original))
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Put the original back, unless somebody has replaced ours meanwhile."""
+        for holder, original in zip(_HOLDERS, self._originals, strict=True):
+            if getattr(getattr(holder, _NAME), "_door", None) is self:
+                setattr(holder, _NAME, original)
+
+    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+            depth = getattr(self._running, "depth", 0)
+            if depth == 0 and os.getpid() == self._pid and not is_traced(t_outputs):
+                self._announce(t_outputs, sys._getframe(1))
+            self._running.depth = depth + 1
+            try:
+                return original(t_outputs, *args, **kwargs)
+            finally:
+                self._running.depth = depth
+
+        _engine_run_backward._door = self  # type: ignore[attr-defined]
+        return _engine_run_backward
+
+    def _announce(self, outputs: Sequence[Any], caller: FrameType) -> None:
+        self.num_calls += 1
+        kind: Literal["backward", "grad"] = "grad" if caller.f_code.co_name == "grad" else "backward"
+        self._on_call(
+            EngineCall(number=self.num_calls, kind=kind, outputs=tuple(outputs), frame=next(user_frames(caller), None))
+        )
+
+
+def is_traced(outputs: Sequence[Any]) -> bool:
+    """Tell whether a compiler is recording this call on tensors without values."""
+    if torch.compiler.is_compiling():
+        return True
+    return any(
+        isinstance(output, torch.Tensor)
+        and (type(output).__name__ in ("FakeTensor", "FunctionalTensor") or torch._is_functional_tensor(output))
+        for output in outputs
+    )

@@ -1,0 +1,156 @@
+"""Run a script or a module in this process, as `python` itself would."""
+
+import importlib.machinery
+import importlib.util
+import io
+import os
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gradinspect.capture.source import Module, Script
+from gradinspect.capture.stopping import Stopper
+from gradinspect.errors import GradInspectError
+
+_OURS = os.path.join(str(Path(__file__).parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a program ended."""
+
+    exit_code: int
+    error: BaseException | None  # what it did not catch; its traceback holds the user's frames only
+    namespace: dict[str, Any]
+
+
+def run_program(program: Script | Module, arguments: Sequence[str], stopper: Stopper) -> Ending:
+    """Run a program as `__main__`; it stays there until the interpreter exits, as atexit handlers expect.
+
+    Raises:
+        GradInspectError: There is no such module, or the file is not Python.
+    """
+    path, main = _main_module(program, arguments)
+    sys.modules["__main__"] = main
+    namespace = main.__dict__
+    try:
+        try:
+            code = _compile(path)
+            exec(code, namespace)  # noqa: S102  # running the user's program is what this is for
+        finally:
+            stopper.ended()
+    except GradInspectError:
+        raise
+    except SystemExit as error:
+        if stopper.is_stopping:
+            return Ending(0, None, namespace)
+        return Ending(_exit_code(error), None, namespace)
+    except BaseException as error:  # noqa: BLE001  # also KeyboardInterrupt: the program's own end
+        if stopper.is_stopping:
+            return Ending(0, None, namespace)
+        return Ending(1, without_our_frames(error), namespace)
+    return Ending(0, None, namespace)
+
+
+def _main_module(program: Script | Module, arguments: Sequence[str]) -> tuple[Path, types.ModuleType]:
+    """Make the module that the program will be, and set sys.argv and sys.path[0] for it."""
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = __builtins__
+    if isinstance(program, Module):
+        spec = _module_spec(program.name)
+        path = Path(str(spec.origin))
+        sys.path[0] = str(Path.cwd())
+        main.__spec__ = spec
+        main.__loader__ = spec.loader
+        main.__package__ = spec.parent
+    else:
+        path = (program.path / "__main__.py" if program.path.is_dir() else program.path).absolute()
+        sys.path[0] = str(program.path if program.path.is_dir() else path.parent)
+        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", str(path))
+        main.__package__ = None
+    main.__file__ = str(path)
+    main.__dict__["__cached__"] = None
+    main.__dict__.setdefault("__annotations__", {})
+    sys.argv = [str(program.path if isinstance(program, Script) else path), *arguments]
+    return path, main
+
+
+def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, ValueError) as error:
+        raise GradInspectError(f"The module '{name}' cannot be found: {error}.", "Check its name and sys.path.") from None
+    finally:
+        del sys.path[0]
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        raise GradInspectError(f"There is no module '{name}' to run.", "Check its name and the folder you are in.")
+    return spec
+
+
+def _compile(path: Path) -> types.CodeType:
+    try:
+        with io.open_code(str(path)) as file:
+            source = file.read()
+    except OSError as error:
+        raise GradInspectError(f"The script '{path}' cannot be read: {error.strerror}.", "Check the file.") from None
+    if b"\0" in source:
+        raise GradInspectError(f"The file '{path}' is not Python: it holds null bytes.", "Name a .py file.")
+    return compile(source, str(path), "exec", dont_inherit=True)
+
+
+def _exit_code(error: SystemExit) -> int:
+    """Do with the argument of sys.exit what python does: a text goes to stderr and means 1."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def without_our_frames(error: BaseException) -> BaseException:
+    """Take our frames out of an error's traceback, and out of those of the errors behind it."""
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        item = todo.pop()
+        if item is None or id(item) in seen:
+            continue
+        seen.add(id(item))
+        item.__traceback__ = _strip(item.__traceback__)
+        todo += [item.__cause__, item.__context__]
+    return error
+
+
+def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    kept = []
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(_OURS):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    stripped = None
+    for part in reversed(kept):
+        stripped = types.TracebackType(stripped, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return stripped
+
+
+@contextmanager
+def hidden_stdout() -> Iterator[None]:
+    """Send what the program and its children write to stdout nowhere."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            os.dup2(kept, 1)
+            os.close(kept)

@@ -1,0 +1,302 @@
+"""From a SOURCE to a graph: run the user's program, record at the moment that was asked for."""
+
+import atexit
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from gradinspect.capture.engine import EngineCall, EngineDoor
+from gradinspect.capture.inputs import make_inputs
+from gradinspect.capture.outputs import OutputTensor, final_outputs, outputs_in
+from gradinspect.capture.program import Ending, hidden_stdout, run_program, without_our_frames
+from gradinspect.capture.record import Moment, record_graph
+from gradinspect.capture.recorder import Recorder
+from gradinspect.capture.release import release_wrappers
+from gradinspect.capture.source import Expression, InputSpec, Module, Script
+from gradinspect.capture.stopping import Stopper
+from gradinspect.capture.variables import Variable, variables_from
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import CaptureKind, Graph
+
+SCRIPT_FAILED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What to run, and when to look."""
+
+    source: Script | Module | Expression
+    label: str  # the source as the user wrote it
+    arguments: tuple[str, ...] = ()
+    inputs: tuple[InputSpec, ...] = ()
+    backward: int | None = None  # which engine call; None: the first, or the end if there is none
+    at: Literal["backward", "end", "call"] | None = None
+    goes_on: bool = False  # let the program finish
+    root: str | None = None  # name of the tensor to start from
+    quiet: bool = False
+
+
+class ScriptFailedError(Exception):
+    """The user's program failed by itself before anything was recorded. Its traceback has been printed."""
+
+    def __init__(self, sentence: str) -> None:
+        """Keep what to say after the traceback."""
+        super().__init__(sentence)
+
+
+class Session:
+    """One run of one program."""
+
+    def __init__(self, request: Request, finish: Callable[[Graph], None]) -> None:
+        """Prepare to run.
+
+        Args:
+            request: What the user asked for.
+            finish: Delivers the graph, should the program end the process before it returns to us.
+        """
+        self.graph: Graph | None = None
+        self._request = request
+        self._finish = finish
+        self._problem: Exception | None = None
+        self._is_delivered = False
+        self._recorder = Recorder()
+        self._door = EngineDoor(self._on_engine_call)
+        self._stopper = Stopper(self._finish_now)
+
+    def run(self) -> Graph:
+        """Run the program and return what was recorded.
+
+        Raises:
+            GradInspectError: There was nothing to record.
+            ScriptFailedError: The program failed first.
+        """
+        source = self._request.source
+        with ExitStack() as stack:
+            if self._request.quiet:
+                stack.enter_context(hidden_stdout())
+            stack.enter_context(self._early_exits_deliver())
+            stack.enter_context(self._door)
+            stack.enter_context(self._recorder)
+            if isinstance(source, Expression):
+                self._run_expression(source)
+            else:
+                self._after(run_program(source, self._request.arguments, self._stopper))
+        release_wrappers()
+        if self._problem is not None:
+            raise self._problem
+        if self.graph is None:
+            raise nothing_recorded(self._request, self._door.num_calls)
+        return self.graph
+
+    def _on_engine_call(self, call: EngineCall) -> None:
+        """Record at the call that was asked for, then stop the program unless it shall go on."""
+        wanted = self._request.at in (None, "backward") and call.number == (self._request.backward or 1)
+        if wanted and self.graph is None and self._problem is None:
+            self._take(call.kind, self._outputs_of(call), call)
+            self._recorder.pause()
+        if (self.graph is not None or self._problem is not None) and not self._request.goes_on:
+            self._stopper.stop()
+
+    def _outputs_of(self, call: EngineCall) -> Callable[[], list[OutputTensor]]:
+        def outputs() -> list[OutputTensor]:
+            variables = list(variables_from(call.frame))
+            if self._request.root is not None:
+                return self._named_root(self._request.root, variables)
+            names = {id(value): name for name, value in reversed(variables)}
+            return [OutputTensor(names.get(id(output)), output) for output in call.outputs]
+
+        return outputs
+
+    def _take(
+        self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], call: EngineCall | None = None,
+        variables: tuple[Variable, ...] = (),
+    ) -> None:  # fmt: skip
+        """Record; whatever goes wrong is kept for later, it must not reach the user's program."""
+        try:
+            moment = Moment(
+                source=self._request.label,
+                kind=kind,
+                number=None if call is None else call.number,
+                frame=None if call is None else call.frame,
+                base_folder=base_folder(self._request.source),
+                variables=variables,
+            )
+            found = outputs()
+            if found:
+                self.graph = record_graph(found, moment, self._recorder)
+        except Exception as error:  # noqa: BLE001
+            self._problem = error
+
+    def _after(self, ending: Ending) -> None:
+        """Look at how a script ended, and record its last tensors if nothing was recorded before."""
+        request = self._request
+        if ending.error is not None:
+            print_error(ending.error)
+            if self.graph is None and self._problem is None:
+                seen = f"{self._door.num_calls} backward calls" if self._door.num_calls else "no backward call"
+                raise ScriptFailedError(f"The script failed with {type(ending.error).__name__} after {seen}.")
+            return
+        if self.graph is not None or self._problem is not None or request.backward is not None:
+            return
+        if request.at == "backward":
+            return
+        if ending.exit_code and self.graph is None:
+            raise ScriptFailedError(f"The script ended with exit code {ending.exit_code} before any backward call.")
+        self._take_namespace(ending.namespace)
+
+    def _take_namespace(self, namespace: dict[str, Any]) -> None:
+        """Record the tensors that a program has left behind."""
+        variables = tuple(_variables_of(namespace))
+
+        def outputs() -> list[OutputTensor]:
+            if self._request.root is not None:
+                return self._named_root(self._request.root, list(variables))
+            return final_outputs(variables)
+
+        self._take("end", outputs, variables=variables)
+
+    def _run_expression(self, source: Expression) -> None:
+        """Evaluate an expression, call it if it can be called, and record what comes out."""
+        try:
+            namespace = _namespace_of(source)
+            value = eval(source.text, {"torch": torch, **namespace})  # noqa: S307  # the user's own command line
+            takes_call = callable(value) and not isinstance(value, torch.Tensor)
+            if takes_call:
+                positional, keywords = make_inputs(self._request.inputs)
+                value = value(*positional, **keywords)
+        except GradInspectError:
+            raise
+        except BaseException as error:
+            if self._stopper.is_stopping:
+                return
+            print_error(without_our_frames(error))
+            raise ScriptFailedError(f"'{source.text}' failed with {type(error).__name__}.") from None
+        finally:
+            self._stopper.ended()
+        if self.graph is None and self._problem is None:
+            variables = tuple(_variables_of(namespace))
+            self._take("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables=variables)
+
+    def _named_root(self, root: str, variables: list[Variable]) -> list[OutputTensor]:
+        found = [value for name, value in variables if name == root]
+        outputs = outputs_in(found[0], root) if found else []
+        if outputs:
+            return outputs
+        names = [name for name, value in variables if isinstance(value, torch.Tensor) and value.requires_grad]
+        known = f"Tensors with a graph here: {', '.join(dict.fromkeys(names[:20]))}." if names else "There is none here."
+        what = "has no graph" if found else "is not a variable that can be seen"
+        raise GradInspectError(f"The root '{root}' {what}.", known)
+
+    @contextmanager
+    def _early_exits_deliver(self) -> Iterator[None]:
+        """Deliver what was recorded also when a program that goes on leaves by os._exit."""
+        original = os._exit
+        pid = os.getpid()
+
+        def _exit(status: int) -> None:
+            if os.getpid() == pid:
+                self._deliver_early()
+            original(status)
+
+        os._exit = _exit  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            os._exit = original
+
+    def _finish_now(self) -> None:
+        """End a program that does not end: deliver, run its atexit handlers, leave."""
+        atexit._run_exitfuncs()
+        os._exit(0)
+
+    def _deliver_early(self) -> None:
+        if self.graph is not None and not self._is_delivered:
+            self._is_delivered = True
+            self._finish(self.graph)
+        sys.stdout.flush()
+
+
+def nothing_recorded(request: Request, num_calls: int) -> GradInspectError:
+    """Say what was seen instead of a graph, and what to try."""
+    if request.backward is not None:
+        seen = "never called backward" if num_calls == 0 else f"called backward {num_calls} times"
+        return GradInspectError(
+            f"'{request.label}' {seen}, so backward #{request.backward} was not reached.",
+            "Give a smaller --backward, or --at end.",
+        )
+    if num_calls and request.at == "backward":
+        return GradInspectError(f"'{request.label}' has no backward call to record.", "Try --at end.")
+    if isinstance(request.source, Expression):
+        return GradInspectError(
+            f"The output of '{request.label}' holds no tensor with a graph.",
+            "Make it require grad, and do not run it under torch.no_grad().",
+        )
+    called = "never calls backward in this process" if num_calls == 0 else "keeps no tensor"
+    return GradInspectError(
+        f"'{request.label}' {called}, and no variable it leaves has a graph.",
+        "Does it run under torch.no_grad(), or keep its tensors inside a function? Try script.py:expression.",
+    )
+
+
+def base_folder(source: Script | Module | Expression) -> Path:
+    """Return the folder that file names in the record are relative to."""
+    if isinstance(source, Script):
+        return source.path.absolute().parent
+    if isinstance(source, Expression) and source.module.endswith(".py"):
+        return Path(source.module).absolute().parent
+    return Path.cwd()
+
+
+def print_error(error: BaseException) -> None:
+    """Print a program's error as python would, through the hook that the program may have set."""
+    sys.stdout.flush()
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
+    """Yield the tensors and modules of a finished program, also those inside containers of any kind."""
+    for name, value in list(namespace.items()):
+        if name.startswith("__"):
+            continue
+        if isinstance(value, torch.nn.Module):
+            yield Variable(name, value)
+            continue
+        try:
+            inside = outputs_in(value, name)
+        except Exception:  # noqa: BLE001, S112  # an object of the user that does not like to be looked at
+            continue
+        if isinstance(value, torch.Tensor) and not inside:
+            yield Variable(name, value)
+        for output in inside:
+            if isinstance(output.value, torch.Tensor):
+                yield Variable(output.name or name, output.value)
+
+
+def _namespace_of(source: Expression) -> dict[str, Any]:
+    if source.module.endswith(".py"):
+        path = Path(source.module)
+        sys.path[0] = str(path.absolute().parent)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise GradInspectError(f"The script '{path}' cannot be imported.", "Name a .py file.")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+        return vars(module)
+    sys.path[0] = str(Path.cwd())
+    try:
+        return vars(importlib.import_module(source.module))
+    except ModuleNotFoundError as error:
+        if error.name is not None and source.module.startswith(error.name):
+            raise GradInspectError(
+                f"There is no module '{source.module}'.", "Check its name and the folder you are in."
+            ) from None
+        raise

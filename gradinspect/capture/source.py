@@ -1,0 +1,106 @@
+"""What a user names on the command line: a script, a module, an expression, or a capture file. Imports no torch."""
+
+import difflib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from gradinspect.errors import GradInspectError
+
+CAPTURE_SUFFIXES = (".json", ".json.gz")
+FLOAT_DTYPES = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")
+INTEGER_DTYPES = ("int64", "int32", "int16", "int8", "uint8")
+DTYPES = (*FLOAT_DTYPES, *INTEGER_DTYPES, "bool")
+_INPUT = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9x]*)(?::(?P<dtype>\w+))?")
+
+
+@dataclass(frozen=True)
+class Script:
+    """A file that runs as `python file` would run it."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module that runs as `python -m name` would run it."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression in the namespace of a module or of a script that is imported."""
+
+    module: str  # "pkg.mod", or the path of a script
+    text: str
+
+
+@dataclass(frozen=True)
+class CaptureFile:
+    """A graph that was saved earlier."""
+
+    path: Path
+
+
+Source: TypeAlias = Script | Module | Expression | CaptureFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputSpec:
+    """One made-up input: `mask=2x128:bool`."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    name: str | None = None  # keyword; positional without
+
+
+def parse_source(text: str) -> Source:
+    """Tell what a user means by SOURCE.
+
+    Raises:
+        GradInspectError: There is no such file.
+    """
+    if text.endswith(CAPTURE_SUFFIXES):
+        return CaptureFile(_existing(Path(text)))
+    file, colon, expression = text.partition(":")
+    if colon and file and expression and not Path(text).exists():
+        if file.endswith(".py"):
+            _existing(Path(file))
+        return Expression(file, expression)
+    return Script(_existing(Path(text)))
+
+
+def parse_input(text: str) -> InputSpec:
+    """Read `2x3x224x224`, `2x128:int64`, `mask=2x128:bool`, or `:float64` for a tensor without dimensions.
+
+    Raises:
+        GradInspectError: It is none of these.
+    """
+    found = _INPUT.fullmatch(text)
+    if found is None or not (found["shape"] or found["dtype"]):
+        raise GradInspectError(
+            f"The input '{text}' is not a shape.", "Write it as 2x3x224x224, 2x128:int64 or mask=2x128:bool."
+        )
+    sizes = found["shape"].split("x") if found["shape"] else []
+    if not all(sizes):
+        raise GradInspectError(f"The input '{text}' has an empty size.", "Write a number on both sides of each x.")
+    dtype = found["dtype"] or "float32"
+    if dtype not in DTYPES:
+        near = difflib.get_close_matches(dtype, DTYPES, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(DTYPES)}."
+        raise GradInspectError(f"The input '{text}' has the unknown dtype '{dtype}'.", hint)
+    return InputSpec(shape=tuple(map(int, sizes)), dtype=dtype, name=found["name"])
+
+
+def _existing(path: Path) -> Path:
+    if path.is_file() or (path.is_dir() and (path / "__main__.py").is_file()):
+        return path
+    if path.is_dir():
+        raise GradInspectError(f"'{path}' is a folder.", "Name a script in it, or run a module with -m.")
+    folder = path.parent
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, n=1)
+    hint = f"Did you mean '{folder / near[0]}'?" if near else "Name a script, pkg.mod:expression, or a capture file."
+    raise GradInspectError(f"There is no file '{path}'.", hint)
