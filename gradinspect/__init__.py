@@ -1,1 +1,32 @@
-"""See what a PyTorch backward graph holds."""
+"""See what a PyTorch backward graph holds.
+
+The names below are imported when they are first used, so that reading a capture file needs no torch.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradinspect.capture.record import capture_graph
+    from gradinspect.capture.recorder import Recorder
+    from gradinspect.errors import GradInspectError
+    from gradinspect.graph import Graph
+    from gradinspect.storage import read_graph
+
+__all__ = ["GradInspectError", "Graph", "Recorder", "capture_graph", "read_graph"]
+
+_HOMES = {
+    "GradInspectError": "gradinspect.errors",
+    "Graph": "gradinspect.graph",
+    "Recorder": "gradinspect.capture.recorder",
+    "capture_graph": "gradinspect.capture.record",
+    "read_graph": "gradinspect.storage",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name on first use."""
+    import importlib  # noqa: PLC0415  # only needed here
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gradinspect' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,1 +1,5 @@
-"""The command line: parse, call, print. One file per verb."""
+"""The command line: parse, call, print. One file per verb; everything a verb decides is in the layers below."""
+
+from gradinspect.cli.program import main
+
+__all__ = ["main"]

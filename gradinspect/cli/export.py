@@ -1,0 +1,40 @@
+"""`gradinspect export`: show me."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradinspect.cli.files import parse_targets, write_targets
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.errors import GradInspectError
+from gradinspect.renderers.drawing_parts import Direction, DrawOptions
+
+
+@takes_source
+def export(  # noqa: PLR0913  # the drawing options live here
+    request: SourceRequest,
+    *,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", metavar="FILE", help="File to write, repeatable: .svg .png .pdf .dot .json .json.gz .csv"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
+    depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
+    none_edges: Annotated[bool, typer.Option("--none", help="Draw the empty places of next_functions.")] = False,
+    saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
+    direction: Annotated[Direction, typer.Option(help="Where the arrows lead: TB has the roots on top.")] = "TB",
+) -> None:
+    """Write the graph to files; each suffix decides the format.
+
+    gradinspect export samples/mlp.py -o mlp.svg
+
+    gradinspect export samples/resnet.py -o resnet.png -o resnet.json.gz --depth 1
+    """
+    if not output:
+        raise GradInspectError("No file was named.", "Name one: -o graph.svg")
+    targets = parse_targets(output, force=force)
+    options = DrawOptions(depth=depth, full=full, none_edges=none_edges, saved=saved, direction=direction)
+    report_on(request, lambda graph: write_targets(graph, targets, options, force=force))

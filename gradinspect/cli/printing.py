@@ -1,0 +1,64 @@
+"""Writing to the terminal: results to stdout, messages to stderr, a pager when a page is too long for the screen."""
+
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from itertools import chain, islice
+
+from rich.console import Console
+from rich.text import Text
+
+from gradinspect.units import escape_control
+
+
+def output_console() -> Console:
+    """Return the console for results."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def can_print_unicode(console: Console) -> bool:
+    """Tell whether the output's encoding has the characters that guides are drawn with."""
+    return console.encoding.lower().replace("-", "").startswith("utf")
+
+
+def print_lines(lines: Iterable[Text | str]) -> None:
+    """Print results, line by line; through a pager when they do not fit the terminal."""
+    console = output_console()
+    if not can_print_unicode(console) and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name of the user may hold any character
+    remaining = iter(lines)
+    first = list(islice(remaining, console.height - 1)) if console.is_terminal else []
+    with _pager(console, is_long=len(first) == console.height - 1):
+        for line in chain(first, remaining):
+            console.print(line, soft_wrap=True)
+
+
+def print_text(text: str) -> None:
+    """Print a finished text as it is: JSON, CSV, Markdown."""
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    sys.stdout.flush()
+
+
+def print_message(text: str) -> None:
+    """Tell the user something that is no result."""
+    print(escape_control(text), file=sys.stderr)
+
+
+def print_problem(text: str) -> None:
+    """Say in one sentence what is wrong and what to do."""
+    sys.stdout.flush()
+    print_message(f"gradinspect: {' '.join(text.split())}")
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """Show on a terminal that something takes its time."""
+    console = Console(stderr=True)
+    return console.status(what) if console.is_terminal else nullcontext()
+
+
+def _pager(console: Console, *, is_long: bool) -> AbstractContextManager[object]:
+    if not (console.is_terminal and is_long and sys.stdin.isatty()):
+        return nullcontext()
+    os.environ.setdefault("LESS", "-RFX")  # colours, and no pager when it fits after all
+    return console.pager(styles=True)

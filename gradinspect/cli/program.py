@@ -1,0 +1,69 @@
+"""The program: its verbs, and the one place where errors become a sentence and an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from gradinspect.cli.export import export
+from gradinspect.cli.printing import print_problem
+from gradinspect.cli.reporting import ScriptFailed
+from gradinspect.cli.saved import saved
+from gradinspect.cli.trace import trace
+from gradinspect.errors import GradInspectError
+
+USER_CAN_FIX_IT = 2
+SCRIPT_FAILED = 3
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="gradinspect",
+    help="See what a PyTorch backward graph holds: every node, every saved tensor, the line that made it.",
+    epilog="SOURCE is a script.py, pkg.mod:expression, or a capture file (run.json). The script's own arguments "
+    "follow --, as in: gradinspect trace train.py --depth 2 -- --lr 0.1",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(trace)
+app.command()(saved)
+app.command()(export)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns:
+        0 done, 1 a check found something, 2 the user can fix it, 3 the user's script failed.
+    """
+    ours, theirs = split_arguments(sys.argv[1:] if arguments is None else arguments)
+    try:
+        result = app(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
+    except GradInspectError as error:
+        print_problem(str(error))
+        return USER_CAN_FIX_IT
+    except ScriptFailed as error:
+        print_problem(str(error))
+        return SCRIPT_FAILED
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except Exception as error:
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise  # a bug of ours keeps its traceback
+        print_problem(f"{message()} Try: gradinspect --help")
+        return USER_CAN_FIX_IT
+    return result if isinstance(result, int) else 0
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Split at the first `--`: before it the words for us, after it those for the script."""
+    words = list(arguments)
+    if "--" not in words:
+        return words, ()
+    position = words.index("--")
+    return words[:position], tuple(words[position + 1 :])

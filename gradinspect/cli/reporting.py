@@ -1,0 +1,48 @@
+"""From a request to a graph to a report."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from types import ModuleType
+
+from gradinspect.capture.source import CaptureFile
+from gradinspect.cli.request import SourceRequest
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.storage import read_graph
+
+
+class ScriptFailed(Exception):  # noqa: N818  # it is the script's error, and it was printed
+    """The user's script failed by itself."""
+
+
+def report_on(request: SourceRequest, report: Callable[[Graph], None]) -> None:
+    """Get the graph, from a capture file or from running the program, and report on it.
+
+    Raises:
+        GradInspectError: There is nothing to report on.
+        ScriptFailed: The program failed before anything was recorded.
+    """
+    if isinstance(request.source, CaptureFile):
+        report(read_graph(request.source.path))
+        return
+    session = _import_session()
+    values = {field.name: getattr(request, field.name) for field in fields(request)}
+    try:
+        graph = session.Session(session.Request(**values), report).run()
+    except session.ScriptFailedError as error:
+        raise ScriptFailed(str(error)) from None
+    report(graph)
+
+
+def _import_session() -> ModuleType:
+    """Import what needs torch: over a second, and not there at all where only capture files are read."""
+    try:
+        from gradinspect.capture import session  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise GradInspectError(
+            "Running a program needs PyTorch, which is not installed.",
+            "Install it (pip install torch), or name a capture file.",
+        ) from None
+    return session

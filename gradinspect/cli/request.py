@@ -1,0 +1,88 @@
+"""The options that every verb shares: what to run, and when to look."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+
+from gradinspect.capture.source import CaptureFile, InputSpec, Module, Source, parse_input, parse_source
+from gradinspect.errors import GradInspectError
+
+At = Literal["backward", "end", "call"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceRequest:
+    """What the user asked to look at."""
+
+    source: Source
+    label: str
+    arguments: tuple[str, ...] = ()
+    inputs: tuple[InputSpec, ...] = ()
+    backward: int | None = None
+    at: At | None = None
+    goes_on: bool = False
+    root: str | None = None
+    quiet: bool = False
+
+
+def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line, each once
+    context: typer.Context,
+    source: Annotated[
+        str | None, typer.Argument(metavar="SOURCE", help="script.py, pkg.mod:expression, or a capture file.")
+    ] = None,
+    run_module: Annotated[str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.")] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="SHAPE", help="Input for a callable: 2x3x8x8, 2x9:int64, mask=2x9:bool."),
+    ] = None,
+    backward: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Record at the N-th backward call.  [default: the first]")
+    ] = None,
+    at: Annotated[
+        At | None, typer.Option(help="Record at a backward call, at the script's end, or a callable's output.")
+    ] = None,
+    goes_on: Annotated[bool, typer.Option("--continue", help="Let the script finish after the capture.")] = False,
+    root: Annotated[str | None, typer.Option(metavar="NAME", help="Start from this variable.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet-script", help="Hide what the script prints to stdout.")] = False,
+) -> SourceRequest:
+    if (source is None) == (run_module is None):
+        given = "neither" if source is None else "both"
+        raise GradInspectError(f"A SOURCE or -m MODULE is needed, and {given} was given.", "Try: gradinspect --help")
+    if backward is not None and at in ("end", "call"):
+        raise GradInspectError(f"'--backward {backward}' and '--at {at}' exclude each other.", "Give one of them.")
+    return SourceRequest(
+        source=Module(run_module) if run_module is not None else parse_source(str(source)),
+        label=run_module or str(source),
+        arguments=tuple(context.obj or ()),
+        inputs=tuple(map(parse_input, inputs or ())),
+        backward=backward,
+        at=at,
+        goes_on=goes_on,
+        root=root,
+        quiet=quiet,
+    )
+
+
+def takes_source(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the shared options; it receives them as one `SourceRequest`, its first argument."""
+    shared = inspect.signature(_read_request).parameters
+    own = list(inspect.signature(command).parameters.values())[1:]
+
+    @functools.wraps(command)
+    def with_source(**values: Any) -> None:  # noqa: ANN401  # whatever the options are
+        request = _read_request(**{name: values.pop(name) for name in shared})
+        command(request, **values)
+
+    parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shared.values()), *own]
+    with_source.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_source.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_source
+
+
+def is_capture_file(request: SourceRequest) -> bool:
+    """Tell whether there is nothing to run."""
+    return isinstance(request.source, CaptureFile)

@@ -1,0 +1,51 @@
+"""`gradinspect saved`: what does each node keep?"""
+
+from typing import Annotated, Literal
+
+import typer
+
+from gradinspect.analyses.saved_rows import SavedFilter, filter_rows, saved_rows, sort_rows
+from gradinspect.cli.printing import output_console, print_lines, print_text
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.graph import Graph
+from gradinspect.renderers.csv_table import render_saved_csv
+from gradinspect.renderers.markdown import render_saved_markdown
+from gradinspect.renderers.saved_table import render_saved_json, render_saved_table
+
+
+@takes_source
+def saved(  # noqa: PLR0913  # one option for each thing to filter by
+    request: SourceRequest,
+    *,
+    sort: Annotated[Literal["graph", "bytes"], typer.Option(help="Order of the rows.")] = "graph",
+    node: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only nodes of this class: 'Conv*'.")] = None,
+    module: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only in this module: 'h.3'.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only this attribute or parameter: '_saved_self'.")
+    ] = None,
+    status: Annotated[str | None, typer.Option(help="Only tensors that are live, freed, modified, ...")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only values of this kind: tensor, int, tuple, ...")] = None,
+    output_format: Annotated[Literal["table", "csv", "json", "markdown"], typer.Option("--format")] = "table",
+) -> None:
+    """Show the saved-attribute table: every _saved_* of every node.
+
+    gradinspect saved samples/mlp.py --sort bytes
+
+    gradinspect saved samples/operators.py --node 'Conv*' --kind tensor
+    """
+    wanted = SavedFilter(node=node, module=module, name=name, status=status, kind=kind)
+
+    def report(graph: Graph) -> None:
+        rows = sort_rows(filter_rows(saved_rows(graph), wanted), sort)
+        match output_format:
+            case "table":
+                print_lines(render_saved_table(rows, width=output_console().width).splitlines())
+            case "csv":
+                print_text(render_saved_csv(rows))
+            case "json":
+                print_text(render_saved_json(rows))
+            case "markdown":
+                print_text(render_saved_markdown(rows))
+
+    report_on(request, report)

@@ -1,0 +1,62 @@
+"""`gradinspect trace`: what does autograd hold?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from gradinspect.analyses.summary import summarize
+from gradinspect.cli.files import parse_targets, write_targets
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.graph import Graph
+from gradinspect.renderers.drawing_parts import DrawOptions
+from gradinspect.renderers.summary import render_summary, render_summary_json, render_summary_markdown
+from gradinspect.renderers.tree import TreeOptions, render_tree
+
+
+@takes_source
+def trace(
+    request: SourceRequest,
+    *,
+    depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Fold nothing, leave nothing out.")] = False,
+    output_format: Annotated[Literal["text", "json", "markdown"], typer.Option("--format")] = "text",
+    output: Annotated[
+        list[Path] | None, typer.Option("-o", metavar="FILE", help="Also write a file: .svg .png .pdf .dot .json .csv")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
+) -> None:
+    """Run a program and show the autograd graph at its first backward call.
+
+    gradinspect trace samples/mlp.py
+
+    gradinspect trace samples/train.py --backward 2 -- --epochs 1
+    """
+    targets = parse_targets(output or [], force=force)
+
+    def report(graph: Graph) -> None:
+        match output_format:
+            case "text":
+                print_lines(_page(graph, depth, full=full))
+            case "json":
+                print_text(render_summary_json(summarize(graph)))
+            case "markdown":
+                print_text(render_summary_markdown(summarize(graph)))
+        write_targets(graph, targets, DrawOptions(depth=depth, full=full), force=force)
+
+    report_on(request, report)
+
+
+def _page(graph: Graph, depth: int | None, *, full: bool) -> Iterator[Text]:
+    """Yield the head, an empty line, and the tree."""
+    console = output_console()
+    yield from render_summary(summarize(graph), width=console.width).split("\n")
+    yield Text()
+    options = TreeOptions(
+        width=console.width, depth=depth, full=full, unicode=can_print_unicode(console), max_rows=None if full else 100
+    )
+    yield from render_tree(graph, options)
