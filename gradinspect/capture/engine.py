@@ -29,6 +29,7 @@ class EngineCall:
     kind: Literal["backward", "grad"]
     outputs: tuple[Any, ...]  # tensors or GradientEdges
     frame: FrameType | None  # the user's line
+    caller: FrameType  # who called the engine: torch itself
 
 
 class EngineDoor:
@@ -77,7 +78,7 @@ class EngineDoor:
         self.num_calls += 1
         kind: Literal["backward", "grad"] = "grad" if caller.f_code.co_name == "grad" else "backward"
         self._on_call(
-            EngineCall(number=self.num_calls, kind=kind, outputs=tuple(outputs), frame=next(user_frames(caller), None))
+            EngineCall(number=self.num_calls, kind=kind, outputs=tuple(outputs), frame=next(user_frames(caller), None), caller=caller)
         )
 
 

@@ -31,7 +31,7 @@ _STDLIB = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118  # as a
 
 
 # Frames from here outwards belong to whoever runs the program, which is us.
-_RUNNERS = tuple(str(Path(__file__).parent / name) for name in ("program.py", "session.py"))
+RUNNERS = tuple(str(Path(__file__).parent / name) for name in ("program.py", "session.py"))
 
 
 class FrameTable:
@@ -55,7 +55,7 @@ class FrameTable:
             code = frame.f_code
             is_user = known.get(code)
             if is_user is None:
-                if code.co_filename in _RUNNERS:
+                if code.co_filename in RUNNERS:
                     break
                 is_user = known[code] = is_user_file(code.co_filename)
             if is_user:
@@ -111,7 +111,7 @@ def is_user_file(file: str) -> bool:
 
 def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """Yield the user's frames from this one outwards, as far as the program goes."""
-    while frame is not None and frame.f_code.co_filename not in _RUNNERS:
+    while frame is not None and frame.f_code.co_filename not in RUNNERS:
         if is_user_file(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back

@@ -25,6 +25,7 @@ from gradinspect.capture.stopping import Stopper
 from gradinspect.capture.variables import Variable, variables_from
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, Graph
+from gradinspect.units import format_count
 
 SCRIPT_FAILED = 3
 
@@ -67,6 +68,7 @@ class Session:
         self._finish = finish
         self._problem: Exception | None = None
         self._is_delivered = False
+        self._is_looking = not isinstance(request.source, Expression)  # there, only while the callable runs
         self._recorder = Recorder()
         self._door = EngineDoor(self._on_engine_call)
         self._stopper = Stopper(self._finish_now)
@@ -98,12 +100,14 @@ class Session:
 
     def _on_engine_call(self, call: EngineCall) -> None:
         """Record at the call that was asked for, then stop the program unless it shall go on."""
+        if not self._is_looking:
+            return
         wanted = self._request.at in (None, "backward") and call.number == (self._request.backward or 1)
         if wanted and self.graph is None and self._problem is None:
             self._take(call.kind, self._outputs_of(call), call)
             self._recorder.pause()
         if (self.graph is not None or self._problem is not None) and not self._request.goes_on:
-            self._stopper.stop()
+            self._stopper.stop(call.caller)
 
     def _outputs_of(self, call: EngineCall) -> Callable[[], list[OutputTensor]]:
         def outputs() -> list[OutputTensor]:
@@ -167,11 +171,13 @@ class Session:
         """Evaluate an expression, call it if it can be called, and record what comes out."""
         try:
             namespace = _namespace_of(source)
-            value = eval(source.text, {"torch": torch, **namespace})  # noqa: S307  # the user's own command line
+            value = named = eval(source.text, {"torch": torch, **namespace})  # noqa: S307  # the user's own words
             takes_call = callable(value) and not isinstance(value, torch.Tensor)
             if takes_call:
                 positional, keywords = make_inputs(self._request.inputs)
-                value = value(*positional, **keywords)
+                self._door.num_calls = 0
+                self._is_looking = True
+                value = named(*positional, **keywords)
         except GradInspectError:
             raise
         except BaseException as error:
@@ -227,7 +233,7 @@ class Session:
 def nothing_recorded(request: Request, num_calls: int) -> GradInspectError:
     """Say what was seen instead of a graph, and what to try."""
     if request.backward is not None:
-        seen = "never called backward" if num_calls == 0 else f"called backward {num_calls} times"
+        seen = f"called backward {format_count(num_calls, 'time')}" if num_calls else "never called backward"
         return GradInspectError(
             f"'{request.label}' {seen}, so backward #{request.backward} was not reached.",
             "Give a smaller --backward, or --at end.",

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from gradinspect.capture.frames import RUNNERS
+
 _ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 PATIENCE_S = 120.0  # for the program's own clean-up
 PATIENCE_WITH_THREADS_S = 5.0  # a main thread that waits for a thread which has ended may wait forever
@@ -39,8 +41,11 @@ class Stopper:
         self._ended = threading.Event()
         self._main = threading.main_thread().ident
 
-    def stop(self) -> None:
+    def stop(self, program_frame: FrameType | None) -> None:
         """Raise the stop here.
+
+        Args:
+            program_frame: The innermost frame of the program, torch's included.
 
         Raises:
             SystemExit: Always, and of exactly this type: a thread ends silently on no other.
@@ -49,7 +54,7 @@ class Stopper:
         self.is_stopping = True
         in_main = threading.get_ident() == self._main
         if in_main:
-            self._frames = set(_stack(sys._getframe(1)))
+            self._frames = set(_stack(program_frame))
             self._arm()
             sys.setprofile(self._rearm)
         if is_first:
@@ -104,8 +109,9 @@ def _ignore_call(_frame: FrameType, _event: str, _argument: Any) -> None:
 
 
 def _stack(frame: FrameType | None) -> list[FrameType]:
+    """List the program's frames; those of whoever runs it catch the stop on purpose."""
     frames = []
-    while frame is not None:
+    while frame is not None and frame.f_code.co_filename not in RUNNERS:
         frames.append(frame)
         frame = frame.f_back
     return frames

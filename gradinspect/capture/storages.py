@@ -96,7 +96,7 @@ def plain_tensors(value: object) -> Iterator[torch.Tensor]:
         if id(item) in seen:
             continue
         seen.add(id(item))
-        if isinstance(item, torch.Tensor):
+        if issubclass(type(item), torch.Tensor):
             inner = list(_inner_tensors(item))
             if inner:
                 todo.extend(reversed(inner))
