@@ -78,7 +78,13 @@ class EngineDoor:
         self.num_calls += 1
         kind: Literal["backward", "grad"] = "grad" if caller.f_code.co_name == "grad" else "backward"
         self._on_call(
-            EngineCall(number=self.num_calls, kind=kind, outputs=tuple(outputs), frame=next(user_frames(caller), None), caller=caller)
+            EngineCall(
+                number=self.num_calls,
+                kind=kind,
+                outputs=tuple(outputs),
+                frame=next(user_frames(caller), None),
+                caller=caller,
+            )
         )
 
 

@@ -49,7 +49,7 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
         if stopper.is_stopping:
             return Ending(0, None, namespace)
         return Ending(_exit_code(error), None, namespace)
-    except BaseException as error:  # noqa: BLE001  # also KeyboardInterrupt: the program's own end
+    except BaseException as error:  # also KeyboardInterrupt: the program's own end
         if stopper.is_stopping:
             return Ending(0, None, namespace)
         return Ending(1, without_our_frames(error), namespace)
@@ -86,7 +86,9 @@ def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
         if spec is not None and spec.submodule_search_locations is not None:
             spec = importlib.util.find_spec(f"{name}.__main__")
     except (ImportError, ValueError) as error:
-        raise GradInspectError(f"The module '{name}' cannot be found: {error}.", "Check its name and sys.path.") from None
+        raise GradInspectError(
+            f"The module '{name}' cannot be found: {error}.", "Check its name and sys.path."
+        ) from None
     finally:
         del sys.path[0]
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():

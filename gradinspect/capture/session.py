@@ -136,7 +136,7 @@ class Session:
             found = outputs()
             if found:
                 self.graph = record_graph(found, moment, self._recorder)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self._problem = error
 
     def _after(self, ending: Ending) -> None:
@@ -197,7 +197,9 @@ class Session:
         if outputs:
             return outputs
         names = [name for name, value in variables if isinstance(value, torch.Tensor) and value.requires_grad]
-        known = f"Tensors with a graph here: {', '.join(dict.fromkeys(names[:20]))}." if names else "There is none here."
+        known = (
+            f"Tensors with a graph here: {', '.join(dict.fromkeys(names[:20]))}." if names else "There is none here."
+        )
         what = "has no graph" if found else "is not a variable that can be seen"
         raise GradInspectError(f"The root '{root}' {what}.", known)
 
@@ -277,7 +279,7 @@ def _variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
             continue
         try:
             inside = outputs_in(value, name)
-        except Exception:  # noqa: BLE001, S112  # an object of the user that does not like to be looked at
+        except Exception:  # noqa: S112  # an object of the user that does not like to be looked at
             continue
         if isinstance(value, torch.Tensor) and not inside:
             yield Variable(name, value)

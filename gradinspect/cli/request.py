@@ -34,7 +34,9 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
     source: Annotated[
         str | None, typer.Argument(metavar="SOURCE", help="script.py, pkg.mod:expression, or a capture file.")
     ] = None,
-    run_module: Annotated[str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.")] = None,
+    run_module: Annotated[
+        str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.")
+    ] = None,
     inputs: Annotated[
         list[str] | None,
         typer.Option("--input", metavar="SHAPE", help="Input for a callable: 2x3x8x8, 2x9:int64, mask=2x9:bool."),

@@ -28,7 +28,7 @@ ROOT_FILL = "#222222"
 CLUSTER_FILLS = ("#F4F8FB", "#E8F0F7", "#DCE8F2", "#D0E0ED", "#C4D7E7")
 CLUSTER_LINE = "#7F97AD"
 MAX_CHIP_NAME = 28
-TIMES = "×"  # noqa: RUF001 - the multiplication sign is meant
+TIMES = "×"
 
 
 class BoxLooks:

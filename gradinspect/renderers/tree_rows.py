@@ -28,8 +28,8 @@ class Symbols(NamedTuple):
     arrow: str = "→"
     opened: str = "▾"
     closed: str = "▸"
-    times: str = "×"  # noqa: RUF001 - the multiplication sign is meant
-    to: str = "–"  # noqa: RUF001 - a range of numbers is written with an en dash
+    times: str = "×"
+    to: str = "–"
     ellipsis: str = "…"
     separator: str = "·"
 

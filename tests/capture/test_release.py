@@ -43,7 +43,9 @@ print("parked", len(release._parked), release._on_collection in gc.callbacks)
 @pytest.mark.parametrize("how", ["drop", "backward", "exit", "half", "fail"])
 def test_a_deep_chain_dies_in_peace(how: str) -> None:
     """The process lives on, and nothing of the graph is held, whichever way the chain goes."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, timeout=120, check=False
+    )
 
     assert (done.returncode, done.stderr) == (0, "")
     if how != "exit":

@@ -1,7 +1,5 @@
 """The tree as people see it: whole screens, and what holds on all of them."""
 
-# ruff: noqa: RUF001 - the screens hold a multiplication sign and an en dash on purpose
-
 from itertools import islice
 
 import msgspec
