@@ -51,6 +51,11 @@ def outputs_in(value: object, name: str | None = None) -> list[OutputTensor]:
     return list(found.values())
 
 
+def has_graph(outputs: Iterable[object]) -> bool:
+    """Tell whether backward could start from all of these tensors and edges."""
+    return all(not isinstance(output, torch.Tensor) or output.requires_grad for output in outputs)
+
+
 def final_outputs(variables: Iterable[Variable]) -> list[OutputTensor]:
     """Keep the tensors that no other of them was computed from.
 

@@ -147,7 +147,8 @@ class Recorder:
         if torch.compiler.is_compiling() or get_ident() != self._thread:
             return
         if not self.is_active:
-            self._unwatch()
+            if "torch._dynamo" not in sys.modules:  # compiled code is guarded on the modes there were: they stay
+                self._unwatch()
             return
         start = next_sequence_nr()
         parent = self._open[-1][0] if self._open else NOWHERE

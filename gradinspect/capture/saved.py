@@ -245,8 +245,7 @@ class SavedReader:
 
     def _read_context(self, node: Any) -> Iterator[SavedValue]:
         """Record what a custom Function's context carries: its options, and what the user put on ctx."""
-        for name in ("needs_input_grad", "materialize_grads"):
-            yield self._read_value(node, name)
+        yield self._read_value(node, "needs_input_grad")
         for name, value in vars(node).items():
             if isinstance(value, torch.Tensor):
                 yield self._strange_value(f"ctx.{name}", None, value, is_output=False)

@@ -15,7 +15,7 @@ import torch
 
 from gradinspect.capture.engine import EngineCall, EngineDoor
 from gradinspect.capture.inputs import make_inputs
-from gradinspect.capture.outputs import OutputTensor, final_outputs, outputs_in
+from gradinspect.capture.outputs import OutputTensor, final_outputs, has_graph, outputs_in
 from gradinspect.capture.program import Ending, hidden_stdout, run_program, without_our_frames
 from gradinspect.capture.record import Moment, record_graph
 from gradinspect.capture.recorder import Recorder
@@ -103,6 +103,7 @@ class Session:
         if not self._is_looking:
             return
         wanted = self._request.at in (None, "backward") and call.number == (self._request.backward or 1)
+        wanted = wanted and has_graph(call.outputs)  # else the engine refuses this call, and the program fails by itself
         if wanted and self.graph is None and self._problem is None:
             self._take(call.kind, self._outputs_of(call), call)
             self._recorder.pause()

@@ -4,6 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -58,7 +59,7 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         raise GradInspectError(f"'--backward {backward}' and '--at {at}' exclude each other.", "Give one of them.")
     return SourceRequest(
         source=Module(run_module) if run_module is not None else parse_source(str(source)),
-        label=run_module or str(source),
+        label=run_module or label_of(str(source)),
         arguments=tuple(context.obj or ()),
         inputs=tuple(map(parse_input, inputs or ())),
         backward=backward,
@@ -67,6 +68,12 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         root=root,
         quiet=quiet,
     )
+
+
+def label_of(source: str) -> str:
+    """Name a source in the record: as the user wrote it, but an absolute path belongs to one machine."""
+    folder, separator, name = source.rpartition("/")
+    return name if separator and Path(folder or "/").is_absolute() else source
 
 
 def takes_source(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,0 +1,248 @@
+"""A program runs as under plain python, and the moment that was asked for is recorded."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runs import gradinspect
+
+NOTICE = """
+import atexit, json, multiprocessing, os, pickle, sys, warnings
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Squares(Dataset):
+    def __len__(self): return 4
+    def __getitem__(self, index): return float(index * index)
+
+class Point:
+    def __init__(self, x): self.x = x
+
+def double(value): return 2 * value
+
+def seen():
+    return {
+        "name": __name__, "file": __file__, "spec": repr(__spec__), "argv": sys.argv, "path0": sys.path[0],
+        "cwd": os.getcwd(), "main_is_me": sys.modules["__main__"].__dict__ is globals(),
+        "pickled": pickle.loads(pickle.dumps(Point(3))).x, "filters": len(warnings.filters),
+    }
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        spawned = pool.map(double, [1, 2])
+    loaded = [batch.tolist() for batch in DataLoader(Squares(), num_workers=2)]
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(3, 3)
+    optimizer = torch.optim.Adam(layer.parameters())
+    for _ in range(3):
+        loss = layer(torch.randn(5, 3)).square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    atexit.register(lambda: print(json.dumps({"at_exit": pickle.loads(pickle.dumps(Point(4))).x})))
+    bits = [float(p.detach().sum()).hex() for p in layer.parameters()]
+    print(json.dumps({**seen(), "spawned": spawned, "loaded": loaded, "loss": loss.item().hex(), "bits": bits}))
+    sys.exit(0)
+"""
+
+
+def test_the_script_does_not_notice(tmp_path: Path) -> None:
+    """What a program can see of itself, its workers and its numbers are those of a plain run."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(NOTICE)
+    arguments = ["--lr", "0.1", "--", "rest"]
+    command = [sys.executable, "project/train.py", *arguments]
+    plain = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=True)
+    traced = gradinspect("trace", "project/train.py", "--continue", "--", *arguments, cwd=tmp_path)
+    expected = [json.loads(line) for line in plain.stdout.splitlines()]
+    actual = [json.loads(line) for line in traced.stdout.splitlines() if line.startswith("{")]
+
+    assert traced.stderr == plain.stderr == ""
+    assert expected == actual
+    assert "backward #1  train.py:32  loss.backward()" in traced.stdout
+
+
+STEPS = """
+import os, sys
+import torch
+x = torch.ones(2, requires_grad=True)
+def once(power):
+    y = x ** power
+    (y.sum()).backward()
+once(2)
+once(3)
+(gradient,) = torch.autograd.grad((x ** 4).sum(), x, create_graph=True)
+left = {"a": gradient * 2, "b": [x * 5]}
+if "leave" in sys.argv:
+    sys.stdout.flush()
+    os._exit(7)
+if "fail" in sys.argv:
+    raise ValueError("mine")
+"""
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A script with three engine calls and two tensors left at its end."""
+    script = tmp_path_factory.mktemp("steps") / "steps.py"
+    script.write_text(STEPS)
+    return script
+
+
+def test_a_later_backward_can_be_chosen(steps: Path) -> None:
+    """`--backward 3` is the autograd.grad call."""
+    done = gradinspect("trace", steps, "--backward", "3")
+
+    assert done.stdout.startswith("autograd.grad #3  steps.py:10")
+
+
+def test_the_end_of_a_script_is_the_tensors_it_leaves(steps: Path) -> None:
+    """Only those count that no other one was computed from."""
+    done = gradinspect("trace", steps, "--at", "end")
+
+    assert done.stdout.startswith("end of steps.py\n2 roots")
+    assert "left['a']" in done.stdout
+    assert "left['b'][0]" in done.stdout
+
+
+def test_a_root_can_be_picked_by_name(steps: Path) -> None:
+    """Also a tensor that is not what backward was called on."""
+    done = gradinspect("trace", steps, "--root", "y")
+    missing = gradinspect("trace", steps, "--root", "yy")
+
+    assert "root y: #0 PowBackward0" in done.stdout
+    assert missing.returncode == 2
+    assert "The root 'yy' is not a variable that can be seen. Tensors with a graph here: y, x" in missing.stderr
+
+
+def test_a_backward_that_never_comes_is_said(steps: Path) -> None:
+    """The sentence counts what there was."""
+    done = gradinspect("trace", steps, "--backward", "9")
+
+    assert done.returncode == 2
+    assert "called backward 3 times, so backward #9 was not reached" in done.stderr
+
+
+def test_os_exit_does_not_lose_the_report(steps: Path) -> None:
+    """A program that goes on and leaves by os._exit is reported on all the same, and keeps its exit code."""
+    done = gradinspect("trace", steps, "--continue", "--", "leave")
+
+    assert done.returncode == 7
+    assert "backward #1  steps.py:7" in done.stdout
+
+
+def test_a_failing_script_shows_its_own_frames_only(tmp_path: Path) -> None:
+    """The traceback is the one that python prints."""
+    script = tmp_path / "broken.py"
+    script.write_text("import torch\nx = torch.ones(2)\ndef f():\n    return x @ torch.ones(3)\nf()\n")
+    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    done = gradinspect("trace", script)
+    *traceback, sentence = done.stderr.splitlines()
+
+    assert done.returncode == 3
+    assert plain.stderr.splitlines() == traceback
+    assert sentence == "gradinspect: The script failed with RuntimeError after no backward call."
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "sentence"),
+    [
+        ("with torch.no_grad():\n    y = torch.ones(2, requires_grad=True) * 2\n", 2, "no variable it leaves has a graph"),
+        ("def f(:\n", 3, "The script failed with SyntaxError"),
+        ("import sys\nsys.exit(4)\n", 3, "The script ended with exit code 4 before any backward call"),
+        ("torch.ones(1).sum().backward()\n", 3, "RuntimeError"),
+    ],
+)
+def test_nothing_to_record_is_one_sentence(body: str, code: int, sentence: str, tmp_path: Path) -> None:
+    """Each case says what was seen."""
+    script = tmp_path / "script.py"
+    script.write_text("import torch\n" + body)
+    done = gradinspect("trace", script)
+
+    assert done.returncode == code
+    assert sentence in done.stderr.splitlines()[-1]
+    assert "gradinspect/" not in done.stderr
+
+
+def test_callables_are_called_with_made_up_inputs(tmp_path: Path) -> None:
+    """Their output is recorded, or the backward inside them; parameters are named though nobody holds the model."""
+    (tmp_path / "net.py").write_text(
+        "import torch\nw = torch.ones(3, requires_grad=True)\n"
+        "def step(x, mask=None):\n    loss = (w * x * mask).sum()\n    loss.backward()\n    return loss\n"
+    )
+    step = gradinspect("trace", "net.py:step", "--input", "2x3", "--input", "mask=3:bool", cwd=tmp_path)
+    output = gradinspect(
+        "trace", "net:step", "--input", "2x3", "--input", "mask=3:bool", "--at", "call", cwd=tmp_path
+    )
+    layer = gradinspect("trace", "torch.nn:Linear(3, 4)", "--input", "2x3", cwd=tmp_path)
+
+    assert "backward #1  net.py:5  loss.backward()" in step.stdout
+    assert output.stdout.startswith("call of net:step")
+    assert "◆ weight  f32[4, 3]" in layer.stdout
+
+
+COMPILED = """
+import warnings
+import torch
+from torch._dynamo.utils import counters
+warnings.simplefilter("error")
+inner = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+model = torch.compile(inner, backend="aot_eager")
+for size in (2, 2, 3):
+    loss = model(torch.randn(size, 4)).sum()
+    loss.backward()
+print("counted", dict(counters["stats"]), dict(counters["graph_break"]), counters["frames"]["ok"])
+"""
+
+
+def test_a_compiled_program_compiles_what_it_compiled_before(tmp_path: Path) -> None:
+    """No graph break, no recompile and no warning comes from watching."""
+    script = tmp_path / "compiled.py"
+    script.write_text(COMPILED)
+    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
+    traced = gradinspect("trace", script, "--continue")
+
+    assert traced.stderr == ""
+    assert plain.stdout in traced.stdout
+    assert "CompiledFunctionBackward" in traced.stdout
+
+
+NESTED = """
+import torch
+from torch.utils.checkpoint import checkpoint
+layer = torch.nn.Linear(3, 3)
+x = torch.ones(2, 3, requires_grad=True)
+checkpoint(layer, x, use_reentrant=True).sum().backward()
+@torch.jit.script
+def scripted(x):
+    y = (x * x).sum()
+    gradient = torch.autograd.grad([y], [x])[0]
+    return gradient
+print(scripted(torch.ones(2, requires_grad=True)))
+print(torch.func.grad(lambda t: (t ** 2).sum())(torch.ones(2)))
+optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=2)
+def closure():
+    optimizer.zero_grad()
+    loss = layer(x.detach()).square().sum()
+    loss.backward()
+    return loss
+optimizer.step(closure)
+print("done")
+"""
+
+
+def test_engine_calls_of_all_kinds_still_work(tmp_path: Path) -> None:
+    """Reentrant checkpoint counts once; scripted code, torch.func and LBFGS run as before."""
+    script = tmp_path / "nested.py"
+    script.write_text(NESTED)
+    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
+    first = gradinspect("trace", script, "--continue")
+    second = gradinspect("trace", script, "--backward", "2", "--continue")
+
+    assert first.stdout.startswith(plain.stdout)
+    assert "backward #1  nested.py:6" in first.stdout
+    assert "#2  nested.py" in second.stdout
+    assert "nested.py:6" not in second.stdout.splitlines()[3]

@@ -1,0 +1,160 @@
+"""After the capture a program stops, whatever it does with exceptions, and cleans up after itself."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Every program prints KEPT for what must still happen, and LOST for what must not.
+PREAMBLE = """
+import atexit, contextlib, sys
+import torch
+atexit.register(lambda: print("KEPT atexit"))
+x = torch.ones(2, requires_grad=True)
+def step():
+    (x * 2).sum().backward()
+    print("LOST after backward")
+"""
+PROGRAMS = {
+    "endless_bare_except": """
+while True:
+    try:
+        step()
+    except:
+        print("KEPT handler")
+""",
+    "except_exception": """
+try:
+    step()
+except Exception:
+    print("LOST except Exception")
+""",
+    "except_keyboard_interrupt": """
+try:
+    step()
+except KeyboardInterrupt:
+    print("LOST KeyboardInterrupt")
+""",
+    "finally_and_with": """
+class Context:
+    def __enter__(self): return self
+    def __exit__(self, *error):
+        for _ in range(3):
+            pass
+        print("KEPT exit")
+try:
+    with Context():
+        step()
+finally:
+    for _ in range(3):
+        pass
+    print("KEPT finally")
+""",
+    "suppress": """
+for _ in range(3):
+    with contextlib.suppress(BaseException):
+        step()
+    print("LOST after suppress")
+""",
+    "return_in_finally": """
+def inner():
+    try:
+        step()
+    finally:
+        return 3
+value = inner()
+print("LOST after return", value)
+""",
+    "raise_from": """
+try:
+    step()
+except BaseException as error:
+    raise RuntimeError("LOST") from error
+""",
+    "del_while_unwinding": """
+class Guard:
+    def __del__(self):
+        one = 1
+        print("KEPT del")
+def hold():
+    guard = Guard()
+    step()
+hold()
+""",
+    "generator": """
+@contextlib.contextmanager
+def swallowing():
+    try:
+        yield
+    except BaseException:
+        print("KEPT generator")
+with swallowing():
+    step()
+print("LOST after with")
+""",
+    "unittest": """
+import unittest
+class Case(unittest.TestCase):
+    def test_a(self):
+        step()
+    def test_b(self):
+        print("LOST second test")
+unittest.main(argv=["x"])
+""",
+    "thread": """
+import threading
+thread = threading.Thread(target=step)
+thread.start()
+thread.join()
+for _ in range(10**10):
+    pass
+""",
+    "queue": """
+import queue, threading
+answers = queue.Queue()
+threading.Thread(target=step).start()
+answers.get()
+""",
+    "pool": """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(1) as pool:
+    pool.submit(step).result()
+print("LOST after pool")
+""",
+    "asyncio": """
+import asyncio
+async def main():
+    try:
+        step()
+    except BaseException:
+        print("KEPT coroutine")
+    await asyncio.sleep(0)
+    print("LOST after await")
+asyncio.run(main())
+""",
+    "loader": """
+from torch.utils.data import DataLoader, TensorDataset
+for _ in DataLoader(TensorDataset(torch.ones(8, 2)), num_workers=2):
+    step()
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_stops_and_cleans_up(name: str, tmp_path: Path) -> None:
+    """What must run runs, what must not does not, nobody prints a traceback, and the report comes."""
+    body = PROGRAMS[name]
+    script = tmp_path / "program.py"
+    script.write_text(PREAMBLE + body)
+    command = [sys.executable, "-m", "gradinspect", "trace", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    printed = done.stdout + done.stderr
+    kept = {line.split("KEPT ")[1].strip('")') for line in body.splitlines() if "KEPT" in line} | {"atexit"}
+
+    assert done.returncode == 0
+    assert "backward #1  program.py:7" in done.stdout
+    assert "LOST" not in printed
+    assert "Traceback" not in printed
+    for what in kept:
+        assert f"KEPT {what}" in printed
