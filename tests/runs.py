@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 
-def gradinspect(*arguments: str | Path, cwd: Path | None = None, **variables: str) -> "subprocess.CompletedProcess[str]":
+def gradinspect(
+    *arguments: str | Path, cwd: Path | None = None, **variables: str
+) -> "subprocess.CompletedProcess[str]":
     """Run the command in a process of its own, at 80 columns, in a pipe."""
     environment = {**os.environ, "COLUMNS": "80", **variables}
     command = [sys.executable, "-m", "gradinspect", *map(str, arguments)]

@@ -15,8 +15,8 @@ import os
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
+from contextlib import ExitStack
 from threading import get_ident
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple, Self
@@ -24,11 +24,11 @@ from weakref import ReferenceType, ref
 
 import torch
 from torch import nn
-from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from gradinspect.capture.frames import FrameTable
+from gradinspect.capture.unnoticed import unnoticed
 
 next_sequence_nr: Callable[[], int] = torch._C._autograd._get_sequence_nr
 NOWHERE = -1
@@ -63,7 +63,7 @@ class Recorder:
         self._thread = get_ident()
         self._mode = _CallMode(self)
         self._handles: list[Any] = []
-        self._restore: list[Callable[[], None]] = []
+        self._unnoticed = ExitStack()
 
     def __enter__(self) -> Self:
         """Begin to watch the current thread."""
@@ -73,8 +73,7 @@ class Recorder:
             register_module_forward_pre_hook(self._enter_module),
             register_module_forward_hook(self._leave_module, always_call=True),
         ]
-        self._hide_from_fast_paths()
-        self._hide_from_compiled_modules()
+        self._unnoticed.enter_context(unnoticed(lambda: {handle.id for handle in self._handles}))
         torch.overrides._push_mode(self._mode)
         os.register_at_fork(after_in_child=_pause_in_child(ref(self)))
         return self
@@ -83,7 +82,9 @@ class Recorder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop watching."""
-        self._unwatch()
+        self.is_active = False
+        self._leave_stack()
+        self._remove_hooks()
 
     def pause(self) -> None:
         """Stop recording for good, from anywhere; what was recorded stays.
@@ -92,63 +93,26 @@ class Recorder:
         """
         self.is_active = False
 
-    def _unwatch(self) -> None:
-        """Take the hooks and the mode away, if they are still there."""
-        self.is_active = False
-        if not self._handles:
-            return
-        if torch._C._len_torch_function_stack() and torch.overrides._get_current_function_mode() is self._mode:
+    def _leave_stack(self) -> bool:
+        """Take the mode off the stack, if it is on top."""
+        is_on_top = torch._C._len_torch_function_stack() and torch.overrides._get_current_function_mode() is self._mode
+        if is_on_top:
             torch.overrides._pop_mode()
-            for restore in self._restore:
-                restore()
-            for handle in self._handles:
-                handle.remove()
-            self._handles = []
+        return bool(is_on_top)
 
-    def _hide_from_fast_paths(self) -> None:
-        """Keep nn.MultiheadAttention and nn.TransformerEncoder on their inference fast path.
-
-        They leave it when `torch.overrides.has_torch_function` says that somebody overrides torch functions, and a
-        mode counts; the slow path gives other last bits. Only these look the name up in torch.overrides at call time.
-        Source: torch/nn/modules/activation.py, transformer.py, torch 2.13.
-        """
-        original = torch.overrides.has_torch_function
-        self._restore.append(partial(setattr, torch.overrides, "has_torch_function", original))
-        mode = self._mode
-
-        def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-            if torch.compiler.is_compiling() or not mode.is_only_mode():
-                return bool(original(relevant_args))
-            return any(_overrides_torch_function(type(argument)) for argument in relevant_args)
-
-        torch.overrides.has_torch_function = has_torch_function
-
-    def _hide_from_compiled_modules(self) -> None:
-        """Keep a compiled module from warning about global hooks that are only ours.
-
-        Source: torch/_dynamo/eval_frame.py `OptimizedModule.__call__`, the only reader of this function, torch 2.13.
-        """
-        original = torch_module._has_any_global_hook
-        self._restore.append(partial(setattr, torch_module, "_has_any_global_hook", original))
-
-        def has_any_global_hook() -> bool:
-            ours = {handle.id for handle in self._handles}
-            hooks = (
-                torch_module._global_backward_pre_hooks,
-                torch_module._global_backward_hooks,
-                torch_module._global_forward_pre_hooks,
-                torch_module._global_forward_hooks,
-            )
-            return any(number not in ours for registered in hooks for number in registered)
-
-        torch_module._has_any_global_hook = has_any_global_hook
+    def _remove_hooks(self) -> None:
+        self._unnoticed.close()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
 
     def _enter_module(self, module: nn.Module, _args: object) -> None:
         if torch.compiler.is_compiling() or get_ident() != self._thread:
             return
         if not self.is_active:
-            if "torch._dynamo" not in sys.modules:  # compiled code is guarded on the modes there were: they stay
-                self._unwatch()
+            is_free_to_go = "torch._dynamo" not in sys.modules  # compiled code is guarded on the modes it met
+            if is_free_to_go and self._leave_stack():
+                self._remove_hooks()
             return
         start = next_sequence_nr()
         parent = self._open[-1][0] if self._open else NOWHERE
@@ -236,10 +200,6 @@ class _CallMode(TorchFunctionMode):
         self._last_end = end
         return result
 
-    def is_only_mode(self) -> bool:
-        """Tell whether no other function mode is on the stack."""
-        return bool(torch._C._len_torch_function_stack() == 1)
-
     def _record_gap(self, start: int, frame: FrameType | None) -> None:
         """Remember the user's line below each custom Function's forward that is on the stack."""
         self._last_end = start
@@ -261,11 +221,3 @@ def _pause_in_child(recorder: "ReferenceType[Recorder]") -> Callable[[], None]:
             watched.pause()
 
     return pause
-
-
-def _overrides_torch_function(kind: type) -> bool:
-    """Tell whether objects of this type carry a `__torch_function__` of their own."""
-    if kind is torch.Tensor or kind is nn.Parameter:
-        return False
-    override = getattr(kind, "__torch_function__", None)
-    return override is not None and override is not torch._C._disabled_torch_function_impl

@@ -1,5 +1,7 @@
 """Each node gets the line and the module call that made it."""
 
+import warnings
+
 import torch
 from torch import nn
 
@@ -148,3 +150,13 @@ def test_a_paused_recorder_leaves_at_the_next_module_call() -> None:
         calls = list(recorder.module_windows)
 
     assert (depth, calls) == (0, [])
+
+
+def test_a_warning_from_torch_points_at_the_line_that_called_it() -> None:
+    """While somebody watches, the innermost Python frame is not the user's, and must not be named."""
+    x = torch.ones(2, requires_grad=True)
+    with warnings.catch_warnings(record=True) as caught, Recorder():
+        warnings.simplefilter("always")
+        float(x.sum())
+
+    assert [warning.filename for warning in caught] == [__file__]

@@ -150,7 +150,11 @@ def test_a_failing_script_shows_its_own_frames_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "code", "sentence"),
     [
-        ("with torch.no_grad():\n    y = torch.ones(2, requires_grad=True) * 2\n", 2, "no variable it leaves has a graph"),
+        (
+            "with torch.no_grad():\n    y = torch.ones(2, requires_grad=True) * 2\n",
+            2,
+            "no variable it leaves has a graph",
+        ),
         ("def f(:\n", 3, "The script failed with SyntaxError"),
         ("import sys\nsys.exit(4)\n", 3, "The script ended with exit code 4 before any backward call"),
         ("torch.ones(1).sum().backward()\n", 3, "RuntimeError"),
@@ -174,9 +178,7 @@ def test_callables_are_called_with_made_up_inputs(tmp_path: Path) -> None:
         "def step(x, mask=None):\n    loss = (w * x * mask).sum()\n    loss.backward()\n    return loss\n"
     )
     step = gradinspect("trace", "net.py:step", "--input", "2x3", "--input", "mask=3:bool", cwd=tmp_path)
-    output = gradinspect(
-        "trace", "net:step", "--input", "2x3", "--input", "mask=3:bool", "--at", "call", cwd=tmp_path
-    )
+    output = gradinspect("trace", "net:step", "--input", "2x3", "--input", "mask=3:bool", "--at", "call", cwd=tmp_path)
     layer = gradinspect("trace", "torch.nn:Linear(3, 4)", "--input", "2x3", cwd=tmp_path)
 
     assert "backward #1  net.py:5  loss.backward()" in step.stdout

@@ -1,0 +1,224 @@
+"""The command line as a user meets it: exit codes, one sentence for each mistake, clean output."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from factories import product_plus_two
+from runs import gradinspect
+
+from gradinspect.cli import main
+from gradinspect.cli.program import split_arguments
+from gradinspect.cli.request import label_of
+from gradinspect.storage import encode_graph
+
+VERBS = ("trace", "saved", "export")
+
+
+@pytest.fixture
+def capture_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A capture file in the folder where the command runs, at 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("run.json").write_bytes(encode_graph(product_plus_two(), compressed=False))
+    return "run.json"
+
+
+def test_words_after_two_dashes_are_the_scripts() -> None:
+    """Only the first `--` is ours."""
+    assert split_arguments(["trace", "t.py", "--", "--lr", "1", "--", "x"]) == (
+        ["trace", "t.py"],
+        ("--lr", "1", "--", "x"),
+    )
+
+
+def test_an_absolute_path_stays_out_of_the_record() -> None:
+    """A record is the same on every machine."""
+    assert [label_of(name) for name in ("a/t.py", "/home/me/t.py", "pkg.mod:f()")] == ["a/t.py", "t.py", "pkg.mod:f()"]
+
+
+def test_a_capture_file_is_traced(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Head, tree and legend, without an escape in a pipe."""
+    code = main(["trace", capture_file])
+    captured = capsys.readouterr()
+
+    assert (code, captured.err) == (0, "")
+    assert "\x1b" not in captured.out
+    assert captured.out.startswith("backward #1")
+    assert "MulBackward0" in captured.out
+    assert captured.out.splitlines()[-1].startswith("gradients flow down")
+
+
+def test_the_figures_for_machines(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--format json` has exactly the figures of the head."""
+    assert main(["trace", capture_file, "--format", "json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+
+    assert sorted(figures) == sorted((
+        "nodes", "edges", "none_edges", "roots", "leaves", "max_depth",
+        "classes", "saved_bytes", "saved_bytes_by_origin", "captured_at",
+    ))  # fmt: skip
+    assert (figures["nodes"], figures["edges"], figures["none_edges"], figures["max_depth"]) == (3, 4, 1, 3)
+
+
+@pytest.mark.parametrize("output_format", ["table", "csv", "json", "markdown"])
+def test_the_saved_table_in_every_format(
+    output_format: str, capture_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of them has a row for each saved value."""
+    assert main(["saved", capture_file, "--format", output_format]) == 0
+    printed = capsys.readouterr().out
+
+    assert printed.count("_saved_") == 3
+
+
+def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`-o` can be repeated; what was written is said on stderr."""
+    names = ["g.svg", "g.png", "g.dot", "g.csv", "g.json", "g.json.gz", "g.pdf"]
+    code = main(["export", capture_file, *[word for name in names for word in ("-o", name)]])
+    captured = capsys.readouterr()
+
+    assert (code, captured.out) == (0, "")
+    assert captured.err.splitlines() == [f"Wrote {name}" for name in names]
+    assert Path("g.json").read_bytes() == Path(capture_file).read_bytes()
+    assert gzip.decompress(Path("g.json.gz").read_bytes()) == Path(capture_file).read_bytes()
+    assert Path("g.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("g.pdf").read_bytes().startswith(b"%PDF")
+    assert b"<svg" in Path("g.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["trace"], "A SOURCE or -m MODULE is needed, and neither was given"),
+        (["trace", "run.json", "-m", "pkg"], "A SOURCE or -m MODULE is needed, and both was given"),
+        (["trace", "missing.py"], "There is no file 'missing.py'"),
+        (["trace", "runn.json"], "Did you mean 'run.json'?"),
+        (["trace", "run.json", "--dept", "2"], "--dept"),
+        (["trace", "run.json", "--backward", "0"], "--backward"),
+        (["trace", "run.json", "--backward", "2", "--at", "end"], "exclude each other"),
+        (["export", "run.json"], "No file was named"),
+        (["export", "run.json", "-o", "x.tiff"], "The format of 'x.tiff' is unknown"),
+        (["export", "run.json", "-o", "run.json"], "The file 'run.json' exists. Use --force"),
+        (["export", "run.json", "-o", "nowhere/x.svg"], "There is no folder 'nowhere'"),
+        (["saved", "run.json", "--node", "Addd*"], "Addd*"),
+        (["saved", "run.json", "--status", "lively"], "lively"),
+        (["trace", "run.json", "--input", "2x"], "The input '2x' has an empty size"),
+        (["traec", "run.json"], "traec"),
+    ],
+)
+def test_each_mistake_is_one_sentence(
+    arguments: list[str], sentence: str, capture_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2, nothing on stdout, one line on stderr with the wrong thing in it."""
+    code = main(arguments)
+    captured = capsys.readouterr()
+
+    assert (code, captured.out) == (2, "")
+    assert len(captured.err.splitlines()) == 1
+    assert sentence in captured.err
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1, 2]", b"\x80\x04K\x01.", b"\x1f\x8b\x08\x00", b'{"format": "x"}'])
+def test_a_foreign_file_is_one_sentence(content: bytes, capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever stands in a file, it is read as data."""
+    Path(capture_file).write_bytes(content)
+    code = main(["trace", capture_file])
+    error = capsys.readouterr().err
+
+    assert code == 2
+    assert error.startswith("gradinspect: ")
+    assert len(error.splitlines()) == 1
+
+
+def test_control_characters_of_the_program_do_not_reach_the_terminal(
+    capture_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A parameter name may hold an escape sequence; it is shown, not obeyed."""
+    content = Path(capture_file).read_text().replace('"name":"a"', '"name":"a\\u001b[31m[bold]"')
+    Path(capture_file).write_text(content)
+    for verb in ("trace", "saved"):
+        assert main([verb, capture_file]) == 0
+    printed = capsys.readouterr().out
+
+    assert "\x1b" not in printed
+    assert "[bold]" in printed
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its examples."""
+    assert main([verb, "--help"]) == 0
+    assert f"gradinspect {verb} samples/" in capsys.readouterr().out
+
+
+def test_help_and_capture_files_need_no_torch(capture_file: str) -> None:
+    """In a process where torch cannot be imported, everything but running a program works."""
+    program = (
+        "import sys; sys.modules['torch'] = None; from gradinspect.cli import main\n"
+        "assert main(['--help']) == main(['trace', 'run.json']) == main(['saved', 'run.json']) == 0\n"
+        "assert main(['export', 'run.json', '-o', 'x.svg', '-o', 'x.csv']) == 0\n"
+        "open('t.py', 'w').close(); assert main(['trace', 't.py']) == 2\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "Running a program needs PyTorch, which is not installed." in done.stderr
+
+
+def test_an_ascii_terminal_gets_ascii(capture_file: str) -> None:
+    """No character that the encoding lacks, and no traceback about it."""
+    done = gradinspect("trace", capture_file, PYTHONIOENCODING="ascii")
+
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert "MulBackward0" in done.stdout
+
+
+def test_a_reader_that_leaves_early_is_no_error(capture_file: str) -> None:
+    """As `| head -1` does."""
+    command = f"{sys.executable} -m gradinspect saved {capture_file} | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.stderr == ""
+
+
+def test_the_scripts_own_output_comes_first(tmp_path: Path) -> None:
+    """Also when stdout is a pipe; --quiet-script hides it, a child's too."""
+    (tmp_path / "talk.py").write_text(
+        "import subprocess, sys, torch\nprint('mine', sys.argv[1:])\nsubprocess.run(['echo', 'child'])\n"
+        "x = torch.ones(1, requires_grad=True)\n(x * 2).backward()\n"
+    )
+    loud = gradinspect("trace", "talk.py", "--", "--depth", "9", cwd=tmp_path)
+    quiet = gradinspect("trace", "talk.py", "--quiet-script", cwd=tmp_path)
+
+    assert loud.stdout.splitlines()[:2] in (["mine ['--depth', '9']", "child"], ["child", "mine ['--depth', '9']"])
+    assert quiet.stdout.startswith("backward #1  talk.py:5")
+
+
+def test_a_module_is_run_as_python_does(tmp_path: Path) -> None:
+    """`-m` takes a package with `__main__`, and its arguments after `--`."""
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "part.py").write_text("import torch\n\n\ndef double(x):\n    return x * 2\n")
+    (package / "__main__.py").write_text(
+        "import sys\nimport torch\nfrom .part import double\nassert sys.argv[1:] == ['7'], sys.argv\n"
+        "double(torch.ones(1, requires_grad=True)).backward()\n"
+    )
+    done = gradinspect("trace", "-m", "pkg", "--", "7", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "part.py:5" in done.stdout
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    """A capture file can be committed and compared."""
+    sample = Path(__file__).parent.parent.parent / "samples" / "transformer.py"
+    for name in ("a.json", "b.json"):
+        assert gradinspect("export", sample, "-o", name, cwd=tmp_path).returncode == 0
+
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()

@@ -1,0 +1,76 @@
+"""Every sample runs under the command, and shows what it is there to show."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from runs import gradinspect
+
+from gradinspect.graph import Graph, argument_name
+from gradinspect.storage import read_graph
+
+SAMPLES = Path(__file__).parent.parent / "samples"
+NAMES = sorted(path.stem for path in SAMPLES.glob("*.py"))
+
+
+class Lesson(msgspec.Struct, frozen=True):
+    """What a sample must show."""
+
+    nodes: int
+    leaves: int
+    classes: tuple[str, ...] = ()
+
+
+LESSONS = {
+    "shared_leaf": Lesson(3, 1, ("MulBackward0", "AddBackward0")),
+    "constant": Lesson(2, 1, ("MulBackward0",)),
+    "unbind": Lesson(3, 1, ("UnbindBackward0",)),
+    "two_leaves": Lesson(6, 2, ("MulBackward0", "AddBackward0")),
+    "mlp": Lesson(16, 6, ("AddmmBackward0", "ReluBackward0")),
+    "resnet": Lesson(91, 41, ("ConvolutionBackward0", "NativeBatchNormBackward0")),
+    "transformer": Lesson(249, 76, ("ScaledDotProductFlashAttentionForCpuBackward0",)),
+    "lstm": Lesson(318, 7, ("SigmoidBackward0", "TanhBackward0")),
+    "operators": Lesson(96, 35, ("UpsampleBicubic2DBackward0", "ConvolutionBackward0")),
+    "custom_function": Lesson(3, 1, ("LeakyClampBackward",)),
+    "compiled": Lesson(7, 4, ("CompiledFunctionBackward",)),
+    "gan": Lesson(17, 4, ("BinaryCrossEntropyWithLogitsBackward0",)),
+    "ddp": Lesson(12, 4, ()),
+}
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Graph]:
+    """One sample, captured through the command line."""
+    file = tmp_path_factory.mktemp(request.param) / "run.json"
+    done = gradinspect("export", SAMPLES / f"{request.param}.py", "-o", file, "--quiet-script")
+
+    assert (done.returncode, done.stderr) == (0, f"Wrote {file}\n")
+    return request.param, read_graph(file)
+
+
+def test_the_sample_shows_its_lesson(sample: tuple[str, Graph]) -> None:
+    """Nodes, leaves and classes are those that the lesson is about, and nothing is unreadable or unnamed by line."""
+    name, graph = sample
+    lesson = LESSONS.get(name)
+    statuses = {value.status for node in graph.nodes for value in node.saved}
+    made = [node for node in graph.nodes if node.leaf is None]
+
+    assert "unreadable" not in statuses
+    assert all(node.frame is not None for node in made)
+    if lesson is not None:
+        assert (lesson.nodes, lesson.leaves) == (len(graph.nodes), len(graph.nodes) - len(made))
+        assert set(lesson.classes) <= {node.name for node in graph.nodes}
+
+
+def test_edges_of_generated_nodes_have_arguments(sample: tuple[str, Graph]) -> None:
+    """Every place of every generated node is named after the forward argument."""
+    _, graph = sample
+    unnamed = [
+        (node.name, position)
+        for node in graph.nodes
+        if node.kind == "generated"
+        for position in range(len(node.next_edges))
+        if argument_name(graph, node, position) is None
+    ]
+
+    assert unnamed == []
