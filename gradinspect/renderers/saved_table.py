@@ -21,9 +21,9 @@ CUT_AT_START = frozenset({"attribute", "origin", "module", "source"})  # their e
 
 # What to do, one after the other, until the table fits: make a column this narrow, or leave it out (0).
 NARROWING = (
-    ("source", 16), ("module", 12), ("source", 0), ("module", 0), ("origin", 20), ("node", 18), ("value", 16),
-    ("status", 18), ("attribute", 17), ("origin", 14), ("node", 14), ("value", 13), ("status", 14), ("origin", 10),
-    ("node", 12), ("attribute", 12), ("node", 10), ("value", 10), ("origin", 0), ("status", 10), ("status", 0),
+    ("source", 16), ("module", 12), ("source", 0), ("module", 0), ("origin", 20), ("value", 16), ("origin", 10),
+    ("node", 20), ("attribute", 20), ("origin", 0), ("status", 14), ("node", 16), ("attribute", 16), ("value", 13),
+    ("node", 12), ("attribute", 12), ("node", 10), ("value", 10), ("status", 10), ("status", 0),
     ("attribute", 10), ("node", 6), ("attribute", 6), ("value", 4), ("node", 0), ("bytes", 0),
 )  # fmt: skip
 WIDENING = ("value", "attribute", "node", "status", "origin")  # who gets the room that a dropped column leaves
@@ -60,13 +60,13 @@ def _cells(row: SavedRow) -> tuple[str, ...]:
 
 
 def status_text(row: SavedRow) -> str:
-    """Say what has become of a saved value: `modified: at version 3, expected 2`, `shared with #3`."""
+    """Say what has become of a saved value: `modified: at version 3, expected 2`, `as #3`."""
     status = f"{row.status}: {row.status_detail}" if row.status == "modified" and row.status_detail else row.status
     if row.status == "packed":
         status = f"packed {row.status_detail}".rstrip()
     if row.shared_with is None:
         return status or ""
-    shared = f"shared with #{row.shared_with}"
+    shared = f"as #{row.shared_with}"
     return shared if status in {None, "live"} else f"{status}, {shared}"
 
 
@@ -111,7 +111,7 @@ def _cut(text: str, width: int, *, at_start: bool) -> str:
 
 def _total_line(rows: Sequence[SavedRow]) -> str:
     own_bytes = sum(row.own_bytes for row in rows)
-    return f"{format_count(len(rows), 'row')}, {format_bytes(own_bytes)}: each storage counted once, where first saved"
+    return f"{format_count(len(rows), 'row')}, {format_bytes(own_bytes)}: each storage counted once; as #n: at node n"
 
 
 def render_saved_json(rows: Sequence[SavedRow]) -> str:

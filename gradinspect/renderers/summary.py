@@ -20,7 +20,7 @@ PLURALS: dict[Origin, str] = {
 def render_summary(summary: Summary, *, width: int = 80) -> Text:
     """Write the head of a report: where, how large, how many bytes, which classes, and each warning on its line."""
     lines = [Text(shorten(escape_control(summary.captured_at), width, "…"), "bold")]
-    lines += [Text(line) for line in (_size_line(summary), _bytes_line(summary))]
+    lines += [Text(line) for line in (_size_line(summary), _bytes_line(summary, width))]
     if summary.classes:
         lines.append(Text(_classes_line(summary, width), "dim"))
     lines += [Text(f"warning: {escape_control(warning)}", "yellow") for warning in summary.warnings]
@@ -38,9 +38,15 @@ def _size_line(summary: Summary) -> str:
     ))  # fmt: skip
 
 
-def _bytes_line(summary: Summary) -> str:
-    parts = ", ".join(f"{format_bytes(num_bytes)} {PLURALS[origin]}" for origin, num_bytes in _largest_first(summary))
-    return f"{format_bytes(summary.saved_bytes)} saved{': ' if parts else ''}{parts}"
+def _bytes_line(summary: Summary, width: int) -> str:
+    """Say how many bytes, and of which origins as far as they fit, the largest first."""
+    parts = [f"{format_bytes(num_bytes)} {PLURALS[origin]}" for origin, num_bytes in _largest_first(summary)]
+    head = f"{format_bytes(summary.saved_bytes)} saved"
+    for kept in range(len(parts), 0, -1):
+        line = f"{head}: {', '.join(parts[:kept])}{', ...' if kept < len(parts) else ''}"
+        if len(line) <= width:
+            return line
+    return head
 
 
 def _largest_first(summary: Summary) -> Iterator[tuple[Origin, int]]:

@@ -40,20 +40,20 @@ def test_a_small_table() -> None:
 0  MulBackward0  _saved_other  f32[1]    4 B  live    activation
 0  MulBackward0  _saved_self   f32[1]    4 B  live    input
 1  AddBackward0  _saved_alpha  1
-3 rows, 8 B: each storage counted once, where first saved
+3 rows, 8 B: each storage counted once; as #n: at node n
 """)
 
 
 def test_a_table_too_wide_for_80_columns() -> None:
     """Source and module go first and are named below; long cells end or begin with an ellipsis."""
     assert render_saved_table(rows()) == snapshot("""\
-  #  node        attribute     value           bytes  status          origin
-  7  Convoluti…  …aved_weight  f32[64, 6…  144.0 KiB  live            …v1.weight
-120  Convoluti…  …aved_weight  f32[64, 6…  144.0 KiB  shared with #7  …v1.weight
-120  Convoluti…  _saved_input  f32[64, 6…  144.0 KiB  modified: at…   activation
-120  Convoluti…  …aved_stride  (1, 1)
-4 rows, 144.0 KiB: each storage counted once, where first saved
-not shown at this width: module, source
+  #  node              attribute      value                bytes  status
+  7  ConvolutionBack…  _saved_weight  f32[64, 64, 3,…  144.0 KiB  live
+120  ConvolutionBack…  _saved_weight  f32[64, 64, 3,…  144.0 KiB  as #7
+120  ConvolutionBack…  _saved_input   f32[64, 64, 3,…  144.0 KiB  modified: at…
+120  ConvolutionBack…  _saved_stride  (1, 1)
+4 rows, 144.0 KiB: each storage counted once; as #n: at node n
+not shown at this width: origin, module, source
 """)
 
 
@@ -63,7 +63,7 @@ def test_a_wide_terminal_shows_everything() -> None:
 
     assert "…" not in table
     assert "not shown" not in table
-    assert "modified: at version 3, expected 2, shared with #7" in table
+    assert "modified: at version 3, expected 2, as #7" in table
     assert "torchvision/models/resnet.py:93" in table
 
 
@@ -76,7 +76,7 @@ def test_status_of_a_packed_tensor() -> None:
 
 def test_no_rows() -> None:
     """A filter that leaves nothing leaves the heading and an empty total."""
-    assert render_saved_table(()).splitlines()[-1] == "0 rows, 0 B: each storage counted once, where first saved"
+    assert render_saved_table(()).splitlines()[-1] == "0 rows, 0 B: each storage counted once; as #n: at node n"
     assert render_saved_json(()) == "[]\n"
 
 

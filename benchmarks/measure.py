@@ -1,0 +1,125 @@
+"""One measurement in a process of its own: `python measure.py WHAT GRAPH` prints seconds, nodes and bytes as JSON.
+
+A fresh process each time, because torch makes the Python wrapper of a node when it is first touched and keeps it.
+"""
+
+import gc
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import graphs
+import torch
+
+from gradinspect.capture.record import capture_graph
+from gradinspect.capture.recorder import Recorder
+from gradinspect.renderers.dot import render_dot
+from gradinspect.renderers.picture import draw
+from gradinspect.renderers.tree import render_tree
+
+
+def bare_walk(loss: torch.Tensor) -> int:
+    """Walk `next_functions` and do nothing else."""
+    seen = {loss.grad_fn}
+    order = [loss.grad_fn]
+    for node in order:
+        for next_node, _ in node.next_functions:  # type: ignore[union-attr]
+            if next_node is not None and next_node not in seen:
+                seen.add(next_node)
+                order.append(next_node)
+    _kept.append(order)
+    return len(order)
+
+
+def record(loss: torch.Tensor) -> int:
+    """Record everything: structure, metadata, saved attributes, names."""
+    graph = capture_graph(loss)
+    _kept.append(graph)
+    return len(graph.nodes)
+
+
+def dot_by_torchviz(loss: torch.Tensor) -> int:
+    """Make the DOT text as torchviz does, with all it can show."""
+    from torchviz import make_dot  # noqa: PLC0415  # a benchmark's own requirement
+
+    return len(make_dot(loss, show_attrs=True, show_saved=True).source)
+
+
+def dot_by_gradinspect(loss: torch.Tensor) -> int:
+    """Record and make the DOT text."""
+    return len(render_dot(capture_graph(loss)))
+
+
+def tree(loss: torch.Tensor) -> int:
+    """Record and print the page."""
+    return sum(1 for _ in render_tree(capture_graph(loss)))
+
+
+def svg(loss: torch.Tensor) -> int:
+    """Record and draw."""
+    return len(draw(capture_graph(loss), "svg").content)
+
+
+WHATS: dict[str, Callable[[torch.Tensor], int]] = {
+    function.__name__: function for function in (bare_walk, record, dot_by_torchviz, dot_by_gradinspect, tree, svg)
+}
+_kept: list[Any] = []
+
+
+def resident_bytes() -> int:
+    """Return the memory that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main(what: str, graph: str) -> None:
+    """Measure once."""
+    torch.manual_seed(0)
+    capture_graph((torch.ones(2, requires_grad=True) * 2).sum())  # the catalogue and the imports are not the question
+    loss = graphs.GRAPHS[graph]()
+    gc.collect()
+    before = resident_bytes()
+    start = time.perf_counter()
+    try:
+        count = WHATS[what](loss)
+    except RecursionError:
+        print(json.dumps({"failed": "RecursionError"}))
+    else:
+        seconds = time.perf_counter() - start
+        print(json.dumps({"seconds": seconds, "count": count, "bytes": resident_bytes() - before}))
+    sys.stdout.flush()
+    os._exit(0)  # a walked graph must not be freed by recursion
+
+
+def step(kind: str) -> None:
+    """Run five training steps of GPT-2, plain or watched and recorded, and print the CPU time without imports."""
+    torch.manual_seed(0)
+    model = graphs.GPT2()
+    tokens = torch.randint(0, 50_257, (1, 128))
+    recorder = Recorder() if kind == "watched" else None
+
+    def once() -> None:
+        loss = torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+        if recorder is not None:
+            capture_graph(loss, recorder=recorder)
+        loss.backward()
+
+    once()
+    if recorder is not None:
+        recorder.__enter__()
+    start = time.process_time()
+    for _ in range(5):
+        once()
+    print(json.dumps({"seconds": (time.process_time() - start) / 5}))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "step":
+        step(sys.argv[2])
+    else:
+        main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,75 @@
+"""Time gradinspect against what a user would pick instead, side by side in one run: `python benchmarks/run.py`.
+
+Needs `pip install torchviz` for the comparison with it. Prints medians; every measurement has a process of its own, and
+the things compared take turns, so that a machine that slows down slows both.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+REPEATS = 5
+MEASURE = Path(__file__).parent / "measure.py"
+LARGE = ("RNN, 5,000 steps", "RNN, 50,000 steps", "wide, 100,000 nodes")
+MODELS = ("ResNet-50", "GPT-2")
+
+
+def measure(*words: str) -> dict[str, Any]:
+    """Run one measurement."""
+    done = subprocess.run([sys.executable, MEASURE, *words], capture_output=True, text=True, check=False, timeout=600)
+    if done.returncode:
+        return {"failed": done.stderr.strip().splitlines()[-1]}
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def in_turn(*runs: tuple[str, str], repeats: int = REPEATS) -> list[dict[str, Any]]:
+    """Take turns, and return for each the result with the median time."""
+    results: list[list[dict[str, Any]]] = [[] for _ in runs]
+    for _ in range(repeats):
+        for found, words in zip(results, runs, strict=True):
+            found.append(measure(*words))
+    return [_median(found) for found in results]
+
+
+def _median(found: list[dict[str, Any]]) -> dict[str, Any]:
+    failed = next((result for result in found if "failed" in result), None)
+    if failed is not None:
+        return failed
+    middle = statistics.median_low(result["seconds"] for result in found)
+    return next(result for result in found if result["seconds"] == middle)
+
+
+def shown(result: dict[str, Any]) -> str:
+    """Write a time, or why there is none."""
+    return result.get("failed") or f"{result['seconds']:.3f} s"
+
+
+def main() -> None:
+    """Print the tables."""
+    print("Recording everything, against a bare Python walk over next_functions")
+    for graph in (*LARGE, *MODELS):
+        bare, ours = in_turn(("bare_walk", graph), ("record", graph))
+        ratio = ours["seconds"] / bare["seconds"]
+        a_node = ours["bytes"] / ours["count"]
+        print(f"  {graph:22} {ours['count']:>8,} nodes  walk {shown(bare):>8}  record {shown(ours):>8}"
+              f"  x{ratio:4.1f}  {a_node:5.0f} bytes a node")  # fmt: skip
+    print("A training step of GPT-2, CPU time")
+    plain, watched = in_turn(("step", "plain"), ("step", "watched"), repeats=3)
+    ratio = watched["seconds"] / plain["seconds"]
+    print(f"  plain {shown(plain)}  modules, lines and graph recorded {shown(watched)}  x{ratio:.3f}")
+    print("DOT text, against torchviz with show_attrs and show_saved")
+    for graph in (*MODELS, *LARGE):
+        theirs, ours = in_turn(("dot_by_torchviz", graph), ("dot_by_gradinspect", graph), repeats=3)
+        print(f"  {graph:22} torchviz {shown(theirs):>16}  gradinspect {shown(ours):>8}")
+    print("Recording, then a page of the tree, or an SVG")
+    for graph in (*MODELS, *LARGE):
+        tree, svg = in_turn(("tree", graph), ("svg", graph), repeats=1)
+        print(f"  {graph:22} tree {shown(tree):>8}  svg {shown(svg):>8}")
+
+
+if __name__ == "__main__":
+    main()
