@@ -1,4 +1,4 @@
-"""The graphs that everything is timed on."""
+"""The graphs that everything is timed on, each with its model, which users have at hand too."""
 
 from collections.abc import Callable
 
@@ -7,19 +7,19 @@ from torch import nn
 from torch.nn import functional
 
 
-def rnn(steps: int) -> torch.Tensor:
+def rnn(steps: int) -> tuple[torch.Tensor, None]:
     """Unroll `tanh(h @ W + x)`: three nodes a step, as deep as it is long."""
     weight = torch.randn(8, 8, requires_grad=True)
     hidden, x = torch.zeros(1, 8), torch.randn(1, 8)
     for _ in range(steps):
         hidden = torch.tanh(hidden @ weight + x)
-    return hidden.sum()
+    return hidden.sum(), None
 
 
-def wide(branches: int) -> torch.Tensor:
+def wide(branches: int) -> tuple[torch.Tensor, None]:
     """Stack many short branches: two nodes each, one node with all of them as inputs."""
     x = torch.randn(4, requires_grad=True)
-    return torch.stack([(x * float(branch)).sum() for branch in range(branches)]).sum()
+    return torch.stack([(x * float(branch)).sum() for branch in range(branches)]).sum(), None
 
 
 class Bottleneck(nn.Module):
@@ -38,7 +38,7 @@ class Bottleneck(nn.Module):
         return functional.relu(self.body(x) + self.skip(x))
 
 
-def resnet50() -> torch.Tensor:
+def resnet50() -> tuple[torch.Tensor, nn.Module]:
     """Run a network shaped like ResNet-50 on one small picture."""
     layers: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2)]
     channels = 64
@@ -47,7 +47,7 @@ def resnet50() -> torch.Tensor:
             layers.append(Bottleneck(channels, inner, stride if block == 0 else 1))
             channels = 4 * inner
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
-    return functional.cross_entropy(model(torch.randn(2, 3, 64, 64)), torch.tensor([1, 2]))
+    return functional.cross_entropy(model(torch.randn(2, 3, 64, 64)), torch.tensor([1, 2])), model
 
 
 class Block(nn.Module):
@@ -86,13 +86,14 @@ class GPT2(nn.Module):
         return self.lm_head(self.ln_f(self.h(self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1])))))
 
 
-def gpt2(length: int = 128) -> torch.Tensor:
+def gpt2(length: int = 128) -> tuple[torch.Tensor, nn.Module]:
     """Run GPT-2 on one sequence, and compute its loss."""
     tokens = torch.randint(0, 50_257, (1, length))
-    return functional.cross_entropy(GPT2()(tokens).flatten(0, 1), tokens.flatten())
+    model = GPT2()
+    return functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()), model
 
 
-GRAPHS: dict[str, Callable[[], torch.Tensor]] = {
+GRAPHS: dict[str, Callable[[], tuple[torch.Tensor, nn.Module | None]]] = {
     "RNN, 5,000 steps": lambda: rnn(5_000),
     "RNN, 50,000 steps": lambda: rnn(50_000),
     "wide, 100,000 nodes": lambda: wide(50_000),

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from gradinspect.capture.storages import storage_key
-from gradinspect.capture.variables import Variable, isinstance_safely
+from gradinspect.capture.variables import Variable
 from gradinspect.graph import LeafKind, Origin
 
 # Modules that only wrap another one: the user's names are those inside. Attribute that holds the wrapped one.
@@ -161,7 +161,13 @@ def _join(path: str, name: str) -> str:
 
 def _living_modules() -> list[nn.Module]:
     """List every module of this process, the larger first: for models that only a closure or a call holds."""
-    modules = [item for item in gc.get_objects() if isinstance_safely(item, (nn.Module,))]
+    kinds: set[type] = {nn.Module}
+    todo = [nn.Module]
+    while todo:
+        fresh = [kind for kind in type.__subclasses__(todo.pop()) if kind not in kinds]
+        kinds.update(fresh)
+        todo.extend(fresh)
+    modules = [item for item in gc.get_objects() if type(item) in kinds]
     modules.sort(key=lambda module: (-len(_named_modules(module)), type(module).__qualname__))
     return modules
 

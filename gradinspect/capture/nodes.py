@@ -13,7 +13,7 @@ from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
 from gradinspect.catalog import Catalog
 from gradinspect.graph import Hook, Leaf, Node, NodeKind, TensorInfo
 
-_WRITTEN_BY_HAND = ("AccumulateGrad", "CopySlices", "GraphRoot", "UndefinedGrad")
+_KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices": "copy_slices"}
 
 
 class NodeClass:
@@ -27,18 +27,15 @@ class NodeClass:
         entry = catalog.entries.get(kind.__name__)
         self.function: str | None = None
         self.kind: NodeKind
-        self.name = kind.__name__ if entry is not None else None  # other types do not tell, each node does
+        is_generated = getattr(torch._C._functions, kind.__name__, None) is kind
+        self.name = kind.__name__ if is_generated else None  # other types do not tell, each node does
         if isinstance(node, torch._C._FunctionBase):
             forward_class = getattr(node, "_forward_cls", kind)
             self.function = f"{forward_class.__module__}.{forward_class.__qualname__}"
             self.kind = "compiled" if forward_class.__module__.startswith("torch._functorch") else "custom"
             self.saved = SavedNames((("_raw_saved_tensors", "saved_tensors"),), has_context=True)
             return
-        self.kind = "generated" if entry is not None else "opaque"
-        if kind.__name__ == "AccumulateGrad":
-            self.kind = "accumulate_grad"
-        elif kind.__name__ == "CopySlices":
-            self.kind = "copy_slices"
+        self.kind = _KINDS.get(kind.__name__, "generated" if is_generated else "opaque")
         names = [name for name in dir(kind) if name.startswith("_saved_")]
         tensors = tuple((f"_raw{name}", name) for name in names if hasattr(kind, f"_raw{name}"))
         values = tuple(name for name in names if not hasattr(kind, f"_raw{name}"))

@@ -43,7 +43,7 @@ def outputs_in(value: object, name: str | None = None) -> list[OutputTensor]:
         if isinstance(item, GradientEdge):
             found[id(item)] = OutputTensor(label, item)
         elif isinstance(item, torch.Tensor):
-            if item.requires_grad:
+            if requires_grad(item):
                 found.setdefault(id(item), OutputTensor(label, item))
         elif id(item) not in seen:
             seen.add(id(item))
@@ -53,7 +53,13 @@ def outputs_in(value: object, name: str | None = None) -> list[OutputTensor]:
 
 def has_graph(outputs: Iterable[object]) -> bool:
     """Tell whether backward could start from all of these tensors and edges."""
-    return all(not isinstance(output, torch.Tensor) or output.requires_grad for output in outputs)
+    return all(not isinstance(output, torch.Tensor) or requires_grad(output) for output in outputs)
+
+
+def requires_grad(tensor: torch.Tensor) -> bool:
+    """Ask a tensor, without a subclass of the user noticing."""
+    with torch._C.DisableTorchFunction():
+        return bool(tensor.requires_grad)
 
 
 def final_outputs(variables: Iterable[Variable]) -> list[OutputTensor]:

@@ -21,7 +21,7 @@ from gradinspect.capture.outputs import OutputTensor, outputs_in
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.variables import Variable, variables_from
 from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
-from gradinspect.catalog import load_catalog
+from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
 
@@ -66,7 +66,7 @@ def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: 
 
 def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Recorder | None = None) -> Graph:
     """Record the graph that starts at some output tensors; see `capture_graph`."""
-    catalog = load_catalog()
+    catalog, warnings = _catalog()
     with _collections_paused(), torch._C.DisableTorchFunction(), hook_reader() as hooks:
         edges = [output.edge for output in outputs]
         walk = Walk(node for node, _ in edges)
@@ -106,7 +106,17 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
         modules=calls,
         frames=frame_records,
         arguments=_arguments(records, catalog.entries),
+        warnings=warnings,
     )
+
+
+def _catalog() -> tuple[Catalog, tuple[str, ...]]:
+    """Load the catalogue; without it a graph is recorded too, only the names of arguments are missing."""
+    try:
+        return load_catalog(), ()
+    except Exception as error:
+        reason = f"The catalogue of this PyTorch cannot be read, so edges carry no argument names: {error}"
+        return Catalog(torch_version=str(torch.__version__), entries={}), (reason,)
 
 
 def _names(walk: Walk, moment: Moment, recorder: Recorder | None) -> Names:

@@ -1,7 +1,10 @@
 """Each node gets the line and the module call that made it."""
 
+import sys
 import warnings
+from types import ModuleType
 
+import pytest
 import torch
 from torch import nn
 
@@ -140,8 +143,13 @@ def test_nothing_is_left_behind() -> None:
     assert torch.overrides.has_torch_function is before
 
 
-def test_a_paused_recorder_leaves_at_the_next_module_call() -> None:
-    """Paused in the middle of a torch function, it takes its mode and its hooks away as soon as it can."""
+@pytest.mark.parametrize("has_compiled", [False, True])
+def test_a_paused_recorder_leaves_at_the_next_module_call(has_compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes its mode away as soon as it can, but not where compiled code is guarded on the modes it met."""
+    if has_compiled:
+        monkeypatch.setitem(sys.modules, "torch._dynamo", ModuleType("torch._dynamo"))
+    else:
+        monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
     model = nn.Linear(2, 2)
     with Recorder() as recorder:
         recorder.pause()
@@ -149,7 +157,8 @@ def test_a_paused_recorder_leaves_at_the_next_module_call() -> None:
         depth = torch._C._len_torch_function_stack()
         calls = list(recorder.module_windows)
 
-    assert (depth, calls) == (0, [])
+    assert (depth, calls) == (int(has_compiled), [])
+    assert torch._C._len_torch_function_stack() == 0
 
 
 def test_a_warning_from_torch_points_at_the_line_that_called_it() -> None:
