@@ -64,6 +64,7 @@ class Session:
             finish: Delivers the graph, should the program end the process before it returns to us.
         """
         self.graph: Graph | None = None
+        self.failure: str | None = None  # how the program failed after it was recorded
         self._request = request
         self._finish = finish
         self._problem: Exception | None = None
@@ -147,9 +148,12 @@ class Session:
         request = self._request
         if ending.error is not None:
             print_error(ending.error)
+            calls = format_count(self._door.num_calls, "backward call") if self._door.num_calls else "no backward call"
+            self.failure = f"The script failed with {type(ending.error).__name__} after {calls}."
             if self.graph is None and self._problem is None:
-                seen = f"{self._door.num_calls} backward calls" if self._door.num_calls else "no backward call"
-                raise ScriptFailedError(f"The script failed with {type(ending.error).__name__} after {seen}.")
+                if isinstance(ending.error, KeyboardInterrupt):
+                    raise KeyboardInterrupt
+                raise ScriptFailedError(self.failure)
             return
         if self.graph is not None or self._problem is not None or request.backward is not None:
             return

@@ -20,18 +20,21 @@ def report_on(request: SourceRequest, report: Callable[[Graph], None]) -> None:
 
     Raises:
         GradInspectError: There is nothing to report on.
-        ScriptFailed: The program failed before anything was recorded.
+        ScriptFailed: The program failed by itself; what was recorded before that is reported.
     """
     if isinstance(request.source, CaptureFile):
         report(read_graph(request.source.path))
         return
     session = _import_session()
     values = {field.name: getattr(request, field.name) for field in fields(request)}
+    run = session.Session(session.Request(**values), report)
     try:
-        graph = session.Session(session.Request(**values), report).run()
+        graph = run.run()
     except session.ScriptFailedError as error:
         raise ScriptFailed(str(error)) from None
     report(graph)
+    if run.failure is not None:
+        raise ScriptFailed(run.failure)
 
 
 def _import_session() -> ModuleType:

@@ -134,6 +134,27 @@ def test_os_exit_does_not_lose_the_report(steps: Path) -> None:
     assert "backward #1  steps.py:7" in done.stdout
 
 
+def test_a_script_that_fails_after_the_capture_is_reported_and_exits_3(steps: Path) -> None:
+    """What was recorded is shown, and the failure is not hidden."""
+    done = gradinspect("trace", steps, "--continue", "--", "fail")
+
+    assert done.returncode == 3
+    assert "backward #1  steps.py:7" in done.stdout
+    assert "ValueError: mine" in done.stderr
+    assert done.stderr.splitlines()[-1] == "gradinspect: The script failed with ValueError after 3 backward calls."
+
+
+def test_an_interrupted_script_exits_as_python_does(tmp_path: Path) -> None:
+    """Ctrl-C before the capture: the script's traceback, and the exit code of an interrupt."""
+    script = tmp_path / "slow.py"
+    script.write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)\n")
+    done = gradinspect("trace", script)
+
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "KeyboardInterrupt"
+    assert "gradinspect/" not in done.stderr
+
+
 def test_a_failing_script_shows_its_own_frames_only(tmp_path: Path) -> None:
     """The traceback is the one that python prints."""
     script = tmp_path / "broken.py"
