@@ -104,9 +104,8 @@ class Session:
         if not self._is_looking:
             return
         wanted = self._request.at in (None, "backward") and call.number == (self._request.backward or 1)
-        wanted = wanted and has_graph(
-            call.outputs
-        )  # else the engine refuses this call, and the program fails by itself
+        if not has_graph(call.outputs):  # the engine will refuse this call, and the program fail by itself
+            wanted = False
         if wanted and self.graph is None and self._problem is None:
             self._take(call.kind, self._outputs_of(call), call)
             self._recorder.pause()
