@@ -1,7 +1,7 @@
 """`gradinspect export`: show me."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -9,7 +9,6 @@ from gradinspect.cli.files import parse_targets, write_targets
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import SourceRequest, takes_source
 from gradinspect.errors import GradInspectError
-from gradinspect.renderers.drawing_parts import Direction, DrawOptions
 
 
 @takes_source
@@ -25,7 +24,9 @@ def export(  # noqa: PLR0913  # the drawing options live here
     full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
     none_edges: Annotated[bool, typer.Option("--none", help="Draw the empty places of next_functions.")] = False,
     saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
-    direction: Annotated[Direction, typer.Option(help="Where the arrows lead: TB has the roots on top.")] = "TB",
+    direction: Annotated[
+        Literal["TB", "BT", "LR", "RL"], typer.Option(help="Where the arrows lead: TB has the roots on top.")
+    ] = "TB",
 ) -> None:
     """Write the graph to files; each suffix decides the format.
 
@@ -36,5 +37,5 @@ def export(  # noqa: PLR0913  # the drawing options live here
     if not output:
         raise GradInspectError("No file was named.", "Name one: -o graph.svg")
     targets = parse_targets(output, force=force)
-    options = DrawOptions(depth=depth, full=full, none_edges=none_edges, saved=saved, direction=direction)
-    report_on(request, lambda graph: write_targets(graph, targets, options, force=force))
+    drawing = {"depth": depth, "full": full, "none_edges": none_edges, "saved": saved, "direction": direction}
+    report_on(request, lambda graph: write_targets(graph, targets, force=force, **drawing))

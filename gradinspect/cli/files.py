@@ -1,16 +1,17 @@
 """Writing a graph to files: the suffix of each decides its format."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradinspect.cli.printing import print_message, working
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph
-from gradinspect.renderers.csv_table import render_nodes_csv
-from gradinspect.renderers.drawing_parts import DrawOptions
-from gradinspect.renderers.picture import Picture, PictureFormat, draw
-from gradinspect.storage import encode_graph, write_file
+
+if TYPE_CHECKING:
+    from gradinspect.graph import Graph
+
+
+SUFFIXES = (".json.gz", ".json", ".csv", ".svg", ".png", ".pdf", ".dot")
 
 
 class Target(NamedTuple):
@@ -18,21 +19,6 @@ class Target(NamedTuple):
 
     path: Path
     suffix: str
-
-
-def _draws(picture_format: PictureFormat) -> Callable[[Graph, DrawOptions], Picture]:
-    return lambda graph, options: draw(graph, picture_format, options)
-
-
-FORMATS: dict[str, Callable[[Graph, DrawOptions], Picture]] = {
-    ".json.gz": lambda graph, _: Picture(encode_graph(graph, compressed=True), ()),
-    ".json": lambda graph, _: Picture(encode_graph(graph, compressed=False), ()),
-    ".csv": lambda graph, _: Picture(render_nodes_csv(graph).encode(), ()),
-    ".svg": _draws("svg"),
-    ".png": _draws("png"),
-    ".pdf": _draws("pdf"),
-    ".dot": _draws("dot"),
-}
 
 
 def parse_targets(paths: Sequence[Path], *, force: bool) -> list[Target]:
@@ -45,9 +31,9 @@ def parse_targets(paths: Sequence[Path], *, force: bool) -> list[Target]:
 
 
 def _parse_target(path: Path, *, force: bool) -> Target:
-    suffix = next((suffix for suffix in FORMATS if path.name.lower().endswith(suffix)), None)
+    suffix = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
     if suffix is None:
-        known = ", ".join(sorted(FORMATS))
+        known = ", ".join(sorted(SUFFIXES))
         raise GradInspectError(f"The format of '{path}' is unknown.", f"End its name in one of: {known}.")
     if not path.parent.is_dir():
         raise GradInspectError(f"There is no folder '{path.parent}'.", "Make it, or choose another place.")
@@ -56,8 +42,21 @@ def _parse_target(path: Path, *, force: bool) -> Target:
     return Target(path, suffix)
 
 
-def write_targets(graph: Graph, targets: Sequence[Target], options: DrawOptions, *, force: bool) -> None:
-    """Write each file, and say so."""
+def write_targets(graph: "Graph", targets: Sequence[Target], *, force: bool, **drawing: Any) -> None:  # noqa: ANN401
+    """Write each file, and say so.
+
+    Args:
+        graph: What to write.
+        targets: Where to, and in which format.
+        force: Overwrite what is there.
+        **drawing: Fields of `DrawOptions`.
+    """
+    if not targets:
+        return
+    from gradinspect.cli.formats import FORMATS, DrawOptions  # noqa: PLC0415  # what --help need not wait for
+    from gradinspect.storage import write_file  # noqa: PLC0415  # as above
+
+    options = DrawOptions(**drawing)
     for path, suffix in targets:
         with working(f"Making {path.name}"):
             content, notes = FORMATS[suffix](graph, options)

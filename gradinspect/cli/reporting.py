@@ -3,19 +3,21 @@
 from collections.abc import Callable
 from dataclasses import fields
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from gradinspect.capture.source import CaptureFile
 from gradinspect.cli.request import SourceRequest
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph
-from gradinspect.storage import read_graph
+
+if TYPE_CHECKING:
+    from gradinspect.graph import Graph
 
 
 class ScriptFailed(Exception):  # noqa: N818  # it is the script's error, and it was printed
     """The user's script failed by itself."""
 
 
-def report_on(request: SourceRequest, report: Callable[[Graph], None]) -> None:
+def report_on(request: SourceRequest, report: "Callable[[Graph], None]") -> None:
     """Get the graph, from a capture file or from running the program, and report on it.
 
     Raises:
@@ -23,6 +25,8 @@ def report_on(request: SourceRequest, report: Callable[[Graph], None]) -> None:
         ScriptFailed: The program failed by itself; what was recorded before that is reported.
     """
     if isinstance(request.source, CaptureFile):
+        from gradinspect.storage import read_graph  # noqa: PLC0415  # what --help need not wait for
+
         report(read_graph(request.source.path))
         return
     session = _import_session()

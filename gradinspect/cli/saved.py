@@ -1,17 +1,15 @@
 """`gradinspect saved`: what does each node keep?"""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gradinspect.analyses.saved_rows import SavedFilter, filter_rows, saved_rows, sort_rows
 from gradinspect.cli.printing import output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import SourceRequest, takes_source
-from gradinspect.graph import Graph
-from gradinspect.renderers.csv_table import render_saved_csv
-from gradinspect.renderers.markdown import render_saved_markdown
-from gradinspect.renderers.saved_table import render_saved_json, render_saved_table
+
+if TYPE_CHECKING:
+    from gradinspect.graph import Graph
 
 
 @takes_source
@@ -34,9 +32,15 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
 
     gradinspect saved samples/operators.py --node 'Conv*' --kind tensor
     """
-    wanted = SavedFilter(node=node, module=module, name=name, status=status, kind=kind)
 
-    def report(graph: Graph) -> None:
+    def report(graph: "Graph") -> None:
+        # ruff: noqa: PLC0415  # what --help need not wait for
+        from gradinspect.analyses.saved_rows import SavedFilter, filter_rows, saved_rows, sort_rows
+        from gradinspect.renderers.csv_table import render_saved_csv
+        from gradinspect.renderers.markdown import render_saved_markdown
+        from gradinspect.renderers.saved_table import render_saved_json, render_saved_table
+
+        wanted = SavedFilter(node=node, module=module, name=name, status=status, kind=kind)
         rows = sort_rows(filter_rows(saved_rows(graph), wanted), sort)
         match output_format:
             case "table":

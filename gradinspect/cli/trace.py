@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.text import Text
 
-from gradinspect.analyses.summary import summarize
 from gradinspect.cli.files import parse_targets, write_targets
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import SourceRequest, takes_source
-from gradinspect.graph import Graph
-from gradinspect.renderers.drawing_parts import DrawOptions
-from gradinspect.renderers.summary import render_summary, render_summary_json, render_summary_markdown
-from gradinspect.renderers.tree import TreeOptions, render_tree
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from gradinspect.graph import Graph
 
 
 @takes_source
@@ -38,7 +37,10 @@ def trace(
     """
     targets = parse_targets(output or [], force=force)
 
-    def report(graph: Graph) -> None:
+    def report(graph: "Graph") -> None:
+        from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # what --help need not wait for
+        from gradinspect.renderers.summary import render_summary_json, render_summary_markdown  # noqa: PLC0415
+
         match output_format:
             case "text":
                 print_lines(_page(graph, depth, full=full))
@@ -46,13 +48,19 @@ def trace(
                 print_text(render_summary_json(summarize(graph)))
             case "markdown":
                 print_text(render_summary_markdown(summarize(graph)))
-        write_targets(graph, targets, DrawOptions(depth=depth, full=full), force=force)
+        write_targets(graph, targets, force=force, depth=depth, full=full)
 
     report_on(request, report)
 
 
-def _page(graph: Graph, depth: int | None, *, full: bool) -> Iterator[Text]:
+def _page(graph: "Graph", depth: int | None, *, full: bool) -> "Iterator[Text]":
     """Yield the head, an empty line, and the tree."""
+    from rich.text import Text  # noqa: PLC0415  # what --help need not wait for
+
+    from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # as above
+    from gradinspect.renderers.summary import render_summary  # noqa: PLC0415  # as above
+    from gradinspect.renderers.tree import TreeOptions, render_tree  # noqa: PLC0415  # as above
+
     console = output_console()
     yield from render_summary(summarize(graph), width=console.width).split("\n")
     yield Text()

@@ -1,0 +1,26 @@
+"""The formats of files: one line each, from the suffix to the function that makes the bytes."""
+
+from collections.abc import Callable
+
+from gradinspect.graph import Graph
+from gradinspect.renderers.csv_table import render_nodes_csv
+from gradinspect.renderers.drawing_parts import DrawOptions
+from gradinspect.renderers.picture import Picture, PictureFormat, draw
+from gradinspect.storage import encode_graph
+
+__all__ = ["FORMATS", "DrawOptions"]
+
+
+def _draws(picture_format: PictureFormat) -> Callable[[Graph, DrawOptions], Picture]:
+    return lambda graph, options: draw(graph, picture_format, options)
+
+
+FORMATS: dict[str, Callable[[Graph, DrawOptions], Picture]] = {
+    ".json.gz": lambda graph, _: Picture(encode_graph(graph, compressed=True), ()),
+    ".json": lambda graph, _: Picture(encode_graph(graph, compressed=False), ()),
+    ".csv": lambda graph, _: Picture(render_nodes_csv(graph).encode(), ()),
+    ".svg": _draws("svg"),
+    ".png": _draws("png"),
+    ".pdf": _draws("pdf"),
+    ".dot": _draws("dot"),
+}
