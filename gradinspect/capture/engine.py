@@ -6,7 +6,6 @@ modules hold as a global. Those two globals are replaced, and nothing that a use
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
@@ -19,6 +18,7 @@ from gradinspect.capture.frames import user_frames
 
 _HOLDERS = (torch.autograd, torch.autograd.graph)
 _NAME = "_engine_run_backward"
+_NO_TASK = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +42,8 @@ class EngineDoor:
     def __init__(self, on_call: Callable[[EngineCall], None]) -> None:
         """Name who is told."""
         self.num_calls = 0
+        self.problem: Exception | None = None  # what went wrong while telling
         self._on_call = on_call
-        self._running = threading.local()
         self._pid = os.getpid()
         self._originals: list[Any] = []
 
@@ -62,30 +62,29 @@ class EngineDoor:
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            depth = getattr(self._running, "depth", 0)
-            if depth == 0 and os.getpid() == self._pid and not is_traced(t_outputs):
+            is_outermost = torch._C._current_graph_task_id() == _NO_TASK  # true to the engine's own threads as well
+            if is_outermost and os.getpid() == self._pid and not is_traced(t_outputs):
                 self._announce(t_outputs, sys._getframe(1))
-            self._running.depth = depth + 1
-            try:
-                return original(t_outputs, *args, **kwargs)
-            finally:
-                self._running.depth = depth
+            return original(t_outputs, *args, **kwargs)
 
         _engine_run_backward._door = self  # type: ignore[attr-defined]
         return _engine_run_backward
 
     def _announce(self, outputs: Sequence[Any], caller: FrameType) -> None:
+        """Tell of a call. A mistake of ours is kept for later: it is not the program's."""
         self.num_calls += 1
-        kind: Literal["backward", "grad"] = "grad" if caller.f_code.co_name == "grad" else "backward"
-        self._on_call(
-            EngineCall(
-                number=self.num_calls,
-                kind=kind,
-                outputs=tuple(outputs),
-                frame=next(user_frames(caller), None),
-                caller=caller,
+        try:
+            self._on_call(
+                EngineCall(
+                    number=self.num_calls,
+                    kind="grad" if caller.f_code.co_name == "grad" else "backward",
+                    outputs=tuple(outputs),
+                    frame=next(user_frames(caller), None),
+                    caller=caller,
+                )
             )
-        )
+        except Exception as error:
+            self.problem = self.problem or error
 
 
 def is_traced(outputs: Sequence[Any]) -> bool:

@@ -6,17 +6,20 @@ import io
 import os
 import sys
 import types
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import torch
 
 from gradinspect.capture.source import Module, Script
 from gradinspect.capture.stopping import Stopper
 from gradinspect.errors import GradInspectError
 
 _OURS = os.path.join(str(Path(__file__).parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
+_CALLS_MODE = torch.overrides.handle_torch_function.__code__
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,12 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
     Raises:
         GradInspectError: There is no such module, or the file is not Python.
     """
-    path, main = _main_module(program, arguments)
+    try:
+        path, main = _main_module(program, arguments)
+    except GradInspectError:
+        raise
+    except BaseException as error:  # the package around a module fails while it is imported
+        return Ending(1, without_our_frames(error), {})
     sys.modules["__main__"] = main
     namespace = main.__dict__
     try:
@@ -63,13 +71,12 @@ def _main_module(program: Script | Module, arguments: Sequence[str]) -> tuple[Pa
     if isinstance(program, Module):
         spec = _module_spec(program.name)
         path = Path(str(spec.origin))
-        sys.path[0] = str(Path.cwd())
         main.__spec__ = spec
         main.__loader__ = spec.loader
         main.__package__ = spec.parent
     else:
         path = (program.path / "__main__.py" if program.path.is_dir() else program.path).absolute()
-        sys.path[0] = str(program.path if program.path.is_dir() else path.parent)
+        set_first_path(program.path if program.path.is_dir() else path.resolve().parent)
         main.__loader__ = importlib.machinery.SourceFileLoader("__main__", str(path))
         main.__package__ = None
     main.__file__ = str(path)
@@ -79,8 +86,14 @@ def _main_module(program: Script | Module, arguments: Sequence[str]) -> tuple[Pa
     return path, main
 
 
+def set_first_path(folder: Path) -> None:
+    """Let imports look into the program's folder first, as python does unless it was told not to."""
+    if not sys.flags.safe_path:
+        sys.path[0] = str(folder)
+
+
 def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
-    sys.path.insert(0, str(Path.cwd()))
+    set_first_path(Path.cwd())
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
@@ -89,8 +102,6 @@ def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
         raise GradInspectError(
             f"The module '{name}' cannot be found: {error}.", "Check its name and sys.path."
         ) from None
-    finally:
-        del sys.path[0]
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         raise GradInspectError(f"There is no module '{name}' to run.", "Check its name and the folder you are in.")
     return spec
@@ -132,9 +143,13 @@ def without_our_frames(error: BaseException) -> BaseException:
 
 
 def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    kept = []
+    kept: list[types.TracebackType] = []
     while traceback is not None:
-        if not traceback.tb_frame.f_code.co_filename.startswith(_OURS):
+        code = traceback.tb_frame.f_code
+        if code.co_filename.startswith(_OURS):
+            if code.co_name == "__torch_function__" and kept and kept[-1].tb_frame.f_code is _CALLS_MODE:
+                del kept[-2:]  # and the torch function that called it, which comes once more
+        elif not code.co_filename.startswith("<frozen importlib"):
             kept.append(traceback)
         traceback = traceback.tb_next
     stripped = None
@@ -143,16 +158,16 @@ def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
     return stripped
 
 
-@contextmanager
-def hidden_stdout() -> Iterator[None]:
-    """Send what the program and its children write to stdout nowhere."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-            os.dup2(kept, 1)
-            os.close(kept)
+def leave_as_python(ending: Ending) -> NoReturn:
+    """End this process the way `python` ends it: what a forked child of the program expects."""
+    if ending.error is not None:
+        print_error(ending.error)
+    raise SystemExit(ending.exit_code)
+
+
+def print_error(error: BaseException) -> None:
+    """Print a program's error as python would, through the hook that the program may have set."""
+    with suppress(Exception):
+        sys.stdout.flush()
+    hook = sys.excepthook if callable(sys.excepthook) else sys.__excepthook__
+    hook(type(error), error, error.__traceback__)

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,12 +16,20 @@ import torch
 from gradinspect.capture.engine import EngineCall, EngineDoor
 from gradinspect.capture.inputs import make_inputs
 from gradinspect.capture.outputs import OutputTensor, final_outputs, has_graph, outputs_in
-from gradinspect.capture.program import Ending, hidden_stdout, run_program, without_our_frames
+from gradinspect.capture.program import (
+    Ending,
+    leave_as_python,
+    print_error,
+    run_program,
+    set_first_path,
+    without_our_frames,
+)
 from gradinspect.capture.record import Moment, record_graph
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.release import release_wrappers
 from gradinspect.capture.source import Expression, InputSpec, Module, Script
 from gradinspect.capture.stopping import Stopper
+from gradinspect.capture.surroundings import Surroundings
 from gradinspect.capture.variables import Variable, variables_from
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, Graph
@@ -73,6 +81,8 @@ class Session:
         self._recorder = Recorder()
         self._door = EngineDoor(self._on_engine_call)
         self._stopper = Stopper(self._finish_now)
+        self._surroundings = Surroundings()
+        self._pid = os.getpid()
 
     def run(self) -> Graph:
         """Run the program and return what was recorded.
@@ -83,18 +93,21 @@ class Session:
         """
         source = self._request.source
         with ExitStack() as stack:
+            stack.callback(self._come_home)
             if self._request.quiet:
-                stack.enter_context(hidden_stdout())
+                self._surroundings.hide_stdout()
             stack.enter_context(self._early_exits_deliver())
             stack.enter_context(self._door)
             stack.enter_context(self._recorder)
+            stack.enter_context(self._stopper)
             if isinstance(source, Expression):
                 self._run_expression(source)
             else:
                 self._after(run_program(source, self._request.arguments, self._stopper))
         release_wrappers()
-        if self._problem is not None:
-            raise self._problem
+        problem = self._problem or self._door.problem
+        if problem is not None:
+            raise problem
         if self.graph is None:
             raise nothing_recorded(self._request, self._door.num_calls)
         return self.graph
@@ -128,23 +141,26 @@ class Session:
     ) -> None:  # fmt: skip
         """Record; whatever goes wrong is kept for later, it must not reach the user's program."""
         try:
-            moment = Moment(
-                source=self._request.label,
-                kind=kind,
-                number=None if call is None else call.number,
-                frame=None if call is None else call.frame,
-                base_folder=base_folder(self._request.source),
-                variables=variables,
-            )
-            found = outputs()
-            if found:
-                self.graph = record_graph(found, moment, self._recorder)
+            with self._surroundings.visit():
+                moment = Moment(
+                    source=self._request.label,
+                    kind=kind,
+                    number=None if call is None else call.number,
+                    frame=None if call is None else call.frame,
+                    base_folder=base_folder(self._request.source),
+                    variables=variables,
+                )
+                found = outputs()
+                if found:
+                    self.graph = record_graph(found, moment, self._recorder)
         except Exception as error:
             self._problem = error
 
     def _after(self, ending: Ending) -> None:
         """Look at how a script ended, and record its last tensors if nothing was recorded before."""
         request = self._request
+        if os.getpid() != self._pid:
+            leave_as_python(ending)
         if ending.error is not None:
             print_error(ending.error)
             calls = format_count(self._door.num_calls, "backward call") if self._door.num_calls else "no backward call"
@@ -176,7 +192,7 @@ class Session:
     def _run_expression(self, source: Expression) -> None:
         """Evaluate an expression, call it if it can be called, and record what comes out."""
         try:
-            namespace = _namespace_of(source)
+            namespace = _namespace_of(source, self._request.arguments)
             value = named = eval(source.text, {"torch": torch, **namespace})  # noqa: S307  # the user's own words
             takes_call = callable(value) and not isinstance(value, torch.Tensor)
             if takes_call:
@@ -213,10 +229,9 @@ class Session:
     def _early_exits_deliver(self) -> Iterator[None]:
         """Deliver what was recorded also when a program that goes on leaves by os._exit."""
         original = os._exit
-        pid = os.getpid()
 
         def _exit(status: int) -> None:
-            if os.getpid() == pid:
+            if os.getpid() == self._pid:
                 self._deliver_early()
             original(status)
 
@@ -229,13 +244,21 @@ class Session:
     def _finish_now(self) -> None:
         """End a program that does not end: deliver, run its atexit handlers, leave."""
         atexit._run_exitfuncs()
+        with suppress(Exception):
+            sys.stdout.flush()
         os._exit(0)
 
     def _deliver_early(self) -> None:
         if self.graph is not None and not self._is_delivered:
             self._is_delivered = True
+            self._come_home()
             self._finish(self.graph)
-        sys.stdout.flush()
+        with suppress(Exception):
+            sys.stdout.flush()
+
+    def _come_home(self) -> None:
+        if os.getpid() == self._pid:
+            self._surroundings.come_home()
 
 
 def nothing_recorded(request: Request, num_calls: int) -> GradInspectError:
@@ -269,12 +292,6 @@ def base_folder(source: Script | Module | Expression) -> Path:
     return Path.cwd()
 
 
-def print_error(error: BaseException) -> None:
-    """Print a program's error as python would, through the hook that the program may have set."""
-    sys.stdout.flush()
-    sys.excepthook(type(error), error, error.__traceback__)
-
-
 def _variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
     """Yield the tensors and modules of a finished program, also those inside containers of any kind."""
     for name, value in list(namespace.items()):
@@ -294,10 +311,11 @@ def _variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
                 yield Variable(output.name or name, output.value)
 
 
-def _namespace_of(source: Expression) -> dict[str, Any]:
+def _namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, Any]:
+    sys.argv = [source.module, *arguments]
     if source.module.endswith(".py"):
         path = Path(source.module)
-        sys.path[0] = str(path.absolute().parent)
+        set_first_path(path.resolve().parent)
         spec = importlib.util.spec_from_file_location(path.stem, path)
         if spec is None or spec.loader is None:
             raise GradInspectError(f"The script '{path}' cannot be imported.", "Name a .py file.")
@@ -305,7 +323,7 @@ def _namespace_of(source: Expression) -> dict[str, Any]:
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)
         return vars(module)
-    sys.path[0] = str(Path.cwd())
+    set_first_path(Path.cwd())
     try:
         return vars(importlib.import_module(source.module))
     except ModuleNotFoundError as error:

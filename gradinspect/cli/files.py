@@ -1,5 +1,6 @@
 """Writing a graph to files: the suffix of each decides its format."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,8 +26,11 @@ def parse_targets(paths: Sequence[Path], *, force: bool) -> list[Target]:
     """Find each file's format, before anything is run.
 
     Raises:
-        GradInspectError: A suffix is unknown, a folder is missing, or a file is there already.
+        GradInspectError: A suffix is unknown, a folder is missing or closed, or a file is there already or named twice.
     """
+    for position, path in enumerate(paths):
+        if path in paths[:position]:
+            raise GradInspectError(f"The file '{path}' is named twice.", "Give each -o once.")
     return [_parse_target(path, force=force) for path in paths]
 
 
@@ -35,11 +39,21 @@ def _parse_target(path: Path, *, force: bool) -> Target:
     if suffix is None:
         known = ", ".join(sorted(SUFFIXES))
         raise GradInspectError(f"The format of '{path}' is unknown.", f"End its name in one of: {known}.")
-    if not path.parent.is_dir():
+    try:
+        is_there, has_folder = path.exists(), path.parent.is_dir()
+    except PermissionError:  # a folder above it may not be looked into
+        raise _closed(path.parent) from None
+    if not has_folder:
         raise GradInspectError(f"There is no folder '{path.parent}'.", "Make it, or choose another place.")
-    if path.exists() and not force:
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise _closed(path.parent)
+    if is_there and not force:
         raise GradInspectError(f"The file '{path}' exists.", "Use --force to overwrite it.")
     return Target(path, suffix)
+
+
+def _closed(folder: Path) -> GradInspectError:
+    return GradInspectError(f"The folder '{folder}' cannot be written.", "Choose another place.")
 
 
 def write_targets(graph: "Graph", targets: Sequence[Target], *, force: bool, **drawing: Any) -> None:  # noqa: ANN401

@@ -12,9 +12,16 @@ from rich.text import Text
 from gradinspect.units import escape_control
 
 
+class _Console(Console):
+    """A console that leaves it to us what a reader's leaving means; rich would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def output_console() -> Console:
     """Return the console for results."""
-    return Console(highlight=False, markup=False, emoji=False)
+    return _Console(highlight=False, markup=False, emoji=False)
 
 
 def can_print_unicode(console: Console) -> bool:
@@ -25,8 +32,7 @@ def can_print_unicode(console: Console) -> bool:
 def print_lines(lines: Iterable[Text | str]) -> None:
     """Print results, line by line; through a pager when they do not fit the terminal."""
     console = output_console()
-    if not can_print_unicode(console) and hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name of the user may hold any character
+    _escape_what_cannot_be_encoded()
     remaining = iter(lines)
     first = list(islice(remaining, console.height - 1)) if console.is_terminal else []
     with _pager(console, is_long=len(first) == console.height - 1):
@@ -36,6 +42,7 @@ def print_lines(lines: Iterable[Text | str]) -> None:
 
 def print_text(text: str) -> None:
     """Print a finished text as it is: JSON, CSV, Markdown."""
+    _escape_what_cannot_be_encoded()
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
 
@@ -55,6 +62,12 @@ def working(what: str) -> AbstractContextManager[object]:
     """Show on a terminal that something takes its time."""
     console = Console(stderr=True)
     return console.status(what) if console.is_terminal else nullcontext()
+
+
+def _escape_what_cannot_be_encoded() -> None:
+    """Let any character through: a name of the user may hold one that the output's encoding lacks."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _pager(console: Console, *, is_long: bool) -> AbstractContextManager[object]:

@@ -3,12 +3,15 @@
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import typer
 
 from gradinspect.cli.export import export
 from gradinspect.cli.printing import print_problem
 from gradinspect.cli.reporting import ScriptFailed
+from gradinspect.cli.request import ReaderLeft
 from gradinspect.cli.saved import saved
 from gradinspect.cli.trace import trace
 from gradinspect.errors import GradInspectError
@@ -46,18 +49,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ScriptFailed as error:
         print_problem(str(error))
         return SCRIPT_FAILED
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except ReaderLeft:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except Exception as error:
-        message = getattr(error, "format_message", None)
-        if message is None:
+        if not hasattr(error, "format_message"):
             raise  # a bug of ours keeps its traceback
-        print_problem(f"{message()} Try: gradinspect --help")
+        print_problem(f"{_usage_sentence(error, ours)} Try: gradinspect --help")
         return USER_CAN_FIX_IT
     return result if isinstance(result, int) else 0
+
+
+def _usage_sentence(error: Any, words: Sequence[str]) -> str:
+    """Say what is wrong with the command line, with the words that were given; the parser's message lacks them."""
+    sentence: str = error.format_message()
+    names = getattr(getattr(error, "param", None), "opts", ())
+    for name, value in pairwise(words):
+        if name in names:
+            sentence = sentence.replace(f"'{name}'", f"'{name} {value}'", 1)
+    return sentence if sentence.endswith((".", "?")) else f"{sentence}."
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

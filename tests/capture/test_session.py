@@ -269,3 +269,46 @@ def test_engine_calls_of_all_kinds_still_work(tmp_path: Path) -> None:
     assert "backward #1  nested.py:6" in first.stdout
     assert "#2  nested.py" in second.stdout
     assert "nested.py:6" not in second.stdout.splitlines()[3]
+
+
+ROOMS = {
+    "another folder": "import os, tempfile; os.chdir(tempfile.mkdtemp())",
+    "a folder that is gone": "import os, tempfile; d = tempfile.mkdtemp(); os.chdir(d); os.rmdir(d)",
+    "no path": "import sys; sys.path.clear()",
+    "stdout closed": "import sys; sys.stdout.close()",
+    "stdout replaced": "import io, sys; sys.stdout = io.StringIO()",
+    "no stdout": "import sys; sys.stdout = None",
+    "descriptor closed": "import os; os.close(1)",
+    "numbers rounded": "torch.set_printoptions(precision=1); torch.set_default_dtype(torch.float64)",
+}
+
+
+@pytest.mark.parametrize("change", ROOMS.values(), ids=ROOMS)
+@pytest.mark.parametrize("option", ["--continue", "--quiet-script"])
+def test_what_a_script_does_to_its_process_is_its_own_affair(change: str, option: str, tmp_path: Path) -> None:
+    """The report comes to where the user asked for it, and the script finds its process as it left it."""
+    (tmp_path / "move.py").write_text(
+        "import torch\nx = torch.ones(3, requires_grad=True, dtype=torch.float32)\n"
+        f"{change}\n(x * x).sum().backward()\n"
+        "import atexit, os, sys\nbefore = (sys.stdout, list(sys.path))\n"
+        "def check():\n    assert (sys.stdout, list(sys.path)) == before, 'changed'\natexit.register(check)\n"
+    )
+    done = gradinspect("trace", "move.py", option, "-o", "move.json", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "Wrote move.json\n")
+    assert "MulBackward0  f32[3]" in done.stdout
+    assert (tmp_path / "move.json").is_file()
+
+
+def test_a_forked_child_ends_as_under_python(tmp_path: Path) -> None:
+    """It neither reports nor swallows its own error."""
+    (tmp_path / "fork.py").write_text(
+        "import os, sys, torch\nx = torch.ones(3, requires_grad=True)\nif os.fork() == 0:\n"
+        "    x.sum().backward()\n    sys.exit(5)\n_, status = os.wait()\nprint('child', status >> 8)\n"
+        "(x * x).sum().backward()\n"
+    )
+    done = gradinspect("trace", "fork.py", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("child 5\nbackward #1  fork.py:8")
+    assert done.stdout.count("backward #1") == 1

@@ -1,6 +1,7 @@
 """The command line as a user meets it: exit codes, one sentence for each mistake, clean output."""
 
 import gzip
+import os
 import json
 import subprocess
 import sys
@@ -98,7 +99,9 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
         (["trace", "missing.py"], "There is no file 'missing.py'"),
         (["trace", "runn.json"], "Did you mean 'run.json'?"),
         (["trace", "run.json", "--dept", "2"], "--dept"),
-        (["trace", "run.json", "--backward", "0"], "--backward"),
+        (["trace", "run.json", "--backward", "0"], "'--backward 0'"),
+        (["saved", "run.json", "--sort", "size"], "'--sort size'"),
+        (["export", "run.json", "-o", "a.csv", "-o", "a.csv"], "The file 'a.csv' is named twice."),
         (["trace", "run.json", "--backward", "2", "--at", "end"], "exclude each other"),
         (["export", "run.json"], "No file was named"),
         (["export", "run.json", "-o", "x.tiff"], "The format of 'x.tiff' is unknown"),
@@ -120,6 +123,7 @@ def test_each_mistake_is_one_sentence(
     assert (code, captured.out) == (2, "")
     assert len(captured.err.splitlines()) == 1
     assert sentence in captured.err
+    assert "Try:" not in captured.err or ". Try:" in captured.err or "? Try:" in captured.err
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1, 2]", b"\x80\x04K\x01.", b"\x1f\x8b\x08\x00", b'{"format": "x"}'])
@@ -178,12 +182,39 @@ def test_an_ascii_terminal_gets_ascii(capture_file: str) -> None:
     assert "MulBackward0" in done.stdout
 
 
-def test_a_reader_that_leaves_early_is_no_error(capture_file: str) -> None:
-    """As `| head -1` does."""
-    command = f"{sys.executable} -m gradinspect saved {capture_file} | head -n 1"
+@pytest.mark.parametrize("arguments", ["trace --format json", "saved --format csv", "saved"])
+def test_a_name_that_the_encoding_lacks_is_escaped(arguments: str, capture_file: str) -> None:
+    """In every format that goes to the terminal."""
+    content = Path(capture_file).read_text().replace('"name":"a"', '"name":"größe"')
+    Path(capture_file).write_text(content)
+    verb, *options = arguments.split()
+    done = gradinspect(verb, capture_file, *options, PYTHONIOENCODING="ascii")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize("verb", ["trace", "saved", "saved --format csv"])
+def test_a_reader_that_leaves_early_is_no_error(verb: str, capture_file: str) -> None:
+    """As `| head -1` does; 1 would say that a check found something."""
+    command = f"{sys.executable} -m gradinspect {verb} {capture_file} | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
 
-    assert done.stderr == ""
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_a_folder_that_may_not_be_written_is_said_before_the_script_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also when the tests run as a user who may do everything."""
+    (tmp_path / "talk.py").write_text("print('I ran')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    code = main(["trace", "talk.py", "-o", "a.svg"])
+    captured = capsys.readouterr()
+
+    assert (code, captured.out) == (2, "")
+    assert captured.err == "gradinspect: The folder '.' cannot be written. Choose another place.\n"
 
 
 def test_the_scripts_own_output_comes_first(tmp_path: Path) -> None:

@@ -1,0 +1,56 @@
+"""What the documents say can be typed, and prints what they show."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from gradinspect.cli.program import app, split_arguments
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "samples" / "README.md"]
+WITH_COMMANDS = [*DOCUMENTS, *sorted((ROOT / "samples").glob("*.py")), *sorted((ROOT / "gradinspect").rglob("*.py"))]
+COMMAND = re.compile(r"(?:`|^ *\$ |^ +|Try: )(gradinspect [a-z]+ [^`\n|]*)", re.MULTILINE)
+SHOWN = re.compile(r"^\$ (gradinspect [^\n]* samples/[^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[tuple[str, str]]:
+    """List every command in every document and docstring, with where it stands."""
+    return [
+        (str(path.relative_to(ROOT)), command.strip())
+        for path in WITH_COMMANDS
+        for command in COMMAND.findall(path.read_text())
+        if not command.startswith(("gradinspect trace:", "gradinspect trace SCRIPT"))
+    ]
+
+
+def test_every_command_can_be_typed() -> None:
+    """The command line takes its options, and the sample it names is there."""
+    group = typer.main.get_command(app)
+    found = commands()
+    for place, command in found:
+        ours, theirs = split_arguments(shlex.split(command)[1:])
+        verb = group.get_command(None, ours[0])  # type: ignore[attr-defined]
+        assert verb is not None, (place, command)
+        context = verb.make_context(ours[0], ours[1:], obj=theirs)
+        source = str(context.params.get("source"))
+        assert not source.startswith("samples/") or (ROOT / source.partition(":")[0]).is_file(), (place, command)
+
+    assert len(found) > 60
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [pytest.param(*found, id=found[0][12:40]) for path in DOCUMENTS for found in SHOWN.findall(path.read_text())],
+)
+def test_the_documents_show_what_is_printed(command: str, shown: str) -> None:
+    """Each screen in the documents, character for character."""
+    typed = f"COLUMNS=80 {command.replace('gradinspect', f'{sys.executable} -m gradinspect', 1)}"
+    done = subprocess.run(["bash", "-c", typed], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+
+    assert done.stderr == ""
+    assert done.stdout.rstrip() == shown.rstrip()
