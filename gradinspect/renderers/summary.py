@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 import msgspec
+from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.summary import Summary
@@ -44,7 +45,7 @@ def _bytes_line(summary: Summary, width: int) -> str:
     head = f"{format_bytes(summary.saved_bytes)} saved"
     for kept in range(len(parts), 0, -1):
         line = f"{head}: {', '.join(parts[:kept])}{', ...' if kept < len(parts) else ''}"
-        if len(line) <= width:
+        if cell_len(line) <= width:
             return line
     return head
 
@@ -62,7 +63,7 @@ def _classes_line(summary: Summary, width: int) -> str:
         left_out = len(parts) - kept
         more = [f"{left_out} more {'class' if left_out == 1 else 'classes'}"] if left_out else []
         line = ", ".join(parts[:kept] + more)
-        if len(line) <= width or kept == 0:
+        if cell_len(line) <= width or kept == 0:
             return line
         kept -= 1
 

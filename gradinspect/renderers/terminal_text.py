@@ -68,14 +68,16 @@ def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
 
 
 def _shrink(parts: list[Part], excess: int, ellipsis: str) -> int:
-    """Shorten names in place until nothing is in excess; return what still is."""
-    for index in sorted((i for i, part in enumerate(parts) if part.can_shrink), key=lambda i: -cell_len(parts[i].text)):
-        if excess <= 0:
-            break
-        part = parts[index]
-        shorter = shorten(part.text, max(MIN_CELLS, cell_len(part.text) - excess), ellipsis)
-        excess -= cell_len(part.text) - cell_len(shorter)
-        parts[index] = part._replace(text=shorter)
+    """Shorten names in place, the longest down to one length, until nothing is in excess; return what still is."""
+    sizes = [cell_len(part.text) for part in parts if part.can_shrink]
+    longest = max(sizes, default=0)
+    while longest > MIN_CELLS and sum(max(size - longest, 0) for size in sizes) < excess:
+        longest -= 1
+    for index, part in enumerate(parts):
+        if excess > 0 and part.can_shrink and cell_len(part.text) > longest:
+            shorter = shorten(part.text, max(longest, cell_len(part.text) - excess), ellipsis)
+            excess -= cell_len(part.text) - cell_len(shorter)
+            parts[index] = part._replace(text=shorter)
     return excess
 
 
