@@ -58,9 +58,9 @@ def main() -> None:
         print(f"  {graph:22} {ours['count']:>8,} nodes  walk {shown(bare):>8}  record {shown(ours):>8}"
               f"  x{ratio:4.1f}  {a_node:5.0f} bytes a node")  # fmt: skip
     print("A training step of GPT-2, CPU time")
-    plain, watched = in_turn(("step", "plain"), ("step", "watched"), repeats=3)
-    ratio = watched["seconds"] / plain["seconds"]
-    print(f"  plain {shown(plain)}  modules, lines and graph recorded {shown(watched)}  x{ratio:.3f}")
+    step = measure("step")
+    plain, added = step["plain"], step["added"]
+    print(f"  plain {plain:.3f} s  recording modules, lines and graph adds {added:.3f} s  x{1 + added / plain:.3f}")
     print("DOT text, against torchviz with show_attrs and show_saved")
     for graph in (*MODELS, *LARGE):
         theirs, ours = in_turn(("dot_by_torchviz", graph), ("dot_by_gradinspect", graph), repeats=3)

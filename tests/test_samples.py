@@ -74,3 +74,39 @@ def test_edges_of_generated_nodes_have_arguments(sample: tuple[str, Graph]) -> N
     ]
 
     assert unnamed == []
+
+
+# Each node: its class, or the name of its leaf; then where each place leads, with the input it feeds there.
+EDGES = {
+    "shared_leaf": ["MulBackward0: a/0 AddBackward0/0", "AddBackward0: a/0 None", "a:"],
+    "constant": ["MulBackward0: x/0 None", "x:"],
+    "unbind": ["MulBackward0: UnbindBackward0/0 UnbindBackward0/1", "UnbindBackward0: pair/0", "pair:"],
+    "two_leaves": [
+        "SumBackward0: AddBackward0/0",
+        "AddBackward0: AddBackward0/0 z/0",
+        "AddBackward0: MulBackward0/0 x/0",
+        "MulBackward0: x/0 z/0",
+        "z:",
+        "x:",
+    ],
+    "broadcast_scalar": ["SumBackward0: MulBackward0/0", "MulBackward0: x/0 y/0", "x:", "y:"],
+}
+
+
+def test_small_samples_have_exactly_these_edges(sample: tuple[str, Graph]) -> None:
+    """Place by place, as `next_functions` of the live nodes has them."""
+    name, graph = sample
+
+    def label(number: int) -> str:
+        leaf = graph.nodes[number].leaf
+        return graph.nodes[number].name if leaf is None else str(leaf.name)
+
+    found = [
+        " ".join([
+            f"{label(number)}:",
+            *("None" if edge is None else f"{label(edge.next_node)}/{edge.input_nr}" for edge in node.next_edges),
+        ])
+        for number, node in enumerate(graph.nodes)
+    ]  # fmt: skip
+
+    assert name not in EDGES or found == EDGES[name]

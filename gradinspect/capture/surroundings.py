@@ -108,5 +108,5 @@ def _flush(stream: Any) -> None:
 def _usable(stream: Any, descriptor: int) -> TextIO:
     """Return a stream, or a new one on the same descriptor if the program has closed it."""
     if getattr(stream, "closed", False):
-        return open(descriptor, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  # it lives as long as we do
+        return open(descriptor, "w", encoding="utf-8", closefd=False)  # it lives as long as we do
     return stream  # type: ignore[no-any-return]

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _usage_sentence(error: Any, words: Sequence[str]) -> str:
+def _usage_sentence(error: Any, words: Sequence[str]) -> str:  # noqa: ANN401  # the parser's own classes
     """Say what is wrong with the command line, with the words that were given; the parser's message lacks them."""
     sentence: str = error.format_message()
     names = getattr(getattr(error, "param", None), "opts", ())

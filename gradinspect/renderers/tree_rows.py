@@ -172,7 +172,8 @@ class RowWriter:
         roots = [root for node_id, roots in self.roots.items() if node_id in ids for root in roots]
         for root in roots[:MAX_REFERENCES]:
             output = f" (output {root.output_nr})" if root.output_nr else ""
-            yield Part(f"{' '.join(filter(None, ('root', self._visible(root.name or ''))))}{output}: ", "bold blue", can_shrink=True)
+            name = " ".join(filter(None, ("root", self._visible(root.name or ""))))
+            yield Part(f"{name}{output}: ", "bold blue", can_shrink=True)
         if len(roots) > MAX_REFERENCES:
             yield Part(f"and {format_count(len(roots) - MAX_REFERENCES, 'more root')}: ", "bold blue")
 

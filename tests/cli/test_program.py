@@ -1,8 +1,8 @@
 """The command line as a user meets it: exit codes, one sentence for each mistake, clean output."""
 
 import gzip
-import os
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
