@@ -1,7 +1,7 @@
 """Names chosen by a shell pattern, with the nearest ones suggested when none matches."""
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from gradinspect.errors import GradInspectError
@@ -35,6 +35,14 @@ def no_such_name(name: str, names: Collection[str], noun: str) -> GradInspectErr
     else:
         hint = ""
     return GradInspectError(f'No {noun} matches "{escape_control(name)}".', hint)
+
+
+def containing_paths(path: str) -> Iterator[str]:
+    """Yield a module's path and those of the modules around it: `h.0.attn`, `h.0`, `h`, and the outermost's."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+    yield ""
 
 
 def _quoted(names: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias, get_args
 
-from gradinspect.analyses.name_patterns import matching_names, no_such_name
+from gradinspect.analyses.name_patterns import containing_paths, matching_names, no_such_name
 from gradinspect.analyses.saved_storages import storages_of
 from gradinspect.graph import Graph, Node, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue
 from gradinspect.units import format_tensor
@@ -134,14 +134,14 @@ def filter_rows(rows: Sequence[SavedRow], wanted: SavedFilter) -> tuple[SavedRow
     _check_word(wanted.status, get_args(SavedStatus), "status")
     _check_word(wanted.kind, get_args(SavedKind), "kind")
     nodes = _matches(wanted.node, {row.node_name for row in rows}, "node class with saved attributes")
-    paths = {path for row in rows if row.module is not None for path in _containing(row.module)}
+    paths = {path for row in rows if row.module is not None for path in containing_paths(row.module)}
     modules = _matches(wanted.module, paths, "module")
     names = _matches(wanted.name, {name for row in rows for name in _names(row)}, "saved attribute or name")
     return tuple(
         row
         for row in rows
         if (nodes is None or row.node_name in nodes)
-        and (modules is None or (row.module is not None and not modules.isdisjoint(_containing(row.module))))
+        and (modules is None or (row.module is not None and not modules.isdisjoint(containing_paths(row.module))))
         and (names is None or not names.isdisjoint(_names(row)))
         and wanted.status in {None, row.status}
         and wanted.kind in {None, row.kind}
@@ -155,14 +155,6 @@ def _check_word(word: str | None, words: Collection[str], noun: str) -> None:
 
 def _matches(pattern: str | None, names: Collection[str], noun: str) -> frozenset[str] | None:
     return None if pattern is None else matching_names(pattern, names, noun)
-
-
-def _containing(path: str) -> Iterator[str]:
-    """Yield a module's path and those of the modules around it."""
-    while path:
-        yield path
-        path = path.rpartition(".")[0]
-    yield ""
 
 
 def _names(row: SavedRow) -> Iterator[str]:

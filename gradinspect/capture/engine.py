@@ -39,8 +39,9 @@ class EngineDoor:
     traces, and calls in a forked child.
     """
 
-    def __init__(self, on_call: Callable[[EngineCall], None]) -> None:
-        """Name who is told."""
+    def __init__(self, on_call: Callable[[EngineCall], None], *, sees_fake: bool = False) -> None:
+        """Name who is told, and whether calls on fake tensors are the program's own."""
+        self._sees_fake = sees_fake
         self.num_calls = 0
         self.problem: Exception | None = None  # what went wrong while telling
         self._on_call = on_call
@@ -63,7 +64,7 @@ class EngineDoor:
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
             is_outermost = torch._C._current_graph_task_id() == _NO_TASK  # true to the engine's own threads as well
-            if is_outermost and os.getpid() == self._pid and not is_traced(t_outputs):
+            if is_outermost and os.getpid() == self._pid and not is_traced(t_outputs, sees_fake=self._sees_fake):
                 self._announce(t_outputs, sys._getframe(1))
             return original(t_outputs, *args, **kwargs)
 
@@ -87,12 +88,12 @@ class EngineDoor:
             self.problem = self.problem or error
 
 
-def is_traced(outputs: Sequence[Any]) -> bool:
+def is_traced(outputs: Sequence[Any], *, sees_fake: bool = False) -> bool:
     """Tell whether a compiler is recording this call on tensors without values."""
     if torch.compiler.is_compiling():
         return True
+    names = ("FunctionalTensor",) if sees_fake else ("FakeTensor", "FunctionalTensor")
     return any(
-        isinstance(output, torch.Tensor)
-        and (type(output).__name__ in ("FakeTensor", "FunctionalTensor") or torch._is_functional_tensor(output))
+        isinstance(output, torch.Tensor) and (type(output).__name__ in names or torch._is_functional_tensor(output))
         for output in outputs
     )

@@ -46,9 +46,11 @@ class NodeClass:
 class NodeRecorder:
     """Makes the records of the nodes of one walk."""
 
-    def __init__(self, walk: Walk, catalog: Catalog, names: Names, hooks: HookReader | None) -> None:
+    def __init__(
+        self, walk: Walk, catalog: Catalog, names: Names, hooks: HookReader | None, infos: TensorInfoTable
+    ) -> None:
         """Set up the tables that the nodes of one capture share."""
-        self.infos = TensorInfoTable()
+        self.infos = infos
         self.storages = StorageTable(names.storages)
         self._walk = walk
         self._catalog = catalog

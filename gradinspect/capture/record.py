@@ -19,6 +19,7 @@ from gradinspect.capture.names import Names, collect_names
 from gradinspect.capture.nodes import NodeRecorder
 from gradinspect.capture.outputs import OutputTensor, outputs_in
 from gradinspect.capture.recorder import Recorder
+from gradinspect.capture.tensors import PLAIN_TYPES, TensorInfoTable
 from gradinspect.capture.variables import Variable, variables_from
 from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
 from gradinspect.catalog import Catalog, load_catalog
@@ -36,6 +37,8 @@ class Moment:
     frame: FrameType | None = None  # the user's line, from which names are looked up
     base_folder: Path = Path()
     variables: tuple[Variable, ...] = ()  # seen besides those of the frame
+    plain_types: tuple[type, ...] = PLAIN_TYPES  # tensors of these are shown as any other
+    warnings: tuple[str, ...] = ()
 
 
 def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: Recorder | None = None) -> Graph:
@@ -72,7 +75,7 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
         walk = Walk(node for node, _ in edges)
         try:
             names = _names(walk, moment, recorder)
-            nodes = NodeRecorder(walk, catalog, names, hooks)
+            nodes = NodeRecorder(walk, catalog, names, hooks, TensorInfoTable(moment.plain_types))
             modules, calls = _modules(walk, names, recorder)
             frames = _frames(walk, nodes, recorder)
             table = recorder.frames if recorder is not None else FrameTable()
@@ -106,7 +109,7 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
         modules=calls,
         frames=frame_records,
         arguments=_arguments(records, catalog.entries),
-        warnings=warnings,
+        warnings=(*moment.warnings, *warnings),
     )
 
 

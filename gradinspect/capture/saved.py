@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 
+from gradinspect.capture.checkpoints import checkpoint_inputs, is_checkpoint_holder
 from gradinspect.capture.storages import StorageEntry, StorageTable, plain_tensors
-from gradinspect.capture.tensors import PLAIN_TYPES, TensorInfoTable, count_bytes, plain_size
+from gradinspect.capture.tensors import TensorInfoTable, count_bytes, plain_size
 from gradinspect.capture.values import saved_value
 from gradinspect.graph import Origin, SavedTensor, SavedValue, Size
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
-_CHECKPOINT_HOLDERS = {("torch.utils.checkpoint", "_Holder")}
 
 
 class SavedNames:
@@ -131,7 +131,7 @@ class SavedReader:
         except RuntimeError:  # an inference tensor has none
             return self._strange_value(name, index, data, is_output=is_output)
         versions = _stale_versions(node, name, raw, index) if version else None
-        if type(data) in PLAIN_TYPES and versions is None:
+        if type(data) in self._infos.plain_types and versions is None:
             try:
                 return self._plain_value(name, index, data, version, is_output=is_output)
             except (RuntimeError, NotImplementedError, TypeError):  # sparse, nested, symbolic, wrapped by functorch
@@ -224,7 +224,7 @@ class SavedReader:
 
     def _storage_of(self, tensor: torch.Tensor, origin: Origin) -> StorageEntry | None:
         """Find the storage; None for what is made of other tensors: sparse ones and wrapper subclasses."""
-        if type(tensor) not in PLAIN_TYPES and hasattr(type(tensor), "__tensor_flatten__"):
+        if type(tensor) not in self._infos.plain_types and hasattr(type(tensor), "__tensor_flatten__"):
             return None
         try:
             return self._storages.look_up(tensor, origin)
@@ -232,14 +232,14 @@ class SavedReader:
             return None
 
     def _packed_value(self, name: str, index: int | None, data: object, hook: Any) -> SavedValue:
-        kind = (type(data).__module__, type(data).__qualname__)
+        is_checkpointed = is_checkpoint_holder(data)
         return SavedValue(
             name=name,
             index=index,
             kind="tensor",
-            status="checkpointed" if kind in _CHECKPOINT_HOLDERS else "packed",
-            packed_as=".".join(kind).removeprefix("builtins."),
-            held_storages=self._storages.numbers_within(data),
+            status="checkpointed" if is_checkpointed else "packed",
+            packed_as=f"{type(data).__module__}.{type(data).__qualname__}".removeprefix("builtins."),
+            held_storages=self._storages.numbers_within(checkpoint_inputs(hook) if is_checkpointed else data),
             unpack_hook=getattr(hook, "__qualname__", None) or type(hook).__qualname__,
         )
 

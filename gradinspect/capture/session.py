@@ -14,6 +14,8 @@ from typing import Any, Literal
 import torch
 
 from gradinspect.capture.engine import EngineCall, EngineDoor
+from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
+from gradinspect.capture.fake import WARNING as FAKE_WARNING
 from gradinspect.capture.inputs import make_inputs
 from gradinspect.capture.outputs import OutputTensor, final_outputs, has_graph, outputs_in
 from gradinspect.capture.program import (
@@ -29,6 +31,7 @@ from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.release import release_wrappers
 from gradinspect.capture.source import Expression, InputSpec, Module, Script
 from gradinspect.capture.stopping import Stopper
+from gradinspect.capture.tensors import PLAIN_TYPES
 from gradinspect.capture.surroundings import Surroundings
 from gradinspect.capture.variables import Variable, variables_from
 from gradinspect.errors import GradInspectError
@@ -51,6 +54,8 @@ class Request:
     goes_on: bool = False  # let the program finish
     root: str | None = None  # name of the tensor to start from
     quiet: bool = False
+    fake: bool = False  # run on fake tensors
+    device: str | None = None  # of fake tensors for which the program names none
 
 
 class ScriptFailedError(Exception):
@@ -79,7 +84,7 @@ class Session:
         self._is_delivered = False
         self._is_looking = not isinstance(request.source, Expression)  # there, only while the callable runs
         self._recorder = Recorder()
-        self._door = EngineDoor(self._on_engine_call)
+        self._door = EngineDoor(self._on_engine_call, sees_fake=request.fake)
         self._stopper = Stopper(self._finish_now)
         self._surroundings = Surroundings()
         self._pid = os.getpid()
@@ -100,6 +105,8 @@ class Session:
             stack.enter_context(self._door)
             stack.enter_context(self._recorder)
             stack.enter_context(self._stopper)
+            if self._request.fake:
+                stack.enter_context(FakeRun(self._request.device))
             if isinstance(source, Expression):
                 self._run_expression(source)
             else:
@@ -149,6 +156,8 @@ class Session:
                     frame=None if call is None else call.frame,
                     base_folder=base_folder(self._request.source),
                     variables=variables,
+                    plain_types=FAKE_TYPES if self._request.fake else PLAIN_TYPES,
+                    warnings=(FAKE_WARNING,) if self._request.fake else (),
                 )
                 found = outputs()
                 if found:
@@ -162,6 +171,7 @@ class Session:
         if os.getpid() != self._pid:
             leave_as_python(ending)
         if ending.error is not None:
+            self._explain(ending.error)
             print_error(ending.error)
             calls = format_count(self._door.num_calls, "backward call") if self._door.num_calls else "no backward call"
             self.failure = f"The script failed with {type(ending.error).__name__} after {calls}."
@@ -177,6 +187,12 @@ class Session:
         if ending.exit_code and self.graph is None:
             raise ScriptFailedError(f"The script ended with exit code {ending.exit_code} before any backward call.")
         self._take_namespace(ending.namespace)
+
+    def _explain(self, error: BaseException) -> None:
+        """Say in one sentence what a program without values met, if that is what has happened."""
+        explained = explain_fake_error(error) if self._request.fake and self.graph is None else None
+        if explained is not None:
+            raise explained from None
 
     def _take_namespace(self, namespace: dict[str, Any]) -> None:
         """Record the tensors that a program has left behind."""
@@ -205,6 +221,7 @@ class Session:
         except BaseException as error:
             if self._stopper.is_stopping:
                 return
+            self._explain(error)
             print_error(without_our_frames(error))
             raise ScriptFailedError(f"'{source.text}' failed with {type(error).__name__}.") from None
         finally:

@@ -16,10 +16,11 @@ _RANK: dict[Origin | None, int] = {
 class StorageEntry:
     """One storage of a capture."""
 
-    __slots__ = ("name", "number", "origin", "storage")
+    __slots__ = ("device", "name", "number", "origin", "storage")
 
-    def __init__(self, storage: Any, number: int, origin: Origin | None, name: str | None) -> None:
+    def __init__(self, storage: Any, number: int, device: Any, origin: Origin | None, name: str | None) -> None:
         """Hold the live storage too: its key is unique only while it lives."""
+        self.device = device  # of the tensor: that of a fake tensor's storage is meta
         self.storage = storage
         self.number = number
         self.origin = origin
@@ -47,7 +48,7 @@ class StorageTable:
         storage = tensor.untyped_storage()
         entry = self._entries.get(storage._cdata)
         if entry is None:
-            entry = StorageEntry(storage, len(self._entries), *self._known.get(storage._cdata, (origin, None)))
+            entry = StorageEntry(storage, len(self._entries), tensor.device, *self._known.get(storage._cdata, (origin, None)))
             self._entries[storage._cdata] = entry
         elif entry.origin is not origin and entry.name is None and _RANK[origin] < _RANK[entry.origin]:
             entry.origin = origin
@@ -67,7 +68,7 @@ class StorageTable:
         """Make the records, in the order of their numbers."""
         return tuple(
             Storage(
-                num_bytes=_num_bytes(entry.storage), device=str(entry.storage.device),
+                num_bytes=_num_bytes(entry.storage), device=str(entry.device),
                 origin=entry.origin, name=entry.name,
             )
             for entry in self._entries.values()

@@ -12,8 +12,13 @@ PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 class TensorInfoTable:
     """Makes each `TensorInfo` once: most tensors of a graph look like another one."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, plain_types: tuple[type, ...] = PLAIN_TYPES) -> None:
+        """Start empty.
+
+        Args:
+            plain_types: What does not count as a subclass.
+        """
+        self.plain_types = plain_types
         self._plain: dict[tuple[Any, ...], TensorInfo] = {}
         self._names: dict[object, str] = {}
 
@@ -45,7 +50,7 @@ class TensorInfoTable:
     def of_tensor(self, tensor: torch.Tensor) -> TensorInfo:
         """Describe a tensor. Never raises: what cannot be read is left out."""
         try:
-            if type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided:
+            if type(tensor) in self.plain_types and tensor.layout is torch.strided:
                 return self.of_plain_tensor(tensor)
         except (RuntimeError, TypeError):
             pass
@@ -58,7 +63,7 @@ class TensorInfoTable:
             shape = _nested_shape(tensor)
         layout = "nested" if tensor.is_nested else self._name(tensor.layout)
         kind = type(tensor)
-        subclass = None if kind in PLAIN_TYPES else f"{kind.__module__}.{kind.__qualname__}"
+        subclass = None if kind in self.plain_types else f"{kind.__module__}.{kind.__qualname__}"
         return self._make(shape, tensor.dtype, tensor.device, layout, subclass)
 
     def _make(

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from gradinspect.cli.export import export
+from gradinspect.cli.memory import memory
 from gradinspect.cli.printing import print_problem
 from gradinspect.cli.reporting import ScriptFailed
 from gradinspect.cli.request import ReaderLeft
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command()(trace)
 app.command()(saved)
+app.command()(memory)
 app.command()(export)
 
 

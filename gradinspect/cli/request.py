@@ -28,6 +28,8 @@ class SourceRequest:
     goes_on: bool = False
     root: str | None = None
     quiet: bool = False
+    fake: bool = False
+    device: str | None = None
 
 
 def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line, each once
@@ -51,12 +53,18 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
     goes_on: Annotated[bool, typer.Option("--continue", help="Let the script finish after the capture.")] = False,
     root: Annotated[str | None, typer.Option(metavar="NAME", help="Start from this variable.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet-script", help="Hide what the script prints to stdout.")] = False,
+    fake: Annotated[
+        bool, typer.Option("--fake", help="Run on tensors without values: for models larger than this machine.")
+    ] = False,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="With --fake: where tensors are.")] = None,
 ) -> SourceRequest:
     if (source is None) == (run_module is None):
         given = "neither" if source is None else "both"
         raise GradInspectError(f"A SOURCE or -m MODULE is needed, and {given} was given.", "Try: gradinspect --help")
     if backward is not None and at in ("end", "call"):
         raise GradInspectError(f"'--backward {backward}' and '--at {at}' exclude each other.", "Give one of them.")
+    if device is not None and not fake:
+        raise GradInspectError(f"'--device {device}' needs --fake.", "Without it, the program chooses its devices.")
     return SourceRequest(
         source=Module(run_module) if run_module is not None else parse_source(str(source)),
         label=run_module or label_of(str(source)),
@@ -67,6 +75,8 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         goes_on=goes_on,
         root=root,
         quiet=quiet,
+        fake=fake,
+        device=device,
     )
 
 

@@ -21,7 +21,7 @@ NODE_COLUMNS = ("id", "name", "kind", "outputs", "module", "source", "saved_byte
 def render_saved_csv(rows: Iterable[SavedRow]) -> str:
     """Write the saved-attribute table, a column for each field."""
     columns = SavedRow.__struct_fields__
-    return _render(columns, ([getattr(row, column) for column in columns] for row in rows))
+    return render_csv(columns, ([getattr(row, column) for column in columns] for row in rows))
 
 
 def render_nodes_csv(graph: Graph) -> str:
@@ -32,7 +32,7 @@ def render_nodes_csv(graph: Graph) -> str:
     saved_bytes = [0] * len(graph.nodes)
     for storage, node_id in first_savers(graph).items():
         saved_bytes[node_id] += graph.storages[storage].num_bytes
-    return _render(
+    return render_csv(
         NODE_COLUMNS, (_node_cells(graph, node_id, saved_bytes[node_id]) for node_id in range(len(graph.nodes)))
     )
 
@@ -58,7 +58,8 @@ def _edge_text(edge: Edge | None) -> str:
     return f"{edge.next_node}:{edge.input_nr}" if edge.input_nr else str(edge.next_node)
 
 
-def _render(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def render_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Write a head and rows as RFC 4180 says."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(columns)

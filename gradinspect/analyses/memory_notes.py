@@ -1,0 +1,144 @@
+"""What else a reader of the bytes wants to know: wholes kept by slices, data kept twice, what frozen layers keep."""
+
+from typing import Literal, TypeAlias
+
+from gradinspect.analyses.memory import CAST, HeldStorage, Memory, cast_source
+from gradinspect.graph import Graph, Record
+from gradinspect.units import format_bytes, format_count, format_tensor
+
+WORTH_TELLING = 1.25  # times more kept than shown: less is an offset, not a waste
+NoteKind: TypeAlias = Literal["slice", "twice", "shared", "frozen"]
+
+
+class MemoryNote(Record, frozen=True, kw_only=True):
+    """One observation."""
+
+    kind: NoteKind
+    num_bytes: int  # that the observation is about
+    text: str
+    node: int | None = None
+
+
+def memory_notes(graph: Graph, memory: Memory) -> tuple[MemoryNote, ...]:
+    """Collect all observations, of each kind the largest first."""
+    notes = [*_slices(graph, memory), *_twice(graph, memory), *_shared(memory), *_frozen(graph, memory)]
+    order = {"slice": 0, "twice": 1, "frozen": 2, "shared": 3}
+    return tuple(sorted(notes, key=lambda note: (order[note.kind], -note.num_bytes)))
+
+
+def _slices(graph: Graph, memory: Memory) -> list[MemoryNote]:
+    """Find tensors that show a part of their storage and keep all of it."""
+    return [
+        MemoryNote(
+            kind="slice",
+            num_bytes=held.num_bytes - held.shown_bytes,
+            node=held.counted_by,
+            text=f"{_what(held)} at #{held.counted_by} holds {format_bytes(held.shown_bytes)}, "
+            f"keeps {format_bytes(held.num_bytes)}{_line(graph, held.counted_by)}: clone() it to let the rest go",
+        )
+        for held in memory.storages
+        if held.shown_bytes * WORTH_TELLING <= held.num_bytes
+        and held.held_as not in {"parameter", "buffer", "packed", "checkpoint"}
+    ]
+
+
+def _twice(graph: Graph, memory: Memory) -> list[MemoryNote]:
+    """Find tensors that are kept in two dtypes: as they were made, and as a cast made them."""
+    makers = {held.made_by: held for held in memory.storages if held.made_by is not None and held.held_as != "cast"}
+    notes = []
+    for held in memory.storages:
+        if held.held_as != "cast" or held.made_by is None:
+            continue
+        source = _source_of(graph, held.made_by)
+        original = None if source is None else makers.get(source)
+        if original is not None:
+            notes.append(
+                MemoryNote(
+                    kind="twice",
+                    num_bytes=min(held.num_bytes, original.num_bytes),
+                    node=held.counted_by,
+                    text=f"{_what(original)}, {format_bytes(original.num_bytes)}, is kept once more as {_what(held)}, "
+                    f"{format_bytes(held.num_bytes)}{_line(graph, held.counted_by)}",
+                )
+            )
+    return notes
+
+
+def _source_of(graph: Graph, maker: int) -> int | None:
+    """Return the node whose output a cast copied; `maker` may be a view of the copy."""
+    seen = 0
+    while graph.nodes[maker].name != CAST and seen < len(graph.nodes):
+        edge = next((edge for edge in graph.nodes[maker].next_edges if edge is not None), None)
+        if edge is None:
+            return None
+        maker, seen = edge.next_node, seen + 1
+    source = cast_source(graph, maker)
+    return None if source is None else source.node
+
+
+def _shared(memory: Memory) -> list[MemoryNote]:
+    """Count what several nodes save."""
+    shared = [held for held in memory.storages if len(held.savers) > 1 and held.held_as not in {"parameter", "buffer"}]
+    num_bytes = sum(held.num_bytes for held in shared)
+    if not shared:
+        return []
+    verb = "is" if len(shared) == 1 else "are"
+    size = f"{format_count(len(shared), 'storage')}, {format_bytes(num_bytes)}"
+    text = f"{size}, {verb} saved by several nodes, counted once"
+    return [MemoryNote(kind="shared", num_bytes=num_bytes, text=text)]
+
+
+def _frozen(graph: Graph, memory: Memory) -> list[MemoryNote]:
+    """Find modules whose parameters get no gradient, and which keep memory all the same, to pass gradients on."""
+    trained = {node.leaf.storage for node in graph.nodes if node.leaf is not None and node.leaf.requires_grad}
+    modules: dict[str, int] = {}  # path -> one node of it
+    for held in memory.storages:
+        if held.held_as == "parameter" and held.storage not in trained:
+            for saver in held.savers:
+                module = graph.nodes[saver].module
+                if module is not None:
+                    modules.setdefault(graph.modules[module].path, saver)
+    held_bytes: dict[str, int] = {}
+    for held in memory.storages:
+        module = graph.nodes[held.counted_by].module
+        if held.held_as not in {"parameter", "buffer"} and module is not None:
+            path = graph.modules[module].path
+            held_bytes[path] = held_bytes.get(path, 0) + held.num_bytes
+    targets = _targets(graph) if modules else []
+    return [
+        MemoryNote(
+            kind="frozen",
+            num_bytes=held_bytes[path],
+            node=saver,
+            text=f"'{path or 'model'}' is frozen and keeps {format_bytes(held_bytes[path])}, because gradients pass "
+            f"through it to '{targets[saver]}'",
+        )
+        for path, saver in modules.items()
+        if held_bytes.get(path) and targets[saver] is not None
+    ]
+
+
+def _targets(graph: Graph) -> list[str | None]:
+    """Find for each node a leaf that its gradients reach; edges point to larger ids, so one pass from the end does."""
+    targets: list[str | None] = [None] * len(graph.nodes)
+    for node_id in range(len(graph.nodes) - 1, -1, -1):
+        node = graph.nodes[node_id]
+        if node.leaf is not None:
+            targets[node_id] = node.leaf.name or f"#{node_id}"
+            continue
+        for edge in node.next_edges:
+            if edge is not None and targets[edge.next_node] is not None:
+                targets[node_id] = targets[edge.next_node]
+                break
+    return targets
+
+
+def _what(held: HeldStorage) -> str:
+    name = held.name or ("" if held.made_by is None else f"#{held.made_by}")
+    looks = "" if held.info is None else format_tensor(held.info)
+    return " ".join(filter(None, (name, looks))) or held.held_as
+
+
+def _line(graph: Graph, node_id: int) -> str:
+    frame = graph.nodes[node_id].frame
+    return "" if frame is None else f" ({graph.frames[frame].file}:{graph.frames[frame].line})"

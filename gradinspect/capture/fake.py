@@ -1,0 +1,146 @@
+"""Run a program on fake tensors: shapes, dtypes and the graph are real, there are no values and no memory.
+
+NOTE [What a program cannot do without values]
+`loss.item()`, `x[mask]`, `if tensor:` need numbers. Torch raises there, and we say on which line. Random samplers and
+data loaders read numbers of their own; they run outside the fake mode, and what they deliver becomes fake at its first
+use. On a build without CUDA a fake CUDA tensor can be made, but the first autograd op on it ends the whole process, so
+it is refused as soon as it is there.
+"""
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    unset_fake_temporarily,
+)
+from torch.overrides import TorchFunctionMode
+from torch.utils.data import dataloader
+
+from gradinspect.capture.fake_kernels import FakeKernels
+from gradinspect.capture.frames import RUNNERS, is_user_file
+from gradinspect.capture.tensors import PLAIN_TYPES
+from gradinspect.errors import GradInspectError
+
+FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
+WARNING = "Run on fake tensors: shapes and bytes are as in a real run, there are no values."
+_NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
+_NUMPY = ".numpy() is not supported for tensor subclasses."
+_NO_KERNELS = "not linked with support for cuda"
+_OTHER_BUILD = "Install a build that has it, or use the CPU."
+_WITHOUT = "Move it behind the backward call, or run without --fake."
+
+
+class FakeRun:
+    """Fake tensors for everything that is made while it is active. Use it as a context manager."""
+
+    def __init__(self, device: str | None) -> None:
+        """Choose the device that new tensors are on when the program names none.
+
+        Raises:
+            GradInspectError: There is no such device, or this build of torch cannot fake it.
+        """
+        self._device = None if device is None else _checked_device(device)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Make tensors fake."""
+        self._stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        self._stack.enter_context(FakeKernels())
+        self._stack.enter_context(_real_loaders())
+        self._stack.enter_context(_DeviceGuard())
+        if self._device is not None:
+            self._stack.enter_context(self._device)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Make tensors real again."""
+        self._stack.close()
+
+
+def explain_fake_error(error: BaseException | None) -> GradInspectError | None:
+    """Turn what a program met for want of values into one sentence with its line; None for the program's own errors."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, GradInspectError):
+            return error
+        if isinstance(error, _NEEDS_VALUES) or _NUMPY in str(error):
+            return GradInspectError(f"{_place(error)} reads values, and fake tensors have none.", _WITHOUT)
+        if _NO_KERNELS in str(error):
+            return GradInspectError(f"{_place(error)} needs CUDA: this build of PyTorch has no CUDA.", _OTHER_BUILD)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _place(error: BaseException) -> str:
+    """Name the program's innermost line of a traceback."""
+    every = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in every if is_user_file(frame.filename) and frame.filename not in RUNNERS]
+    if not frames:
+        return "The program"
+    return f"'{frames[-1].line}' ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})"
+
+
+def _checked_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise GradInspectError(f"There is no device '{name}'.", "Name one that torch knows: cpu, cuda.") from None
+    _check_device(device, f"--device {name}")
+    return device
+
+
+def _check_device(device: torch.device, where: str) -> None:
+    if device.type in ("cpu", "meta"):
+        return
+    if not (device.type == "cuda" and torch.version.cuda is not None) and not torch.accelerator.is_available():
+        raise GradInspectError(
+            f"{where}: this build of PyTorch has no {device.type.upper()}, so its kernels cannot be faked.",
+            _OTHER_BUILD,
+        )
+
+
+class _DeviceGuard(TorchFunctionMode):
+    """Refuses a tensor on a device that this build does not have, before an autograd op meets it."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for item in result if isinstance(result, Sequence) and not isinstance(result, str) else (result,):
+            if isinstance(item, torch.Tensor) and item.device.type not in ("cpu", "meta"):
+                _check_device(item.device, f"'{item.device}' is asked for")
+        return result
+
+
+@contextmanager
+def _real_loaders() -> Iterator[None]:
+    """Let data loaders draw their numbers outside the fake mode."""
+    patched = ((dataloader.DataLoader, "__iter__"), (dataloader._BaseDataLoaderIter, "__next__"))
+    originals = [(kind, name, kind.__dict__[name]) for kind, name in patched]
+
+    def outside(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any) -> Any:
+            with unset_fake_temporarily():
+                return original(self)
+
+        return call
+
+    for kind, name, original in originals:
+        setattr(kind, name, outside(original))
+    try:
+        yield
+    finally:
+        for kind, name, original in originals:
+            setattr(kind, name, original)

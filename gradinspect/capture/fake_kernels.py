@@ -1,0 +1,71 @@
+"""Where torch's shape functions say something else than its CPU kernels do, the kernels' answer.
+
+NOTE [Kernels that differ from their shape functions]
+Batch, layer and group norm of a half-precision input with float32 weights keep their statistics in float32 on the CPU;
+the shape functions say half. oneDNN's recurrent layers keep a workspace whose size only oneDNN knows; the shape
+function says none, so the layer is run once, on zeros, to ask. Both were compared op by op on torch 2.13.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_HALF = (torch.float16, torch.bfloat16)
+_ATEN = torch.ops.aten
+_WEIGHT_PLACE = {
+    _ATEN.native_layer_norm.default: 2,
+    _ATEN.native_group_norm.default: 1,
+    _ATEN.native_batch_norm.default: 1,
+}
+_RECURRENT = _ATEN.mkldnn_rnn_layer.default
+_WORKSPACE = 3  # place among the outputs
+MAX_TRIAL_BYTES = 2**28  # of the inputs of a layer that is run to ask for its workspace
+
+
+class FakeKernels(TorchDispatchMode):
+    """Corrects the results of fake ops. Active above a fake mode."""
+
+    def __init__(self) -> None:
+        """Start with nothing asked."""
+        super().__init__()
+        self._workspaces: dict[object, int] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run the fake op, then correct what it says."""
+        result = func(*args, **(kwargs or {}))
+        place = _WEIGHT_PLACE.get(func)
+        if place is not None:
+            return _with_wide_statistics(result, args[0], args[place])
+        if func is _RECURRENT and isinstance(result[0], FakeTensor):
+            return self._with_workspace(func, result, args)
+        return result
+
+    def _with_workspace(self, func: Callable[..., Any], result: Any, args: tuple[Any, ...]) -> Any:
+        key = tuple((tuple(arg.shape), arg.dtype) if isinstance(arg, torch.Tensor) else str(arg) for arg in args)
+        if key not in self._workspaces:
+            self._workspaces[key] = _ask_for_workspace(func, args)
+        outputs = list(result)
+        outputs[_WORKSPACE] = result[_WORKSPACE].new_empty(self._workspaces[key])
+        return type(result)(outputs)
+
+
+def _with_wide_statistics(result: Any, tensor: torch.Tensor, weight: torch.Tensor | None) -> Any:
+    is_mixed = weight is not None and tensor.dtype in _HALF and weight.dtype is torch.float32
+    if not is_mixed or tensor.device.type != "cpu":
+        return result
+    return type(result)((result[0], *(statistic.to(torch.float32) for statistic in result[1:])))
+
+
+def _ask_for_workspace(func: Callable[..., Any], args: tuple[Any, ...]) -> int:
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    if sum(tensor.nbytes for tensor in tensors) > MAX_TRIAL_BYTES:
+        return 0
+    looks = [(tuple(arg.shape), arg.dtype) if isinstance(arg, torch.Tensor) else arg for arg in args]
+    with unset_fake_temporarily():
+        real = [torch.zeros(arg[0], dtype=arg[1]) if isinstance(arg, tuple) else arg for arg in looks]
+        return int(func(*real)[_WORKSPACE].numel())

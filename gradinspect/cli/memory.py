@@ -1,0 +1,143 @@
+"""`gradinspect memory`: who keeps the bytes for backward?"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gradinspect.capture.source import CaptureFile, Expression, Script
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import SourceRequest, takes_source
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from gradinspect.analyses.memory import Memory
+    from gradinspect.graph import Graph
+
+By = Literal["module", "operator", "line", "storage"]
+MAX_MODULE_ROWS = 40
+MAX_TABLE_ROWS = 20
+
+
+@takes_source
+def memory(  # noqa: PLR0913  # one option for each way to cut the table
+    request: SourceRequest,
+    *,
+    by: Annotated[By, typer.Option(help="Who is asked: modules, operators, source lines, single storages.")] = "module",
+    top: Annotated[int | None, typer.Option(min=1, help="Only the largest rows of a table.")] = None,
+    depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="All rows, and each repeated block by itself.")] = False,
+    module: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only what these keep: 'h.*.attn'.")] = None,
+    output_format: Annotated[Literal["table", "csv", "json"], typer.Option("--format")] = "table",
+) -> None:
+    """Show who keeps how many bytes for backward, each storage counted once.
+
+    gradinspect memory samples/resnet.py
+
+    gradinspect memory samples/transformer.py --by line
+    """
+
+    def report(graph: "Graph") -> None:
+        from gradinspect.analyses.memory import measure_memory, nodes_in_module  # --help need not wait
+
+        measured = measure_memory(graph, None if module is None else nodes_in_module(graph, module))
+        if output_format == "table":
+            options = _Options(by=by, top=top, depth=depth, full=full)
+            print_lines(_page(graph, measured, options, _source_reader(request)))
+        else:
+            print_text(_data(graph, measured, by, output_format))
+
+    report_on(request, report)
+
+
+class _Options:
+    def __init__(self, *, by: By, top: int | None, depth: int | None, full: bool) -> None:
+        self.by = by
+        self.depth = depth
+        self.full = full
+        self.top = top if top is not None else None if full else MAX_TABLE_ROWS
+
+
+def _page(
+    graph: "Graph", measured: "Memory", options: _Options, read_source: Callable[[str], Sequence[str] | None]
+) -> "Iterator[Text]":
+    """Yield the head, an empty line, the rows, and the observations."""
+    # ruff: noqa: PLC0415  # what --help need not wait for
+    from rich.text import Text
+
+    from gradinspect.analyses.memory_notes import memory_notes
+    from gradinspect.analyses.memory_rows import left_out, lines_of
+    from gradinspect.analyses.memory_tree import module_tree
+    from gradinspect.analyses.summary import describe_capture
+    from gradinspect.renderers.memory import MemoryPage, fitting_depth
+    from gradinspect.renderers.memory_source import render_annotated_source
+
+    console = output_console()
+    unicode = can_print_unicode(console)
+    page = MemoryPage(width=console.width, unicode=unicode)
+    yield from page.head(measured, describe_capture(graph), graph.warnings)
+    yield Text()
+    total = measured.extra_bytes
+    if options.by == "module":
+        tree = module_tree(graph, measured, folds=not options.full)
+        depth = options.depth if options.depth is not None or options.full else fitting_depth(tree, MAX_MODULE_ROWS)
+        yield from page.modules(tree, total, depth)
+    else:
+        rows, rest = left_out(_rows(graph, measured, options.by), options.top)
+        if options.by == "line":
+            yield from render_annotated_source(lines_of(graph, rows), read_source, width=console.width, unicode=unicode)
+            rows = [row for row in rows if row.nodes and graph.nodes[row.nodes[0]].frame is None]
+        if rows or rest or options.by != "line":
+            yield from page.table(options.by if options.by != "line" else "", rows, rest, total)
+    notes = memory_notes(graph, measured)
+    if notes:
+        yield Text()
+        yield from page.notes(notes)
+
+
+def _data(graph: "Graph", measured: "Memory", by: By, output_format: str) -> str:
+    """Write rows for machines: all of them."""
+    from gradinspect.analyses.memory_notes import memory_notes
+    from gradinspect.analyses.memory_tree import module_tree
+    from gradinspect.analyses.summary import describe_capture
+    from gradinspect.renderers.memory_data import render_memory_json, render_modules_csv, render_rows_csv
+
+    if by == "module":
+        tree = module_tree(graph, measured, folds=False)
+        if output_format == "csv":
+            return render_modules_csv(tree)
+        return render_memory_json(measured, describe_capture(graph), by, tree, memory_notes(graph, measured))
+    rows = _rows(graph, measured, by)
+    if output_format == "csv":
+        return render_rows_csv(rows)
+    return render_memory_json(measured, describe_capture(graph), by, rows, memory_notes(graph, measured))
+
+
+def _rows(graph: "Graph", measured: "Memory", by: By) -> Sequence:  # type: ignore[type-arg]
+    from gradinspect.analyses.memory_rows import rows_by_line, rows_by_operator, rows_by_storage
+
+    return {"operator": rows_by_operator, "line": rows_by_line, "storage": rows_by_storage}[by](graph, measured)
+
+
+def _source_reader(request: SourceRequest) -> Callable[[str], Sequence[str] | None]:
+    """Read files as the record names them: relative to the script's folder, or to ours for a capture file."""
+    match request.source:
+        case Script(path) | CaptureFile(path):
+            folders = [path.parent, Path.cwd()]
+        case Expression(module=module) if module.endswith(".py"):
+            folders = [Path(module).parent]
+        case _:
+            folders = [Path.cwd()]
+
+    def read(file: str) -> Sequence[str] | None:
+        for folder in folders:
+            try:
+                return (folder / file).read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError):
+                continue
+        return None
+
+    return read

@@ -1,0 +1,62 @@
+"""Held memory for machines: JSON with all figures, CSV with the rows."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from gradinspect.analyses.memory import Memory
+from gradinspect.analyses.memory_notes import MemoryNote
+from gradinspect.analyses.memory_rows import MemoryRow
+from gradinspect.analyses.memory_tree import ModuleBytes
+from gradinspect.graph import Record
+from gradinspect.renderers.csv_table import render_csv
+
+ROW_COLUMNS = ("label", "detail", "num_bytes", "shared_bytes", "only_bytes", "num_storages", "nodes")
+MODULE_COLUMNS = ("path", "class_name", "depth", "own_bytes", "total_bytes", "only_bytes")
+
+
+def render_memory_json(
+    memory: Memory, captured_at: str, by: str, rows: Sequence[Record], notes: Sequence[MemoryNote]
+) -> str:
+    """Write everything: totals, kinds, the rows of one grouping, observations, and each storage."""
+    figures = {
+        "captured_at": captured_at,
+        "total_bytes": memory.total_bytes,
+        "extra_bytes": memory.extra_bytes,
+        "bytes_by_kind": memory.bytes_by_kind,
+        "num_recomputed": memory.num_recomputed,
+        "by": by,
+        "rows": [_full(row) for row in rows],
+        "notes": [_full(note) for note in notes],
+        "storages": [_full(held) for held in memory.storages],
+    }
+    return json.dumps(figures, indent=2) + "\n"
+
+
+def _full(record: object) -> object:
+    """Write every field, also one that has its default."""
+    if isinstance(record, Record):
+        return {name: _full(getattr(record, name)) for name in record.__struct_fields__}
+    if isinstance(record, tuple | list):
+        return [_full(item) for item in record]
+    return msgspec.to_builtins(record)
+
+
+def render_rows_csv(rows: Sequence[MemoryRow]) -> str:
+    """Write one line a group; node ids are separated by spaces."""
+    plain = ROW_COLUMNS[:-1]
+    lines = ([*(getattr(row, name) for name in plain), " ".join(map(str, row.nodes))] for row in rows)
+    return render_csv(ROW_COLUMNS, lines)
+
+
+def render_modules_csv(tree: Sequence[ModuleBytes]) -> str:
+    """Write one line a module, outermost first."""
+    return render_csv(MODULE_COLUMNS, _module_lines(tree, 0))
+
+
+def _module_lines(tree: Sequence[ModuleBytes], depth: int) -> Iterator[list[object]]:
+    for module in tree:
+        name = module.path or module.label
+        yield [name, module.class_name, depth, module.own_bytes, module.total_bytes, module.only_bytes]
+        yield from _module_lines(module.children, depth + 1)
