@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 
@@ -42,7 +42,7 @@ class Block(nn.Module):
         batch, length, width = x.shape
         parts = self.attn(self.ln_1(x)).view(batch, length, 3, self.heads, width // self.heads).unbind(2)
         query, key, value = (part.transpose(1, 2) for part in parts)
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.drop(self.proj(mixed.transpose(1, 2).reshape(batch, length, width)))
         return x + self.drop(self.mlp(self.ln_2(x)))
 
@@ -64,7 +64,7 @@ class Square(torch.autograd.Function):
 
 def mlp() -> torch.Tensor:
     model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 4))
-    return F.cross_entropy(model(torch.randn(32, 20)), torch.zeros(32, dtype=torch.long))
+    return functional.cross_entropy(model(torch.randn(32, 20)), torch.zeros(32, dtype=torch.long))
 
 
 def resnet(*, training: bool = True) -> torch.Tensor:
@@ -83,7 +83,7 @@ def gpt2() -> torch.Tensor:
     head = nn.Linear(96, 512, bias=False)
     head.weight = embed.weight
     logits = head(norm(blocks(embed(tokens))))
-    return F.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+    return functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
 
 
 def dropout() -> torch.Tensor:
@@ -97,7 +97,7 @@ def lstm() -> torch.Tensor:
 
 def attention() -> torch.Tensor:
     query, key, value = (torch.randn(2, 4, 16, 8, requires_grad=True) for _ in range(3))
-    return F.scaled_dot_product_attention(query, key, value).sum()
+    return functional.scaled_dot_product_attention(query, key, value).sum()
 
 
 def autocast() -> torch.Tensor:
@@ -107,7 +107,7 @@ def autocast() -> torch.Tensor:
 
 
 def custom_function() -> torch.Tensor:
-    return Square.apply(Square.apply(nn.Linear(8, 8)(torch.randn(4, 8)))).sum()  # type: ignore[no-any-return]
+    return Square.apply(Square.apply(nn.Linear(8, 8)(torch.randn(4, 8)))).sum()
 
 
 def views() -> torch.Tensor:
@@ -130,7 +130,11 @@ def sparse_embedding() -> torch.Tensor:
 
 
 def frozen() -> torch.Tensor:
-    first, middle, last = nn.Linear(8, 16), nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.ReLU()), nn.Linear(16, 1)
+    first, middle, last = (
+        nn.Linear(8, 16),
+        nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.ReLU()),
+        nn.Linear(16, 1),
+    )
     middle.requires_grad_(False)
     return last(middle(first(torch.randn(4, 8)))).sum()
 

@@ -70,6 +70,12 @@ class FrameTable:
                 self._keys.append(key)
         return number
 
+    def describe(self, number: int) -> str:
+        """Write a frame as `train.py:22  losses.append(loss)`."""
+        code, line, _ = self._keys[number]
+        text = linecache.getline(code.co_filename, line).strip()
+        return f"{code.co_filename.rpartition('/')[2]}:{line}  {text}".rstrip()
+
     def records(self, used: set[int], base_folder: Path) -> tuple[dict[int, int], tuple[Frame, ...]]:
         """Make the records of the frames that are used, and of their callers.
 

@@ -31,7 +31,12 @@ def park_wrappers(wrappers: Sequence[object]) -> None:
     """
     if len(wrappers) <= SMALL_GRAPH:
         return
-    if not _parked:
+    if _parked:  # a graph that is walked again is held once, or neither list would ever be its only owner
+        again = set(map(id, wrappers))
+        for held in _parked:
+            held[:] = [wrapper for wrapper in held if id(wrapper) not in again]
+        _parked[:] = [held for held in _parked if held]
+    if _on_collection not in gc.callbacks:
         gc.callbacks.append(_on_collection)
     _parked.append(list(reversed(wrappers)))
 

@@ -13,9 +13,11 @@ from typing import Any, Literal
 
 import torch
 
+from gradinspect.analyses.growth import Growth
 from gradinspect.capture.engine import EngineCall, EngineDoor
 from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
 from gradinspect.capture.fake import WARNING as FAKE_WARNING
+from gradinspect.capture.growth import GrowthWatch
 from gradinspect.capture.inputs import make_inputs
 from gradinspect.capture.outputs import OutputTensor, final_outputs, has_graph, outputs_in
 from gradinspect.capture.program import (
@@ -31,8 +33,8 @@ from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.release import release_wrappers
 from gradinspect.capture.source import Expression, InputSpec, Module, Script
 from gradinspect.capture.stopping import Stopper
-from gradinspect.capture.tensors import PLAIN_TYPES
 from gradinspect.capture.surroundings import Surroundings
+from gradinspect.capture.tensors import PLAIN_TYPES
 from gradinspect.capture.variables import Variable, variables_from
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, Graph
@@ -56,6 +58,7 @@ class Request:
     quiet: bool = False
     fake: bool = False  # run on fake tensors
     device: str | None = None  # of fake tensors for which the program names none
+    iterations: int | None = None  # watch how the graph grows over so many backward calls, instead of recording one
 
 
 class ScriptFailedError(Exception):
@@ -69,12 +72,12 @@ class ScriptFailedError(Exception):
 class Session:
     """One run of one program."""
 
-    def __init__(self, request: Request, finish: Callable[[Graph], None]) -> None:
+    def __init__(self, request: Request, finish: Callable[[Any], None]) -> None:
         """Prepare to run.
 
         Args:
             request: What the user asked for.
-            finish: Delivers the graph, should the program end the process before it returns to us.
+            finish: Delivers the result, should the program end the process before it returns to us.
         """
         self.graph: Graph | None = None
         self.failure: str | None = None  # how the program failed after it was recorded
@@ -84,13 +87,19 @@ class Session:
         self._is_delivered = False
         self._is_looking = not isinstance(request.source, Expression)  # there, only while the callable runs
         self._recorder = Recorder()
+        self._growth = GrowthWatch(request.label, request.iterations, self._recorder) if request.iterations else None
         self._door = EngineDoor(self._on_engine_call, sees_fake=request.fake)
         self._stopper = Stopper(self._finish_now)
         self._surroundings = Surroundings()
         self._pid = os.getpid()
 
-    def run(self) -> Graph:
-        """Run the program and return what was recorded.
+    @property
+    def result(self) -> Graph | Growth | None:
+        """What was recorded so far."""
+        return self.graph if self._growth is None else self._growth.growth()
+
+    def run(self) -> Graph | Growth:
+        """Run the program and return what was recorded: a graph, or its growth if iterations were asked for.
 
         Raises:
             GradInspectError: There was nothing to record.
@@ -115,13 +124,17 @@ class Session:
         problem = self._problem or self._door.problem
         if problem is not None:
             raise problem
-        if self.graph is None:
+        result = self.result
+        if result is None:
             raise nothing_recorded(self._request, self._door.num_calls)
-        return self.graph
+        return result
 
     def _on_engine_call(self, call: EngineCall) -> None:
         """Record at the call that was asked for, then stop the program unless it shall go on."""
         if not self._is_looking:
+            return
+        if self._growth is not None:
+            self._watch_growth(self._growth, call)
             return
         wanted = self._request.at in (None, "backward") and call.number == (self._request.backward or 1)
         if not has_graph(call.outputs):  # the engine will refuse this call, and the program fail by itself
@@ -130,6 +143,16 @@ class Session:
             self._take(call.kind, self._outputs_of(call), call)
             self._recorder.pause()
         if (self.graph is not None or self._problem is not None) and not self._request.goes_on:
+            self._stopper.stop(call.caller)
+
+    def _watch_growth(self, growth: GrowthWatch, call: EngineCall) -> None:
+        if not growth.is_done and self._problem is None:
+            try:
+                with self._surroundings.visit():
+                    growth.observe(call)
+            except Exception as error:
+                self._problem = error
+        if (growth.is_done or self._problem is not None) and not self._request.goes_on:
             self._stopper.stop(call.caller)
 
     def _outputs_of(self, call: EngineCall) -> Callable[[], list[OutputTensor]]:
@@ -175,14 +198,14 @@ class Session:
             print_error(ending.error)
             calls = format_count(self._door.num_calls, "backward call") if self._door.num_calls else "no backward call"
             self.failure = f"The script failed with {type(ending.error).__name__} after {calls}."
-            if self.graph is None and self._problem is None:
+            if self.result is None and self._problem is None:
                 if isinstance(ending.error, KeyboardInterrupt):
                     raise KeyboardInterrupt
                 raise ScriptFailedError(self.failure)
             return
-        if self.graph is not None or self._problem is not None or request.backward is not None:
+        if self.result is not None or self._problem is not None or request.backward is not None:
             return
-        if request.at == "backward":
+        if request.at == "backward" or self._growth is not None:
             return
         if ending.exit_code and self.graph is None:
             raise ScriptFailedError(f"The script ended with exit code {ending.exit_code} before any backward call.")
@@ -190,7 +213,7 @@ class Session:
 
     def _explain(self, error: BaseException) -> None:
         """Say in one sentence what a program without values met, if that is what has happened."""
-        explained = explain_fake_error(error) if self._request.fake and self.graph is None else None
+        explained = explain_fake_error(error) if self._request.fake and self.result is None else None
         if explained is not None:
             raise explained from None
 
@@ -266,10 +289,11 @@ class Session:
         os._exit(0)
 
     def _deliver_early(self) -> None:
-        if self.graph is not None and not self._is_delivered:
+        result = self.result
+        if result is not None and not self._is_delivered:
             self._is_delivered = True
             self._come_home()
-            self._finish(self.graph)
+            self._finish(result)
         with suppress(Exception):
             sys.stdout.flush()
 
@@ -285,6 +309,11 @@ def nothing_recorded(request: Request, num_calls: int) -> GradInspectError:
         return GradInspectError(
             f"'{request.label}' {seen}, so backward #{request.backward} was not reached.",
             "Give a smaller --backward, or --at end.",
+        )
+    if request.iterations is not None:
+        return GradInspectError(
+            f"'{request.label}' never calls backward in this process, so there is no iteration to watch.",
+            "Name a script that trains.",
         )
     if num_calls and request.at == "backward":
         return GradInspectError(f"'{request.label}' has no backward call to record.", "Try --at end.")

@@ -48,7 +48,9 @@ class StorageTable:
         storage = tensor.untyped_storage()
         entry = self._entries.get(storage._cdata)
         if entry is None:
-            entry = StorageEntry(storage, len(self._entries), tensor.device, *self._known.get(storage._cdata, (origin, None)))
+            entry = StorageEntry(
+                storage, len(self._entries), tensor.device, *self._known.get(storage._cdata, (origin, None))
+            )
             self._entries[storage._cdata] = entry
         elif entry.origin is not origin and entry.name is None and _RANK[origin] < _RANK[entry.origin]:
             entry.origin = origin

@@ -34,7 +34,7 @@ def variables_from(frame: FrameType | None) -> Iterator[Variable]:
     """Yield the tensors and modules that the user's frames can see, innermost frame first, then their globals."""
     frames = list(user_frames(frame))
     for user in frames:
-        yield from variables_in(_local_variables(user))
+        yield from variables_in(local_variables(user))
     seen: set[int] = set()
     for user in frames:
         if id(user.f_globals) not in seen:
@@ -60,7 +60,7 @@ def isinstance_safely(value: object, kinds: tuple[type, ...]) -> bool:
     return issubclass(type(value), kinds)
 
 
-def _local_variables(frame: FrameType) -> dict[str, object]:
+def local_variables(frame: FrameType) -> dict[str, object]:
     """Copy a frame's locals; empty for a frame that is left alone. NOTE [Locals of a running function]."""
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)

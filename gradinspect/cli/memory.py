@@ -14,6 +14,7 @@ from gradinspect.cli.request import SourceRequest, takes_source
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from gradinspect.analyses.growth import Growth
     from gradinspect.analyses.memory import Memory
     from gradinspect.graph import Graph
 
@@ -31,6 +32,9 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="All rows, and each repeated block by itself.")] = False,
     module: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only what these keep: 'h.*.attn'.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Watch N backward calls: does the graph grow, who holds it?")
+    ] = None,
     output_format: Annotated[Literal["table", "csv", "json"], typer.Option("--format")] = "table",
 ) -> None:
     """Show who keeps how many bytes for backward, each storage counted once.
@@ -38,6 +42,8 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     gradinspect memory samples/resnet.py
 
     gradinspect memory samples/transformer.py --by line
+
+    gradinspect memory samples/growing.py --iterations 5
     """
 
     def report(graph: "Graph") -> None:
@@ -50,7 +56,22 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
         else:
             print_text(_data(graph, measured, by, output_format))
 
-    report_on(request, report)
+    def report_growth(growth: "Growth") -> None:
+        from gradinspect.renderers.growth import render_growth, render_growth_csv, render_growth_json
+
+        match output_format:
+            case "table":
+                console = output_console()
+                print_lines(render_growth(growth, width=console.width, unicode=can_print_unicode(console)))
+            case "csv":
+                print_text(render_growth_csv(growth))
+            case "json":
+                print_text(render_growth_json(growth))
+
+    if iterations is None:
+        report_on(request, report)
+    else:
+        report_on(request, report_growth, iterations=iterations)
 
 
 class _Options:

@@ -3,22 +3,24 @@
 from collections.abc import Callable
 from dataclasses import fields
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any
 
 from gradinspect.capture.source import CaptureFile
 from gradinspect.cli.request import SourceRequest
 from gradinspect.errors import GradInspectError
-
-if TYPE_CHECKING:
-    from gradinspect.graph import Graph
 
 
 class ScriptFailed(Exception):  # noqa: N818  # it is the script's error, and it was printed
     """The user's script failed by itself."""
 
 
-def report_on(request: SourceRequest, report: "Callable[[Graph], None]") -> None:
+def report_on(request: SourceRequest, report: "Callable[[Any], None]", *, iterations: int | None = None) -> None:
     """Get the graph, from a capture file or from running the program, and report on it.
+
+    Args:
+        request: What to run, and when to look.
+        report: Takes the `Graph`; the `Growth` if iterations are asked for.
+        iterations: Watch so many backward calls instead of recording one.
 
     Raises:
         GradInspectError: There is nothing to report on.
@@ -27,16 +29,20 @@ def report_on(request: SourceRequest, report: "Callable[[Graph], None]") -> None
     if isinstance(request.source, CaptureFile):
         from gradinspect.storage import read_graph  # noqa: PLC0415  # what --help need not wait for
 
+        if iterations is not None:
+            raise GradInspectError(
+                f"'{request.label}' is a capture of one moment, so it has no iterations.", "Name a program to run."
+            )
         report(read_graph(request.source.path))
         return
     session = _import_session()
     values = {field.name: getattr(request, field.name) for field in fields(request)}
-    run = session.Session(session.Request(**values), report)
+    run = session.Session(session.Request(**values, iterations=iterations), report)
     try:
-        graph = run.run()
+        result = run.run()
     except session.ScriptFailedError as error:
         raise ScriptFailed(str(error)) from None
-    report(graph)
+    report(result)
     if run.failure is not None:
         raise ScriptFailed(run.failure)
 

@@ -1,0 +1,60 @@
+"""How much of earlier iterations is still alive at each backward call, and what that means."""
+
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+from gradinspect.graph import Record
+
+HeldBy: TypeAlias = Literal["variable", "graph", "gradient", "nothing"]
+
+
+class Iteration(Record, frozen=True, kw_only=True):
+    """What was alive when a backward call began. Bytes are of saved storages, without parameters."""
+
+    number: int  # of the backward call
+    place: str  # "train.py:20"
+    live_nodes: int
+    live_bytes: int
+    old_nodes: int  # of those, made before the backward call before
+    old_bytes: int
+
+
+class Holder(Record, frozen=True, kw_only=True):
+    """What keeps nodes of earlier iterations alive at the last backward call."""
+
+    held_by: HeldBy
+    name: str = ""  # "losses[*]", "fc.weight.grad"
+    num_tensors: int
+    num_nodes: int
+    num_bytes: int
+    stored_at: tuple[str, ...] = ()  # "train.py:22  losses.append(loss)"
+    made_at: str | None = None
+
+
+class Growth(Record, frozen=True, kw_only=True):
+    """Several iterations of one program."""
+
+    source: str
+    asked: int  # iterations that were asked for
+    iterations: tuple[Iteration, ...]
+    holders: tuple[Holder, ...]
+
+    @property
+    def grows(self) -> bool:
+        """Whether each iteration left more behind than the one before."""
+        old = [iteration.old_nodes for iteration in self.iterations]
+        return len(old) > 2 and all(later > earlier for earlier, later in pairwise(old[1:]))
+
+    @property
+    def nodes_each_time(self) -> float:
+        """Nodes that an iteration leaves behind, on average after the first."""
+        return _slope([iteration.old_nodes for iteration in self.iterations])
+
+    @property
+    def bytes_each_time(self) -> float:
+        """Bytes that an iteration leaves behind, on average after the first."""
+        return _slope([iteration.old_bytes for iteration in self.iterations])
+
+
+def _slope(values: list[int]) -> float:
+    return (values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else 0.0

@@ -1,0 +1,243 @@
+"""Count at each backward call what is alive of the graphs made so far, and find who holds it.
+
+NOTE [What is alive]
+Every tensor with a grad_fn that Python knows is a root; a leaf's `.grad` that carries a graph is one too, also where
+Python does not know it (`create_graph=True` makes a cycle that only C++ sees). What is reachable from the roots is
+alive. Nodes made before the last backward call began belong to earlier iterations.
+"""
+
+import gc
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+from gradinspect.analyses.growth import Growth, HeldBy, Holder, Iteration
+from gradinspect.capture.engine import EngineCall
+from gradinspect.capture.holders import HolderSearch
+from gradinspect.capture.recorder import Recorder, next_sequence_nr
+from gradinspect.capture.release import park_wrappers
+from gradinspect.capture.storages import plain_tensors
+from gradinspect.capture.walk import ACCUMULATE_GRAD_NR
+
+
+class GrowthWatch:
+    """Watches the first backward calls of a program."""
+
+    def __init__(self, source: str, asked: int, recorder: Recorder) -> None:
+        """Start before the program does."""
+        self._source = source
+        self._asked = asked
+        self._recorder = recorder
+        self._iterations: list[Iteration] = []
+        self._holders: tuple[Holder, ...] = ()
+        self._boundary = 0
+        self._saved = _SavedBytes()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether as many calls were seen as were asked for."""
+        return len(self._iterations) >= self._asked
+
+    def growth(self) -> Growth | None:
+        """Return what was seen; None while there was no call."""
+        if not self._iterations:
+            return None
+        return Growth(source=self._source, asked=self._asked, iterations=tuple(self._iterations), holders=self._holders)
+
+    def observe(self, call: EngineCall) -> None:
+        """Count what is alive as a backward call begins. Runs the garbage collector first."""
+        gc.collect()
+        live = _LiveGraph(_roots())
+        try:
+            old = [node for node in live.nodes if _number(node) < self._boundary]
+            self._iterations.append(
+                Iteration(
+                    number=call.number,
+                    place=_place(call),
+                    live_nodes=len(live.nodes),
+                    live_bytes=self._saved.count(live.nodes),
+                    old_nodes=len(old),
+                    old_bytes=self._saved.count(old),
+                )
+            )
+            if self.is_done and old:
+                self._holders = tuple(self._find_holders(live, call))
+        finally:
+            live.close()
+        self._boundary = next_sequence_nr()
+
+    def _find_holders(self, live: "_LiveGraph", call: EngineCall) -> Iterator[Holder]:
+        """Find what keeps old nodes: tensors that the program holds, the newest graph itself, gradients."""
+        own = _reachable(output.grad_fn for output in call.outputs if getattr(output, "grad_fn", None) is not None)
+        joined = self._joined(own)
+        if joined is not None:
+            yield joined
+        reaching = self._reaching_old(live.nodes)
+        own_nodes = set(own)
+        old_roots = [
+            tensor for tensor in live.tensors if tensor.grad_fn in reaching and tensor.grad_fn not in own_nodes
+        ]
+        groups = HolderSearch(call.frame).groups(old_roots)
+        gradients = [gradient.grad_fn for gradient in live.gradients if gradient.grad_fn in reaching]
+        named = [tensor.grad_fn for group in groups if group.name for tensor in group.tensors]
+        explained = set(_reachable([*own, *gradients, *named]))  # nodes hold tensors too: what they saved
+        for group in groups:
+            functions = [tensor.grad_fn for tensor in group.tensors]
+            if not group.name:
+                functions = [function for function in functions if function not in explained]
+            if functions:
+                yield self._holder("variable" if group.name else "nothing", functions, group.name, group.stored_at)
+        if gradients:
+            yield self._holder("gradient", gradients)
+
+    def _holder(self, held_by: HeldBy, functions: list[Any], name: str = "", stored_at: tuple[str, ...] = ()) -> Holder:
+        nodes = [node for node in _reachable(functions) if _number(node) < self._boundary]
+        return Holder(
+            held_by=held_by,
+            name=name,
+            num_tensors=len(functions),
+            num_nodes=len(nodes),
+            num_bytes=self._saved.count(nodes),
+            stored_at=stored_at,
+            made_at=self._line_of(functions[0]),
+        )
+
+    def _reaching_old(self, nodes: list[Any]) -> set[Any]:
+        """Return the nodes that keep one of an earlier iteration alive; a node is made after those it leads to."""
+        reaching: set[Any] = set()
+        for node in sorted(nodes, key=_number):
+            if _number(node) < self._boundary or any(after in reaching for after in _next_nodes(node)):
+                reaching.add(node)
+        return reaching
+
+    def _joined(self, own: list[Any]) -> Holder | None:
+        """Find where the graph of this very backward call goes on into earlier iterations."""
+        old = [node for node in own if _number(node) < self._boundary]
+        if not old:
+            return None
+        seams = [
+            (node, next_node)
+            for node in own
+            if self._boundary <= _number(node) < ACCUMULATE_GRAD_NR
+            for next_node, _ in node.next_functions
+            if next_node is not None and _number(next_node) < self._boundary
+        ]
+        lines = dict.fromkeys(line for new, _ in seams if (line := self._line_of(new)) is not None)
+        made = next((line for _, before in seams if (line := self._line_of(before)) is not None), None)
+        return Holder(
+            held_by="graph",
+            num_tensors=len({id(before) for _, before in seams}),
+            num_nodes=len(old),
+            num_bytes=self._saved.count(old),
+            stored_at=tuple(lines),
+            made_at=made,
+        )
+
+    def _line_of(self, node: Any) -> str | None:
+        frame = self._recorder.frame_of(node._sequence_nr())
+        return None if frame is None else self._recorder.frames.describe(frame)
+
+
+class _LiveGraph:
+    """Every node that is alive, with the tensors and gradients that are its roots."""
+
+    def __init__(self, tensors: list[torch.Tensor]) -> None:
+        self.tensors = tensors
+        self.gradients: list[torch.Tensor] = []
+        seen = dict.fromkeys(tensor.grad_fn for tensor in tensors)
+        nodes = list(seen)
+        for node in nodes:
+            for next_node in _next_nodes(node):
+                if next_node not in seen:
+                    seen[next_node] = None
+                    nodes.append(next_node)
+            gradient = getattr(getattr(node, "variable", None), "grad", None)
+            if gradient is not None and gradient.grad_fn is not None:
+                self.gradients.append(gradient)
+                if gradient.grad_fn not in seen:
+                    seen[gradient.grad_fn] = None
+                    nodes.append(gradient.grad_fn)
+        self.nodes: list[Any] = nodes
+
+    def close(self) -> None:
+        """Let go, with the care that a walked graph needs: latest made first."""
+        nodes, self.nodes, self.tensors, self.gradients = self.nodes, [], [], []
+        nodes.sort(key=_number, reverse=True)
+        leaves = 0
+        while leaves < len(nodes) and _number(nodes[leaves]) == ACCUMULATE_GRAD_NR:
+            leaves += 1
+        park_wrappers(nodes[leaves:] + nodes[:leaves])
+
+
+class _SavedBytes:
+    """Counts the storages that nodes have saved, without parameters."""
+
+    def __init__(self) -> None:
+        self._names: dict[type, list[str]] = {}
+
+    def count(self, nodes: list[Any]) -> int:
+        sizes: dict[int, int] = {}
+        for node in nodes:
+            for tensor in self._tensors_of(node):
+                if isinstance(tensor, torch.nn.Parameter) or (tensor.is_leaf and tensor.requires_grad):
+                    continue
+                storage = tensor.untyped_storage()
+                sizes[storage._cdata] = storage.nbytes()
+        parameters = {
+            node.variable.untyped_storage()._cdata for node in nodes if getattr(node, "variable", None) is not None
+        }
+        return sum(size for key, size in sizes.items() if key not in parameters)
+
+    def _tensors_of(self, node: Any) -> Iterator[torch.Tensor]:
+        kind = type(node)
+        if kind not in self._names:
+            self._names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+        for name in self._names[kind]:
+            try:
+                raw = getattr(node, name)
+            except RuntimeError:  # freed
+                continue
+            for saved in raw if isinstance(raw, list | tuple) else (raw,):
+                for tensor in plain_tensors(saved.data):
+                    if tensor.layout is torch.strided:
+                        yield tensor
+
+
+def _roots() -> list[torch.Tensor]:
+    """Return every tensor with a graph that Python knows."""
+    found = []
+    for item in gc.get_objects():
+        if issubclass(type(item), torch.Tensor):
+            try:
+                is_root = item.grad_fn is not None
+            except RuntimeError:
+                continue
+            if is_root:
+                found.append(item)
+    return found
+
+
+def _reachable(roots: Iterable[Any]) -> list[Any]:
+    seen = dict.fromkeys(roots)
+    nodes = list(seen)
+    for node in nodes:
+        for next_node in _next_nodes(node):
+            if next_node not in seen:
+                seen[next_node] = None
+                nodes.append(next_node)
+    return nodes
+
+
+def _next_nodes(node: Any) -> Iterator[Any]:
+    return (next_node for next_node, _ in node.next_functions if next_node is not None)
+
+
+def _number(node: Any) -> int:
+    number: int = node._sequence_nr()
+    return number
+
+
+def _place(call: EngineCall) -> str:
+    frame = call.frame
+    return "" if frame is None else f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"

@@ -1,0 +1,106 @@
+"""Growth over iterations: a table of backward calls, then who holds what, as text, CSV and JSON."""
+
+import json
+from collections.abc import Iterator
+
+import msgspec
+from rich.text import Text
+
+from gradinspect.analyses.growth import Growth, Holder, Iteration
+from gradinspect.graph import Record
+from gradinspect.renderers.csv_table import render_csv
+from gradinspect.renderers.terminal_text import shorten, visible
+from gradinspect.units import format_bytes, format_count
+
+_COLUMNS = ("live nodes", "of earlier", "live bytes", "of earlier")
+_CELLS = 12
+_CURES = {
+    "variable": "detach() what is kept, or keep its number: item()",
+    "graph": "detach() what one iteration hands to the next",
+    "gradient": "set .grad = None after each step, or use autograd.grad()",
+    "nothing": "",
+}
+
+
+def render_growth(growth: Growth, *, width: int = 80, unicode: bool = True) -> Iterator[Text]:
+    """Yield the verdict, one row a backward call, and each holder with the line that stored it."""
+    ellipsis = "…" if unicode else "..."
+
+    def line(text: str, style: str = "") -> Text:
+        return Text(shorten(visible(text, unicode=unicode), width, ellipsis), style)
+
+    for sentence in _verdict(growth):
+        yield line(sentence, "bold")
+    yield Text()
+    room = max(width - len(_COLUMNS) * _CELLS, 10)
+    yield Text(f"{'backward':<{room}}" + "".join(f"{column:>{_CELLS}}" for column in _COLUMNS), "bold")
+    for iteration in growth.iterations:
+        name = shorten(visible(f"#{iteration.number}  {iteration.place}", unicode=unicode), room, ellipsis)
+        figures = (
+            f"{iteration.live_nodes:,}",
+            f"{iteration.old_nodes:,}" if iteration.old_nodes else "",
+            format_bytes(iteration.live_bytes),
+            format_bytes(iteration.old_bytes) if iteration.old_bytes else "",
+        )
+        yield Text(f"{name:<{room}}" + "".join(f"{figure:>{_CELLS}}" for figure in figures))
+    for holder in growth.holders:
+        yield Text()
+        yield line(_what_holds(holder), "bold")
+        for stored in holder.stored_at:
+            yield line(f"  {'continued' if holder.held_by == 'graph' else 'stored'} at {stored}")
+        if holder.made_at is not None:
+            yield line(f"  made at {holder.made_at}")
+        if _CURES[holder.held_by]:
+            yield line(f"  {_CURES[holder.held_by]}")
+
+
+def _verdict(growth: Growth) -> tuple[str, str]:
+    calls = format_count(len(growth.iterations), "backward call")
+    few = f" (asked for {growth.asked})" if len(growth.iterations) < growth.asked else ""
+    start = f"{calls} of {growth.source}{few}"
+    if growth.grows:
+        each = f"{growth.nodes_each_time:,.0f} nodes and {format_bytes(round(growth.bytes_each_time))}"
+        return start, f"The graph grows by {each} each time."
+    old = growth.iterations[-1].old_nodes
+    if len(growth.iterations) < 3:
+        return start, "Too few to tell whether the graph grows."
+    if old:
+        return start, f"The graph does not grow; {format_count(old, 'node')} of earlier iterations stay alive."
+    return start, "The graph does not grow."
+
+
+def _what_holds(holder: Holder) -> str:
+    size = f"{format_count(holder.num_nodes, 'node')}, {format_bytes(holder.num_bytes)}"
+    tensors = format_count(holder.num_tensors, "tensor")
+    match holder.held_by:
+        case "graph":
+            return f"the newest graph goes on into earlier ones: {size}"
+        case "gradient":
+            return f"{format_count(holder.num_tensors, 'gradient')} (.grad) with a graph: {size}"
+        case "nothing":
+            return f"{tensors} that no variable holds: {size}"
+        case _:
+            return f"{holder.name}  {tensors}, {size}"
+
+
+def render_growth_csv(growth: Growth) -> str:
+    """Write one line a backward call."""
+    columns = Iteration.__struct_fields__
+    return render_csv(columns, ([getattr(row, column) for column in columns] for row in growth.iterations))
+
+
+def render_growth_json(growth: Growth) -> str:
+    """Write everything."""
+    figures = {
+        "source": growth.source,
+        "grows": growth.grows,
+        "nodes_each_time": growth.nodes_each_time,
+        "bytes_each_time": growth.bytes_each_time,
+        "iterations": [_full(row) for row in growth.iterations],
+        "holders": [_full(row) for row in growth.holders],
+    }
+    return json.dumps(figures, indent=2) + "\n"
+
+
+def _full(record: Record) -> dict[str, object]:
+    return {name: msgspec.to_builtins(getattr(record, name)) for name in record.__struct_fields__}
