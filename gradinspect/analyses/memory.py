@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args
 from gradinspect.analyses.name_patterns import containing_paths, matching_names
 from gradinspect.analyses.saved_storages import origins_of_saved, storages_of
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, Node, Record, SavedValue, TensorInfo
+from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, TensorInfo
 
 HeldAs: TypeAlias = Literal["activation", "output", "input", "cast", "packed", "checkpoint", "parameter", "buffer"]
 NOT_EXTRA: frozenset[HeldAs] = frozenset({"parameter", "buffer"})  # in memory anyway
@@ -79,9 +79,10 @@ def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory
     origins = origins_of_saved(graph)
     held = []
     for storage, uses in found.items():
-        cast_of = _cast_of(graph, uses)
         held_as: HeldAs = origins[storage]
+        cast_of = None
         if held_as not in NOT_EXTRA:
+            cast_of = _cast_of(graph, uses)
             held_as = _kind(uses, held_as, is_cast=cast_of is not None)
         held.append(_held_storage(graph, storage, uses, held_as, cast_of if held_as == "cast" else None))
     by_kind: dict[HeldAs, int] = dict.fromkeys(get_args(HeldAs), 0)
@@ -127,9 +128,11 @@ def _check_has_bytes(graph: Graph) -> None:
 
 
 def _kind(uses: list[tuple[int, SavedValue]], origin: HeldAs, *, is_cast: bool) -> HeldAs:
-    statuses = {value.status for _, value in uses}
     if is_cast:
         return "cast"
+    if uses[0][1].status == "live":
+        return origin
+    statuses = {value.status for _, value in uses}
     if statuses == {"packed"}:
         return "packed"
     if statuses == {"checkpointed"} and origin != "input":
@@ -141,27 +144,37 @@ def _held_storage(
     graph: Graph, number: int, uses: list[tuple[int, SavedValue]], held_as: HeldAs, cast_of: str | None
 ) -> HeldStorage:
     storage = graph.storages[number]
-    views = {
-        (tensor.storage_offset, tensor.info.shape, tensor.strides): tensor
-        for _, value in uses
-        if (tensor := value.tensor) is not None and tensor.storage == number
-    }
-    shown = sum(tensor.num_bytes for tensor in views.values())
-    largest = max(views.values(), key=lambda tensor: tensor.num_bytes, default=None)
-    is_hidden = any(number in value.held_storages for _, value in uses)  # within something that is held whole
+    largest = max((t for _, value in uses if (t := value.tensor) is not None and t.storage == number),
+                  key=_num_bytes, default=None)  # fmt: skip
+    counted_by, first = uses[0]
     return HeldStorage(
         storage=number,
         num_bytes=storage.num_bytes,
         held_as=held_as,
-        counted_by=uses[0][0],
-        savers=tuple(dict.fromkeys(node_id for node_id, _ in uses)),
-        shown_bytes=storage.num_bytes if is_hidden else min(shown, storage.num_bytes),
+        counted_by=counted_by,
+        savers=(counted_by,) if len(uses) == 1 else tuple(dict.fromkeys([node_id for node_id, _ in uses])),
+        shown_bytes=_shown_bytes(number, storage.num_bytes, uses),
         info=None if largest is None else largest.info,
         name=storage.name,
-        attribute=uses[0][1].name,
+        attribute=first.name,
         made_by=_maker(number, uses),
         cast_of=cast_of,
     )
+
+
+def _num_bytes(tensor: SavedTensor) -> int:
+    return tensor.num_bytes
+
+
+def _shown_bytes(number: int, num_bytes: int, uses: list[tuple[int, SavedValue]]) -> int:
+    """Add up what the different views of a storage show: all of it, when one does or something packed has it."""
+    views: dict[object, int] = {}
+    for _, value in uses:
+        tensor = value.tensor
+        if tensor is None or tensor.storage != number or tensor.num_bytes >= num_bytes:
+            return num_bytes
+        views[tensor.storage_offset, tensor.info.shape, tensor.strides] = tensor.num_bytes
+    return min(sum(views.values()), num_bytes)
 
 
 def _maker(number: int, uses: list[tuple[int, SavedValue]]) -> int | None:

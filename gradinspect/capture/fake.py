@@ -50,11 +50,17 @@ class FakeRun:
         """
         self._device = None if device is None else _checked_device(device)
         self._stack = ExitStack()
+        self._kernels = FakeKernels()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the result must know."""
+        return (WARNING, *self._kernels.warnings)
 
     def __enter__(self) -> Self:
         """Make tensors fake."""
         self._stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
-        self._stack.enter_context(FakeKernels())
+        self._stack.enter_context(self._kernels)
         self._stack.enter_context(_real_loaders())
         self._stack.enter_context(_DeviceGuard())
         if self._device is not None:

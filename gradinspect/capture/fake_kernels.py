@@ -24,6 +24,8 @@ _RECURRENT = _ATEN.mkldnn_rnn_layer.default
 _WORKSPACE = 3  # place among the outputs
 MAX_TRIAL_BYTES = 2**28  # of the inputs of a layer that is run to ask for its workspace
 
+UNKNOWN_WORKSPACE = "A recurrent layer is too large to ask oneDNN for its workspace, which is not counted."
+
 
 class FakeKernels(TorchDispatchMode):
     """Corrects the results of fake ops. Active above a fake mode."""
@@ -31,6 +33,7 @@ class FakeKernels(TorchDispatchMode):
     def __init__(self) -> None:
         """Start with nothing asked."""
         super().__init__()
+        self.warnings: dict[str, None] = {}
         self._workspaces: dict[object, int] = {}
 
     def __torch_dispatch__(
@@ -48,10 +51,20 @@ class FakeKernels(TorchDispatchMode):
     def _with_workspace(self, func: Callable[..., Any], result: Any, args: tuple[Any, ...]) -> Any:
         key = tuple((tuple(arg.shape), arg.dtype) if isinstance(arg, torch.Tensor) else str(arg) for arg in args)
         if key not in self._workspaces:
-            self._workspaces[key] = _ask_for_workspace(func, args)
+            self._workspaces[key] = self._ask_for_workspace(func, args)
         outputs = list(result)
         outputs[_WORKSPACE] = result[_WORKSPACE].new_empty(self._workspaces[key])
         return type(result)(outputs)
+
+    def _ask_for_workspace(self, func: Callable[..., Any], args: tuple[Any, ...]) -> int:
+        tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+        if sum(tensor.nbytes for tensor in tensors) > MAX_TRIAL_BYTES:
+            self.warnings[UNKNOWN_WORKSPACE] = None
+            return 0
+        looks = [(tuple(arg.shape), arg.dtype) if isinstance(arg, torch.Tensor) else arg for arg in args]
+        with unset_fake_temporarily():
+            real = [torch.zeros(arg[0], dtype=arg[1]) if isinstance(arg, tuple) else arg for arg in looks]
+            return int(func(*real)[_WORKSPACE].numel())
 
 
 def _with_wide_statistics(result: Any, tensor: torch.Tensor, weight: torch.Tensor | None) -> Any:
@@ -59,13 +72,3 @@ def _with_wide_statistics(result: Any, tensor: torch.Tensor, weight: torch.Tenso
     if not is_mixed or tensor.device.type != "cpu":
         return result
     return type(result)((result[0], *(statistic.to(torch.float32) for statistic in result[1:])))
-
-
-def _ask_for_workspace(func: Callable[..., Any], args: tuple[Any, ...]) -> int:
-    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-    if sum(tensor.nbytes for tensor in tensors) > MAX_TRIAL_BYTES:
-        return 0
-    looks = [(tuple(arg.shape), arg.dtype) if isinstance(arg, torch.Tensor) else arg for arg in args]
-    with unset_fake_temporarily():
-        real = [torch.zeros(arg[0], dtype=arg[1]) if isinstance(arg, tuple) else arg for arg in looks]
-        return int(func(*real)[_WORKSPACE].numel())

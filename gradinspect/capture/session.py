@@ -16,7 +16,6 @@ import torch
 from gradinspect.analyses.growth import Growth
 from gradinspect.capture.engine import EngineCall, EngineDoor
 from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
-from gradinspect.capture.fake import WARNING as FAKE_WARNING
 from gradinspect.capture.growth import GrowthWatch
 from gradinspect.capture.inputs import make_inputs
 from gradinspect.capture.outputs import OutputTensor, final_outputs, has_graph, outputs_in
@@ -91,6 +90,7 @@ class Session:
         self._door = EngineDoor(self._on_engine_call, sees_fake=request.fake)
         self._stopper = Stopper(self._finish_now)
         self._surroundings = Surroundings()
+        self._fake: FakeRun | None = None
         self._pid = os.getpid()
 
     @property
@@ -115,7 +115,7 @@ class Session:
             stack.enter_context(self._recorder)
             stack.enter_context(self._stopper)
             if self._request.fake:
-                stack.enter_context(FakeRun(self._request.device))
+                self._fake = stack.enter_context(FakeRun(self._request.device))
             if isinstance(source, Expression):
                 self._run_expression(source)
             else:
@@ -180,7 +180,7 @@ class Session:
                     base_folder=base_folder(self._request.source),
                     variables=variables,
                     plain_types=FAKE_TYPES if self._request.fake else PLAIN_TYPES,
-                    warnings=(FAKE_WARNING,) if self._request.fake else (),
+                    warnings=() if self._fake is None else self._fake.warnings,
                 )
                 found = outputs()
                 if found:

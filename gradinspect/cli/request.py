@@ -65,8 +65,11 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         raise GradInspectError(f"'--backward {backward}' and '--at {at}' exclude each other.", "Give one of them.")
     if device is not None and not fake:
         raise GradInspectError(f"'--device {device}' needs --fake.", "Without it, the program chooses its devices.")
+    read = parse_source(str(source)) if run_module is None else Module(run_module)
+    if fake and isinstance(read, CaptureFile):
+        raise GradInspectError(f"'{source}' is a capture file, so nothing runs.", "Name a program to run with --fake.")
     return SourceRequest(
-        source=Module(run_module) if run_module is not None else parse_source(str(source)),
+        source=read,
         label=run_module or label_of(str(source)),
         arguments=tuple(context.obj or ()),
         inputs=tuple(map(parse_input, inputs or ())),

@@ -42,7 +42,7 @@ def render_growth(growth: Growth, *, width: int = 80, unicode: bool = True) -> I
             format_bytes(iteration.live_bytes),
             format_bytes(iteration.old_bytes) if iteration.old_bytes else "",
         )
-        yield Text(f"{name:<{room}}" + "".join(f"{figure:>{_CELLS}}" for figure in figures))
+        yield Text((f"{name:<{room}}" + "".join(f"{figure:>{_CELLS}}" for figure in figures)).rstrip())
     for holder in growth.holders:
         yield Text()
         yield line(_what_holds(holder), "bold")

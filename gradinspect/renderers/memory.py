@@ -4,6 +4,7 @@ What comes in: results of `analyses.memory*`. What goes out: lines of `rich.text
 """
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -40,7 +41,7 @@ class MemoryPage:
         """Yield where it was captured, and the total split by what the bytes are."""
         yield Text(self._fit(captured_at, self.width), "bold")
         for warning in warnings:
-            yield Text(f"warning: {self._visible(warning)}", "yellow")
+            yield from self._wrapped(f"warning: {warning}", "yellow")
         extra = memory.extra_bytes
         num_extra = sum(held.held_as not in NOT_EXTRA for held in memory.storages)
         yield Text(f"{format_bytes(extra)} held for backward in {format_count(num_extra, 'storage')}")
@@ -114,10 +115,14 @@ class MemoryPage:
         for note in notes:
             told[note.kind] = told.get(note.kind, 0) + 1
             if told[note.kind] <= MAX_NOTES:
-                yield Text(f"{note.kind}: {self._visible(note.text)}")
+                yield from self._wrapped(f"{note.kind}: {note.text}")
         for kind, count in told.items():
             if count > MAX_NOTES:
                 yield Text(f"{kind}: {count - MAX_NOTES:,} more, with --format json", "dim")
+
+    def _wrapped(self, text: str, style: str = "") -> Iterator[Text]:
+        for line in wrap(self._visible(text), self.width, subsequent_indent=GAP):
+            yield Text(line, style)
 
     def _columns(self, name: str, figures: Sequence[str], room: int) -> str:
         text = self._fit(name, room)

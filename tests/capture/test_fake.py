@@ -9,7 +9,8 @@ from memory_programs import PROGRAMS
 from runs import gradinspect
 
 from gradinspect.analyses.memory import Memory, measure_memory
-from gradinspect.capture.fake import FAKE_TYPES, FakeRun
+from gradinspect.capture import fake_kernels
+from gradinspect.capture.fake import FAKE_TYPES, WARNING, FakeRun
 from gradinspect.capture.outputs import outputs_in
 from gradinspect.capture.record import Moment, record_graph
 from gradinspect.graph import Graph
@@ -39,6 +40,15 @@ def test_fake_and_real_agree(program: Callable[[], torch.Tensor]) -> None:
 
     assert shape(real) == shape(fake)
     assert figures(measure_memory(real)) == figures(measure_memory(fake))
+
+
+def test_a_layer_too_large_to_ask_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its workspace is missing from the bytes, and the report says so."""
+    monkeypatch.setattr(fake_kernels, "MAX_TRIAL_BYTES", 0)
+    with FakeRun(None) as run:
+        PROGRAMS["lstm"]()
+
+    assert run.warnings == (WARNING, fake_kernels.UNKNOWN_WORKSPACE)
 
 
 TRAIN = """

@@ -16,7 +16,7 @@ from gradinspect.cli.program import split_arguments
 from gradinspect.cli.request import label_of
 from gradinspect.storage import encode_graph
 
-VERBS = ("trace", "saved", "export")
+VERBS = ("trace", "saved", "memory", "export")
 
 
 @pytest.fixture
@@ -76,6 +76,20 @@ def test_the_saved_table_in_every_format(
     assert printed.count("_saved_") == 3
 
 
+@pytest.mark.parametrize("by", ["module", "operator", "line", "storage"])
+@pytest.mark.parametrize("output_format", ["table", "csv", "json"])
+def test_held_memory_in_every_format(
+    by: str, output_format: str, capture_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a capture file, where there is no source to show beside it."""
+    assert main(["memory", capture_file, "--by", by, "--format", output_format]) == 0
+    printed = capsys.readouterr().out
+
+    assert printed.startswith(
+        {"table": "backward #1", "json": "{\n", "csv": "path," if by == "module" else "label,"}[output_format]
+    )
+
+
 def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`-o` can be repeated; what was written is said on stderr."""
     names = ["g.svg", "g.png", "g.dot", "g.csv", "g.json", "g.json.gz", "g.pdf"]
@@ -109,6 +123,11 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
         (["export", "run.json", "-o", "nowhere/x.svg"], "There is no folder 'nowhere'"),
         (["saved", "run.json", "--node", "Addd*"], "Addd*"),
         (["saved", "run.json", "--status", "lively"], "lively"),
+        (["memory", "run.json", "--by", "colour"], "'--by colour'"),
+        (["memory", "run.json", "--module", "h.9"], "h.9"),
+        (["memory", "run.json", "--iterations", "3"], "'run.json' is a capture of one moment"),
+        (["memory", "run.json", "--device", "cpu"], "'--device cpu' needs --fake."),
+        (["memory", "run.json", "--fake"], "'run.json' is a capture file"),
         (["trace", "run.json", "--input", "2x"], "The input '2x' has an empty size"),
         (["traec", "run.json"], "traec"),
     ],
