@@ -37,7 +37,7 @@ def _slices(graph: Graph, memory: Memory) -> list[MemoryNote]:
             f"keeps {format_bytes(held.num_bytes)}{_line(graph, held.counted_by)}: clone() it to let the rest go",
         )
         for held in memory.storages
-        if held.shown_bytes * WORTH_TELLING <= held.num_bytes
+        if 0 < held.shown_bytes * WORTH_TELLING <= held.num_bytes
         and held.held_as not in {"parameter", "buffer", "packed", "checkpoint"}
     ]
 

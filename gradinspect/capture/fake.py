@@ -31,7 +31,7 @@ from gradinspect.capture.tensors import PLAIN_TYPES
 from gradinspect.errors import GradInspectError
 
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
-WARNING = "Run on fake tensors: shapes and bytes are as in a real run, there are no values."
+WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
 _NUMPY = ".numpy() is not supported for tensor subclasses."
 _NO_KERNELS = "not linked with support for cuda"

@@ -29,8 +29,8 @@ def tree() -> tuple[ModuleBytes, ...]:
     mlp = ModuleBytes(
         label="mlp", path="h.0.mlp", class_name="MLP", copies=12, own_bytes=24 * MIB, total_bytes=24 * MIB
     )
-    block = ModuleBytes(label="h.0-11", path="h.0", class_name="Block", copies=12, own_bytes=6 * MIB, total_bytes=30 * MIB,
-                        only_bytes=30 * MIB, children=(mlp,))  # fmt: skip
+    block = ModuleBytes(label="h.0-11", path="h.0", class_name="Block", copies=12, own_bytes=6 * MIB,
+                        total_bytes=30 * MIB, only_bytes=30 * MIB, children=(mlp,))  # fmt: skip
     head = ModuleBytes(label="head", path="head", class_name="Linear", own_bytes=2 * MIB, total_bytes=2 * MIB)
     return (ModuleBytes(label="model", path="", class_name="GPT", total_bytes=32 * MIB, children=(block, head)),)
 
