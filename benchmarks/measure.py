@@ -17,6 +17,9 @@ from typing import Any
 import graphs
 import torch
 
+from gradinspect.analyses.memory import measure_memory
+from gradinspect.analyses.memory_notes import memory_notes
+from gradinspect.analyses.memory_tree import module_tree
 from gradinspect.capture.record import capture_graph
 from gradinspect.capture.recorder import Recorder
 from gradinspect.renderers.dot import render_dot
@@ -68,8 +71,18 @@ def svg(loss: torch.Tensor) -> int:
     return len(draw(capture_graph(loss), "svg").content)
 
 
+def memory(loss: torch.Tensor) -> int:
+    """Record, and account for every byte."""
+    graph = capture_graph(loss)
+    measured = measure_memory(graph)
+    module_tree(graph, measured)
+    memory_notes(graph, measured)
+    return measured.extra_bytes
+
+
 WHATS: dict[str, Callable[[torch.Tensor], int]] = {
-    function.__name__: function for function in (bare_walk, record, dot_by_torchviz, dot_by_gradinspect, tree, svg)
+    function.__name__: function
+    for function in (bare_walk, record, dot_by_torchviz, dot_by_gradinspect, tree, svg, memory)
 }
 _kept: list[Any] = []
 

@@ -5,9 +5,11 @@ the things compared take turns, so that a machine that slows down slows both.
 """
 
 import json
+import resource
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,20 @@ def main() -> None:
     for graph in (*MODELS, *LARGE):
         tree, svg = in_turn(("tree", graph), ("svg", graph), repeats=1)
         print(f"  {graph:22} tree {shown(tree):>8}  svg {shown(svg):>8}")
+    print("Held memory: recording, then the accounting of all storages, modules and observations")
+    for graph in ("GPT-2", "wide, 100,000 nodes"):
+        record, both = in_turn(("record", graph), ("memory", graph), repeats=3)
+        print(f"  {graph:22} record {shown(record):>8}  with memory {shown(both):>8}")
+    seconds, peak = fake_decoder()
+    print(f"  decoder of 70 billion parameters, --fake, the whole command: {seconds:.1f} s, {peak / 2**20:,.0f} MiB")
+
+
+def fake_decoder() -> tuple[float, int]:
+    """Run the command on a model that no machine here could hold; return seconds and peak memory in bytes."""
+    script = str(Path(__file__).parent / "decoder_70b.py")
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "gradinspect", "memory", "--fake", script], check=True, capture_output=True)
+    return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
 
 if __name__ == "__main__":
