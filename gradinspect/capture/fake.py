@@ -1,15 +1,14 @@
 """Run a program on fake tensors: shapes, dtypes and the graph are real, there are no values and no memory.
 
 NOTE [What a program cannot do without values]
-`loss.item()`, `x[mask]`, `if tensor:` need numbers. Torch raises there, and we say on which line. Random samplers and
-data loaders read numbers of their own; they run outside the fake mode, and what they deliver becomes fake at its first
-use. On a build without CUDA a fake CUDA tensor can be made, but the first autograd op on it ends the whole process, so
-it is refused as soon as it is there.
+`loss.item()`, `x[mask]`, `if tensor:` need numbers. Torch raises there, and we say on which line. On a build without
+CUDA a fake CUDA tensor can be made, but the first autograd op on it ends the whole process, so it is refused as soon as
+it is there.
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,12 +19,11 @@ from torch._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
     UnsupportedFakeTensorException,
-    unset_fake_temporarily,
 )
 from torch.overrides import TorchFunctionMode
-from torch.utils.data import dataloader
 
 from gradinspect.capture.fake_kernels import FakeKernels
+from gradinspect.capture.fake_patches import patched_torch
 from gradinspect.capture.frames import RUNNERS, is_user_file
 from gradinspect.capture.tensors import PLAIN_TYPES
 from gradinspect.errors import GradInspectError
@@ -61,7 +59,7 @@ class FakeRun:
         """Make tensors fake."""
         self._stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
         self._stack.enter_context(self._kernels)
-        self._stack.enter_context(_real_loaders())
+        self._stack.enter_context(patched_torch())
         self._stack.enter_context(_DeviceGuard())
         if self._device is not None:
             self._stack.enter_context(self._device)
@@ -128,25 +126,3 @@ class _DeviceGuard(TorchFunctionMode):
             if isinstance(item, torch.Tensor) and item.device.type not in ("cpu", "meta"):
                 _check_device(item.device, f"'{item.device}' is asked for")
         return result
-
-
-@contextmanager
-def _real_loaders() -> Iterator[None]:
-    """Let data loaders draw their numbers outside the fake mode."""
-    patched = ((dataloader.DataLoader, "__iter__"), (dataloader._BaseDataLoaderIter, "__next__"))
-    originals = [(kind, name, kind.__dict__[name]) for kind, name in patched]
-
-    def outside(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(self: Any) -> Any:
-            with unset_fake_temporarily():
-                return original(self)
-
-        return call
-
-    for kind, name, original in originals:
-        setattr(kind, name, outside(original))
-    try:
-        yield
-    finally:
-        for kind, name, original in originals:
-            setattr(kind, name, original)

@@ -197,7 +197,8 @@ class Session:
             self._explain(ending.error)
             print_error(ending.error)
             calls = format_count(self._door.num_calls, "backward call") if self._door.num_calls else "no backward call"
-            self.failure = f"The script failed with {type(ending.error).__name__} after {calls}."
+            where = " on fake tensors" if self._request.fake else ""
+            self.failure = f"The script failed{where} with {type(ending.error).__name__} after {calls}."
             if self.result is None and self._problem is None:
                 if isinstance(ending.error, KeyboardInterrupt):
                     raise KeyboardInterrupt

@@ -43,9 +43,12 @@ class StorageTable:
         """Find the storage of a tensor, or number it.
 
         Raises:
-            RuntimeError, NotImplementedError: It has none: sparse, mkldnn, wrapped by functorch.
+            RuntimeError, NotImplementedError: It has none: sparse, mkldnn.
         """
-        storage = tensor.untyped_storage()
+        try:
+            storage = tensor.untyped_storage()
+        except (RuntimeError, NotImplementedError):
+            storage = _storage_behind_functorch(tensor)
         entry = self._entries.get(storage._cdata)
         if entry is None:
             entry = StorageEntry(
@@ -80,6 +83,17 @@ class StorageTable:
 def _num_bytes(storage: Any) -> int:
     num_bytes = storage.nbytes()
     return num_bytes if type(num_bytes) is int else 0  # a symbolic size has no number yet
+
+
+def _storage_behind_functorch(tensor: torch.Tensor) -> Any:
+    """Return the storage inside a tensor that torch.func wraps, at any depth.
+
+    Raises:
+        RuntimeError, NotImplementedError: It is not wrapped, or what is wrapped has none.
+    """
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor.untyped_storage()
 
 
 def storage_key(tensor: torch.Tensor) -> int | None:

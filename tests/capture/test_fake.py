@@ -74,6 +74,34 @@ def test_a_training_script_with_a_loader(tmp_path: Path) -> None:
     ]
 
 
+def test_a_module_is_converted(tmp_path: Path) -> None:
+    """To another dtype and to a device; the optimizer made before keeps its parameters."""
+    with FakeRun(None):
+        layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+        optimizer = torch.optim.SGD(layer.parameters())
+        weight = layer[0].weight
+        layer.to("cpu").to(torch.bfloat16).double().bfloat16()
+        layer(torch.randn(8, 4, dtype=torch.bfloat16)).sum().backward()
+
+        assert layer[0].weight is weight is optimizer.param_groups[0]["params"][0]
+        assert (weight.dtype, weight.untyped_storage().nbytes(), layer[1].running_mean.dtype) == (
+            torch.bfloat16, 32, torch.bfloat16,
+        )  # fmt: skip
+        assert weight.grad is not None
+        assert weight.grad.dtype is torch.bfloat16
+
+
+def test_drawing_and_checking_values_is_left_out() -> None:
+    """A truncated normal, a distribution, a random sampler."""
+    with FakeRun(None):
+        torch.nn.init.trunc_normal_(torch.empty(4, 4), std=0.02)
+        chosen = torch.distributions.Categorical(torch.ones(3).softmax(0)).sample()
+        assert isinstance(chosen, FAKE_TYPES[-1])
+    assert torch.nn.init.trunc_normal_(torch.empty(100), std=0.02).abs().sum() > 0
+    with pytest.raises(ValueError, match="Expected parameter probs"):
+        torch.distributions.Categorical(torch.tensor([-1.0, 2.0]))
+
+
 @pytest.mark.parametrize(
     "line",
     ["print(loss.item())", "y = y[y > 0]", "assert loss > 0", "numbers = x.detach().numpy()", "values = x.tolist()"],

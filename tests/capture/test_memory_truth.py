@@ -105,3 +105,18 @@ def test_rows_of_every_grouping_add_up(program: Program) -> None:
     for folds in (False, True):
         tree = module_tree(graph, memory, folds=folds)
         assert own(tree) == sum(module.total_bytes for module in tree) == memory.extra_bytes
+
+
+def test_tensors_inside_transforms_have_their_storage() -> None:
+    """`torch.func.grad` and `vmap` wrap tensors; the memory is that of what is inside."""
+    seen: list[Memory] = []
+
+    def loss(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        value = (x @ weight).tanh().sum()
+        seen.append(measure_memory(capture_graph(value)))
+        return value
+
+    torch.func.grad(loss)(torch.randn(4, 4), torch.randn(8, 4))
+    torch.func.vmap(torch.func.grad(loss), (None, 0))(torch.randn(4, 4), torch.randn(3, 8, 4))
+
+    assert [memory.total_bytes for memory in seen] == [4 * (8 * 4 + 8 * 4), 4 * 3 * (8 * 4 + 8 * 4)]
