@@ -18,14 +18,14 @@ import secrets
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Record
 
-FORMAT = 1  # raise it when the meaning of a field changes
+FORMAT = 2  # raise it when the meaning of a field changes
 Info: TypeAlias = Any  # torchgen's DifferentiabilityInfo, which has no static type here
 # at::lstm checks that hx is (h0, c0), so the rest of the places belongs to the other list (torch 2.13, RNN.cpp).
 KNOWN_LENGTHS = {("_lstm_mps", "hx"): 2}
@@ -36,6 +36,9 @@ class Formula(Record, frozen=True, array_like=True):
 
     inputs: tuple[str, ...]
     text: str
+
+
+Differentiability: TypeAlias = Literal["formula", "composite", "none"]  # of an operator: made of others, or not at all
 
 
 class Entry(Record, frozen=True, array_like=True):
@@ -55,6 +58,9 @@ class Catalog(Record, frozen=True, array_like=True):
 
     torch_version: str
     entries: dict[str, Entry]
+    operators: dict[str, Differentiability] = msgspec.field(
+        default_factory=dict
+    )  # "threshold_backward", all overloads and backends taken together
 
 
 class Sources(NamedTuple):
@@ -164,10 +170,30 @@ def parse_catalog(sources: Sources, version: str) -> Catalog:
     # The build derives most _foreach_* classes from the plain op's. It does so after it made the Python types, so they
     # are bare CppFunction objects that show no saved attribute. The matching adds them to the dict it is given.
     with_foreach = dict(infos)
-    match_differentiability_info(parse_native_yaml(*paths[1:]).native_functions, with_foreach)
+    functions = parse_native_yaml(*paths[1:]).native_functions
+    match_differentiability_info(functions, with_foreach)
     derived = {schema: found for schema, found in with_foreach.items() if schema not in infos}
     entries |= {entry.name: entry for entry in _entries(derived, is_readable=False)}
-    return Catalog(torch_version=version, entries=dict(sorted(entries.items())))
+    operators = _operators(functions, entries.values())
+    return Catalog(torch_version=version, entries=dict(sorted(entries.items())), operators=operators)
+
+
+def operator_of(signature: str) -> str:
+    """Return the name of a schema's operator, without its overload: `mul` of `mul.Tensor(Tensor self, ...)`."""
+    return signature.partition("(")[0].partition(".")[0]
+
+
+def _operators(functions: Iterable[Any], entries: Iterable[Entry]) -> dict[str, Differentiability]:
+    """Tell of each operator of torch whether autograd can go through it, and how."""
+    found: dict[str, Differentiability] = {}
+    for function in functions:
+        name = str(function.func.name.name)
+        if function.has_composite_implicit_autograd_kernel:
+            found[name] = "composite"
+        else:
+            found.setdefault(name, "none")
+    found |= {operator_of(entry.signature): "formula" for entry in entries}
+    return dict(sorted(found.items()))
 
 
 def _torch_version() -> str:

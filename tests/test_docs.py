@@ -14,8 +14,8 @@ from gradinspect.cli.program import app, split_arguments
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "samples" / "README.md"]
 WITH_COMMANDS = [*DOCUMENTS, *sorted((ROOT / "samples").glob("*.py")), *sorted((ROOT / "gradinspect").rglob("*.py"))]
-COMMAND = re.compile(r"(?:`|^ *\$ |^ +|Try: )(gradinspect [a-z]+ [^`\n|]*)", re.MULTILINE)
-SHOWN = re.compile(r"^\$ (gradinspect [^\n]* samples/[^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"(?:`|^ *\$ |^ +|Try: )(gradinspect [a-z]+ [^`\n|\x22]*)", re.MULTILINE)
+SHOWN = re.compile(r"^\$ (gradinspect (?:explain|[^\n]* samples/)[^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def commands() -> list[tuple[str, str]]:

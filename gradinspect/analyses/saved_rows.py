@@ -48,6 +48,12 @@ def saved_rows(graph: Graph) -> tuple[SavedRow, ...]:
     )
 
 
+def saved_rows_of(graph: Graph, node_id: int) -> tuple[SavedRow, ...]:
+    """List the saved values of one node; its bytes are whole, whoever else keeps them."""
+    first_savers: dict[int, int] = {}
+    return tuple(_row(graph, node_id, value, first_savers) for value in graph.nodes[node_id].saved)
+
+
 def _row(graph: Graph, node_id: int, value: SavedValue, first_savers: dict[int, int]) -> SavedRow:
     node = graph.nodes[node_id]
     storages = tuple(dict.fromkeys(storages_of(value)))

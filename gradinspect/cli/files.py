@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradinspect.cli.printing import print_message, working
+from gradinspect.cli.printing import ReaderLeft, print_message, working
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
@@ -74,7 +74,10 @@ def write_targets(graph: "Graph", targets: Sequence[Target], *, force: bool, **d
     for path, suffix in targets:
         with working(f"Making {path.name}"):
             content, notes = FORMATS[suffix](graph, options)
-        write_file(path, content, force=force)
+        try:
+            write_file(path, content, force=force)
+        except BrokenPipeError:
+            raise ReaderLeft from None
         for note in notes:
             print_message(f"{path.name}: {note}")
         print_message(f"Wrote {path}")

@@ -12,11 +12,13 @@ from rich.text import Text
 from gradinspect.units import escape_control
 
 
-class _Console(Console):
-    """A console that leaves it to us what a reader's leaving means; rich would exit with 1."""
+class ReaderLeft(Exception):  # noqa: N818  # nothing went wrong
+    """Whoever read the output, such as head, has seen enough. Rich and click would make it a failure."""
 
+
+class _Console(Console):
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
+        raise ReaderLeft
 
 
 def output_console() -> Console:
@@ -43,8 +45,11 @@ def print_lines(lines: Iterable[Text | str]) -> None:
 def print_text(text: str) -> None:
     """Print a finished text as it is: JSON, CSV, Markdown."""
     _escape_what_cannot_be_encoded()
-    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderLeft from None
 
 
 def print_message(text: str) -> None:

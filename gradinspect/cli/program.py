@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 
+from gradinspect.cli.explain import explain
 from gradinspect.cli.export import export
 from gradinspect.cli.memory import memory
-from gradinspect.cli.printing import print_problem
+from gradinspect.cli.printing import ReaderLeft, print_problem
 from gradinspect.cli.reporting import ScriptFailed
-from gradinspect.cli.request import ReaderLeft
 from gradinspect.cli.saved import saved
 from gradinspect.cli.trace import trace
 from gradinspect.errors import GradInspectError
@@ -34,6 +34,7 @@ app.command()(trace)
 app.command()(saved)
 app.command()(memory)
 app.command()(export)
+app.command()(explain)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

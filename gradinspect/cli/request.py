@@ -83,10 +83,6 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
     )
 
 
-class ReaderLeft(Exception):  # noqa: N818  # nothing went wrong
-    """Whoever read the output, such as head, has seen enough. Click takes a BrokenPipeError for a failure."""
-
-
 def label_of(source: str) -> str:
     """Name a source in the record: as the user wrote it, but an absolute path belongs to one machine."""
     folder, separator, name = source.rpartition("/")
@@ -101,10 +97,7 @@ def takes_source(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_source(**values: Any) -> None:  # noqa: ANN401  # whatever the options are
         request = _read_request(**{name: values.pop(name) for name in shared})
-        try:
-            command(request, **values)
-        except BrokenPipeError:
-            raise ReaderLeft from None
+        command(request, **values)
 
     parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shared.values()), *own]
     with_source.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from gradinspect.cli.program import split_arguments
 from gradinspect.cli.request import label_of
 from gradinspect.storage import encode_graph
 
-VERBS = ("trace", "saved", "memory", "export")
+VERBS = ("trace", "saved", "memory", "export", "explain")
 
 
 @pytest.fixture
@@ -130,6 +130,14 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
         (["memory", "run.json", "--fake"], "'run.json' is a capture file"),
         (["trace", "run.json", "--input", "2x"], "The input '2x' has an empty size"),
         (["traec", "run.json"], "traec"),
+        (["explain"], "A NAME, --list or --search is needed, and nothing was given."),
+        (["explain", "mul", "--list"], "and NAME and --list was given."),
+        (["explain", "mulll"], "There is no Backward class or operator 'mulll'. The nearest:"),
+        (["explain", "run.json#99"], "There is no node '#99' in 'run.json'. It has #0 to #2."),
+        (["explain", "run.json#x"], "There is no node '#x'"),
+        (["explain", "none.json#1"], "none.json"),
+        (["explain", "none.py:Fn"], "The file 'none.py' cannot be read"),
+        (["explain", "--search", "never heard of"], "No class has 'never heard of'"),
     ],
 )
 def test_each_mistake_is_one_sentence(
@@ -175,7 +183,26 @@ def test_control_characters_of_the_program_do_not_reach_the_terminal(
 def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """With its examples."""
     assert main([verb, "--help"]) == 0
-    assert f"gradinspect {verb} samples/" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+
+    assert f"gradinspect {verb} " in printed
+    assert "samples/" in printed
+
+
+def test_a_node_is_explained_under_any_name(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A class, an operator, a node of a capture; as text and as JSON; all of them as a list."""
+    assert main(["explain", "MulBackward0", "aten::add", "run.json#0"]) == 0
+    printed = capsys.readouterr().out
+    assert main(["explain", "relu", "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert main(["explain", "--list"]) == main(["explain", "--search", "gelu"]) == 0
+
+    assert [line for line in printed.splitlines() if line.endswith("Backward0") and line[0] != " "] == [
+        "MulBackward0", "struct MulBackward0", "AddBackward0", "struct AddBackward0", "MulBackward0",
+        "struct MulBackward0",
+    ]  # fmt: skip
+    assert "#0 of backward #1" in printed
+    assert found["name"] == "ReluBackward0"
 
 
 def test_help_and_capture_files_need_no_torch(capture_file: str) -> None:

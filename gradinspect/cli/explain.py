@@ -1,0 +1,109 @@
+"""`gradinspect explain`: what does this node compute?"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.errors import GradInspectError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from gradinspect.analyses.custom_functions import CustomFunction
+    from gradinspect.analyses.explanation import Explanation
+    from gradinspect.catalog import Catalog
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+
+
+def explain(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help="MulBackward0, mul, aten::mul, run.json#17, or script.py:MyFunction."),
+    ] = None,
+    *,
+    list_all: Annotated[bool, typer.Option("--list", help="List every class, one a line.")] = False,
+    search: Annotated[str | None, typer.Option(metavar="TEXT", help="List the classes that have this in them.")] = None,
+    output_format: Annotated[Literal["text", "json"], typer.Option("--format")] = "text",
+) -> None:
+    """Explain what a node computes: formulas, what it saves, double backward, where its source is.
+
+    gradinspect explain MulBackward0 torch.addcdiv
+
+    gradinspect explain samples/custom_function.py:LeakyClamp
+    """
+    given = [*(["NAME"] if names else []), *(["--list"] if list_all else []), *(["--search"] if search else [])]
+    if len(given) != 1:
+        what = "nothing" if not given else " and ".join(given)
+        raise GradInspectError(f"A NAME, --list or --search is needed, and {what} was given.", "Give one of them.")
+    from gradinspect.catalog import load_catalog
+
+    catalog = load_catalog()
+    if not names:
+        print_lines(_list(catalog, search))
+        return
+    found = [part for name in names for part in _explained(name, catalog)]
+    if output_format == "json":
+        from gradinspect.renderers.explanation import render_explanations_json
+
+        print_text(render_explanations_json(found))
+    else:
+        print_lines(_page(found))
+
+
+def _list(catalog: "Catalog", pattern: str | None) -> "Iterator[Text]":
+    from gradinspect.analyses.explanation import all_names, search
+    from gradinspect.renderers.explanation import ExplanationPage
+
+    chosen = all_names(catalog) if pattern is None else search(pattern, catalog)
+    if not chosen:
+        raise GradInspectError(f"No class has '{pattern}' in its name, signature or formulas.", "Try a shorter text.")
+    console = output_console()
+    page = ExplanationPage(width=console.width, unicode=can_print_unicode(console))
+    entries = catalog.entries
+    return page.names([(name, entries[name].signature if name in entries else "written by hand") for name in chosen])
+
+
+def _explained(name: str, catalog: "Catalog") -> "Iterator[Explanation | CustomFunction]":
+    """Find what a name means: a node of a capture, a class of a script, a class or an operator of torch."""
+    from gradinspect.analyses.custom_functions import read_custom_function
+    from gradinspect.analyses.explanation import explain_class, find_classes
+
+    file, separator, number = name.rpartition("#")
+    if separator:
+        yield from _explained_node(Path(file), number, catalog)
+        return
+    file, separator, class_name = name.rpartition(":")
+    if separator and file.endswith(".py"):
+        yield read_custom_function(Path(file), class_name)
+        return
+    for found in find_classes(name, catalog):
+        yield explain_class(found, catalog)
+
+
+def _explained_node(path: Path, number: str, catalog: "Catalog") -> "Iterator[Explanation]":
+    from gradinspect.analyses.explanation import explain_node
+    from gradinspect.storage import read_graph
+
+    graph = read_graph(path)
+    if not number.isdigit() or int(number) >= len(graph.nodes):
+        last = len(graph.nodes) - 1
+        raise GradInspectError(f"There is no node '#{number}' in '{path}'.", f"It has #0 to #{last}.")
+    yield explain_node(graph, int(number), catalog)
+
+
+def _page(found: "Sequence[Explanation | CustomFunction]") -> "Iterator[Text]":
+    from rich.text import Text
+
+    from gradinspect.analyses.explanation import Explanation
+    from gradinspect.renderers.explanation import ExplanationPage
+
+    console = output_console()
+    page = ExplanationPage(width=console.width, unicode=can_print_unicode(console))
+    for index, part in enumerate(found):
+        if index:
+            yield Text()
+        yield from page.explanation(part) if isinstance(part, Explanation) else page.custom(part)
