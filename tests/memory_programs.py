@@ -120,8 +120,8 @@ def views() -> torch.Tensor:
 
 def in_place() -> torch.Tensor:
     x = nn.Linear(8, 8)(torch.randn(4, 8))
-    x.relu_().mul_(torch.full((4, 8), 2.0)).add_(torch.ones(8))
-    x[:, 0] = x[:, 1] * x[:, 2]
+    x.mul_(torch.full((4, 8), 2.0)).add_(torch.ones(8))
+    x[:, 0] = x[:, 2].exp()
     return x.sigmoid_().sum()
 
 

@@ -39,8 +39,13 @@ class EngineDoor:
     traces, and calls in a forked child.
     """
 
-    def __init__(self, on_call: Callable[[EngineCall], None], *, sees_fake: bool = False) -> None:
-        """Name who is told, and whether calls on fake tensors are the program's own."""
+    def __init__(self, on_call: Callable[[EngineCall], Callable[[], None] | None], *, sees_fake: bool = False) -> None:
+        """Set up.
+
+        Args:
+            on_call: Is told. What it returns is called after the engine, unless the engine has failed.
+            sees_fake: Whether calls on fake tensors are the program's own.
+        """
         self._sees_fake = sees_fake
         self.num_calls = 0
         self.problem: Exception | None = None  # what went wrong while telling
@@ -65,27 +70,35 @@ class EngineDoor:
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
             is_outermost = torch._C._current_graph_task_id() == _NO_TASK  # true to the engine's own threads as well
             if is_outermost and os.getpid() == self._pid and not is_traced(t_outputs, sees_fake=self._sees_fake):
-                self._announce(t_outputs, sys._getframe(1))
+                after = self._announce(t_outputs, sys._getframe(1))
+                result = original(t_outputs, *args, **kwargs)
+                if after is not None:
+                    self._guarded(after)
+                return result
             return original(t_outputs, *args, **kwargs)
 
         _engine_run_backward._door = self  # type: ignore[attr-defined]
         return _engine_run_backward
 
-    def _announce(self, outputs: Sequence[Any], caller: FrameType) -> None:
-        """Tell of a call. A mistake of ours is kept for later: it is not the program's."""
+    def _announce(self, outputs: Sequence[Any], caller: FrameType) -> Callable[[], None] | None:
+        """Tell of a call."""
         self.num_calls += 1
+        call = EngineCall(
+            number=self.num_calls,
+            kind="grad" if caller.f_code.co_name == "grad" else "backward",
+            outputs=tuple(outputs),
+            frame=next(user_frames(caller), None),
+            caller=caller,
+        )
+        return self._guarded(lambda: self._on_call(call))
+
+    def _guarded(self, tell: Callable[[], Callable[[], None] | None]) -> Callable[[], None] | None:
+        """Call one of ours. A mistake of ours is kept for later: it is not the program's."""
         try:
-            self._on_call(
-                EngineCall(
-                    number=self.num_calls,
-                    kind="grad" if caller.f_code.co_name == "grad" else "backward",
-                    outputs=tuple(outputs),
-                    frame=next(user_frames(caller), None),
-                    caller=caller,
-                )
-            )
+            return tell()
         except Exception as error:
             self.problem = self.problem or error
+        return None
 
 
 def is_traced(outputs: Sequence[Any], *, sees_fake: bool = False) -> bool:

@@ -13,9 +13,11 @@ from typing import Any, Literal
 
 import torch
 
+from gradinspect.analyses.gradients import Gradients
 from gradinspect.analyses.growth import Growth
 from gradinspect.capture.engine import EngineCall, EngineDoor
 from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
+from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.growth import GrowthWatch
 from gradinspect.capture.inputs import make_inputs
 from gradinspect.capture.outputs import OutputTensor, final_outputs, has_graph, outputs_in
@@ -57,6 +59,7 @@ class Request:
     quiet: bool = False
     fake: bool = False  # run on fake tensors
     device: str | None = None  # of fake tensors for which the program names none
+    gradients: bool = False  # let the engine run, and watch the gradients
     iterations: int | None = None  # watch how the graph grows over so many backward calls, instead of recording one
 
 
@@ -91,15 +94,18 @@ class Session:
         self._stopper = Stopper(self._finish_now)
         self._surroundings = Surroundings()
         self._fake: FakeRun | None = None
+        self._gradients: Gradients | None = None
         self._pid = os.getpid()
 
     @property
-    def result(self) -> Graph | Growth | None:
+    def result(self) -> Graph | Growth | Gradients | None:
         """What was recorded so far."""
+        if self._request.gradients:
+            return self._gradients
         return self.graph if self._growth is None else self._growth.growth()
 
-    def run(self) -> Graph | Growth:
-        """Run the program and return what was recorded: a graph, or its growth if iterations were asked for.
+    def run(self) -> Graph | Growth | Gradients:
+        """Run the program and return what was recorded: a graph, its growth or its gradients, as was asked for.
 
         Raises:
             GradInspectError: There was nothing to record.
@@ -129,21 +135,35 @@ class Session:
             raise nothing_recorded(self._request, self._door.num_calls)
         return result
 
-    def _on_engine_call(self, call: EngineCall) -> None:
+    def _on_engine_call(self, call: EngineCall) -> Callable[[], None] | None:
         """Record at the call that was asked for, then stop the program unless it shall go on."""
         if not self._is_looking:
-            return
+            return None
         if self._growth is not None:
             self._watch_growth(self._growth, call)
-            return
+            return None
         wanted = self._request.at in (None, "backward") and call.number == (self._request.backward or 1)
         if not has_graph(call.outputs):  # the engine will refuse this call, and the program fail by itself
             wanted = False
         if wanted and self.graph is None and self._problem is None:
             self._take(call.kind, self._outputs_of(call), call)
             self._recorder.pause()
+            if self._request.gradients and self.graph is not None:
+                return self._watch_gradients(self.graph, self._outputs_of(call)(), call)
         if (self.graph is not None or self._problem is not None) and not self._request.goes_on:
             self._stopper.stop(call.caller)
+        return None
+
+    def _watch_gradients(self, graph: Graph, outputs: list[OutputTensor], call: EngineCall) -> Callable[[], None]:
+        """Watch the engine run, and stop the program after it."""
+        watch = GradientWatch(graph, outputs)
+
+        def after() -> None:
+            self._gradients = watch.finish()
+            if not self._request.goes_on:
+                self._stopper.stop(call.caller)
+
+        return after
 
     def _watch_growth(self, growth: GrowthWatch, call: EngineCall) -> None:
         if not growth.is_done and self._problem is None:
@@ -206,7 +226,7 @@ class Session:
             return
         if self.result is not None or self._problem is not None or request.backward is not None:
             return
-        if request.at == "backward" or self._growth is not None:
+        if request.at == "backward" or self._growth is not None or request.gradients:
             return
         if ending.exit_code and self.graph is None:
             raise ScriptFailedError(f"The script ended with exit code {ending.exit_code} before any backward call.")
@@ -311,9 +331,9 @@ def nothing_recorded(request: Request, num_calls: int) -> GradInspectError:
             f"'{request.label}' {seen}, so backward #{request.backward} was not reached.",
             "Give a smaller --backward, or --at end.",
         )
-    if request.iterations is not None:
+    if request.iterations is not None or request.gradients:
         return GradInspectError(
-            f"'{request.label}' never calls backward in this process, so there is no iteration to watch.",
+            f"'{request.label}' never calls backward in this process, so there is nothing to watch.",
             "Name a script that trains.",
         )
     if num_calls and request.at == "backward":

@@ -10,6 +10,7 @@ import typer
 
 from gradinspect.cli.explain import explain
 from gradinspect.cli.export import export
+from gradinspect.cli.grads import grads
 from gradinspect.cli.memory import memory
 from gradinspect.cli.printing import ReaderLeft, print_problem
 from gradinspect.cli.reporting import ScriptFailed
@@ -34,6 +35,7 @@ app.command()(trace)
 app.command()(saved)
 app.command()(memory)
 app.command()(export)
+app.command()(grads)
 app.command()(explain)
 
 

@@ -14,13 +14,16 @@ class ScriptFailed(Exception):  # noqa: N818  # it is the script's error, and it
     """The user's script failed by itself."""
 
 
-def report_on(request: SourceRequest, report: "Callable[[Any], None]", *, iterations: int | None = None) -> None:
+def report_on(
+    request: SourceRequest, report: "Callable[[Any], None]", *, iterations: int | None = None, gradients: bool = False
+) -> None:
     """Get the graph, from a capture file or from running the program, and report on it.
 
     Args:
         request: What to run, and when to look.
-        report: Takes the `Graph`; the `Growth` if iterations are asked for.
+        report: Takes the `Graph`; the `Growth` or `Gradients` if they are asked for.
         iterations: Watch so many backward calls instead of recording one.
+        gradients: Let backward run and watch the gradients.
 
     Raises:
         GradInspectError: There is nothing to report on.
@@ -29,15 +32,20 @@ def report_on(request: SourceRequest, report: "Callable[[Any], None]", *, iterat
     if isinstance(request.source, CaptureFile):
         from gradinspect.storage import read_graph  # noqa: PLC0415  # what --help need not wait for
 
-        if iterations is not None:
+        if iterations is not None or gradients:
+            what = "no gradients" if gradients else "no iterations"
             raise GradInspectError(
-                f"'{request.label}' is a capture of one moment, so it has no iterations.", "Name a program to run."
+                f"'{request.label}' is a capture of one moment, so it has {what}.", "Name a program to run."
             )
         report(read_graph(request.source.path))
         return
+    if gradients and request.fake:
+        raise GradInspectError(
+            "'--fake' makes tensors without values, so there is no gradient to look at.", "Leave it out."
+        )
     session = _import_session()
     values = {field.name: getattr(request, field.name) for field in fields(request)}
-    run = session.Session(session.Request(**values, iterations=iterations), report)
+    run = session.Session(session.Request(**values, iterations=iterations, gradients=gradients), report)
     try:
         result = run.run()
     except session.ScriptFailedError as error:

@@ -1,0 +1,244 @@
+"""What flowed back: the gradient that reached each node and each parameter, and where it died or blew up."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
+
+from gradinspect.graph import Graph, Record
+from gradinspect.units import format_count
+
+FindingKind: TypeAlias = Literal["loss", "non-finite", "killed", "vanishing", "exploding", "missing"]
+FAR = 1e3  # times smaller or larger at the end of a chain of modules than at its start
+MAX_NAMES = 3
+
+
+class GradientStats(Record, frozen=True, kw_only=True):
+    """One gradient, in numbers. What is not finite makes norm, largest value and mean not finite."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    norm: float
+    max_abs: float
+    mean: float
+    num_zeros: int
+    num_nonfinite: int
+    num_elements: int
+
+    @property
+    def zero_share(self) -> float:
+        """Share of the elements that are exactly zero."""
+        return self.num_zeros / self.num_elements if self.num_elements else 0.0
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every element is."""
+        return self.num_nonfinite == 0
+
+
+class NodeGradients(Record, frozen=True, kw_only=True):
+    """One node as backward ran it."""
+
+    node: int
+    order: int  # 0 for the first that ran
+    incoming: tuple[GradientStats | None, ...]  # one for each forward output; None where none came
+    outgoing: tuple[GradientStats | None, ...] = ()  # one for each place of next_edges; none of a leaf
+    seconds: float = 0.0
+
+
+class Gradients(Record, frozen=True, kw_only=True):
+    """One backward call."""
+
+    graph: Graph
+    nodes: tuple[NodeGradients, ...]  # in the order of node ids; only those that ran
+    weight_norms: dict[int, float]  # leaf node -> norm of its tensor
+    loss: float | None = None  # of a scalar root
+
+
+class ParameterRow(Record, frozen=True, kw_only=True):
+    """The gradient that was added into one leaf."""
+
+    node: int
+    name: str
+    stats: GradientStats | None  # None: no gradient came
+    weight_norm: float | None
+    num_added: int  # places that lead here
+
+    @property
+    def ratio(self) -> float | None:
+        """Norm of the gradient over norm of the weight."""
+        if self.stats is None or not self.weight_norm:
+            return None
+        return self.stats.norm / self.weight_norm
+
+
+class FlowRow(Record, frozen=True, kw_only=True):
+    """The gradient that reaches the output of one module call, or what no module made."""
+
+    path: str
+    class_name: str
+    call: int
+    depth: int
+    node: int  # its last node of the forward pass
+    stats: GradientStats
+
+
+class Finding(Record, frozen=True, kw_only=True):
+    """Where a gradient went wrong."""
+
+    kind: FindingKind
+    text: str
+    node: int | None = None
+    starved: tuple[str, ...] = ()
+
+
+def parameter_rows(found: Gradients) -> tuple[ParameterRow, ...]:
+    """List the leaves, those nearest to the loss first."""
+    graph = found.graph
+    by_node = {node.node: node for node in found.nodes}
+    added = [0] * len(graph.nodes)
+    leaves: dict[int, None] = {}  # in the order of the nodes that lead to them
+    for node in graph.nodes:
+        for edge in node.next_edges:
+            if edge is not None:
+                added[edge.next_node] += 1
+                leaves[edge.next_node] = None
+    leaves |= dict.fromkeys(range(len(graph.nodes)))
+    rows = []
+    for node_id in leaves:
+        node = graph.nodes[node_id]
+        if node.leaf is not None:
+            ran = by_node.get(node_id)
+            rows.append(
+                ParameterRow(
+                    node=node_id,
+                    name=node.leaf.name or f"#{node_id}",
+                    stats=None if ran is None else _first(ran.incoming),
+                    weight_norm=found.weight_norms.get(node_id),
+                    num_added=added[node_id],
+                )
+            )
+    return tuple(rows)
+
+
+def flow_rows(found: Gradients, max_rows: int = 40) -> tuple[FlowRow, ...]:
+    """List module calls from the loss to the inputs, as deep as there is room for."""
+    rows = list(_flow(found))
+    depth = 0
+    while depth < max((row.depth for row in rows), default=0) and sum(r.depth <= depth + 1 for r in rows) <= max_rows:
+        depth += 1
+    return tuple(row for row in rows if row.depth <= depth)
+
+
+def _flow(found: Gradients) -> Iterator[FlowRow]:
+    """Yield each module call with the gradient at its last node; a smaller id is nearer to the loss."""
+    graph = found.graph
+    seen: set[int] = set()
+    for ran in found.nodes:
+        call = graph.nodes[ran.node].module
+        stats = _largest(ran.incoming)
+        line = []
+        while call is not None:
+            line.append(call)
+            call = graph.modules[call].parent
+        for depth, index in enumerate(reversed(line)):
+            if index not in seen and stats is not None:
+                seen.add(index)
+                module = graph.modules[index]
+                yield FlowRow(path=module.path, class_name=module.class_name, call=module.call, depth=depth,
+                              node=ran.node, stats=stats)  # fmt: skip
+
+
+def findings(found: Gradients) -> tuple[Finding, ...]:
+    """Name what is wrong, the most telling first."""
+    return (*_loss(found), *_nonfinite(found), *_killed(found), *_chains(found), *_missing(found))
+
+
+def _loss(found: Gradients) -> Iterator[Finding]:
+    if found.loss is not None and not math.isfinite(found.loss):
+        yield Finding(kind="loss", text=f"The loss is {found.loss} already: the forward pass made it.", node=0)
+
+
+def _nonfinite(found: Gradients) -> Iterator[Finding]:
+    """Find the first node in the order of backward that got finite gradients and passed on others."""
+    for ran in sorted(found.nodes, key=lambda node: node.order):
+        bad = [stats for stats in ran.outgoing if stats is not None and not stats.is_finite]
+        if bad and all(stats.is_finite for stats in ran.incoming if stats is not None):
+            total = sum(stats.num_nonfinite for stats in bad)
+            elements = sum(stats.num_elements for stats in bad)
+            text = (
+                f"{_name(found, ran.node)} got a finite gradient and passed on {total:,} of {elements:,} that are not."
+            )
+            starved = tuple(
+                row.name for row in parameter_rows(found) if row.stats is not None and not row.stats.is_finite
+            )
+            yield Finding(kind="non-finite", text=text, node=ran.node, starved=starved)
+            return
+
+
+def _killed(found: Gradients) -> Iterator[Finding]:
+    """Find nodes that got a gradient and passed on exactly zero to every input."""
+    zero = {row.node: row.name for row in parameter_rows(found) if row.stats is not None and row.stats.norm == 0}
+    for ran in found.nodes:
+        incoming = [stats for stats in ran.incoming if stats is not None]
+        outgoing = [stats for stats in ran.outgoing if stats is not None]
+        if outgoing and any(stats.norm > 0 for stats in incoming) and all(stats.norm == 0 for stats in outgoing):
+            starved = tuple(zero[node] for node in _leaves_behind(found.graph, ran.node) if node in zero)
+            text = f"{_name(found, ran.node)} got a gradient and passed on zeros only."
+            yield Finding(kind="killed", text=text, node=ran.node, starved=starved)
+
+
+def _chains(found: Gradients) -> Iterator[Finding]:
+    """Find runs of sibling modules through which the norm falls or rises by far, step by step."""
+    runs: dict[tuple[int, str], list[FlowRow]] = {}
+    for row in _flow(found):
+        parent, _, last = row.path.rpartition(".")
+        if last.isdigit():
+            runs.setdefault((row.depth, parent), []).append(row)
+    for (_, parent), rows in runs.items():
+        norms = [row.stats.norm for row in rows]
+        if len(rows) < 3 or not all(math.isfinite(norm) and norm > 0 for norm in norms):
+            continue
+        factor = norms[-1] / norms[0]
+        if FAR > factor > 1 / FAR:
+            continue
+        kind: FindingKind = "vanishing" if factor < 1 else "exploding"
+        verb = "falls" if factor < 1 else "rises"
+        text = (
+            f"The gradient {verb} from {norms[0]:.1e} at {rows[0].path} to {norms[-1]:.1e} at {rows[-1].path}, "
+            f"through {format_count(len(rows), 'module')} of {parent or 'the model'}."
+        )
+        yield Finding(kind=kind, text=text, node=rows[-1].node)
+
+
+def _missing(found: Gradients) -> Iterator[Finding]:
+    missing = tuple(row.name for row in parameter_rows(found) if row.stats is None)
+    if missing:
+        text = f"{format_count(len(missing), 'leaf', 'leaves')} of the graph got no gradient."
+        yield Finding(kind="missing", text=text, starved=missing)
+
+
+def _leaves_behind(graph: Graph, node_id: int) -> Iterator[int]:
+    seen = {node_id}
+    todo = [node_id]
+    for current in todo:
+        if graph.nodes[current].leaf is not None:
+            yield current
+        for edge in graph.nodes[current].next_edges:
+            if edge is not None and edge.next_node not in seen:
+                seen.add(edge.next_node)
+                todo.append(edge.next_node)
+
+
+def _name(found: Gradients, node_id: int) -> str:
+    node = found.graph.nodes[node_id]
+    frame = None if node.frame is None else found.graph.frames[node.frame]
+    where = "" if frame is None else f" ({frame.file}:{frame.line}  {frame.code})"
+    return f"#{node_id} {node.name}{where}"
+
+
+def _first(stats: Sequence[GradientStats | None]) -> GradientStats | None:
+    return next((item for item in stats if item is not None), None)
+
+
+def _largest(stats: Sequence[GradientStats | None]) -> GradientStats | None:
+    return max((item for item in stats if item is not None), key=lambda item: item.num_elements, default=None)

@@ -1,0 +1,80 @@
+"""`gradinspect grads`: what flows back?"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import SourceRequest, takes_source
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from gradinspect.analyses.gradients import Gradients
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+
+By = Literal["module", "parameter", "node"]
+MAX_ROWS = 40
+
+
+@takes_source
+def grads(
+    request: SourceRequest,
+    *,
+    by: Annotated[By | None, typer.Option(help="Only this table.  [default: modules, then parameters]")] = None,
+    full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
+    output_format: Annotated[Literal["text", "csv", "json"], typer.Option("--format")] = "text",
+) -> None:
+    """Run a program's own backward, and show the gradient at each module, parameter and node.
+
+    gradinspect grads samples/transformer.py
+
+    gradinspect grads samples/mlp.py --by node
+    """
+
+    def report(found: "Gradients") -> None:
+        from gradinspect.analyses.gradients import findings, parameter_rows
+        from gradinspect.analyses.summary import describe_capture
+        from gradinspect.renderers.gradients import render_gradients_csv, render_gradients_json
+
+        match output_format:
+            case "text":
+                print_lines(_page(found, by, full=full))
+            case "csv":
+                print_text(render_gradients_csv(found))
+            case "json":
+                where = describe_capture(found.graph)
+                print_text(render_gradients_json(found, where, findings(found), parameter_rows(found)))
+
+    report_on(request, report, gradients=True)
+
+
+def _page(found: "Gradients", by: By | None, *, full: bool) -> "Iterator[Text]":
+    """Yield the head, the findings, and the tables."""
+    from rich.text import Text
+
+    from gradinspect.analyses.gradients import findings, flow_rows, parameter_rows
+    from gradinspect.analyses.summary import describe_capture
+    from gradinspect.renderers.gradients import GradientsPage
+    from gradinspect.units import format_count
+
+    console = output_console()
+    page = GradientsPage(width=console.width, unicode=can_print_unicode(console))
+    max_rows = None if full else MAX_ROWS
+    loss = "" if found.loss is None else f", loss {found.loss:.6g}"
+    yield Text(describe_capture(found.graph), "bold")
+    yield Text(f"{format_count(len(found.nodes), 'node')} ran of {len(found.graph.nodes):,}{loss}")
+    yield from page.findings(findings(found))
+    modules = flow_rows(found, 1_000_000 if full else MAX_ROWS)
+    if by in {None, "module"} and (modules or by is not None):
+        yield Text()
+        yield from page.flow(modules)
+    if by in {None, "parameter"}:
+        yield Text()
+        yield from page.parameters(parameter_rows(found), max_rows)
+    if by == "node":
+        yield Text()
+        yield from page.nodes(found, max_rows)

@@ -1,0 +1,204 @@
+"""Gradients of one backward call: findings, the flow through modules, parameters and nodes, as text, CSV and JSON.
+
+What comes in: `Gradients` and the rows made of it. What goes out: lines of `rich.text.Text`, none wider than asked for.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from gradinspect.analyses.gradients import Finding, FlowRow, Gradients, GradientStats, NodeGradients, ParameterRow
+from gradinspect.graph import Record
+from gradinspect.renderers.csv_table import render_csv
+from gradinspect.renderers.terminal_text import shorten, visible
+from gradinspect.units import format_count
+
+GAP = "  "
+CELLS = 8
+BAR_CELLS = 16
+MAX_NAMES = 4
+NODE_COLUMNS = ("node", "order", "name", "module", "source", "direction", "position", *GradientStats.__struct_fields__)
+STEPS = " ▏▎▍▌▋▊▉"
+
+
+class GradientsPage:
+    """Writes the parts of the report at one width."""
+
+    def __init__(self, *, width: int = 80, unicode: bool = True) -> None:
+        """Choose the characters."""
+        self.width = width
+        self.unicode = unicode
+        self.ellipsis = "…" if unicode else "..."
+
+    def findings(self, found: Sequence[Finding]) -> Iterator[Text]:
+        """Yield each finding and the parameters that it starves."""
+        for finding in found:
+            yield from self._wrapped(f"{finding.kind}: {finding.text}", "bold")
+            if finding.starved:
+                names = ", ".join(finding.starved[:MAX_NAMES])
+                more = len(finding.starved) - MAX_NAMES
+                rest = f" and {more:,} more" if more > 0 else ""
+                label = "" if finding.kind == "missing" else "starved: "
+                yield from self._wrapped(f"{GAP}{label}{names}{rest}")
+
+    def flow(self, rows: Sequence[FlowRow]) -> Iterator[Text]:
+        """Yield one row a module call, from the loss to the inputs; bars are on a logarithmic scale."""
+        yield self._head("gradient at the output of", ("norm", "max", "zeros"))
+        scale = _LogScale([row.stats.norm for row in rows])
+        for row in rows:
+            call = f" (call {row.call})" if row.call > 1 else ""
+            name = f"{GAP * row.depth}{row.path.rpartition('.')[2] or 'model'}{call}{GAP}{row.class_name}"
+            yield self._row(name, (_number(row.stats.norm), _number(row.stats.max_abs), _share(row.stats)),
+                            scale.share(row.stats.norm))  # fmt: skip
+
+    def parameters(self, rows: Sequence[ParameterRow], max_rows: int | None) -> Iterator[Text]:
+        """Yield one row a leaf: the gradient that was added into it."""
+        yield self._head("gradient of", ("norm", "max", "zeros", "/weight"))
+        shown = rows[:max_rows]
+        scale = _LogScale([row.stats.norm for row in shown if row.stats is not None])
+        for row in shown:
+            name = row.name + (f" (from {row.num_added:,})" if row.num_added > 1 else "")
+            if row.stats is None:
+                yield self._row(name, ("none", "", "", ""), 0.0)
+                continue
+            ratio = "" if row.ratio is None else _number(row.ratio)
+            figures = (_number(row.stats.norm), _number(row.stats.max_abs), _share(row.stats), ratio)
+            yield self._row(name, figures, scale.share(row.stats.norm))
+        if len(shown) < len(rows):
+            yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
+
+    def nodes(self, found: Gradients, max_rows: int | None) -> Iterator[Text]:
+        """Yield one row a node in the order in which backward ran them."""
+        yield self._head("node", ("norm in", "out", "zeros", "ms"))
+        ordered = sorted(found.nodes, key=lambda ran: ran.order)
+        for ran in ordered[:max_rows]:
+            node = found.graph.nodes[ran.node]
+            leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
+            incoming = _norm(ran.incoming)
+            outgoing = _norm(ran.outgoing)
+            zeros = next((_share(stats) for stats in ran.outgoing if stats is not None), "")
+            figures = (_number(incoming), _number(outgoing), zeros, f"{ran.seconds * 1e3:.2f}" if ran.seconds else "")
+            yield self._row(f"#{ran.node} {node.name}{leaf}", figures, 0.0)
+        if max_rows is not None and len(ordered) > max_rows:
+            yield Text(f"{format_count(len(ordered) - max_rows, 'more node')}: --full", "dim")
+
+    def _head(self, name: str, columns: Sequence[str]) -> Text:
+        line = self._row(name, columns, 0.0)
+        line.stylize("bold")
+        return line
+
+    def _row(self, name: str, figures: Sequence[str], share: float) -> Text:
+        bar = BAR_CELLS if self.width >= 70 else 0
+        room = max(self.width - len(figures) * (CELLS + len(GAP)) - (bar + len(GAP) if bar else 0), 10)
+        text = shorten(visible(name, unicode=self.unicode), room, self.ellipsis)
+        cells = "".join(f"{GAP}{figure:>{CELLS}}" for figure in figures)
+        line = Text(f"{text}{' ' * (room - cell_len(text))}{cells}{GAP}")
+        line.append(self._bar(share, bar), "cyan")
+        line.rstrip()
+        return line
+
+    def _bar(self, share: float, cells: int) -> str:
+        eighths = round(8 * cells * share)
+        if not self.unicode:
+            return "#" * (eighths // 8)
+        return "█" * (eighths // 8) + STEPS[eighths % 8].strip()
+
+    def _wrapped(self, text: str, style: str = "") -> Iterator[Text]:
+        plain = visible(text, unicode=self.unicode)
+        words = plain.split(" ")
+        line = ""
+        for word in words:
+            longer = f"{line} {word}" if line else word
+            if cell_len(longer) > self.width and line.strip():
+                yield Text(line, style)
+                longer = f"{GAP}{word}"
+            line = longer
+        yield Text(line, style)
+
+
+class _LogScale:
+    """Shares on a logarithmic scale: the largest norm fills the bar, a thousandth of the smallest leaves it empty."""
+
+    def __init__(self, norms: Sequence[float]) -> None:
+        usable = [norm for norm in norms if norm > 0 and math.isfinite(norm)]
+        self._high = math.log10(max(usable)) if usable else 0.0
+        self._low = math.log10(min(usable)) - 1 if usable else -1.0
+
+    def share(self, norm: float) -> float:
+        if not norm > 0 or not math.isfinite(norm):
+            return 0.0
+        return min(max((math.log10(norm) - self._low) / (self._high - self._low), 0.0), 1.0)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "0" if value == 0 else f"{value:.1e}" if math.isfinite(value) else str(value)
+
+
+def _share(stats: GradientStats) -> str:
+    if stats.num_nonfinite:
+        return f"{stats.num_nonfinite:,} bad"
+    share = 100 * stats.zero_share
+    return "" if share == 0 else "<1%" if share < 1 else f"{share:.0f}%"
+
+
+def _norm(stats: Sequence[GradientStats | None]) -> float | None:
+    norms = [item.norm for item in stats if item is not None]
+    return math.sqrt(sum(norm * norm for norm in norms)) if norms else None
+
+
+def render_gradients_csv(found: Gradients) -> str:
+    """Write one line a gradient: those that came in and went out of each node, in the order of backward."""
+    return render_csv(NODE_COLUMNS, _csv_lines(found))
+
+
+def _csv_lines(found: Gradients) -> Iterator[list[object]]:
+    graph = found.graph
+    for ran in sorted(found.nodes, key=lambda node: node.order):
+        node = graph.nodes[ran.node]
+        module = "" if node.module is None else graph.modules[node.module].path
+        source = "" if node.frame is None else f"{graph.frames[node.frame].file}:{graph.frames[node.frame].line}"
+        for direction, gradients in (("in", ran.incoming), ("out", ran.outgoing)):
+            for position, stats in enumerate(gradients):
+                if stats is not None:
+                    figures = [getattr(stats, field) for field in GradientStats.__struct_fields__]
+                    yield [ran.node, ran.order, node.name, module, source, direction, position, *figures]
+
+
+def render_gradients_json(
+    found: Gradients, captured_at: str, findings: Sequence[Finding], parameters: Sequence[ParameterRow]
+) -> str:
+    """Write everything: findings, parameters, and each node with its gradients."""
+    figures = {
+        "captured_at": captured_at,
+        "loss": found.loss,
+        "findings": [_full(finding) for finding in findings],
+        "parameters": [{**_full(row), "ratio": _plain(row.ratio)} for row in parameters],
+        "nodes": [{"name": found.graph.nodes[ran.node].name, **_full(ran)} for ran in _by_order(found)],
+    }
+    return json.dumps(_plain(figures), indent=2, allow_nan=False) + "\n"
+
+
+def _by_order(found: Gradients) -> list[NodeGradients]:
+    return sorted(found.nodes, key=lambda node: node.order)
+
+
+def _full(record: Record) -> dict[str, object]:
+    return {name: _plain(getattr(record, name)) for name in record.__struct_fields__}
+
+
+def _plain(value: object) -> object:
+    """Make JSON of it; what is not finite becomes text, as JSON has no number for it."""
+    if isinstance(value, Record):
+        return _full(value)
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,218 @@
+"""Watching backward: the numbers are those of the gradients, and backward does not notice."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from memory_programs import PROGRAMS
+from runs import gradinspect
+from torch import nn
+
+from gradinspect.analyses.gradients import Gradients, findings, parameter_rows
+from gradinspect.capture.gradients import GradientWatch
+from gradinspect.capture.outputs import outputs_in
+from gradinspect.capture.record import Moment, record_graph
+
+
+def watched(output: torch.Tensor, **options: Any) -> Gradients:
+    """Run backward with every node watched."""
+    outputs = outputs_in(output)
+    watch = GradientWatch(record_graph(outputs, Moment(source="test")), outputs)
+    output.backward(**options)
+    return watch.finish()
+
+
+def leaves_of(output: torch.Tensor) -> list[torch.Tensor]:
+    """Find the leaves behind a tensor, in the order of a walk."""
+    seen = {output.grad_fn: None}
+    for node in (order := [output.grad_fn]):
+        for after, _ in node.next_functions:
+            if after is not None and after not in seen:
+                seen[after] = None
+                order.append(after)
+    return [node.variable for node in order if hasattr(node, "variable")]
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_gradients_are_bit_equal(program: Callable[[], torch.Tensor]) -> None:
+    """With and without a watch; and no hook stays."""
+    torch.manual_seed(0)
+    plain = program()
+    plain.backward()
+    expected = [leaf.grad for leaf in leaves_of(plain)]
+    torch.manual_seed(0)
+    output = program()
+    watched(output)
+    actual = [leaf.grad for leaf in leaves_of(output)]
+
+    assert len(expected) == len(actual) > 0
+    for left, right in zip(expected, actual, strict=True):
+        assert left is not None
+        assert right is not None
+        assert torch.equal(left.to_dense(), right.to_dense())
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_numbers_are_those_of_the_gradients(program: Callable[[], torch.Tensor]) -> None:
+    """The norm that reaches each leaf is the norm of its `.grad`, of the sum where several were added."""
+    torch.manual_seed(0)
+    output = program()
+    leaves = {id(leaf): leaf for leaf in leaves_of(output)}
+    found = watched(output)
+    norms = sorted(row.stats.norm for row in parameter_rows(found) if row.stats is not None)
+    expected = sorted(float(leaf.grad.to_dense().norm()) for leaf in leaves.values() if leaf.grad is not None)
+
+    assert len(found.nodes) == len(found.graph.nodes)
+    assert norms == pytest.approx(expected, rel=1e-5, abs=1e-12)
+
+
+def test_each_number_by_hand() -> None:
+    """Norm, largest, mean, zeros; two gradients into one leaf; the ratio to the weight."""
+    x = torch.tensor([3.0, -4.0, 0.0, 1.0], requires_grad=True)
+    found = watched((x * torch.tensor([1.0, 2.0, 0.0, 0.0]) + x * 0.0).sum())
+    (row,) = parameter_rows(found)
+    assert row.stats is not None
+
+    assert row.stats.norm == pytest.approx(5**0.5)
+    assert (row.stats.max_abs, row.stats.mean) == (2.0, 0.75)
+    assert (row.stats.num_zeros, row.stats.shape, row.stats.dtype, row.num_added) == (2, (4,), "float32", 2)
+    assert row.ratio == pytest.approx((5 / 26) ** 0.5)
+
+
+def complex_program() -> torch.Tensor:
+    """Make a complex gradient."""
+    return torch.view_as_real(nn.Linear(2, 2, dtype=torch.complex64)(torch.ones(1, 2).cfloat())).sum()
+
+
+def half_program() -> torch.Tensor:
+    """Make a half gradient."""
+    return nn.Linear(2, 2, dtype=torch.bfloat16)(torch.ones(1, 2).bfloat16()).sum()
+
+
+def empty_program() -> torch.Tensor:
+    """Make an empty gradient."""
+    return (torch.ones(0, 3, requires_grad=True) * 2).sum()
+
+
+def undefined_program() -> torch.Tensor:
+    """Make an undefined gradient."""
+    return torch.ones(3, 2, requires_grad=True).unbind()[1].sum()
+
+
+def nested_program() -> torch.Tensor:
+    """Make a nested gradient."""
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], requires_grad=True)
+    return nested.to_padded_tensor(0).sum()
+
+
+STRANGE = (complex_program, half_program, empty_program, undefined_program, nested_program)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("program", STRANGE)
+def test_strange_gradients_break_nothing(program: Callable[[], torch.Tensor]) -> None:
+    """Measured where they can be, left out where not."""
+    found = watched(program())
+
+    assert len(found.nodes) == len(found.graph.nodes)
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_no_node_is_added_under_create_graph() -> None:
+    """The graph of the gradient is as large as without a watch."""
+    sizes = []
+    for watches in (False, True):
+        x = torch.ones(3, requires_grad=True)
+        y = (x**3).sum()
+        if watches:
+            watched(y, create_graph=True)
+        else:
+            y.backward(create_graph=True)
+        assert x.grad is not None
+        sizes.append(len(leaves_of(x.grad)))
+        before = torch._C._autograd._get_sequence_nr()
+        _ = x.grad * 1
+        sizes.append(torch._C._autograd._get_sequence_nr() - before)
+
+    assert sizes[:2] == sizes[2:]
+
+
+BROKEN = {
+    "non-finite": ("y = torch.sqrt(x - x.detach())", "SqrtBackward0", "y = torch.sqrt"),
+    "killed": ("y = (x * 3).round()", "RoundBackward0", "y = (x * 3).round()"),
+    "loss": ("y = torch.log(x * 0 - 1)", None, None),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_what_went_wrong_is_found_with_its_line(kind: str, tmp_path: Path) -> None:
+    """In a script, through the command."""
+    line, node, code = BROKEN[kind]
+    (tmp_path / "broken.py").write_text(
+        "import torch\nfrom torch import nn\ntorch.manual_seed(0)\nlayer = nn.Linear(4, 4)\n"
+        f"x = layer(torch.randn(2, 4))\n{line}\ny.sum().backward()\nprint('not reached')\n"
+    )
+    done = gradinspect("grads", "broken.py", "--format", "json", cwd=tmp_path)
+    found = {finding["kind"]: finding for finding in json.loads(done.stdout)["findings"]}
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert kind in found
+    if node is not None and code is not None:
+        assert node in found[kind]["text"]
+        assert f"broken.py:6  {code}" in found[kind]["text"]
+        assert set(found[kind]["starved"]) == {"weight", "bias"}
+
+
+def test_a_chain_that_vanishes_is_named() -> None:
+    """Twelve sigmoids; a chain of identities is not."""
+    torch.manual_seed(0)
+    from gradinspect.capture.recorder import Recorder
+
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Sigmoid()) for _ in range(12)))
+    with Recorder() as recorder:
+        output = model(torch.randn(16, 8)).sum()
+    outputs = outputs_in(output)
+    watch = GradientWatch(record_graph(outputs, Moment(source="test"), recorder), outputs)
+    output.backward()
+    kinds = [finding.kind for finding in findings(watch.finish())]
+
+    assert "vanishing" in kinds
+    assert "killed" not in kinds
+
+
+def test_the_script_goes_on_bit_equal(tmp_path: Path) -> None:
+    """With --continue it prints what it prints under plain python."""
+    (tmp_path / "train.py").write_text(
+        "import torch\ntorch.manual_seed(0)\nm = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), "
+        "torch.nn.Linear(8, 1))\no = torch.optim.Adam(m.parameters())\n"
+        "for _ in range(3):\n    loss = m(torch.randn(8, 4)).square().mean()\n    o.zero_grad()\n    loss.backward()\n"
+        "    o.step()\nprint([p.detach().sum().item().hex() for p in m.parameters()])\n"
+    )
+    import subprocess
+    import sys
+
+    plain = subprocess.run([sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path, check=True)
+    done = gradinspect("grads", "train.py", "--backward", "2", "--continue", cwd=tmp_path)
+
+    assert done.stdout.startswith(plain.stdout + "backward #2  train.py:8  loss.backward()\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["none.py"], "'none.py' never calls backward in this process, so there is nothing to watch."),
+        (["none.py", "--fake"], "'--fake' makes tensors without values"),
+        (["none.json"], "'none.json' is a capture of one moment, so it has no gradients."),
+    ],
+)
+def test_what_has_no_gradients_is_one_sentence(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    """Exit code 2."""
+    (tmp_path / "none.py").write_text("import torch\ny = torch.ones(2, requires_grad=True) * 2\n")
+    gradinspect("export", "none.py", "-o", "none.json", cwd=tmp_path)
+    done = gradinspect("grads", *arguments, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert sentence in done.stderr
