@@ -63,6 +63,10 @@ def main() -> None:
     step = measure("step")
     plain, added = step["plain"], step["added"]
     print(f"  plain {plain:.3f} s  recording modules, lines and graph adds {added:.3f} s  x{1 + added / plain:.3f}")
+    print("Backward of GPT-2, CPU time")
+    backward = measure("gradients")
+    ratio = backward["watched"] / backward["plain"]
+    print(f"  plain {backward['plain']:.3f} s  every gradient watched {backward['watched']:.3f} s  x{ratio:.2f}")
     print("DOT text, against torchviz with show_attrs and show_saved")
     for graph in (*MODELS, *LARGE):
         theirs, ours = in_turn(("dot_by_torchviz", graph), ("dot_by_gradinspect", graph), repeats=3)

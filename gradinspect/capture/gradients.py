@@ -4,21 +4,31 @@ NOTE [Watching without changing]
 Hooks return nothing, so the engine goes on with what it had. Numbers are computed under no_grad from detached tensors,
 so that no node is added under create_graph=True. They stay on the gradient's device and are fetched once, at the end.
 A post hook sees gradients after the engine has reduced broadcasting. AccumulateGrad gets no post hook: it would have
-to copy a gradient that it can otherwise take over.
+to copy a gradient that it can otherwise take over. A gradient is measured once: what leaves one node by the only edge
+into another is what reaches that, and what a transpose gets is what it passes on.
 """
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from msgspec.structs import replace
 
 from gradinspect.analyses.gradients import Gradients, GradientStats, NodeGradients
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
-from gradinspect.graph import Graph
+from gradinspect.graph import Graph, Node
+
+# Nodes that pass the elements of their gradient on, all of them, in another order or shape.
+PERMUTING = frozenset(
+    f"{name}Backward{number}"
+    for name in ("T", "Transpose", "Permute", "View", "UnsafeView", "ReshapeAlias", "Unsqueeze", "Squeeze", "Alias")
+    for number in range(3)
+)
 
 
 class _Measured:
@@ -34,14 +44,14 @@ class _Measured:
 
 
 class _Ran:
-    """What was seen of one node."""
+    """What was seen of one node. A missing measurement is the same gradient's elsewhere."""
 
     __slots__ = ("began", "incoming", "order", "outgoing", "seconds")
 
-    def __init__(self, order: int, incoming: list[_Measured | None]) -> None:
+    def __init__(self, order: int, incoming: list[_Measured | None] | None) -> None:
         self.order = order
         self.incoming = incoming
-        self.outgoing: list[_Measured | None] = []
+        self.outgoing: list[_Measured | Literal["none", "next"]] = []
         self.seconds = 0.0
         self.began = time.perf_counter()
 
@@ -57,10 +67,14 @@ class GradientWatch:
         self._ran: dict[int, _Ran] = {}
         self._lock = threading.Lock()
         self._handles: list[Any] = []
+        alone = _single_edges(graph)
         for number, node in enumerate(self._walk.nodes):
-            self._handles.append(node.register_prehook(partial(self._before, number)))
+            record = graph.nodes[number]
+            places = [edge is not None and (edge.next_node, edge.input_nr) in alone for edge in record.next_edges]
+            permutes = record.name in PERMUTING and record.next_edges[:1] not in {(), (None,)}
+            self._handles.append(node.register_prehook(partial(self._before, number, permutes)))
             if self._walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR:
-                self._handles.append(node.register_hook(partial(self._after, number)))
+                self._handles.append(node.register_hook(partial(self._after, number, places)))
 
     def finish(self) -> Gradients:
         """Take the hooks away, fetch the numbers, and return them."""
@@ -72,34 +86,69 @@ class GradientWatch:
             if self._walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
         }
         self._walk.close()
-        fetched = _fetch([m for ran in self._ran.values() for m in (*ran.incoming, *ran.outgoing) if m is not None])
-        nodes = tuple(
-            NodeGradients(
-                node=number,
-                order=ran.order,
-                incoming=tuple(None if m is None else fetched[id(m)] for m in ran.incoming),
-                outgoing=tuple(None if m is None else fetched[id(m)] for m in ran.outgoing),
-                seconds=ran.seconds,
-            )
-            for number, ran in sorted(self._ran.items())
-        )
         return Gradients(
             graph=self._graph,
-            nodes=nodes,
+            nodes=tuple(_resolved(self._graph, self._ran)),
             weight_norms={number: norm for number, norm in norms.items() if norm is not None},
             loss=self._loss,
         )
 
-    def _before(self, number: int, gradients: tuple[torch.Tensor | None, ...]) -> None:
-        measured = [_measure(gradient) for gradient in gradients]
+    def _before(self, number: int, permutes: bool, gradients: tuple[torch.Tensor | None, ...]) -> None:
+        measured = None if permutes else [_measure(gradient) for gradient in gradients]
         with self._lock:  # each device has a thread of its own
             self._ran[number] = _Ran(len(self._ran), measured)
 
-    def _after(self, number: int, gradients: tuple[torch.Tensor | None, ...], _incoming: object) -> None:
+    def _after(
+        self, number: int, alone: list[bool], gradients: tuple[torch.Tensor | None, ...], _incoming: object
+    ) -> None:
         ran = self._ran.get(number)
         if ran is not None:
             ran.seconds = time.perf_counter() - ran.began
-            ran.outgoing = [_measure(gradient) for gradient in gradients]
+            ran.outgoing = [
+                "none" if gradient is None else "next" if is_alone else _measure(gradient) or "none"
+                for gradient, is_alone in zip(gradients, alone, strict=False)
+            ]
+
+
+def _single_edges(graph: Graph) -> set[tuple[int, int]]:
+    """Find the inputs of nodes that one edge alone leads to and no hook of the user may change on the way."""
+    counts = Counter((root.node, root.output_nr) for root in graph.roots)
+    for node in graph.nodes:
+        counts.update((edge.next_node, edge.input_nr) for edge in node.next_edges if edge is not None)
+    return {place for place, count in counts.items() if count == 1 and not graph.nodes[place[0]].hooks}
+
+
+def _resolved(graph: Graph, ran: dict[int, _Ran]) -> list[NodeGradients]:
+    """Put the numbers together. Edges lead to larger ids, so what a node passes on is known before the node."""
+    every = [m for one in ran.values() for m in (*(one.incoming or ()), *one.outgoing)]
+    fetched = _fetch([m for m in every if isinstance(m, _Measured)])
+    found: dict[int, NodeGradients] = {}
+    for number in sorted(ran, reverse=True):
+        node, one = graph.nodes[number], ran[number]
+        outgoing: list[GradientStats | None] = []
+        for edge, measured in zip(node.next_edges, one.outgoing, strict=False):
+            if isinstance(measured, _Measured):
+                outgoing.append(fetched[id(measured)])
+            else:
+                after = found.get(edge.next_node) if edge is not None and measured == "next" else None
+                is_there = after is not None and edge is not None and edge.input_nr < len(after.incoming)
+                outgoing.append(after.incoming[edge.input_nr] if is_there else None)  # type: ignore[union-attr]
+        if one.incoming is None:
+            incoming: tuple[GradientStats | None, ...] = (_reshaped(outgoing[0], node),) if outgoing else ()
+        else:
+            incoming = tuple(None if m is None else fetched[id(m)] for m in one.incoming)
+        found[number] = NodeGradients(
+            node=number, order=one.order, incoming=incoming, outgoing=tuple(outgoing), seconds=one.seconds
+        )
+    return [found[number] for number in sorted(found)]
+
+
+def _reshaped(stats: GradientStats | None, node: Node) -> GradientStats | None:
+    """Give the numbers of a gradient the shape that it had before its elements were put into another order."""
+    info = node.forward_outputs[0] if node.forward_outputs else None
+    if stats is None or info is None or not all(isinstance(size, int) for size in info.shape):
+        return stats
+    return replace(stats, shape=tuple(size for size in info.shape if isinstance(size, int)))
 
 
 def _measure(gradient: torch.Tensor | None) -> _Measured | None:
@@ -114,24 +163,31 @@ def _measure(gradient: torch.Tensor | None) -> _Measured | None:
 
 
 def _figures(gradient: torch.Tensor) -> _Measured | None:
-    values = gradient.detach()
-    num_elements = values.numel()
+    values = _plain_values(gradient)
+    if not values.numel():
+        return None
+    norm = torch.linalg.vector_norm(values)
+    low, high = torch.aminmax(values)
+    if values.device.type == "cpu" and bool(norm.isfinite()):
+        num_nonfinite = torch.zeros(())  # looked at, which costs nothing here
+    else:
+        num_nonfinite = torch.isfinite(values).logical_not_().sum()
+    parts = (norm, low, high, values.sum(), torch.count_nonzero(values), num_nonfinite)
+    return _Measured(gradient, torch.stack([part.to(torch.float64) for part in parts]), gradient.numel())
+
+
+def _plain_values(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the elements as real floats, in the order of memory: reductions are ten times slower in another."""
+    values = tensor.detach()
     if values.layout is not torch.strided:
         values = values.coalesce().values() if values.layout is torch.sparse_coo else values.values()
     values = values.abs() if values.is_complex() else values
     if values.dtype not in (torch.float32, torch.float64):
         values = values.float()
-    if not values.numel():
-        return None
-    norm = torch.linalg.vector_norm(values)
-    low, high = torch.aminmax(values)
-    num_nonzero = torch.count_nonzero(values)
-    if values.device.type == "cpu" and bool(norm.isfinite()):
-        num_nonfinite = torch.zeros(())  # looked at, which costs nothing here
-    else:
-        num_nonfinite = torch.isfinite(values).logical_not_().sum()
-    parts = (norm, low, high, values.sum(), num_nonzero, num_nonfinite)
-    return _Measured(gradient, torch.stack([part.to(torch.float64) for part in parts]), num_elements)
+    if not values.is_contiguous():
+        strides = values.stride()
+        values = values.permute(sorted(range(values.dim()), key=lambda dim: -strides[dim]))
+    return values
 
 
 def _fetch(measured: Sequence[_Measured]) -> dict[int, GradientStats]:
@@ -158,8 +214,11 @@ def _fetch(measured: Sequence[_Measured]) -> dict[int, GradientStats]:
 
 
 def _norm(tensor: torch.Tensor) -> float | None:
-    measured = _measure(tensor)
-    return None if measured is None else float(measured.figures[0])
+    try:
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            return float(torch.linalg.vector_norm(_plain_values(tensor)))
+    except (RuntimeError, NotImplementedError, TypeError):
+        return None
 
 
 def _scalar(outputs: Sequence[OutputTensor]) -> float | None:

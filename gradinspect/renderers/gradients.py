@@ -6,6 +6,7 @@ What comes in: `Gradients` and the rows made of it. What goes out: lines of `ric
 import json
 import math
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -42,11 +43,11 @@ class GradientsPage:
                 more = len(finding.starved) - MAX_NAMES
                 rest = f" and {more:,} more" if more > 0 else ""
                 label = "" if finding.kind == "missing" else "starved: "
-                yield from self._wrapped(f"{GAP}{label}{names}{rest}")
+                yield from self._wrapped(f"{label}{names}{rest}", indent=GAP)
 
     def flow(self, rows: Sequence[FlowRow]) -> Iterator[Text]:
         """Yield one row a module call, from the loss to the inputs; bars are on a logarithmic scale."""
-        yield self._head("gradient at the output of", ("norm", "max", "zeros"))
+        yield self._head("gradient at output of", ("norm", "max", "zeros"))
         scale = _LogScale([row.stats.norm for row in rows])
         for row in rows:
             call = f" (call {row.call})" if row.call > 1 else ""
@@ -72,7 +73,7 @@ class GradientsPage:
 
     def nodes(self, found: Gradients, max_rows: int | None) -> Iterator[Text]:
         """Yield one row a node in the order in which backward ran them."""
-        yield self._head("node", ("norm in", "out", "zeros", "ms"))
+        yield self._head("node", ("norm in", "out", "zeros", "ms"), has_bars=False)
         ordered = sorted(found.nodes, key=lambda ran: ran.order)
         for ran in ordered[:max_rows]:
             node = found.graph.nodes[ran.node]
@@ -81,22 +82,22 @@ class GradientsPage:
             outgoing = _norm(ran.outgoing)
             zeros = next((_share(stats) for stats in ran.outgoing if stats is not None), "")
             figures = (_number(incoming), _number(outgoing), zeros, f"{ran.seconds * 1e3:.2f}" if ran.seconds else "")
-            yield self._row(f"#{ran.node} {node.name}{leaf}", figures, 0.0)
+            yield self._row(f"#{ran.node} {node.name}{leaf}", figures, None)
         if max_rows is not None and len(ordered) > max_rows:
             yield Text(f"{format_count(len(ordered) - max_rows, 'more node')}: --full", "dim")
 
-    def _head(self, name: str, columns: Sequence[str]) -> Text:
-        line = self._row(name, columns, 0.0)
+    def _head(self, name: str, columns: Sequence[str], *, has_bars: bool = True) -> Text:
+        line = self._row(name, columns, 0.0 if has_bars else None)
         line.stylize("bold")
         return line
 
-    def _row(self, name: str, figures: Sequence[str], share: float) -> Text:
-        bar = BAR_CELLS if self.width >= 70 else 0
+    def _row(self, name: str, figures: Sequence[str], share: float | None) -> Text:
+        bar = BAR_CELLS if self.width >= 70 and share is not None else 0
         room = max(self.width - len(figures) * (CELLS + len(GAP)) - (bar + len(GAP) if bar else 0), 10)
         text = shorten(visible(name, unicode=self.unicode), room, self.ellipsis)
         cells = "".join(f"{GAP}{figure:>{CELLS}}" for figure in figures)
         line = Text(f"{text}{' ' * (room - cell_len(text))}{cells}{GAP}")
-        line.append(self._bar(share, bar), "cyan")
+        line.append(self._bar(share or 0.0, bar), "cyan")
         line.rstrip()
         return line
 
@@ -106,17 +107,9 @@ class GradientsPage:
             return "#" * (eighths // 8)
         return "█" * (eighths // 8) + STEPS[eighths % 8].strip()
 
-    def _wrapped(self, text: str, style: str = "") -> Iterator[Text]:
-        plain = visible(text, unicode=self.unicode)
-        words = plain.split(" ")
-        line = ""
-        for word in words:
-            longer = f"{line} {word}" if line else word
-            if cell_len(longer) > self.width and line.strip():
-                yield Text(line, style)
-                longer = f"{GAP}{word}"
-            line = longer
-        yield Text(line, style)
+    def _wrapped(self, text: str, style: str = "", *, indent: str = "") -> Iterator[Text]:
+        for line in wrap(visible(text, unicode=self.unicode), self.width, initial_indent=indent, subsequent_indent=GAP):
+            yield Text(line, style)
 
 
 class _LogScale:
@@ -165,7 +158,8 @@ def _csv_lines(found: Gradients) -> Iterator[list[object]]:
         for direction, gradients in (("in", ran.incoming), ("out", ran.outgoing)):
             for position, stats in enumerate(gradients):
                 if stats is not None:
-                    figures = [getattr(stats, field) for field in GradientStats.__struct_fields__]
+                    shape = "x".join(map(str, stats.shape))
+                    figures = [shape, *(getattr(stats, field) for field in GradientStats.__struct_fields__[1:])]
                     yield [ran.node, ran.order, node.name, module, source, direction, position, *figures]
 
 

@@ -16,7 +16,7 @@ from gradinspect.cli.program import split_arguments
 from gradinspect.cli.request import label_of
 from gradinspect.storage import encode_graph
 
-VERBS = ("trace", "saved", "memory", "export", "explain")
+VERBS = ("trace", "saved", "memory", "export", "explain", "grads")
 
 
 @pytest.fixture
