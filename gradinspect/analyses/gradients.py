@@ -1,7 +1,8 @@
 """What flowed back: the gradient that reached each node and each parameter, and where it died or blew up."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from gradinspect.graph import Graph, Record
@@ -95,29 +96,33 @@ def parameter_rows(found: Gradients) -> tuple[ParameterRow, ...]:
     """List the leaves, those nearest to the loss first."""
     graph = found.graph
     by_node = {node.node: node for node in found.nodes}
-    added = [0] * len(graph.nodes)
-    leaves: dict[int, None] = {}  # in the order of the nodes that lead to them
-    for node in graph.nodes:
-        for edge in node.next_edges:
-            if edge is not None:
-                added[edge.next_node] += 1
-                leaves[edge.next_node] = None
-    leaves |= dict.fromkeys(range(len(graph.nodes)))
+    added = Counter(edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
+    passed_on = _passed_on(found, by_node)
     rows = []
-    for node_id in leaves:
-        node = graph.nodes[node_id]
-        if node.leaf is not None:
+    for node_id in [*added, *(number for number in range(len(graph.nodes)) if number not in added)]:
+        leaf = graph.nodes[node_id].leaf
+        if leaf is not None:
             ran = by_node.get(node_id)
             rows.append(
                 ParameterRow(
                     node=node_id,
-                    name=node.leaf.name or f"#{node_id}",
-                    stats=None if ran is None else _first(ran.incoming),
+                    name=leaf.name or f"#{node_id}",
+                    stats=_only(passed_on.get(node_id, [])) if ran is None else _first(ran.incoming),
                     weight_norm=found.weight_norms.get(node_id),
                     num_added=added[node_id],
                 )
             )
     return tuple(rows)
+
+
+def _passed_on(found: Gradients, by_node: Mapping[int, NodeGradients]) -> dict[int, list[GradientStats]]:
+    """Collect what left the nodes before those that did not run: autograd.grad takes it from there."""
+    passed_on: dict[int, list[GradientStats]] = {}
+    for ran in found.nodes:
+        for edge, stats in zip(found.graph.nodes[ran.node].next_edges, ran.outgoing, strict=False):
+            if edge is not None and stats is not None and edge.next_node not in by_node:
+                passed_on.setdefault(edge.next_node, []).append(stats)
+    return passed_on
 
 
 def flow_rows(found: Gradients, max_rows: int = 40) -> tuple[FlowRow, ...]:
@@ -211,6 +216,8 @@ def _chains(found: Gradients) -> Iterator[Finding]:
 
 
 def _missing(found: Gradients) -> Iterator[Finding]:
+    if found.graph.captured_at.kind == "grad":  # autograd.grad was asked for some, and no others
+        return
     missing = tuple(row.name for row in parameter_rows(found) if row.stats is None)
     if missing:
         text = f"{format_count(len(missing), 'leaf', 'leaves')} of the graph got no gradient."
@@ -234,6 +241,11 @@ def _name(found: Gradients, node_id: int) -> str:
     frame = None if node.frame is None else found.graph.frames[node.frame]
     where = "" if frame is None else f" ({frame.file}:{frame.line}  {frame.code})"
     return f"#{node_id} {node.name}{where}"
+
+
+def _only(stats: Sequence[GradientStats]) -> GradientStats | None:
+    """Return the one gradient; the sum of several is not known."""
+    return stats[0] if len(stats) == 1 else None
 
 
 def _first(stats: Sequence[GradientStats | None]) -> GradientStats | None:

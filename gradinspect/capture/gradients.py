@@ -67,11 +67,12 @@ class GradientWatch:
         self._ran: dict[int, _Ran] = {}
         self._lock = threading.Lock()
         self._handles: list[Any] = []
-        alone = _single_edges(graph)
+        # autograd.grad takes gradients away before they reach the leaves, so they are measured where they leave.
+        alone = _single_edges(graph) if graph.captured_at.kind != "grad" else set()
         for number, node in enumerate(self._walk.nodes):
             record = graph.nodes[number]
             places = [edge is not None and (edge.next_node, edge.input_nr) in alone for edge in record.next_edges]
-            permutes = record.name in PERMUTING and record.next_edges[:1] not in {(), (None,)}
+            permutes = record.name in PERMUTING and any(places) and record.next_edges[:1] not in {(), (None,)}
             self._handles.append(node.register_prehook(partial(self._before, number, permutes)))
             if self._walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR:
                 self._handles.append(node.register_hook(partial(self._after, number, places)))
@@ -223,6 +224,9 @@ def _norm(tensor: torch.Tensor) -> float | None:
 
 def _scalar(outputs: Sequence[OutputTensor]) -> float | None:
     value = outputs[0].value if len(outputs) == 1 else None
-    if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_complex():
+    if not isinstance(value, torch.Tensor) or value.numel() != 1 or value.is_complex():
+        return None
+    try:
         return float(value.detach())
-    return None
+    except RuntimeError:  # inside a transform of torch.func a tensor does not tell its value
+        return None

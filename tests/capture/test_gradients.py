@@ -216,3 +216,33 @@ def test_what_has_no_gradients_is_one_sentence(arguments: list[str], sentence: s
 
     assert done.returncode == 2
     assert sentence in done.stderr
+
+
+def test_autograd_grad_takes_gradients_before_the_leaves(tmp_path: Path) -> None:
+    """They are measured where they leave; leaves that were not asked for are no finding."""
+    (tmp_path / "inner.py").write_text(
+        "import torch\nw, b = torch.ones(3, requires_grad=True), torch.zeros(3, requires_grad=True)\n"
+        "loss = (w * torch.arange(3.0) + b).sum()\n(g,) = torch.autograd.grad(loss, [w])\n"
+    )
+    figures = json.loads(gradinspect("grads", "inner.py", "--format", "json", cwd=tmp_path).stdout)
+    norms = {row["name"]: row["stats"] and row["stats"]["norm"] for row in figures["parameters"]}
+
+    assert figures["findings"] == []
+    assert norms["w"] == pytest.approx(5**0.5)
+
+
+def test_a_loss_inside_a_transform_is_left_alone() -> None:
+    """Tensors that torch.func wraps do not tell their values."""
+    seen = []
+
+    def loss(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        value = (x @ weight).tanh().sum()
+        outputs = outputs_in(value)
+        watch = GradientWatch(record_graph(outputs, Moment(source="test")), outputs)
+        seen.append(watch.finish())
+        return value
+
+    torch.func.vmap(torch.func.grad(loss), (None, 0))(torch.randn(4), torch.randn(3, 8, 4))
+
+    assert len(seen) == 1
+    assert seen[0].loss is None
