@@ -8,6 +8,7 @@ from gradinspect.analyses.memory_rows import OUTSIDE, extra_storages
 from gradinspect.graph import Graph, Record
 
 OUTERMOST = "model"
+MAX_DEPTH = 100
 _TOP = None  # the path above the outermost modules
 
 
@@ -47,9 +48,14 @@ class _Builder:
         self.inside: dict[str | None, list[str]] = {}
         self.own: dict[str | None, int] = {}
         self.only: dict[str | None, int] = {}
+        depths: dict[str, int] = {}
         for call in graph.modules:  # a call comes after the call it happened in
             if call.path not in self.parents:
                 parent = None if call.parent is None else graph.modules[call.parent].path
+                if parent is not None and depths[parent] == MAX_DEPTH:  # nobody writes this, but a file may hold it
+                    parent = self.parents[parent]
+                depth = 0 if parent is None else depths[parent] + 1
+                depths[call.path] = depth
                 self.parents[call.path] = parent
                 self.classes[call.path] = call.class_name
                 self.inside.setdefault(parent, []).append(call.path)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 By = Literal["module", "operator", "line", "storage"]
 MAX_MODULE_ROWS = 40
 MAX_TABLE_ROWS = 20
+MAX_SOURCE_BYTES = 10_000_000
 
 
 @takes_source
@@ -154,10 +155,13 @@ def _source_reader(request: SourceRequest) -> Callable[[str], Sequence[str] | No
             folders = [Path.cwd()]
 
     def read(file: str) -> Sequence[str] | None:
+        if Path(file).is_absolute() or ".." in Path(file).parts:  # a capture file may come from anybody
+            return None
         for folder in folders:
             try:
-                return (folder / file).read_text(encoding="utf-8").splitlines()
-            except (OSError, UnicodeDecodeError):
+                if (folder / file).is_file() and (folder / file).stat().st_size <= MAX_SOURCE_BYTES:
+                    return (folder / file).read_text(encoding="utf-8").splitlines()
+            except (OSError, ValueError):
                 continue
         return None
 

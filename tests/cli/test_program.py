@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 from factories import product_plus_two
+from msgspec.structs import replace
 from runs import gradinspect
 
 from gradinspect.cli import main
 from gradinspect.cli.program import split_arguments
 from gradinspect.cli.request import label_of
-from gradinspect.storage import encode_graph
+from gradinspect.graph import Frame
+from gradinspect.storage import encode_graph, read_graph
 
 VERBS = ("trace", "saved", "memory", "export", "explain", "grads")
 
@@ -88,6 +90,21 @@ def test_held_memory_in_every_format(
     assert printed.startswith(
         {"table": "backward #1", "json": "{\n", "csv": "path," if by == "module" else "label,"}[output_format]
     )
+
+
+@pytest.mark.parametrize("file", ["/dev/zero", "../secret.py", "folder"])
+def test_a_capture_file_cannot_make_us_read_what_it_names(
+    file: str, capture_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only plain files below the folder are shown beside the bytes."""
+    Path("folder").mkdir()
+    Path("../secret.py").write_text("secret = 1\n" * 9)
+    record = replace(read_graph(Path(capture_file)), frames=(Frame(file=file, line=2, code="secret = 1"),))
+    nodes = tuple(replace(node, frame=0) for node in record.nodes)
+    Path("hostile.json").write_bytes(encode_graph(replace(record, nodes=nodes), compressed=False))
+
+    assert main(["memory", "hostile.json", "--by", "line"]) == 0
+    assert capsys.readouterr().out.count("secret = 1") == 1
 
 
 def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
