@@ -1,7 +1,9 @@
 """Held memory by module: a tree whose totals add up, with equal neighbours (the blocks of a transformer) as one."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from gradinspect.analyses.memory import Memory
 from gradinspect.analyses.memory_rows import OUTSIDE, extra_storages
@@ -143,13 +145,27 @@ def _merged(modules: list[ModuleBytes]) -> ModuleBytes:
 def _aligned(parts: Sequence[ModuleBytes]) -> ModuleBytes:
     """Add up the same part of several modules; it keeps its own name."""
     merged = _merged(list(parts))
-    return ModuleBytes(
-        label=parts[0].label,
-        path=merged.path,
-        class_name=merged.class_name,
-        copies=merged.copies,
-        own_bytes=merged.own_bytes,
-        total_bytes=merged.total_bytes,
-        only_bytes=merged.only_bytes,
-        children=merged.children,
-    )
+    return replace(merged, label=parts[0].label)
+
+
+def largest_modules(tree: Sequence[ModuleBytes], top: int) -> tuple[ModuleBytes, ...]:
+    """Keep the rows with the largest totals; what is left out becomes a row of its own, so that own bytes add up."""
+    totals = sorted((module.total_bytes for module in _all(tree)), reverse=True)
+    if len(totals) <= top:
+        return tuple(tree)
+    limit = totals[top - 1]
+    kept = tuple(_pruned(module, limit) for module in tree if module.total_bytes >= limit)
+    num_left_out = len(totals) - sum(1 for _ in _all(kept))
+    own = sum(module.own_bytes for module in _all(tree)) - sum(module.own_bytes for module in _all(kept))
+    rest = ModuleBytes(label=f"{num_left_out:,} more", path="", class_name="", own_bytes=own)
+    return (*kept, rest) if num_left_out else kept
+
+
+def _all(tree: Sequence[ModuleBytes]) -> Iterator[ModuleBytes]:
+    for module in tree:
+        yield module
+        yield from _all(module.children)
+
+
+def _pruned(module: ModuleBytes, limit: int) -> ModuleBytes:
+    return replace(module, children=tuple(_pruned(c, limit) for c in module.children if c.total_bytes >= limit))

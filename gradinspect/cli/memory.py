@@ -10,6 +10,7 @@ from gradinspect.capture.source import CaptureFile, Expression, Script
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -71,8 +72,17 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
 
     if iterations is None:
         report_on(request, report)
-    else:
-        report_on(request, report_growth, iterations=iterations)
+        return
+    _check_several_moments(iterations, [request.backward, request.at, request.root, module, top, depth])
+    report_on(request, report_growth, iterations=iterations)
+
+
+def _check_several_moments(iterations: int, of_one_moment: Sequence[object]) -> None:
+    if any(option is not None for option in of_one_moment):
+        raise GradInspectError(
+            f"'--iterations {iterations}' watches several moments, and another option asks about one.",
+            "Give --backward, --at, --root, --module, --top and --depth without it.",
+        )
 
 
 class _Options:
@@ -80,7 +90,7 @@ class _Options:
         self.by = by
         self.depth = depth
         self.full = full
-        self.top = top if top is not None else None if full else MAX_TABLE_ROWS
+        self.top = top if top is not None or full or by == "module" else MAX_TABLE_ROWS
 
 
 def _page(
@@ -92,7 +102,7 @@ def _page(
 
     from gradinspect.analyses.memory_notes import memory_notes
     from gradinspect.analyses.memory_rows import left_out, lines_of
-    from gradinspect.analyses.memory_tree import module_tree
+    from gradinspect.analyses.memory_tree import largest_modules, module_tree
     from gradinspect.analyses.summary import describe_capture
     from gradinspect.renderers.memory import MemoryPage, fitting_depth
     from gradinspect.renderers.memory_source import render_annotated_source
@@ -105,6 +115,7 @@ def _page(
     total = measured.extra_bytes
     if options.by == "module":
         tree = module_tree(graph, measured, folds=not options.full)
+        tree = tree if options.top is None else largest_modules(tree, options.top)
         depth = options.depth if options.depth is not None or options.full else fitting_depth(tree, MAX_MODULE_ROWS)
         yield from page.modules(tree, total, depth)
     else:

@@ -73,7 +73,7 @@ class MemoryPage:
             figures = [module.total_bytes, module.own_bytes, *([module.only_bytes] if has_only else [])]
             line = Text(self._columns(name, [format_bytes(n) if n else "" for n in figures], room))
             yield _ended(line.append(GAP).append(self._bar(module.total_bytes, total, bar), "cyan"))
-        yield Text(self._columns("total", (format_bytes(sum(module.total_bytes for module in tree)),), room), "bold")
+        yield Text(self._columns("total", (format_bytes(total),), room), "bold")
 
     def _module_rows(
         self, module: ModuleBytes, guide: str, below: str, depth: int | None

@@ -8,7 +8,7 @@ from strategies import graphs
 from gradinspect.analyses.memory import Memory, measure_memory, nodes_in_module
 from gradinspect.analyses.memory_notes import memory_notes
 from gradinspect.analyses.memory_rows import left_out, rows_by_line, rows_by_operator, rows_by_storage
-from gradinspect.analyses.memory_tree import ModuleBytes, module_tree
+from gradinspect.analyses.memory_tree import ModuleBytes, largest_modules, module_tree
 from gradinspect.analyses.summary import summarize
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedTensor, SavedValue, Storage
@@ -79,6 +79,19 @@ def test_equal_blocks_are_one_row_of_the_tree() -> None:
     assert [(module.label, module.own_bytes, module.only_bytes) for module in single] == [
         ("h.0", 64, 64), ("h.1", 64, 0), ("h.2", 64, 64),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("top", "labels"), [(1, ["model", "4 more"]), (2, ["model", "h.0", "h.1", "h.2", "1 more"]), (9, None)]
+)
+def test_only_the_largest_modules(top: int, labels: list[str] | None) -> None:
+    """The others become one row, so that own bytes add up; equal ones stay together."""
+    tree = module_tree(blocks(), measure_memory(blocks()), folds=False)
+    kept = largest_modules(tree, top)
+    rows = [row for module in kept for row in (module, *module.children)]
+
+    assert sum(row.own_bytes for row in rows) == 200
+    assert kept == tree if labels is None else [row.label for row in rows] == labels
 
 
 def test_kinds_of_memory() -> None:
