@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 from gradinspect.graph import Graph, Record
@@ -10,7 +11,7 @@ from gradinspect.units import format_count
 
 FindingKind: TypeAlias = Literal["loss", "non-finite", "killed", "vanishing", "exploding", "missing"]
 FAR = 1e3  # times smaller or larger at the end of a chain of modules than at its start
-MAX_NAMES = 3
+MIN_CHAIN = 3  # modules or calls
 
 
 class GradientStats(Record, frozen=True, kw_only=True):
@@ -193,26 +194,32 @@ def _killed(found: Gradients) -> Iterator[Finding]:
 
 
 def _chains(found: Gradients) -> Iterator[Finding]:
-    """Find runs of sibling modules through which the norm falls or rises by far, step by step."""
+    """Find runs of sibling modules, or of calls of one module, through which the norm falls or rises by far."""
     runs: dict[tuple[int, str], list[FlowRow]] = {}
     for row in _flow(found):
         parent, _, last = row.path.rpartition(".")
+        runs.setdefault((row.depth, f"calls of {row.path or 'model'}"), []).append(row)
         if last.isdigit():
-            runs.setdefault((row.depth, parent), []).append(row)
-    for (_, parent), rows in runs.items():
-        norms = [row.stats.norm for row in rows]
-        if len(rows) < 3 or not all(math.isfinite(norm) and norm > 0 for norm in norms):
+            runs.setdefault((row.depth, f"modules of {parent or 'the model'}"), []).append(row)
+    for (_, what), rows in runs.items():
+        alive = list(takewhile(lambda row: row.stats.norm > 0 and math.isfinite(row.stats.norm), rows))
+        if len(alive) < MIN_CHAIN:
             continue
-        factor = norms[-1] / norms[0]
-        if FAR > factor > 1 / FAR:
-            continue
-        kind: FindingKind = "vanishing" if factor < 1 else "exploding"
-        verb = "falls" if factor < 1 else "rises"
-        text = (
-            f"The gradient {verb} from {norms[0]:.1e} at {rows[0].path} to {norms[-1]:.1e} at {rows[-1].path}, "
-            f"through {format_count(len(rows), 'module')} of {parent or 'the model'}."
-        )
-        yield Finding(kind=kind, text=text, node=rows[-1].node)
+        factor = alive[-1].stats.norm / alive[0].stats.norm
+        if not FAR > factor > 1 / FAR:
+            kind: FindingKind = "vanishing" if factor < 1 else "exploding"
+            yield Finding(kind=kind, text=_chain_text(alive, what, factor), node=alive[-1].node)
+
+
+def _chain_text(rows: Sequence[FlowRow], what: str, factor: float) -> str:
+    first, last = rows[0], rows[-1]
+    is_calls = what.startswith("calls")
+    start, end = (f"call {row.call}" if is_calls else row.path for row in (first, last))
+    verb = "falls" if factor < 1 else "rises"
+    return (
+        f"The gradient {verb} from {first.stats.norm:.1e} at {start} to {last.stats.norm:.1e} at {end}, "
+        f"through {len(rows):,} {what}."
+    )
 
 
 def _missing(found: Gradients) -> Iterator[Finding]:

@@ -71,7 +71,7 @@ def _page(found: "Gradients", by: By | None, *, full: bool) -> "Iterator[Text]":
     modules = flow_rows(found, 1_000_000 if full else MAX_ROWS)
     if by in {None, "module"} and (modules or by is not None):
         yield Text()
-        yield from page.flow(modules)
+        yield from page.flow(modules, max_rows)
     if by in {None, "parameter"}:
         yield Text()
         yield from page.parameters(parameter_rows(found), max_rows)

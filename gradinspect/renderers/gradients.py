@@ -45,15 +45,18 @@ class GradientsPage:
                 label = "" if finding.kind == "missing" else "starved: "
                 yield from self._wrapped(f"{label}{names}{rest}", indent=GAP)
 
-    def flow(self, rows: Sequence[FlowRow]) -> Iterator[Text]:
+    def flow(self, rows: Sequence[FlowRow], max_rows: int | None = None) -> Iterator[Text]:
         """Yield one row a module call, from the loss to the inputs; bars are on a logarithmic scale."""
         yield self._head("gradient at output of", ("norm", "max", "zeros"))
-        scale = _LogScale([row.stats.norm for row in rows])
-        for row in rows:
+        shown = rows[:max_rows]
+        scale = _LogScale([row.stats.norm for row in shown])
+        for row in shown:
             call = f" (call {row.call})" if row.call > 1 else ""
             name = f"{GAP * row.depth}{row.path.rpartition('.')[2] or 'model'}{call}{GAP}{row.class_name}"
             yield self._row(name, (_number(row.stats.norm), _number(row.stats.max_abs), _share(row.stats)),
                             scale.share(row.stats.norm))  # fmt: skip
+        if len(shown) < len(rows):
+            yield Text(f"{format_count(len(rows) - len(shown), 'more module call')}: --full", "dim")
 
     def parameters(self, rows: Sequence[ParameterRow], max_rows: int | None) -> Iterator[Text]:
         """Yield one row a leaf: the gradient that was added into it."""

@@ -123,3 +123,17 @@ def test_a_loss_that_is_not_finite_comes_first() -> None:
     found = watched(ran(0, 1.0, 1.0), ran(3, 1.0), ran(4, 1.0), ran(5, 1.0), loss=float("inf"))
 
     assert findings(found)[0].text == "The loss is inf already: the forward pass made it."
+
+
+def test_calls_of_one_module_are_a_chain_too() -> None:
+    """The steps of a recurrent cell, up to where nothing is left."""
+    norms = (1.0, 1e-3, 1e-6, 0.0)
+    record = graph(
+        *(op("TanhBackward0", number + 1 if number < 3 else None, module=3 - number) for number in range(4)),
+        modules=tuple(ModuleCall(path="cell", class_name="RNNCell", call=number + 1) for number in range(4)),
+    )
+    nodes = tuple(ran(number, norm, norm) for number, norm in enumerate(norms))
+    (finding,) = findings(Gradients(graph=record, nodes=nodes, weight_norms={}))
+
+    assert finding.kind == "vanishing"
+    assert finding.text == "The gradient falls from 1.0e+00 at call 4 to 1.0e-06 at call 2, through 3 calls of cell."
