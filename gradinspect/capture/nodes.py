@@ -89,7 +89,10 @@ class NodeRecorder:
 
     def _forward_outputs(self, node: Any) -> tuple[TensorInfo | None, ...]:
         try:
-            return tuple(map(self.infos.of_metadata, node._input_metadata))
+            metadata = node._input_metadata
+            if len(metadata) == 1:  # nearly all nodes
+                return (self.infos.of_metadata(metadata[0]),)
+            return tuple(map(self.infos.of_metadata, metadata))
         except (RuntimeError, AttributeError, TypeError):
             return (None,)
 

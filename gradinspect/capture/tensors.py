@@ -41,7 +41,7 @@ class TensorInfoTable:
         Raises:
             RuntimeError, TypeError: It is not as plain as that: nested, or of symbolic sizes.
         """
-        key = (tensor.shape, tensor.dtype, tensor.device)
+        key = (tuple(tensor.shape), tensor.dtype, tensor.device)
         info = self._plain.get(key)
         if info is None:
             info = self._plain[key] = self._make(*key)
