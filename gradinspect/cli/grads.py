@@ -64,7 +64,7 @@ def _page(found: "Gradients", by: By | None, *, full: bool) -> "Iterator[Text]":
     console = output_console()
     page = GradientsPage(width=console.width, unicode=can_print_unicode(console))
     max_rows = None if full else MAX_ROWS
-    loss = "" if found.loss is None else f", loss {found.loss:.6g}"
+    loss = "" if found.loss is None else f", loss {found.loss:.4g}"
     yield Text(describe_capture(found.graph), "bold")
     yield Text(f"{format_count(len(found.nodes), 'node')} ran of {len(found.graph.nodes):,}{loss}")
     yield from page.findings(findings(found))
