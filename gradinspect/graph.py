@@ -173,6 +173,14 @@ class Graph(Record, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+def source_of(graph: Graph, node: Node) -> str | None:
+    """Return the line that made a node, as `model.py:41`."""
+    if node.frame is None:
+        return None
+    frame = graph.frames[node.frame]
+    return f"{frame.file}:{frame.line}"
+
+
 def argument_name(graph: Graph, node: Node, position: int) -> str | None:
     """Return the forward argument that belongs to one place of `next_edges`.
 

@@ -1,5 +1,6 @@
 """Small graphs made by hand, so that most tests need no torch."""
 
+from gradinspect.analyses.gradients import GradientStats
 from gradinspect.graph import CapturePoint, Edge, Graph, Leaf, Node, Root, SavedTensor, SavedValue, Storage, TensorInfo
 
 
@@ -62,4 +63,12 @@ def product_plus_two() -> Graph:
         leaf("a", 1, kind="variable", storage=0),
         storages=(Storage(num_bytes=4, origin="input", name="a"), Storage(num_bytes=4, origin="activation")),
         arguments={"MulBackward0": ("self", "other"), "AddBackward0": ("self", "other")},
+    )  # fmt: skip
+
+
+def gradient_stats(norm: float, *, zeros: int = 0, bad: int = 0) -> GradientStats:
+    """Make the numbers of a gradient of ten elements."""
+    return GradientStats(
+        shape=(10,), dtype="float32", norm=norm, max_abs=norm, mean=0.0, num_zeros=zeros, num_nonfinite=bad,
+        num_elements=10,
     )  # fmt: skip

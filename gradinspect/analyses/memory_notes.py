@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias
 
 from gradinspect.analyses.memory import CAST, HeldStorage, Memory, cast_source
-from gradinspect.graph import Graph, Record
+from gradinspect.graph import Graph, Record, source_of
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 WORTH_TELLING = 1.25  # times more kept than shown: less is an offset, not a waste
@@ -140,5 +140,5 @@ def _what(held: HeldStorage) -> str:
 
 
 def _line(graph: Graph, node_id: int) -> str:
-    frame = graph.nodes[node_id].frame
-    return "" if frame is None else f" ({graph.frames[frame].file}:{graph.frames[frame].line})"
+    line = source_of(graph, graph.nodes[node_id])
+    return "" if line is None else f" ({line})"

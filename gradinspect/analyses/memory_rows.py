@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 
 from gradinspect.analyses.memory import NOT_EXTRA, HeldStorage, Memory
-from gradinspect.graph import Graph, Record
+from gradinspect.graph import Graph, Record, source_of
 from gradinspect.units import format_tensor
 
 OUTSIDE = "(outside modules)"
@@ -30,17 +30,11 @@ def rows_by_operator(graph: Graph, memory: Memory) -> tuple[MemoryRow, ...]:
 def rows_by_line(graph: Graph, memory: Memory) -> tuple[MemoryRow, ...]:
     """Group by the line of the user's program that made the node, the largest first."""
 
-    def key(node_id: int) -> tuple[str, int] | None:
+    def names(key: Hashable, node_id: int) -> tuple[str, str]:
         frame = graph.nodes[node_id].frame
-        return None if frame is None else (graph.frames[frame].file, graph.frames[frame].line)
+        return (NO_LINE, "") if frame is None else (str(key), graph.frames[frame].code)
 
-    def names(_: Hashable, node_id: int) -> tuple[str, str]:
-        frame = graph.nodes[node_id].frame
-        if frame is None:
-            return NO_LINE, ""
-        return f"{graph.frames[frame].file}:{graph.frames[frame].line}", graph.frames[frame].code
-
-    return _grouped(memory, key, names)
+    return _grouped(memory, lambda node_id: source_of(graph, graph.nodes[node_id]), names)
 
 
 class LineBytes(Record, frozen=True, kw_only=True):
@@ -100,8 +94,7 @@ def _storage_label(graph: Graph, held: HeldStorage) -> str:
 
 
 def _storage_detail(graph: Graph, held: HeldStorage) -> str:
-    frame = graph.nodes[held.counted_by].frame
-    line = "" if frame is None else f"{graph.frames[frame].file.rpartition('/')[2]}:{graph.frames[frame].line}"
+    line = (source_of(graph, graph.nodes[held.counted_by]) or "").rpartition("/")[2]
     return "  ".join(filter(None, ("" if held.info is None else format_tensor(held.info), line)))
 
 

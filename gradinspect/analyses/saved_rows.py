@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias, get_args
 
 from gradinspect.analyses.name_patterns import containing_paths, matching_names, no_such_name
 from gradinspect.analyses.saved_storages import storages_of
-from gradinspect.graph import Graph, Node, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue
+from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
 
 RowOrder: TypeAlias = Literal["graph", "bytes"]
@@ -75,7 +75,7 @@ def _row(graph: Graph, node_id: int, value: SavedValue, first_savers: dict[int, 
         origin=origin,
         origin_name=origin_name,
         module=None if node.module is None else graph.modules[node.module].path,
-        source=_source(graph, node),
+        source=source_of(graph, node),
     )
 
 
@@ -87,13 +87,6 @@ def _origin(graph: Graph, value: SavedValue) -> tuple[Origin | None, str | None]
     if storage.origin in {"parameter", "buffer"}:
         return storage.origin, value.origin_name or storage.name
     return value.origin, value.origin_name
-
-
-def _source(graph: Graph, node: Node) -> str | None:
-    if node.frame is None:
-        return None
-    frame = graph.frames[node.frame]
-    return f"{frame.file}:{frame.line}"
 
 
 def _value_text(value: SavedValue) -> str:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.gradients import Gradients, GradientStats, NodeGradients
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
-from gradinspect.graph import Graph, Node
+from gradinspect.graph import Edge, Graph, Node
 
 # Nodes that pass the elements of their gradient on, all of them, in another order or shape.
 PERMUTING = frozenset(
@@ -72,7 +72,7 @@ class GradientWatch:
         for number, node in enumerate(self._walk.nodes):
             record = graph.nodes[number]
             places = [edge is not None and (edge.next_node, edge.input_nr) in alone for edge in record.next_edges]
-            permutes = record.name in PERMUTING and any(places) and record.next_edges[:1] not in {(), (None,)}
+            permutes = record.name in PERMUTING and places == [True]
             self._handles.append(node.register_prehook(partial(self._before, number, permutes)))
             if self._walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR:
                 self._handles.append(node.register_hook(partial(self._after, number, places)))
@@ -126,14 +126,14 @@ def _resolved(graph: Graph, ran: dict[int, _Ran]) -> list[NodeGradients]:
     found: dict[int, NodeGradients] = {}
     for number in sorted(ran, reverse=True):
         node, one = graph.nodes[number], ran[number]
-        outgoing: list[GradientStats | None] = []
-        for edge, measured in zip(node.next_edges, one.outgoing, strict=False):
-            if isinstance(measured, _Measured):
-                outgoing.append(fetched[id(measured)])
-            else:
-                after = found.get(edge.next_node) if edge is not None and measured == "next" else None
-                is_there = after is not None and edge is not None and edge.input_nr < len(after.incoming)
-                outgoing.append(after.incoming[edge.input_nr] if is_there else None)  # type: ignore[union-attr]
+        outgoing = [
+            fetched[id(measured)]
+            if isinstance(measured, _Measured)
+            else _reached(edge, found)
+            if edge is not None and measured == "next"
+            else None
+            for edge, measured in zip(node.next_edges, one.outgoing, strict=False)
+        ]
         if one.incoming is None:
             incoming: tuple[GradientStats | None, ...] = (_reshaped(outgoing[0], node),) if outgoing else ()
         else:
@@ -142,6 +142,12 @@ def _resolved(graph: Graph, ran: dict[int, _Ran]) -> list[NodeGradients]:
             node=number, order=one.order, incoming=incoming, outgoing=tuple(outgoing), seconds=one.seconds
         )
     return [found[number] for number in sorted(found)]
+
+
+def _reached(edge: Edge, found: dict[int, NodeGradients]) -> GradientStats | None:
+    """Return what reached the end of an edge; None where that node did not run."""
+    after = found.get(edge.next_node)
+    return after.incoming[edge.input_nr] if after is not None and edge.input_nr < len(after.incoming) else None
 
 
 def _reshaped(stats: GradientStats | None, node: Node) -> GradientStats | None:

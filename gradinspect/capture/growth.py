@@ -7,7 +7,7 @@ alive. Nodes made before the last backward call began belong to earlier iteratio
 """
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -120,8 +120,8 @@ class GrowthWatch:
             (node, next_node)
             for node in own
             if self._boundary <= _number(node) < ACCUMULATE_GRAD_NR
-            for next_node, _ in node.next_functions
-            if next_node is not None and _number(next_node) < self._boundary
+            for next_node in _next_nodes(node)
+            if _number(next_node) < self._boundary
         ]
         lines = dict.fromkeys(line for new, _ in seams if (line := self._line_of(new)) is not None)
         made = next((line for _, before in seams if (line := self._line_of(before)) is not None), None)
@@ -145,20 +145,15 @@ class _LiveGraph:
     def __init__(self, tensors: list[torch.Tensor]) -> None:
         self.tensors = tensors
         self.gradients: list[torch.Tensor] = []
-        seen = dict.fromkeys(tensor.grad_fn for tensor in tensors)
-        nodes = list(seen)
-        for node in nodes:
-            for next_node in _next_nodes(node):
-                if next_node not in seen:
-                    seen[next_node] = None
-                    nodes.append(next_node)
-            gradient = getattr(getattr(node, "variable", None), "grad", None)
-            if gradient is not None and gradient.grad_fn is not None:
-                self.gradients.append(gradient)
-                if gradient.grad_fn not in seen:
-                    seen[gradient.grad_fn] = None
-                    nodes.append(gradient.grad_fn)
-        self.nodes: list[Any] = nodes
+        self.nodes = _reachable((tensor.grad_fn for tensor in tensors), self._after)
+
+    def _after(self, node: Any) -> Iterator[Any]:
+        """Yield the nodes that one keeps alive, those behind the gradient of a leaf too."""
+        yield from _next_nodes(node)
+        gradient = getattr(getattr(node, "variable", None), "grad", None)
+        if gradient is not None and gradient.grad_fn is not None:
+            self.gradients.append(gradient)
+            yield gradient.grad_fn
 
     def close(self) -> None:
         """Let go, with the care that a walked graph needs: latest made first."""
@@ -218,19 +213,20 @@ def _roots() -> list[torch.Tensor]:
     return found
 
 
-def _reachable(roots: Iterable[Any]) -> list[Any]:
+def _next_nodes(node: Any) -> Iterator[Any]:
+    return (next_node for next_node, _ in node.next_functions if next_node is not None)
+
+
+def _reachable(roots: Iterable[Any], after: Callable[[Any], Iterable[Any]] = _next_nodes) -> list[Any]:
+    """List the roots and all that follows, each once; `after` is asked once of each."""
     seen = dict.fromkeys(roots)
     nodes = list(seen)
     for node in nodes:
-        for next_node in _next_nodes(node):
+        for next_node in after(node):
             if next_node not in seen:
                 seen[next_node] = None
                 nodes.append(next_node)
     return nodes
-
-
-def _next_nodes(node: Any) -> Iterator[Any]:
-    return (next_node for next_node, _ in node.next_functions if next_node is not None)
 
 
 def _number(node: Any) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gradinspect.analyses.growth import Growth
     from gradinspect.analyses.memory import Memory
+    from gradinspect.analyses.memory_rows import MemoryRow
     from gradinspect.graph import Graph
 
 By = Literal["module", "operator", "line", "storage"]
@@ -138,18 +139,13 @@ def _data(graph: "Graph", measured: "Memory", by: By, output_format: str) -> str
     from gradinspect.analyses.summary import describe_capture
     from gradinspect.renderers.memory_data import render_memory_json, render_modules_csv, render_rows_csv
 
-    if by == "module":
-        tree = module_tree(graph, measured, folds=False)
-        if output_format == "csv":
-            return render_modules_csv(tree)
-        return render_memory_json(measured, describe_capture(graph), by, tree, memory_notes(graph, measured))
-    rows = _rows(graph, measured, by)
+    rows: Sequence[Any] = module_tree(graph, measured, folds=False) if by == "module" else _rows(graph, measured, by)
     if output_format == "csv":
-        return render_rows_csv(rows)
+        return render_modules_csv(rows) if by == "module" else render_rows_csv(rows)
     return render_memory_json(measured, describe_capture(graph), by, rows, memory_notes(graph, measured))
 
 
-def _rows(graph: "Graph", measured: "Memory", by: By) -> Sequence:  # type: ignore[type-arg]
+def _rows(graph: "Graph", measured: "Memory", by: By) -> "Sequence[MemoryRow]":
     from gradinspect.analyses.memory_rows import rows_by_line, rows_by_operator, rows_by_storage
 
     return {"operator": rows_by_operator, "line": rows_by_line, "storage": rows_by_storage}[by](graph, measured)

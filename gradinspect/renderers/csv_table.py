@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from gradinspect.analyses.saved_rows import SavedRow
 from gradinspect.analyses.saved_storages import first_savers
-from gradinspect.graph import Edge, Graph
+from gradinspect.graph import Edge, Graph, source_of
 from gradinspect.units import format_tensor
 
 NODE_COLUMNS = ("id", "name", "kind", "outputs", "module", "source", "saved_bytes", "next_edges")
@@ -39,14 +39,13 @@ def render_nodes_csv(graph: Graph) -> str:
 
 def _node_cells(graph: Graph, node_id: int, saved_bytes: int) -> Sequence[object]:
     node = graph.nodes[node_id]
-    frame = None if node.frame is None else graph.frames[node.frame]
     return (
         node_id,
         node.name,
         node.kind,
         "; ".join("None" if info is None else format_tensor(info) for info in node.forward_outputs),
         None if node.module is None else graph.modules[node.module].path,
-        None if frame is None else f"{frame.file}:{frame.line}",
+        source_of(graph, node),
         saved_bytes,
         " ".join(map(_edge_text, node.next_edges)),
     )

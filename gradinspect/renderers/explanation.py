@@ -1,6 +1,5 @@
 """An explanation of a node class for a terminal, and as JSON."""
 
-import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from textwrap import wrap
@@ -11,23 +10,23 @@ from gradinspect.analyses.custom_functions import CustomFunction, describe_place
 from gradinspect.analyses.double_backward import DoubleBackward
 from gradinspect.analyses.explanation import Explanation, InputGradient, NodeFacts, SourceLine
 from gradinspect.graph import Record
-from gradinspect.renderers.terminal_text import visible
+from gradinspect.renderers.page import Page
+from gradinspect.renderers.plain_json import render_json
 
 LABEL_CELLS = 17
 MIN_WIDTH = 40
 
 
-class ExplanationPage:
+class ExplanationPage(Page):
     """Writes explanations at one width."""
 
     def __init__(self, *, width: int = 80, unicode: bool = True) -> None:
-        """Choose the characters."""
-        self.width = max(width, MIN_WIDTH)
-        self.unicode = unicode
+        """Keep a column beside the labels."""
+        super().__init__(width=max(width, MIN_WIDTH), unicode=unicode)
 
     def explanation(self, found: Explanation) -> Iterator[Text]:
         """Yield the screen of one class."""
-        yield Text(self._visible(found.name), "bold")
+        yield Text(self.visible(found.name), "bold")
         yield from self._wrapped(found.text)
         if found.signature:
             yield from self._labelled("backward of", found.signature)
@@ -66,7 +65,7 @@ class ExplanationPage:
 
     def _facts(self, facts: NodeFacts) -> Iterator[Text]:
         yield Text()
-        yield Text(f"#{facts.node} of {self._visible(facts.where)}", "bold")
+        yield Text(f"#{facts.node} of {self.visible(facts.where)}", "bold")
         for label, text in (
             ("forward output", ", ".join(facts.outputs)),
             ("module", facts.module),
@@ -85,7 +84,7 @@ class ExplanationPage:
         noun = "gradient of" if len(inputs) == 1 else "gradients of"
         yield Text()
         words = f"  next_functions{places}" if places else ""
-        line = Text(f"{noun} ").append(self._visible(names), "bold").append(words, "dim")
+        line = Text(f"{noun} ").append(self.visible(names), "bold").append(words, "dim")
         if line.cell_len <= self.width:
             yield line
         else:
@@ -94,13 +93,13 @@ class ExplanationPage:
 
     def custom(self, function: CustomFunction) -> Iterator[Text]:
         """Yield the screen of a custom autograd.Function."""
-        yield Text(self._visible(function.name), "bold")
+        yield Text(self.visible(function.name), "bold")
         yield from self._labelled("autograd.Function", f"{function.file}:{function.line}")
         yield from self._wrapped(function.docstring)
         for part in (function.forward, function.backward):
             if part:
                 yield Text()
-                yield from (Text(self._visible(line)) for line in part.splitlines())
+                yield from (Text(self.visible(line)) for line in part.splitlines())
         yield Text()
         yield from self._labelled("pdb", f"break {describe_place(function)}")
 
@@ -108,16 +107,16 @@ class ExplanationPage:
         """Yield one line a class: its name and its forward op."""
         widest = min(max((len(name) for name, _ in names), default=0), self.width // 2)
         for name, signature in names:
-            line = Text(f"{self._visible(name):<{widest}}  ").append(self._visible(signature), "dim")
+            line = Text(f"{self.visible(name):<{widest}}  ").append(self.visible(signature), "dim")
             line.truncate(self.width, overflow="ellipsis" if self.unicode else "crop")
             line.rstrip()
             yield line
 
     def _labelled(self, label: str, text: str, style: str = "") -> Iterator[Text]:
         if len(label) >= LABEL_CELLS:
-            yield Text(self._visible(label), "dim")
+            yield Text(self.visible(label), "dim")
             label = ""
-        lines = wrap(self._visible(text), self.width - LABEL_CELLS, break_on_hyphens=False, break_long_words=False) or [
+        lines = wrap(self.visible(text), self.width - LABEL_CELLS, break_on_hyphens=False, break_long_words=False) or [
             ""
         ]
         for index, line in enumerate(lines):
@@ -125,11 +124,12 @@ class ExplanationPage:
             yield head.append(line, style)
 
     def _wrapped(self, text: str, indent: str = "") -> Iterator[Text]:
-        lines = wrap(self._visible(text), self.width - len(indent), break_on_hyphens=False, break_long_words=False)
+        lines = wrap(self.visible(text), self.width - len(indent), break_on_hyphens=False, break_long_words=False)
         yield from (Text(f"{indent}{line}") for line in lines)
 
-    def _visible(self, text: str) -> str:
-        return visible(text.replace("\n", " ") if "\n" in text else text, unicode=self.unicode)
+    def visible(self, text: str) -> str:
+        """Let a text of several lines, as a docstring is, flow."""
+        return super().visible(text.replace("\n", " "))
 
 
 def _double(double: DoubleBackward) -> str:
@@ -150,12 +150,4 @@ def _double(double: DoubleBackward) -> str:
 
 def render_explanations_json(found: Sequence[Record]) -> str:
     """Write everything."""
-    return json.dumps([_full(record) for record in found], indent=2) + "\n"
-
-
-def _full(value: object) -> object:
-    if isinstance(value, Record):
-        return {name: _full(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, tuple):
-        return [_full(item) for item in value]
-    return value
+    return render_json(found)

@@ -3,47 +3,38 @@
 What comes in: `Gradients` and the rows made of it. What goes out: lines of `rich.text.Text`, none wider than asked for.
 """
 
-import json
 import math
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.gradients import Finding, FlowRow, Gradients, GradientStats, NodeGradients, ParameterRow
-from gradinspect.graph import Record
+from gradinspect.graph import Record, source_of
 from gradinspect.renderers.csv_table import render_csv
-from gradinspect.renderers.terminal_text import shorten, visible
+from gradinspect.renderers.page import GAP, Page
+from gradinspect.renderers.plain_json import render_json
 from gradinspect.units import format_count
 
-GAP = "  "
 CELLS = 8
 BAR_CELLS = 16
 MAX_NAMES = 4
 NODE_COLUMNS = ("node", "order", "name", "module", "source", "direction", "position", *GradientStats.__struct_fields__)
-STEPS = " ▏▎▍▌▋▊▉"
 
 
-class GradientsPage:
+class GradientsPage(Page):
     """Writes the parts of the report at one width."""
-
-    def __init__(self, *, width: int = 80, unicode: bool = True) -> None:
-        """Choose the characters."""
-        self.width = width
-        self.unicode = unicode
-        self.ellipsis = "…" if unicode else "..."
 
     def findings(self, found: Sequence[Finding]) -> Iterator[Text]:
         """Yield each finding and the parameters that it starves."""
         for finding in found:
-            yield from self._wrapped(f"{finding.kind}: {finding.text}", "bold")
+            yield from self.wrapped(f"{finding.kind}: {finding.text}", "bold")
             if finding.starved:
                 names = ", ".join(finding.starved[:MAX_NAMES])
                 more = len(finding.starved) - MAX_NAMES
                 rest = f" and {more:,} more" if more > 0 else ""
                 label = "" if finding.kind == "missing" else "starved: "
-                yield from self._wrapped(f"{label}{names}{rest}", indent=GAP)
+                yield from self.wrapped(f"{label}{names}{rest}", indent=GAP)
 
     def flow(self, rows: Sequence[FlowRow], max_rows: int | None = None) -> Iterator[Text]:
         """Yield one row a module call, from the loss to the inputs; bars are on a logarithmic scale."""
@@ -77,7 +68,7 @@ class GradientsPage:
     def nodes(self, found: Gradients, max_rows: int | None) -> Iterator[Text]:
         """Yield one row a node in the order in which backward ran them."""
         yield self._head("node", ("norm in", "out", "zeros", "ms"), has_bars=False)
-        ordered = sorted(found.nodes, key=lambda ran: ran.order)
+        ordered = _by_order(found)
         for ran in ordered[:max_rows]:
             node = found.graph.nodes[ran.node]
             leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
@@ -97,22 +88,12 @@ class GradientsPage:
     def _row(self, name: str, figures: Sequence[str], share: float | None) -> Text:
         bar = BAR_CELLS if self.width >= 70 and share is not None else 0
         room = max(self.width - len(figures) * (CELLS + len(GAP)) - (bar + len(GAP) if bar else 0), 10)
-        text = shorten(visible(name, unicode=self.unicode), room, self.ellipsis)
+        text = self.fit(name, room)
         cells = "".join(f"{GAP}{figure:>{CELLS}}" for figure in figures)
         line = Text(f"{text}{' ' * (room - cell_len(text))}{cells}{GAP}")
-        line.append(self._bar(share or 0.0, bar), "cyan")
+        line.append(self.bar(round(8 * bar * (share or 0.0))), "cyan")
         line.rstrip()
         return line
-
-    def _bar(self, share: float, cells: int) -> str:
-        eighths = round(8 * cells * share)
-        if not self.unicode:
-            return "#" * (eighths // 8)
-        return "█" * (eighths // 8) + STEPS[eighths % 8].strip()
-
-    def _wrapped(self, text: str, style: str = "", *, indent: str = "") -> Iterator[Text]:
-        for line in wrap(visible(text, unicode=self.unicode), self.width, initial_indent=indent, subsequent_indent=GAP):
-            yield Text(line, style)
 
 
 class _LogScale:
@@ -154,10 +135,10 @@ def render_gradients_csv(found: Gradients) -> str:
 
 def _csv_lines(found: Gradients) -> Iterator[list[object]]:
     graph = found.graph
-    for ran in sorted(found.nodes, key=lambda node: node.order):
+    for ran in _by_order(found):
         node = graph.nodes[ran.node]
         module = "" if node.module is None else graph.modules[node.module].path
-        source = "" if node.frame is None else f"{graph.frames[node.frame].file}:{graph.frames[node.frame].line}"
+        source = source_of(graph, node) or ""
         for direction, gradients in (("in", ran.incoming), ("out", ran.outgoing)):
             for position, stats in enumerate(gradients):
                 if stats is not None:
@@ -170,32 +151,18 @@ def render_gradients_json(
     found: Gradients, captured_at: str, findings: Sequence[Finding], parameters: Sequence[ParameterRow]
 ) -> str:
     """Write everything: findings, parameters, and each node with its gradients."""
-    figures = {
+    return render_json({
         "captured_at": captured_at,
         "loss": found.loss,
-        "findings": [_full(finding) for finding in findings],
-        "parameters": [{**_full(row), "ratio": _plain(row.ratio)} for row in parameters],
-        "nodes": [{"name": found.graph.nodes[ran.node].name, **_full(ran)} for ran in _by_order(found)],
-    }
-    return json.dumps(_plain(figures), indent=2, allow_nan=False) + "\n"
+        "findings": findings,
+        "parameters": [{**_fields(row), "ratio": row.ratio} for row in parameters],
+        "nodes": [{"name": found.graph.nodes[ran.node].name, **_fields(ran)} for ran in _by_order(found)],
+    })  # fmt: skip
 
 
 def _by_order(found: Gradients) -> list[NodeGradients]:
     return sorted(found.nodes, key=lambda node: node.order)
 
 
-def _full(record: Record) -> dict[str, object]:
-    return {name: _plain(getattr(record, name)) for name in record.__struct_fields__}
-
-
-def _plain(value: object) -> object:
-    """Make JSON of it; what is not finite becomes text, as JSON has no number for it."""
-    if isinstance(value, Record):
-        return _full(value)
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+def _fields(record: Record) -> dict[str, object]:
+    return {name: getattr(record, name) for name in record.__struct_fields__}

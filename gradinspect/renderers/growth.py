@@ -1,14 +1,12 @@
 """Growth over iterations: a table of backward calls, then who holds what, as text, CSV and JSON."""
 
-import json
 from collections.abc import Iterator
 
-import msgspec
 from rich.text import Text
 
 from gradinspect.analyses.growth import Growth, Holder, Iteration
-from gradinspect.graph import Record
 from gradinspect.renderers.csv_table import render_csv
+from gradinspect.renderers.plain_json import render_json
 from gradinspect.renderers.terminal_text import shorten, visible
 from gradinspect.units import format_bytes, format_count
 
@@ -91,16 +89,11 @@ def render_growth_csv(growth: Growth) -> str:
 
 def render_growth_json(growth: Growth) -> str:
     """Write everything."""
-    figures = {
+    return render_json({
         "source": growth.source,
         "grows": growth.grows,
         "nodes_each_time": growth.nodes_each_time,
         "bytes_each_time": growth.bytes_each_time,
-        "iterations": [_full(row) for row in growth.iterations],
-        "holders": [_full(row) for row in growth.holders],
-    }
-    return json.dumps(figures, indent=2) + "\n"
-
-
-def _full(record: Record) -> dict[str, object]:
-    return {name: msgspec.to_builtins(getattr(record, name)) for name in record.__struct_fields__}
+        "iterations": growth.iterations,
+        "holders": growth.holders,
+    })  # fmt: skip

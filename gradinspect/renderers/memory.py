@@ -4,7 +4,6 @@ What comes in: results of `analyses.memory*`. What goes out: lines of `rich.text
 """
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -13,7 +12,7 @@ from gradinspect.analyses.memory import NOT_EXTRA, HeldAs, Memory
 from gradinspect.analyses.memory_notes import MemoryNote
 from gradinspect.analyses.memory_rows import MemoryRow
 from gradinspect.analyses.memory_tree import ModuleBytes
-from gradinspect.renderers.terminal_text import shorten, visible
+from gradinspect.renderers.page import GAP, Page
 from gradinspect.units import format_bytes, format_count
 
 KIND_NAMES: dict[HeldAs, str] = {
@@ -22,26 +21,18 @@ KIND_NAMES: dict[HeldAs, str] = {
 }  # fmt: skip
 BYTES_CELLS = 10
 BAR_CELLS = 16
-GAP = "  "
 MAX_DETAIL_BESIDE_BAR = 16
 MAX_NOTES = 4  # of each kind
-SUBSCRIPTS = " ▏▎▍▌▋▊▉"
 
 
-class MemoryPage:
+class MemoryPage(Page):
     """Writes the parts of the report at one width."""
-
-    def __init__(self, *, width: int = 80, unicode: bool = True) -> None:
-        """Choose the characters."""
-        self.width = width
-        self.unicode = unicode
-        self.ellipsis = "…" if unicode else "..."
 
     def head(self, memory: Memory, captured_at: str, warnings: Sequence[str] = ()) -> Iterator[Text]:
         """Yield where it was captured, and the total split by what the bytes are."""
-        yield Text(self._fit(captured_at, self.width), "bold")
+        yield Text(self.fit(captured_at, self.width), "bold")
         for warning in warnings:
-            yield from self._wrapped(f"warning: {warning}", "yellow")
+            yield from self.wrapped(f"warning: {warning}", "yellow")
         extra = memory.extra_bytes
         num_extra = sum(held.held_as not in NOT_EXTRA for held in memory.storages)
         yield Text(f"{format_bytes(extra)} held for backward in {format_count(num_extra, 'storage')}")
@@ -79,7 +70,7 @@ class MemoryPage:
         self, module: ModuleBytes, guide: str, below: str, depth: int | None
     ) -> Iterator[tuple[str, ModuleBytes]]:
         times = f"{'×' if self.unicode else 'x'}{module.copies:,}" if module.copies > 1 else ""
-        words = (self._visible(module.label), self._visible(module.class_name), times)
+        words = (self.visible(module.label), self.visible(module.class_name), times)
         yield guide + GAP.join(filter(None, words)), module
         if depth is not None and depth <= 0:
             return
@@ -94,15 +85,15 @@ class MemoryPage:
     def table(self, what: str, rows: Sequence[MemoryRow], rest: MemoryRow | None, total: int) -> Iterator[Text]:
         """Yield one row a group; their bytes add up to the total."""
         has_shared = any(row.shared_bytes for row in rows)
-        details = max((cell_len(self._visible(row.detail)) for row in rows), default=0)
+        details = max((cell_len(self.visible(row.detail)) for row in rows), default=0)
         bar = BAR_CELLS if self.width >= (70 if details < MAX_DETAIL_BESIDE_BAR or what != "storage" else 100) else 0
         room = self.width - (1 + has_shared) * (BYTES_CELLS + len(GAP)) - (bar + len(GAP) if bar else 0)
         heads = ("bytes", "also keeps") if has_shared else ("bytes",)
         yield Text(self._columns(what, heads, room), "bold")
-        labels = max((cell_len(self._visible(row.label)) for row in rows), default=0)
+        labels = max((cell_len(self.visible(row.label)) for row in rows), default=0)
         labels = max(min(labels, room - len(GAP) - details), room // 2)
         for row in (*rows, *([rest] if rest else [])):
-            label = self._fit(row.label, labels if row.detail else room)
+            label = self.fit(row.label, labels if row.detail else room)
             name = f"{label}{' ' * (labels - cell_len(label))}{GAP}{row.detail}" if row.detail else label
             figures = (row.num_bytes, row.shared_bytes)[: len(heads)]
             line = Text(self._columns(name, [format_bytes(n) if n else "" for n in figures], room))
@@ -115,34 +106,21 @@ class MemoryPage:
         for note in notes:
             told[note.kind] = told.get(note.kind, 0) + 1
             if told[note.kind] <= MAX_NOTES:
-                yield from self._wrapped(f"{note.kind}: {note.text}")
+                yield from self.wrapped(f"{note.kind}: {note.text}")
         for kind, count in told.items():
             if count > MAX_NOTES:
                 yield Text(f"{kind}: {count - MAX_NOTES:,} more, with --format json", "dim")
 
-    def _wrapped(self, text: str, style: str = "") -> Iterator[Text]:
-        for line in wrap(self._visible(text), self.width, subsequent_indent=GAP):
-            yield Text(line, style)
-
     def _columns(self, name: str, figures: Sequence[str], room: int) -> str:
-        text = self._fit(name, room)
+        text = self.fit(name, room)
         cells = "".join(f"{GAP}{figure:>{BYTES_CELLS}}" for figure in figures)
         return f"{text}{' ' * (room - cell_len(text))}{cells}"
 
     def _bar(self, part: int, whole: int, cells: int) -> str:
-        """Draw a share of the whole as a bar, in eighths of a cell."""
+        """Draw a share of the whole; what is not nothing can be seen."""
         if not whole or not part or cells <= 0:
             return ""
-        eighths = max(round(8 * cells * part / whole), 1)
-        if not self.unicode:
-            return "#" * max(eighths // 8, 1)
-        return "█" * (eighths // 8) + SUBSCRIPTS[eighths % 8].strip()
-
-    def _fit(self, text: str, cells: int) -> str:
-        return shorten(self._visible(text), max(cells, 0), self.ellipsis)
-
-    def _visible(self, text: str) -> str:
-        return visible(text, unicode=self.unicode)
+        return self.bar(max(round(8 * cells * part / whole), 1 if self.unicode else 8))
 
 
 def _ended(line: Text) -> Text:

@@ -1,9 +1,6 @@
 """Held memory for machines: JSON with all figures, CSV with the rows."""
 
-import json
 from collections.abc import Iterator, Sequence
-
-import msgspec
 
 from gradinspect.analyses.memory import Memory
 from gradinspect.analyses.memory_notes import MemoryNote
@@ -11,6 +8,7 @@ from gradinspect.analyses.memory_rows import MemoryRow
 from gradinspect.analyses.memory_tree import ModuleBytes
 from gradinspect.graph import Record
 from gradinspect.renderers.csv_table import render_csv
+from gradinspect.renderers.plain_json import render_json
 
 ROW_COLUMNS = ("label", "detail", "num_bytes", "shared_bytes", "only_bytes", "num_storages", "nodes")
 MODULE_COLUMNS = ("path", "class_name", "depth", "own_bytes", "total_bytes", "only_bytes")
@@ -20,27 +18,17 @@ def render_memory_json(
     memory: Memory, captured_at: str, by: str, rows: Sequence[Record], notes: Sequence[MemoryNote]
 ) -> str:
     """Write everything: totals, kinds, the rows of one grouping, observations, and each storage."""
-    figures = {
+    return render_json({
         "captured_at": captured_at,
         "total_bytes": memory.total_bytes,
         "extra_bytes": memory.extra_bytes,
         "bytes_by_kind": memory.bytes_by_kind,
         "num_recomputed": memory.num_recomputed,
         "by": by,
-        "rows": [_full(row) for row in rows],
-        "notes": [_full(note) for note in notes],
-        "storages": [_full(held) for held in memory.storages],
-    }
-    return json.dumps(figures, indent=2) + "\n"
-
-
-def _full(record: object) -> object:
-    """Write every field, also one that has its default."""
-    if isinstance(record, Record):
-        return {name: _full(getattr(record, name)) for name in record.__struct_fields__}
-    if isinstance(record, tuple | list):
-        return [_full(item) for item in record]
-    return msgspec.to_builtins(record)
+        "rows": rows,
+        "notes": notes,
+        "storages": memory.storages,
+    })  # fmt: skip
 
 
 def render_rows_csv(rows: Sequence[MemoryRow]) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from factories import gradient_stats as stats
 from factories import graph, leaf, op
 
 from gradinspect.analyses.gradients import (
@@ -14,20 +15,6 @@ from gradinspect.analyses.gradients import (
     parameter_rows,
 )
 from gradinspect.graph import Frame, Graph, ModuleCall
-
-
-def stats(norm: float, *, zeros: int = 0, bad: int = 0) -> GradientStats:
-    """Make the numbers of a gradient of ten elements."""
-    return GradientStats(
-        shape=(10,),
-        dtype="float32",
-        norm=norm,
-        max_abs=norm,
-        mean=0.0,
-        num_zeros=zeros,
-        num_nonfinite=bad,
-        num_elements=10,
-    )
 
 
 def ran(node: int, incoming: float | GradientStats, *outgoing: float | GradientStats) -> NodeGradients:

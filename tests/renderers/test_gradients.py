@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from factories import gradient_stats as stats
 from factories import graph, leaf, op
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,6 @@ from gradinspect.analyses.gradients import (
     Finding,
     FlowRow,
     Gradients,
-    GradientStats,
     NodeGradients,
     ParameterRow,
     parameter_rows,
@@ -19,20 +19,6 @@ from gradinspect.analyses.gradients import (
 from gradinspect.renderers.gradients import GradientsPage, render_gradients_csv, render_gradients_json
 
 NAN = float("nan")
-
-
-def stats(norm: float, *, zeros: int = 0, bad: int = 0) -> GradientStats:
-    """Make the numbers of a gradient of ten elements."""
-    return GradientStats(
-        shape=(10,),
-        dtype="float32",
-        norm=norm,
-        max_abs=norm,
-        mean=0.0,
-        num_zeros=zeros,
-        num_nonfinite=bad,
-        num_elements=10,
-    )
 
 
 def found() -> Gradients:
