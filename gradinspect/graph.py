@@ -110,6 +110,7 @@ class Node(Record, frozen=True):
     function: str | None = None  # qualified class name of a custom autograd.Function
     module: int | None = None  # index into Graph.modules
     frame: int | None = None  # index into Graph.frames
+    made_by: str | None = None  # class of the node whose backward made this one, under create_graph
     hooks: tuple[Hook, ...] = ()
 
 
@@ -155,6 +156,7 @@ class CapturePoint(Record, frozen=True):
 
     kind: CaptureKind
     number: int | None = None  # 1 for the first backward
+    is_second_order: bool = False  # the graph that this backward builds, not the one it goes through
     frame: int | None = None  # index into Graph.frames
 
 

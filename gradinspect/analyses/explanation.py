@@ -52,6 +52,7 @@ class NodeFacts(Record, frozen=True, kw_only=True):
     edges: tuple[str, ...]  # "self: #4 ReluBackward0"
     saved: tuple[str, ...]  # "_saved_mat1  f32[32, 64]  live"
     function: str | None = None  # qualified class of a custom Function
+    made_by: str | None = None  # class of the node whose backward made it
 
 
 class Explanation(Record, frozen=True, kw_only=True):
@@ -105,6 +106,7 @@ def _facts(graph: Graph, number: int) -> NodeFacts:
             for row in saved_rows_of(graph, number)
         ),
         function=node.function,
+        made_by=node.made_by,
     )
 
 

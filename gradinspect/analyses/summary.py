@@ -68,7 +68,8 @@ def _saved_bytes_by_origin(graph: Graph) -> dict[Origin, int]:
 def describe_capture(graph: Graph) -> str:
     """Say where the graph was recorded: `backward #1  train.py:41  loss.backward()`."""
     point = graph.captured_at
-    parts = [_moment(point, graph.source)]
+    made = "the graph that is built by " if point.is_second_order else ""
+    parts = [f"{made}{_moment(point, graph.source)}"]
     if point.frame is not None:
         frame = graph.frames[point.frame]
         parts += [f"{frame.file}:{frame.line}", frame.code]

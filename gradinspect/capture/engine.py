@@ -6,10 +6,12 @@ modules hold as a global. Those two globals are replaced, and nothing that a use
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import torch
 import torch.autograd.graph
@@ -19,6 +21,7 @@ from gradinspect.capture.frames import user_frames
 _HOLDERS = (torch.autograd, torch.autograd.graph)
 _NAME = "_engine_run_backward"
 _NO_TASK = -1
+_Told = TypeVar("_Told")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +31,18 @@ class EngineCall:
     number: int  # 1 for the first one of the program
     kind: Literal["backward", "grad"]
     outputs: tuple[Any, ...]  # tensors or GradientEdges
+    gradients: tuple[Any, ...] = ()  # of the outputs
+    inputs: tuple[Any, ...] = ()  # tensors or GradientEdges; none: every leaf
+    keeps_graph: bool = False
     frame: FrameType | None  # the user's line
     caller: FrameType  # who called the engine: torch itself
+
+
+class Watch(NamedTuple):
+    """Whoever watches one run of the engine."""
+
+    finish: Callable[[Any], None]  # is given what the engine has returned
+    abandon: Callable[[], None]  # the engine has failed
 
 
 class EngineDoor:
@@ -39,15 +52,16 @@ class EngineDoor:
     traces, and calls in a forked child.
     """
 
-    def __init__(self, on_call: Callable[[EngineCall], Callable[[], None] | None], *, sees_fake: bool = False) -> None:
+    def __init__(self, on_call: Callable[[EngineCall], "Watch | None"], *, sees_fake: bool = False) -> None:
         """Set up.
 
         Args:
-            on_call: Is told. What it returns is called after the engine, unless the engine has failed.
+            on_call: Is told. What it returns is told how the engine's run ends.
             sees_fake: Whether calls on fake tensors are the program's own.
         """
         self._sees_fake = sees_fake
         self.num_calls = 0
+        self.is_open = True  # False: calls are our own, and nobody is told
         self.problem: Exception | None = None  # what went wrong while telling
         self._on_call = on_call
         self._pid = os.getpid()
@@ -66,33 +80,58 @@ class EngineDoor:
             if getattr(getattr(holder, _NAME), "_door", None) is self:
                 setattr(holder, _NAME, original)
 
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Call the engine ourselves."""
+        self.is_open = False
+        try:
+            yield
+        finally:
+            self.is_open = True
+
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
             is_outermost = torch._C._current_graph_task_id() == _NO_TASK  # true to the engine's own threads as well
-            if is_outermost and os.getpid() == self._pid and not is_traced(t_outputs, sees_fake=self._sees_fake):
-                after = self._announce(t_outputs, sys._getframe(1))
-                result = original(t_outputs, *args, **kwargs)
-                if after is not None:
-                    self._guarded(after)
+            if (
+                self.is_open
+                and is_outermost
+                and os.getpid() == self._pid
+                and not is_traced(t_outputs, sees_fake=self._sees_fake)
+            ):
+                watch = self._announce(t_outputs, args, sys._getframe(1))
+                try:
+                    result = original(t_outputs, *args, **kwargs)
+                except BaseException:
+                    if watch is not None:
+                        self._guarded(watch.abandon)
+                    raise
+                if watch is not None:
+                    self._guarded(partial(watch.finish, result))
                 return result
             return original(t_outputs, *args, **kwargs)
 
         _engine_run_backward._door = self  # type: ignore[attr-defined]
         return _engine_run_backward
 
-    def _announce(self, outputs: Sequence[Any], caller: FrameType) -> Callable[[], None] | None:
-        """Tell of a call."""
+    def _announce(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "Watch | None":
+        """Tell of a call.
+
+        Its arguments are (gradients, retain_graph, create_graph, inputs): torch/autograd/graph.py, torch 2.13.
+        """
         self.num_calls += 1
         call = EngineCall(
             number=self.num_calls,
             kind="grad" if caller.f_code.co_name == "grad" else "backward",
             outputs=tuple(outputs),
+            gradients=tuple(arguments[0] or ()) if arguments else (),
+            inputs=tuple(arguments[3] or ()) if len(arguments) > 3 else (),
+            keeps_graph=len(arguments) > 1 and bool(arguments[1]),
             frame=next(user_frames(caller), None),
             caller=caller,
         )
         return self._guarded(lambda: self._on_call(call))
 
-    def _guarded(self, tell: Callable[[], Callable[[], None] | None]) -> Callable[[], None] | None:
+    def _guarded(self, tell: Callable[[], _Told]) -> _Told | None:
         """Call one of ours. A mistake of ours is kept for later: it is not the program's."""
         try:
             return tell()

@@ -77,16 +77,20 @@ class GradientWatch:
             if self._walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR:
                 self._handles.append(node.register_hook(partial(self._after, number, places)))
 
-    def finish(self) -> Gradients:
-        """Take the hooks away, fetch the numbers, and return them."""
+    def close(self) -> None:
+        """Take the hooks away and keep nothing."""
         for handle in self._handles:
             handle.remove()
+        self._walk.close()
+
+    def finish(self) -> Gradients:
+        """Take the hooks away, fetch the numbers, and return them."""
         norms = {
             number: _norm(node.variable)
             for number, node in enumerate(self._walk.nodes)
             if self._walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
         }
-        self._walk.close()
+        self.close()
         return Gradients(
             graph=self._graph,
             nodes=tuple(_resolved(self._graph, self._ran)),

@@ -1,5 +1,7 @@
 """Live nodes to `Node` records."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -7,12 +9,14 @@ import torch
 from gradinspect.capture.hooks import HookReader, tensor_hooks
 from gradinspect.capture.names import Names
 from gradinspect.capture.saved import SavedNames, SavedReader
+from gradinspect.capture.second_order import Maker
 from gradinspect.capture.storages import StorageTable
 from gradinspect.capture.tensors import TensorInfoTable
 from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
 from gradinspect.catalog import Catalog
 from gradinspect.graph import Hook, Leaf, Node, NodeKind, TensorInfo
 
+_NO_MAKERS: Mapping[int, Maker] = MappingProxyType({})
 _KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices": "copy_slices"}
 
 
@@ -66,7 +70,9 @@ class NodeRecorder:
             found = self._classes[type(node)] = NodeClass(node, self._catalog)
         return found
 
-    def record(self, number: int, module: int | None, frame: int | None) -> Node:
+    def record(
+        self, number: int, module: int | None, frame: int | None, makers: Mapping[int, Maker] = _NO_MAKERS
+    ) -> Node:
         """Record one node: everything about it that can be seen without running it."""
         walk = self._walk
         node = walk.nodes[number]
@@ -84,6 +90,7 @@ class NodeRecorder:
             function=node_class.function,
             module=module,
             frame=frame,
+            made_by=makers[sequence_nr].name if sequence_nr in makers else None,
             hooks=self._node_hooks(node) if self._hooks is not None else (),
         )
 

@@ -2,9 +2,9 @@
 
 import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +19,7 @@ from gradinspect.capture.names import Names, collect_names
 from gradinspect.capture.nodes import NodeRecorder
 from gradinspect.capture.outputs import OutputTensor, outputs_in
 from gradinspect.capture.recorder import Recorder
+from gradinspect.capture.second_order import Maker
 from gradinspect.capture.tensors import PLAIN_TYPES, TensorInfoTable
 from gradinspect.capture.variables import Variable, variables_from
 from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
@@ -39,6 +40,7 @@ class Moment:
     variables: tuple[Variable, ...] = ()  # seen besides those of the frame
     plain_types: tuple[type, ...] = PLAIN_TYPES  # tensors of these are shown as any other
     warnings: tuple[str, ...] = ()
+    makers: Mapping[int, Maker] = field(default_factory=dict)  # number of creation -> whose backward made that node
 
 
 def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: Recorder | None = None) -> Graph:
@@ -76,14 +78,15 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
         try:
             names = _names(walk, moment, recorder)
             nodes = NodeRecorder(walk, catalog, names, hooks, TensorInfoTable(moment.plain_types))
-            modules, calls = _modules(walk, names, recorder)
-            frames = _frames(walk, nodes, recorder)
+            origins = _origins(walk, moment.makers)
+            modules, calls = _modules(walk, names, recorder, origins)
+            frames = _frames(walk, nodes, recorder, origins)
             table = recorder.frames if recorder is not None else FrameTable()
             point = table.number_of(moment.frame)
             index, frame_records = table.records({f for f in (*frames, point) if f is not None}, moment.base_folder)
             records = tuple(
                 [
-                    nodes.record(number, module, None if frame is None else index[frame])
+                    nodes.record(number, module, None if frame is None else index[frame], moment.makers)
                     for number, (module, frame) in enumerate(zip(modules, frames, strict=True))
                 ]
             )
@@ -102,7 +105,12 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
     return Graph(
         source=moment.source,
         torch_version=str(torch.__version__),
-        captured_at=CapturePoint(kind=moment.kind, number=moment.number, frame=None if point is None else index[point]),
+        captured_at=CapturePoint(
+            kind=moment.kind,
+            number=moment.number,
+            is_second_order=bool(moment.makers),
+            frame=None if point is None else index[point],
+        ),
         roots=roots,
         nodes=records,
         storages=nodes.storages.records(),
@@ -132,18 +140,32 @@ def _names(walk: Walk, moment: Moment, recorder: Recorder | None) -> Names:
     return collect_names(leaves, called, [*moment.variables, *variables_from(moment.frame)])
 
 
-def _modules(walk: Walk, names: Names, recorder: Recorder | None) -> tuple[list[int | None], tuple[ModuleCall, ...]]:
+def _origins(walk: Walk, makers: Mapping[int, Maker]) -> list[int]:
+    """Return each node's number of creation; of one that a backward made, that of the node it belongs to."""
+    if not makers:
+        return walk.sequence_nrs
+    return [makers[number].sequence_nr if number in makers else number for number in walk.sequence_nrs]
+
+
+def _modules(
+    walk: Walk, names: Names, recorder: Recorder | None, origins: Sequence[int]
+) -> tuple[list[int | None], tuple[ModuleCall, ...]]:
     if recorder is None or not walk.is_in_creation_order:
         return [None] * len(walk.nodes), ()
-    return assign_modules(recorder, names, walk.sequence_nrs)
+    if origins is walk.sequence_nrs:
+        return assign_modules(recorder, names, origins)
+    order = sorted(range(len(origins)), key=origins.__getitem__, reverse=True)
+    ordered, calls = assign_modules(recorder, names, [origins[number] for number in order])
+    by_number = dict(zip(order, ordered, strict=True))
+    return [by_number[number] for number in range(len(origins))], calls
 
 
-def _frames(walk: Walk, nodes: NodeRecorder, recorder: Recorder | None) -> list[int | None]:
+def _frames(walk: Walk, nodes: NodeRecorder, recorder: Recorder | None, origins: Sequence[int]) -> list[int | None]:
     """Find the number of the user's line that made each node."""
     if recorder is None or not walk.is_in_creation_order:
         return [None] * len(walk.nodes)
     frames: list[int | None] = []
-    for node, sequence_nr in zip(walk.nodes, walk.sequence_nrs, strict=True):
+    for node, sequence_nr in zip(walk.nodes, origins, strict=True):
         if sequence_nr == ACCUMULATE_GRAD_NR:
             frames.append(None)
             continue

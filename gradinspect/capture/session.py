@@ -1,26 +1,32 @@
 """From a SOURCE to a graph: run the user's program, record at the moment that was asked for."""
 
 import atexit
+import dataclasses
 import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from msgspec.structs import replace
 
 from gradinspect.analyses.gradients import Gradients
 from gradinspect.analyses.growth import Growth
-from gradinspect.capture.engine import EngineCall, EngineDoor
+from gradinspect.analyses.stepping import Ending as StepEnding
+from gradinspect.capture.consumed import ConsumedGraphs
+from gradinspect.capture.engine import EngineCall, EngineDoor, Watch
 from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
 from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.growth import GrowthWatch
 from gradinspect.capture.inputs import make_inputs
+from gradinspect.capture.lockstep import Lockstep, Watcher
 from gradinspect.capture.outputs import OutputTensor, final_outputs, has_graph, outputs_in
+from gradinspect.capture.own_backward import GradOutput, starting_gradients, step_from_outputs
 from gradinspect.capture.program import (
     Ending,
     leave_as_python,
@@ -32,6 +38,7 @@ from gradinspect.capture.program import (
 from gradinspect.capture.record import Moment, record_graph
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.release import release_wrappers
+from gradinspect.capture.second_order import gradients_with_graph
 from gradinspect.capture.source import Expression, InputSpec, Module, Script
 from gradinspect.capture.stopping import Stopper
 from gradinspect.capture.surroundings import Surroundings
@@ -42,6 +49,7 @@ from gradinspect.graph import CaptureKind, Graph
 from gradinspect.units import format_count
 
 SCRIPT_FAILED = 3
+_NEEDS_SCALAR = "grad can be implicitly created only for scalar outputs"  # torch/autograd/__init__.py, torch 2.13
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +68,9 @@ class Request:
     fake: bool = False  # run on fake tensors
     device: str | None = None  # of fake tensors for which the program names none
     gradients: bool = False  # let the engine run, and watch the gradients
+    creates_graph: bool = False  # look at the graph that backward itself builds
+    watcher: Watcher | None = None  # let the engine run, and tell of each step
+    grad_output: GradOutput | None = None  # where no engine call was seen: the gradient to step from
     iterations: int | None = None  # watch how the graph grows over so many backward calls, instead of recording one
 
 
@@ -95,17 +106,21 @@ class Session:
         self._surroundings = Surroundings()
         self._fake: FakeRun | None = None
         self._gradients: Gradients | None = None
+        self._steps: StepEnding | None = None
+        self._consumed = ConsumedGraphs()
         self._pid = os.getpid()
 
     @property
-    def result(self) -> Graph | Growth | Gradients | None:
+    def result(self) -> Graph | Growth | Gradients | StepEnding | None:
         """What was recorded so far."""
+        if self._request.watcher is not None:
+            return self._steps
         if self._request.gradients:
             return self._gradients
         return self.graph if self._growth is None else self._growth.growth()
 
-    def run(self) -> Graph | Growth | Gradients:
-        """Run the program and return what was recorded: a graph, its growth or its gradients, as was asked for.
+    def run(self) -> Graph | Growth | Gradients | StepEnding:
+        """Run the program and return what was recorded: a graph, its growth, its gradients or how its steps ended.
 
         Raises:
             GradInspectError: There was nothing to record.
@@ -135,35 +150,66 @@ class Session:
             raise nothing_recorded(self._request, self._door.num_calls)
         return result
 
-    def _on_engine_call(self, call: EngineCall) -> Callable[[], None] | None:
+    def _on_engine_call(self, call: EngineCall) -> Watch | None:
         """Record at the call that was asked for, then stop the program unless it shall go on."""
         if not self._is_looking:
             return None
         if self._growth is not None:
             self._watch_growth(self._growth, call)
             return None
-        wanted = self._request.at in (None, "backward") and call.number == (self._request.backward or 1)
-        if not has_graph(call.outputs):  # the engine will refuse this call, and the program fail by itself
-            wanted = False
-        if wanted and self.graph is None and self._problem is None:
-            self._take(call.kind, self._outputs_of(call), call)
-            self._recorder.pause()
-            if self._request.gradients and self.graph is not None:
-                return self._watch_gradients(self.graph, self._outputs_of(call)(), call)
-        if (self.graph is not None or self._problem is not None) and not self._request.goes_on:
+        watch = None
+        if self.graph is None and self._problem is None and has_graph(call.outputs):  # else the engine will refuse it
+            if self._request.at in (None, "backward") and call.number == (self._request.backward or 1):
+                self._take(call.kind, self._outputs_of(call), call)
+                self._recorder.pause()
+                watch = None if self.graph is None else self._watch_run(self.graph, call)
+            elif self._request.watcher is not None:
+                self._consumed.note(call)
+        is_done = watch is None and (self.graph is not None or self._problem is not None)
+        if is_done and not self._request.goes_on:
             self._stopper.stop(call.caller)
+        return watch
+
+    def _watch_run(self, graph: Graph, call: EngineCall) -> Watch | None:
+        """Watch the engine go through the graph that was just recorded, if that was asked for."""
+        if self._request.gradients:
+            return self._watch_gradients(graph, self._outputs_of(call)(), call)
+        if self._request.watcher is not None and not self._request.creates_graph:
+            return self._step_through(graph, self._request.watcher, call)
         return None
 
-    def _watch_gradients(self, graph: Graph, outputs: list[OutputTensor], call: EngineCall) -> Callable[[], None]:
+    def _watch_gradients(self, graph: Graph, outputs: list[OutputTensor], call: EngineCall) -> Watch:
         """Watch the engine run, and stop the program after it."""
         watch = GradientWatch(graph, outputs)
 
-        def after() -> None:
+        def after(_returned: object) -> None:
             self._gradients = watch.finish()
             if not self._request.goes_on:
                 self._stopper.stop(call.caller)
 
-        return after
+        return Watch(after, watch.close)
+
+    def _step_through(self, graph: Graph, watcher: Watcher, call: EngineCall) -> Watch:
+        """Step through the engine's run, and stop the program after it, or when the watcher has seen enough."""
+
+        def leave(steps: Lockstep) -> None:
+            self._steps = steps.ending()
+            steps.close()
+            self._stopper.stop(call.caller)
+
+        if not watcher.begin(graph, "", self._surroundings.talk):
+            self._steps = StepEnding(graph=graph, num_steps=0, is_complete=False)
+            self._stopper.stop(call.caller)
+        asked = [OutputTensor(None, value) for value in call.inputs] if call.kind == "grad" else []
+        steps = Lockstep(graph, self._outputs_of(call)(), call.gradients, watcher, leave, inputs=asked)
+
+        def after(returned: Sequence[torch.Tensor | None]) -> None:
+            self._problem = self._problem or steps.problem
+            self._steps = steps.finish(returned)
+            if not self._request.goes_on:
+                self._stopper.stop(call.caller)
+
+        return Watch(after, steps.close)
 
     def _watch_growth(self, growth: GrowthWatch, call: EngineCall) -> None:
         if not growth.is_done and self._problem is None:
@@ -204,9 +250,33 @@ class Session:
                 )
                 found = outputs()
                 if found:
-                    self.graph = record_graph(found, moment, self._recorder)
+                    self.graph = self._with_warning(record_graph(found, moment, self._recorder))
+                if self.graph is not None and self._request.creates_graph:
+                    found = self._take_second(self.graph, found, moment, None if call is None else call.gradients)
+            is_our_call = call is None or self._request.creates_graph
+            if self.graph is not None and is_our_call and self._request.watcher is not None:
+                with self._door.closed():
+                    self._steps = step_from_outputs(
+                        self.graph, found, self._request.watcher, self._request.grad_output, self._surroundings.talk
+                    )
         except Exception as error:
             self._problem = error
+
+    def _take_second(
+        self, graph: Graph, outputs: list[OutputTensor], moment: Moment, gradients: Sequence[torch.Tensor | None] | None
+    ) -> list[OutputTensor]:
+        """Record the graph that backward builds instead of the one that it goes through."""
+        self.graph = None
+        self._recorder.pause()
+        with self._door.closed():
+            outputs, makers = gradients_with_graph(graph, outputs, starting_gradients(outputs, gradients))
+        self.graph = record_graph(outputs, dataclasses.replace(moment, makers=makers), self._recorder)
+        return outputs
+
+    def _with_warning(self, graph: Graph) -> Graph:
+        """Say who has used a graph up, to those who want to run it."""
+        warning = self._consumed.warning(graph) if self._request.watcher is not None else None
+        return graph if warning is None else replace(graph, warnings=(*graph.warnings, warning))
 
     def _after(self, ending: Ending) -> None:
         """Look at how a script ended, and record its last tensors if nothing was recorded before."""
@@ -214,11 +284,7 @@ class Session:
         if os.getpid() != self._pid:
             leave_as_python(ending)
         if ending.error is not None:
-            self._explain(ending.error)
-            print_error(ending.error)
-            calls = format_count(self._door.num_calls, "backward call") if self._door.num_calls else "no backward call"
-            where = " on fake tensors" if self._request.fake else ""
-            self.failure = f"The script failed{where} with {type(ending.error).__name__} after {calls}."
+            self.failure = self._failure_of(ending.error)
             if self.result is None and self._problem is None:
                 if isinstance(ending.error, KeyboardInterrupt):
                     raise KeyboardInterrupt
@@ -231,6 +297,16 @@ class Session:
         if ending.exit_code and self.graph is None:
             raise ScriptFailedError(f"The script ended with exit code {ending.exit_code} before any backward call.")
         self._take_namespace(ending.namespace)
+
+    def _failure_of(self, error: BaseException) -> str:
+        """Print how a script failed, and say it in one sentence."""
+        self._explain(error)
+        print_error(error)
+        calls = format_count(self._door.num_calls, "backward call") if self._door.num_calls else "no backward call"
+        where = " on fake tensors" if self._request.fake else ""
+        remedy = " Sum that output up first, or give backward a gradient of its shape."
+        more = remedy if _NEEDS_SCALAR in str(error) else ""
+        return f"The script failed{where} with {type(error).__name__} after {calls}.{more}"
 
     def _explain(self, error: BaseException) -> None:
         """Say in one sentence what a program without values met, if that is what has happened."""

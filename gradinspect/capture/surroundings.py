@@ -45,6 +45,24 @@ class Surroundings:
             sys.path = path
             _enter(folder)
 
+    @contextmanager
+    def talk(self) -> Iterator[None]:
+        """Work in our surroundings, and with our stdout, for a moment in the middle of the program."""
+        theirs, copy = sys.stdout, _copy_of_stdout()
+        _flush(theirs)
+        if self._ours.stdout_copy is not None:
+            os.dup2(self._ours.stdout_copy, _STDOUT)
+        sys.stdout = _usable(self._ours.stdout, _STDOUT)
+        try:
+            with self.visit():
+                yield
+        finally:
+            _flush(sys.stdout)
+            sys.stdout = theirs
+            if copy is not None:
+                os.dup2(copy, _STDOUT)
+                os.close(copy)
+
     def hide_stdout(self) -> None:
         """Send what the program and its children write to stdout nowhere, until we come home."""
         _flush(sys.stdout)
@@ -70,11 +88,14 @@ class Surroundings:
 
 
 def _current_state() -> _State:
+    return _State(_folder(), list(sys.path), sys.stdout, sys.stderr, _copy_of_stdout())
+
+
+def _copy_of_stdout() -> int | None:
     try:
-        copy = os.dup(_STDOUT)
+        return os.dup(_STDOUT)
     except OSError:
-        copy = None
-    return _State(_folder(), list(sys.path), sys.stdout, sys.stderr, copy)
+        return None
 
 
 def _make_current(state: _State) -> None:

@@ -39,6 +39,16 @@ def _parse_target(path: Path, *, force: bool) -> Target:
     if suffix is None:
         known = ", ".join(sorted(SUFFIXES))
         raise GradInspectError(f"The format of '{path}' is unknown.", f"End its name in one of: {known}.")
+    check_target(path, force=force)
+    return Target(path, suffix)
+
+
+def check_target(path: Path, *, force: bool) -> None:
+    """See to it that a file can be written.
+
+    Raises:
+        GradInspectError: Its folder is missing or closed, or the file is there already.
+    """
     try:
         is_there, has_folder = path.exists(), path.parent.is_dir()
     except PermissionError:  # a folder above it may not be looked into
@@ -49,7 +59,6 @@ def _parse_target(path: Path, *, force: bool) -> Target:
         raise _closed(path.parent)
     if is_there and not force:
         raise GradInspectError(f"The file '{path}' exists.", "Use --force to overwrite it.")
-    return Target(path, suffix)
 
 
 def _closed(folder: Path) -> GradInspectError:

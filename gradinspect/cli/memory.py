@@ -1,15 +1,14 @@
 """`gradinspect memory`: who keeps the bytes for backward?"""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gradinspect.capture.source import CaptureFile, Expression, Script
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 By = Literal["module", "operator", "line", "storage"]
 MAX_MODULE_ROWS = 40
 MAX_TABLE_ROWS = 20
-MAX_SOURCE_BYTES = 10_000_000
 
 
 @takes_source
@@ -55,7 +53,7 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
         measured = measure_memory(graph, None if module is None else nodes_in_module(graph, module))
         if output_format == "table":
             options = _Options(by=by, top=top, depth=depth, full=full)
-            print_lines(_page(graph, measured, options, _source_reader(request)))
+            print_lines(_page(graph, measured, options, source_reader(request)))
         else:
             print_text(_data(graph, measured, by, output_format))
 
@@ -149,27 +147,3 @@ def _rows(graph: "Graph", measured: "Memory", by: By) -> "Sequence[MemoryRow]":
     from gradinspect.analyses.memory_rows import rows_by_line, rows_by_operator, rows_by_storage
 
     return {"operator": rows_by_operator, "line": rows_by_line, "storage": rows_by_storage}[by](graph, measured)
-
-
-def _source_reader(request: SourceRequest) -> Callable[[str], Sequence[str] | None]:
-    """Read files as the record names them: relative to the script's folder, or to ours for a capture file."""
-    match request.source:
-        case Script(path) | CaptureFile(path):
-            folders = [path.parent, Path.cwd()]
-        case Expression(module=module) if module.endswith(".py"):
-            folders = [Path(module).parent]
-        case _:
-            folders = [Path.cwd()]
-
-    def read(file: str) -> Sequence[str] | None:
-        if Path(file).is_absolute() or ".." in Path(file).parts:  # a capture file may come from anybody
-            return None
-        for folder in folders:
-            try:
-                if (folder / file).is_file() and (folder / file).stat().st_size <= MAX_SOURCE_BYTES:
-                    return (folder / file).read_text(encoding="utf-8").splitlines()
-            except (OSError, ValueError):
-                continue
-        return None
-
-    return read

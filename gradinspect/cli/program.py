@@ -15,6 +15,7 @@ from gradinspect.cli.memory import memory
 from gradinspect.cli.printing import ReaderLeft, print_problem
 from gradinspect.cli.reporting import ScriptFailed
 from gradinspect.cli.saved import saved
+from gradinspect.cli.step import step
 from gradinspect.cli.trace import trace
 from gradinspect.errors import GradInspectError
 
@@ -36,6 +37,7 @@ app.command()(saved)
 app.command()(memory)
 app.command()(export)
 app.command()(grads)
+app.command()(step)
 app.command()(explain)
 
 

@@ -30,6 +30,7 @@ class SourceRequest:
     quiet: bool = False
     fake: bool = False
     device: str | None = None
+    creates_graph: bool = False
 
 
 def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line, each once
@@ -57,6 +58,9 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         bool, typer.Option("--fake", help="Run on tensors without values: for models larger than this machine.")
     ] = False,
     device: Annotated[str | None, typer.Option(metavar="NAME", help="With --fake: where tensors are.")] = None,
+    creates_graph: Annotated[
+        bool, typer.Option("--create-graph", help="Look at the graph that backward itself builds.")
+    ] = False,
 ) -> SourceRequest:
     if (source is None) == (run_module is None):
         given = "neither" if source is None else "both"
@@ -80,6 +84,7 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         quiet=quiet,
         fake=fake,
         device=device,
+        creates_graph=creates_graph,
     )
 
 

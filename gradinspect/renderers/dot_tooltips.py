@@ -20,6 +20,8 @@ def node_tooltip(graph: Graph, node_id: int) -> str:
     if node.module is not None:
         call = graph.modules[node.module]
         lines.append(f"in {call.path or 'the outermost module'} ({call.class_name}), call {call.call}")
+    if node.made_by is not None:
+        lines.append(f"made by the backward of {node.made_by}")
     lines += frame_lines(graph, node.frame)
     lines += [f"{hook.kind} hook {hook.name or ''}" for hook in node.hooks]
     lines += [_saved_line(value) for value in node.saved[:MAX_SAVED_LINES]]

@@ -71,6 +71,7 @@ class ExplanationPage(Page):
             ("module", facts.module),
             ("line", facts.line),
             ("class", facts.function),
+            ("made by", None if facts.made_by is None else f"the backward of {facts.made_by}"),
         ):
             if text:
                 yield from self._labelled(label, text)

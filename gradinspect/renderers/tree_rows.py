@@ -95,6 +95,8 @@ class RowWriter:
     def _marks(self, node: Node) -> Iterator[Part]:
         if node.function is not None:
             yield Part(f"  {self._visible(node.function)}", "magenta", can_shrink=True, can_wrap=True)
+        if node.made_by is not None:
+            yield Part(f"  by {self._visible(node.made_by)}", "dim", is_optional=True)
         for status, count in sorted(Counter(value.status for value in node.saved).items(), key=str):
             if status not in (None, "live"):
                 yield Part(f"  {count} {status}", "red", can_wrap=True)

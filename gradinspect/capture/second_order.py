@@ -1,0 +1,98 @@
+"""The graph that backward itself builds, under create_graph: what second derivatives go through.
+
+The gradients of the leaves are computed once, by `autograd.grad`, so that no leaf's `.grad` changes. Each node made
+meanwhile is remembered together with the node that was running, and takes over its module and its source line.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from gradinspect.capture.outputs import OutputTensor, requires_grad
+from gradinspect.capture.recorder import next_sequence_nr
+from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+
+
+class Maker(NamedTuple):
+    """The node whose backward made another one."""
+
+    name: str
+    sequence_nr: int
+
+
+class SecondOrder(NamedTuple):
+    """The gradients of the leaves, with their graph."""
+
+    outputs: list[OutputTensor]
+    makers: dict[int, Maker]  # number of creation of a node -> whose backward made it
+
+
+def gradients_with_graph(
+    graph: Graph, outputs: Sequence[OutputTensor], gradients: Sequence[torch.Tensor | None]
+) -> SecondOrder:
+    """Compute the gradients of all leaves, with a graph.
+
+    Args:
+        graph: The record of the graph.
+        outputs: Where backward starts.
+        gradients: The gradient of each.
+
+    Raises:
+        GradInspectError: The gradients depend on nothing that requires grad, or backward fails.
+    """
+    walk = Walk(output.edge[0] for output in outputs)
+    makers: dict[int, Maker] = {}
+    handles = list(_noted_makers(graph, walk, makers))
+    leaves = {
+        number: node.variable
+        for number, node in enumerate(walk.nodes)
+        if walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
+    }
+    try:
+        found = torch.autograd.grad(
+            [output.value for output in outputs], list(leaves.values()),
+            gradients, create_graph=True, allow_unused=True,
+        )  # fmt: skip
+    except RuntimeError as error:
+        raise GradInspectError(f"Backward of '{graph.source}' fails: {str(error).splitlines()[0]}") from None
+    finally:
+        for handle in handles:
+            handle.remove()
+        walk.close()
+    named = [
+        OutputTensor(_gradient_name(graph, number), gradient)
+        for number, gradient in zip(leaves, found, strict=True)
+        if gradient is not None and requires_grad(gradient) and not gradient.is_leaf
+    ]
+    if not named:
+        raise GradInspectError(
+            f"The gradients of '{graph.source}' depend on nothing that requires grad, so backward builds no graph.",
+            "Second derivatives are zero; leave --create-graph out.",
+        )
+    return SecondOrder(named, makers)
+
+
+def _noted_makers(graph: Graph, walk: Walk, makers: dict[int, Maker]) -> Iterator[Any]:
+    """Watch which node runs while others are made. Yields the handles of the hooks."""
+    began: dict[int, int] = {}
+
+    def before(number: int, _gradients: object) -> None:
+        began[number] = next_sequence_nr()
+
+    def after(number: int, _outgoing: object, _incoming: object) -> None:
+        maker = Maker(graph.nodes[number].name, walk.sequence_nrs[number])
+        makers.update(dict.fromkeys(range(began.pop(number), next_sequence_nr()), maker))
+
+    for number, node in enumerate(walk.nodes):
+        if walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR:
+            yield node.register_prehook(partial(before, number))
+            yield node.register_hook(partial(after, number))
+
+
+def _gradient_name(graph: Graph, number: int) -> str:
+    leaf = graph.nodes[number].leaf
+    return f"{(leaf.name if leaf is not None else None) or f'#{number}'}.grad"

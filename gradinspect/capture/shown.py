@@ -1,0 +1,45 @@
+"""Live tensors to what a screen shows of them. Computes under no_grad and adds no node."""
+
+import torch
+
+from gradinspect.analyses.stepping import ShownTensor
+
+MAX_VALUES = 64
+
+
+def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> ShownTensor:
+    """Take a tensor's numbers, and its values if there are few. What cannot be read is left out."""
+    shape: tuple[int, ...] = ()
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    try:
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            shape = tuple(map(int, tensor.shape))
+            return _numbers(tensor.detach(), shape, dtype, max_values)
+    except (RuntimeError, NotImplementedError, TypeError):
+        return ShownTensor(shape=shape, dtype=dtype)
+
+
+def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_values: int) -> ShownTensor:
+    dense = tensor if tensor.layout is torch.strided else tensor.to_dense()
+    if not dense.numel():
+        return ShownTensor(shape=shape, dtype=dtype, values=())
+    values = None
+    if dense.numel() <= max_values:
+        values = tuple(str(x) if isinstance(x, complex) else x for x in dense.reshape(-1).tolist())
+    if dense.dtype is torch.bool or not (dense.is_floating_point() or dense.is_complex()):
+        return ShownTensor(
+            shape=shape, dtype=dtype, values=values, num_zeros=dense.numel() - int(dense.count_nonzero())
+        )
+    sizes = dense.abs() if dense.is_complex() else dense
+    sizes = sizes if sizes.dtype in (torch.float32, torch.float64) else sizes.float()
+    low, high = torch.aminmax(sizes)
+    return ShownTensor(
+        shape=shape,
+        dtype=dtype,
+        values=values,
+        norm=float(torch.linalg.vector_norm(sizes)),
+        low=float(low),
+        high=float(high),
+        num_zeros=dense.numel() - int(torch.count_nonzero(dense)),
+        num_nonfinite=int(torch.isfinite(sizes).logical_not_().sum()),
+    )

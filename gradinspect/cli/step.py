@@ -1,0 +1,76 @@
+"""`gradinspect step`: let me watch."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines
+from gradinspect.cli.reporting import Steps, report_on
+from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.user_source import source_reader
+from gradinspect.errors import GradInspectError
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.stepping import Ending
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+
+
+@takes_source
+def step(
+    request: SourceRequest,
+    *,
+    grad_output: Annotated[
+        Literal["ones", "random", "rows"] | None,
+        typer.Option(help="Where the program calls no backward: begin with this gradient, or once for each element."),
+    ] = None,
+    script: Annotated[Path | None, typer.Option(metavar="FILE", help="Read commands from a file, one a line.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every step to a .md or .html file instead of asking.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Step through a program's backward, one node at a time: gradients, saved values, formulas.
+
+    gradinspect step samples/mlp.py
+
+    gradinspect step samples/broadcast_scalar.py --report steps.html
+    """
+    from gradinspect.cli.debugger import Debugger
+    from gradinspect.cli.step_report import ReportWriter, check_report
+    from gradinspect.renderers.steps import StepPage
+
+    if report is not None:
+        check_report(report, force=force)
+    if report is not None and script is not None:
+        raise GradInspectError("'--report' and '--script' exclude each other.", "Give one of them.")
+    if request.root is not None and request.at is None and request.backward is None:
+        request = replace(request, at="end")  # the program's own backward begins where it begins
+    from gradinspect.catalog import load_catalog
+
+    catalog = load_catalog()
+    commands = None if script is None else _commands(script)
+    watcher = (
+        Debugger(catalog, source_reader(request), commands)
+        if report is None
+        else ReportWriter(catalog, report, force=force)
+    )
+
+    def finish(ending: "Ending") -> None:
+        console = output_console()
+        page = StepPage(width=console.width, unicode=can_print_unicode(console))
+        if isinstance(watcher, ReportWriter):
+            watcher.write(ending)
+        print_lines(page.ending(ending))
+
+    report_on(request, finish, steps=Steps(watcher, grad_output))
+
+
+def _commands(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "is not text" if isinstance(error, UnicodeDecodeError) else f"cannot be read: {error.strerror}"
+        raise GradInspectError(f"The command file '{path}' {reason}.", "Give a file with one command a line.") from None

@@ -1,0 +1,61 @@
+"""What tests of stepping share: somebody who watches, and one call of backward that is stepped through."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from gradinspect.analyses.stepping import Ending, Step
+from gradinspect.capture.lockstep import LiveStep, Lockstep
+from gradinspect.capture.outputs import OutputTensor
+from gradinspect.capture.record import Moment, record_graph
+from gradinspect.graph import Graph
+
+
+class Silent:
+    """Sees every step and says nothing."""
+
+    def __init__(self) -> None:
+        """Start with nothing seen."""
+        self.steps: list[Step] = []
+
+    def begin(self, graph: Graph, start: str, talk: Callable[[], AbstractContextManager[None]]) -> bool:
+        """Go on."""
+        return True
+
+    def ran(self, live: LiveStep) -> bool:
+        """Keep the step."""
+        self.steps.append(live.step)
+        return True
+
+
+def stepped(
+    outputs: Sequence[OutputTensor], gradients: Sequence[torch.Tensor], watcher: Silent, **options: Any
+) -> Ending:
+    """Step through one backward call."""
+
+    def leave(_steps: Lockstep) -> None:
+        raise AssertionError
+
+    graph = record_graph(list(outputs), Moment(source="test"))
+    steps = Lockstep(graph, outputs, gradients, watcher, leave)
+    torch.autograd.backward([output.value for output in outputs], gradients, retain_graph=True, **options)
+    if steps.problem is not None:
+        raise steps.problem
+    return steps.finish()
+
+
+def leaves_in(value: Any) -> list[torch.Tensor]:
+    """List the leaves among an operator's arguments."""
+    if isinstance(value, torch.Tensor):
+        return [value] if value.requires_grad and value.is_leaf else []
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in leaves_in(item)]
+    return []
+
+
+def forget(leaves: list[torch.Tensor]) -> None:
+    """Take the gradients away."""
+    for leaf in leaves:
+        leaf.grad = None
