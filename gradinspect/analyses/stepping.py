@@ -166,7 +166,7 @@ def _on_line(graph: Graph, file: str, line: int) -> Callable[[Step], bool]:
     nodes = {number for number, node in enumerate(graph.nodes) if node.frame in frames}
     if not nodes:
         raise GradInspectError(
-            f"No node was made at '{file}:{line}'.", "Lines of nodes: see `where`, or trace --lines."
+            f"No node was made at '{file}:{line}'.", "The lines that made nodes: where, or gradinspect trace."
         )
     return _one_of(nodes)
 

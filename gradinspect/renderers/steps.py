@@ -8,7 +8,7 @@ from rich.text import Text
 from gradinspect.analyses.explanation import InputGradient
 from gradinspect.analyses.stepping import Arrived, Ending, Passed, SavedShown, ShownTensor, Step, place_name
 from gradinspect.analyses.summary import describe_capture
-from gradinspect.graph import Graph, source_of
+from gradinspect.graph import Graph, SavedTensor, source_of
 from gradinspect.renderers.page import GAP, Page
 from gradinspect.renderers.shown_values import in_numbers, looks, value_lines
 from gradinspect.units import format_count, format_dtype
@@ -32,14 +32,12 @@ class StepPage(Page):
         for warning in graph.warnings:
             yield from self.wrapped(warning, "red")
         for number, node in enumerate(graph.nodes):
-            stale = next((value.tensor for value in node.saved if value.status == "modified"), None)
+            stale = next((value for value in node.saved if value.status == "modified"), None)
             if stale is not None:
                 where = source_of(graph, node)
                 at = f" ({where})" if where else ""
-                yield from self.wrapped(
-                    f"#{number} {node.name}{at} will fail: what it saved was changed in place since; it is at version "
-                    f"{stale.version}, and version {stale.expected_version} was saved.", "red",
-                )  # fmt: skip
+                text = f"#{number} {node.name}{at} will fail: what it saved was changed in place since"
+                yield from self.wrapped(f"{text}{_versions(stale.tensor)}.", "red")
 
     def value(self, found: ShownTensor | str) -> Iterator[Text]:
         """Yield what an expression gave."""
@@ -207,7 +205,15 @@ class StepPage(Page):
             plural = what if total == 1 else what.replace("gradient", "gradients", 1)
             yield from self.wrapped(f"{total:,} {plural} compared with the sums of these steps: {agree}.")
         if ending.differing_leaves:
-            yield from self.wrapped(f"Not equal: {', '.join(ending.differing_leaves)}: a hook changed it.", "yellow")
+            yield from self.wrapped(
+                f"Not equal: {', '.join(ending.differing_leaves)}: something else than backward changed it.", "yellow"
+            )
+
+
+def _versions(tensor: SavedTensor | None) -> str:
+    if tensor is None or tensor.version is None:
+        return ""
+    return f"; it is at version {tensor.version}, and version {tensor.expected_version} was saved"
 
 
 def _reduction(passed: Passed) -> str:
