@@ -18,10 +18,9 @@ from typing import Any, Literal
 import torch
 from msgspec.structs import replace
 
-from gradinspect.analyses.gradients import Gradients, GradientStats, NodeGradients
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
-from gradinspect.graph import Edge, Graph, Node
+from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Node, NodeGradients
 
 # Nodes that pass the elements of their gradient on, all of them, in another order or shape.
 PERMUTING = frozenset(
@@ -77,8 +76,8 @@ class GradientWatch:
             if self._walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR:
                 self._handles.append(node.register_hook(partial(self._after, number, places)))
 
-    def finish(self) -> Gradients:
-        """Take the hooks away, fetch the numbers, and return them."""
+    def finish(self) -> Graph:
+        """Take the hooks away, fetch the numbers, and return the graph with them."""
         for handle in self._handles:
             handle.remove()
         norms = {
@@ -87,12 +86,12 @@ class GradientWatch:
             if self._walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
         }
         self._walk.close()
-        return Gradients(
-            graph=self._graph,
+        gradients = Gradients(
             nodes=tuple(_resolved(self._graph, self._ran)),
             weight_norms={number: norm for number, norm in norms.items() if norm is not None},
             loss=self._loss,
         )
+        return replace(self._graph, gradients=gradients)
 
     def _before(self, number: int, permutes: bool, gradients: tuple[torch.Tensor | None, ...]) -> None:
         measured = None if permutes else [_measure(gradient) for gradient in gradients]

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import torch
 
-from gradinspect.analyses.gradients import Gradients
 from gradinspect.analyses.growth import Growth
 from gradinspect.capture.engine import EngineCall, EngineDoor
 from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
@@ -94,18 +93,19 @@ class Session:
         self._stopper = Stopper(self._finish_now)
         self._surroundings = Surroundings()
         self._fake: FakeRun | None = None
-        self._gradients: Gradients | None = None
         self._pid = os.getpid()
 
     @property
-    def result(self) -> Graph | Growth | Gradients | None:
+    def result(self) -> Graph | Growth | None:
         """What was recorded so far."""
-        if self._request.gradients:
-            return self._gradients
-        return self.graph if self._growth is None else self._growth.growth()
+        if self._growth is not None:
+            return self._growth.growth()
+        if self._request.gradients and (self.graph is None or self.graph.gradients is None):
+            return None
+        return self.graph
 
-    def run(self) -> Graph | Growth | Gradients:
-        """Run the program and return what was recorded: a graph, its growth or its gradients, as was asked for.
+    def run(self) -> Graph | Growth:
+        """Run the program and return what was recorded: a graph, with its gradients or not, or its growth.
 
         Raises:
             GradInspectError: There was nothing to record.
@@ -159,7 +159,7 @@ class Session:
         watch = GradientWatch(graph, outputs)
 
         def after() -> None:
-            self._gradients = watch.finish()
+            self.graph = watch.finish()
             if not self._request.goes_on:
                 self._stopper.stop(call.caller)
 

@@ -24,6 +24,9 @@ def export(  # noqa: PLR0913  # the drawing options live here
     full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
     none_edges: Annotated[bool, typer.Option("--none", help="Draw the empty places of next_functions.")] = False,
     saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
+    gradients: Annotated[
+        bool, typer.Option("--gradients", help="Let backward run, and keep its gradients: for grads.")
+    ] = False,
     direction: Annotated[
         Literal["TB", "BT", "LR", "RL"], typer.Option(help="Where the arrows lead: TB has the roots on top.")
     ] = "TB",
@@ -38,4 +41,4 @@ def export(  # noqa: PLR0913  # the drawing options live here
         raise GradInspectError("No file was named.", "Name one: -o graph.svg")
     targets = parse_targets(output, force=force)
     drawing = {"depth": depth, "full": full, "none_edges": none_edges, "saved": saved, "direction": direction}
-    report_on(request, lambda graph: write_targets(graph, targets, force=force, **drawing))
+    report_on(request, lambda graph: write_targets(graph, targets, force=force, **drawing), gradients=gradients)

@@ -12,7 +12,7 @@ from gradinspect.cli.request import SourceRequest, takes_source
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from gradinspect.analyses.gradients import Gradients
+    from gradinspect.graph import Graph
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -35,28 +35,28 @@ def grads(
     gradinspect grads samples/mlp.py --by node
     """
 
-    def report(found: "Gradients") -> None:
+    def report(graph: "Graph") -> None:
         from gradinspect.analyses.gradients import findings, parameter_rows
         from gradinspect.analyses.summary import describe_capture
         from gradinspect.renderers.gradients import render_gradients_csv, render_gradients_json
 
         match output_format:
             case "text":
-                print_lines(_page(found, by, full=full))
+                print_lines(_page(graph, by, full=full))
             case "csv":
-                print_text(render_gradients_csv(found))
+                print_text(render_gradients_csv(graph))
             case "json":
-                where = describe_capture(found.graph)
-                print_text(render_gradients_json(found, where, findings(found), parameter_rows(found)))
+                where = describe_capture(graph)
+                print_text(render_gradients_json(graph, where, findings(graph), parameter_rows(graph)))
 
     report_on(request, report, gradients=True)
 
 
-def _page(found: "Gradients", by: By | None, *, full: bool) -> "Iterator[Text]":
+def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
     """Yield the head, the findings, and the tables."""
     from rich.text import Text
 
-    from gradinspect.analyses.gradients import findings, flow_rows, parameter_rows
+    from gradinspect.analyses.gradients import findings, flow_rows, gradients_of, parameter_rows
     from gradinspect.analyses.summary import describe_capture
     from gradinspect.renderers.gradients import GradientsPage
     from gradinspect.units import format_count
@@ -64,17 +64,18 @@ def _page(found: "Gradients", by: By | None, *, full: bool) -> "Iterator[Text]":
     console = output_console()
     page = GradientsPage(width=console.width, unicode=can_print_unicode(console))
     max_rows = None if full else MAX_ROWS
+    found = gradients_of(graph)
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
-    yield Text(describe_capture(found.graph), "bold")
-    yield Text(f"{format_count(len(found.nodes), 'node')} ran of {len(found.graph.nodes):,}{loss}")
-    yield from page.findings(findings(found))
-    modules = flow_rows(found, 1_000_000 if full else MAX_ROWS)
+    yield Text(describe_capture(graph), "bold")
+    yield Text(f"{format_count(len(found.nodes), 'node')} ran of {len(graph.nodes):,}{loss}")
+    yield from page.findings(findings(graph))
+    modules = flow_rows(graph, 1_000_000 if full else MAX_ROWS)
     if by in {None, "module"} and (modules or by is not None):
         yield Text()
         yield from page.flow(modules, max_rows)
     if by in {None, "parameter"}:
         yield Text()
-        yield from page.parameters(parameter_rows(found), max_rows)
+        yield from page.parameters(parameter_rows(graph), max_rows)
     if by == "node":
         yield Text()
-        yield from page.nodes(found, max_rows)
+        yield from page.nodes(graph, max_rows)

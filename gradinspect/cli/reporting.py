@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradinspect.capture.source import CaptureFile
 from gradinspect.cli.request import SourceRequest
 from gradinspect.errors import GradInspectError
+
+if TYPE_CHECKING:
+    from gradinspect.graph import Graph
 
 
 class ScriptFailed(Exception):  # noqa: N818  # it is the script's error, and it was printed
@@ -21,23 +25,20 @@ def report_on(
 
     Args:
         request: What to run, and when to look.
-        report: Takes the `Graph`; the `Growth` or `Gradients` if they are asked for.
+        report: Takes the `Graph`, or the `Growth` if iterations are asked for.
         iterations: Watch so many backward calls instead of recording one.
-        gradients: Let backward run and watch the gradients.
+        gradients: Let backward run and watch the gradients; the graph has them then.
 
     Raises:
         GradInspectError: There is nothing to report on.
         ScriptFailed: The program failed by itself; what was recorded before that is reported.
     """
     if isinstance(request.source, CaptureFile):
-        from gradinspect.storage import read_graph  # noqa: PLC0415  # what --help need not wait for
-
-        if iterations is not None or gradients:
-            what = "no gradients" if gradients else "no iterations"
+        if iterations is not None:
             raise GradInspectError(
-                f"'{request.label}' is a capture of one moment, so it has {what}.", "Name a program to run."
+                f"'{request.label}' is a capture of one moment, so it has no iterations.", "Name a program to run."
             )
-        report(read_graph(request.source.path))
+        report(_read(request.source.path, request.label, gradients=gradients))
         return
     if gradients and request.fake:
         raise GradInspectError(
@@ -53,6 +54,18 @@ def report_on(
     report(result)
     if run.failure is not None:
         raise ScriptFailed(run.failure)
+
+
+def _read(path: Path, label: str, *, gradients: bool) -> "Graph":
+    from gradinspect.storage import read_graph  # noqa: PLC0415  # what --help need not wait for
+
+    graph = read_graph(path)
+    if gradients and graph.gradients is None:
+        raise GradInspectError(
+            f"'{label}' was captured without gradients.",
+            "Name a program to run, or make it again with export --gradients.",
+        )
+    return graph
 
 
 def _import_session() -> ModuleType:

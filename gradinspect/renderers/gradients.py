@@ -1,6 +1,7 @@
 """Gradients of one backward call: findings, the flow through modules, parameters and nodes, as text, CSV and JSON.
 
-What comes in: `Gradients` and the rows made of it. What goes out: lines of `rich.text.Text`, none wider than asked for.
+What comes in: a `Graph` with gradients and the rows made of it. What goes out: lines of `rich.text.Text`, none wider
+than asked for.
 """
 
 import math
@@ -9,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.gradients import Finding, FlowRow, Gradients, GradientStats, NodeGradients, ParameterRow
-from gradinspect.graph import Record, source_of
+from gradinspect.analyses.gradients import Finding, FlowRow, ParameterRow, gradients_of
+from gradinspect.graph import GradientStats, Graph, NodeGradients, Record, source_of
 from gradinspect.renderers.csv_table import render_csv
 from gradinspect.renderers.page import GAP, Page
 from gradinspect.renderers.plain_json import render_json
@@ -65,12 +66,12 @@ class GradientsPage(Page):
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
 
-    def nodes(self, found: Gradients, max_rows: int | None) -> Iterator[Text]:
+    def nodes(self, graph: Graph, max_rows: int | None) -> Iterator[Text]:
         """Yield one row a node in the order in which backward ran them."""
         yield self._head("node", ("norm in", "out", "zeros", "ms"), has_bars=False)
-        ordered = _by_order(found)
+        ordered = _by_order(graph)
         for ran in ordered[:max_rows]:
-            node = found.graph.nodes[ran.node]
+            node = graph.nodes[ran.node]
             leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
             incoming = _norm(ran.incoming)
             outgoing = _norm(ran.outgoing)
@@ -128,14 +129,13 @@ def _norm(stats: Sequence[GradientStats | None]) -> float | None:
     return math.sqrt(sum(norm * norm for norm in norms)) if norms else None
 
 
-def render_gradients_csv(found: Gradients) -> str:
+def render_gradients_csv(graph: Graph) -> str:
     """Write one line a gradient: those that came in and went out of each node, in the order of backward."""
-    return render_csv(NODE_COLUMNS, _csv_lines(found))
+    return render_csv(NODE_COLUMNS, _csv_lines(graph))
 
 
-def _csv_lines(found: Gradients) -> Iterator[list[object]]:
-    graph = found.graph
-    for ran in _by_order(found):
+def _csv_lines(graph: Graph) -> Iterator[list[object]]:
+    for ran in _by_order(graph):
         node = graph.nodes[ran.node]
         module = "" if node.module is None else graph.modules[node.module].path
         source = source_of(graph, node) or ""
@@ -148,20 +148,20 @@ def _csv_lines(found: Gradients) -> Iterator[list[object]]:
 
 
 def render_gradients_json(
-    found: Gradients, captured_at: str, findings: Sequence[Finding], parameters: Sequence[ParameterRow]
+    graph: Graph, captured_at: str, findings: Sequence[Finding], parameters: Sequence[ParameterRow]
 ) -> str:
     """Write everything: findings, parameters, and each node with its gradients."""
     return render_json({
         "captured_at": captured_at,
-        "loss": found.loss,
+        "loss": gradients_of(graph).loss,
         "findings": findings,
         "parameters": [{**_fields(row), "ratio": row.ratio} for row in parameters],
-        "nodes": [{"name": found.graph.nodes[ran.node].name, **_fields(ran)} for ran in _by_order(found)],
+        "nodes": [{"name": graph.nodes[ran.node].name, **_fields(ran)} for ran in _by_order(graph)],
     })  # fmt: skip
 
 
-def _by_order(found: Gradients) -> list[NodeGradients]:
-    return sorted(found.nodes, key=lambda node: node.order)
+def _by_order(graph: Graph) -> list[NodeGradients]:
+    return sorted(gradients_of(graph).nodes, key=lambda node: node.order)
 
 
 def _fields(record: Record) -> dict[str, object]:
