@@ -65,6 +65,12 @@ def gradients_of(graph: Graph) -> Gradients:
     return graph.gradients
 
 
+def arriving_norm(ran: NodeGradients) -> float | None:
+    """Return the norm of all that reached a node; None where nothing came."""
+    norms = [stats.norm for stats in ran.incoming if stats is not None]
+    return math.hypot(*norms) if norms else None
+
+
 def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
     """List the leaves, those nearest to the loss first."""
     found = gradients_of(graph)

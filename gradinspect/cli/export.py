@@ -27,6 +27,10 @@ def export(  # noqa: PLR0913  # the drawing options live here
     gradients: Annotated[
         bool, typer.Option("--gradients", help="Let backward run, and keep its gradients: for grads.")
     ] = False,
+    colour_by: Annotated[
+        Literal["grad", "bytes", "dtype"] | None,
+        typer.Option("--colour-by", "--color-by", help="Fill boxes by gradient norm, bytes saved or dtype."),
+    ] = None,
     direction: Annotated[
         Literal["TB", "BT", "LR", "RL"], typer.Option(help="Where the arrows lead: TB has the roots on top.")
     ] = "TB",
@@ -40,5 +44,10 @@ def export(  # noqa: PLR0913  # the drawing options live here
     if not output:
         raise GradInspectError("No file was named.", "Name one: -o graph.svg")
     targets = parse_targets(output, force=force)
-    drawing = {"depth": depth, "full": full, "none_edges": none_edges, "saved": saved, "direction": direction}
-    report_on(request, lambda graph: write_targets(graph, targets, force=force, **drawing), gradients=gradients)
+    drawing = {"depth": depth, "full": full, "none_edges": none_edges, "saved": saved, "direction": direction,
+               "colour_by": colour_by}  # fmt: skip
+    report_on(
+        request,
+        lambda graph: write_targets(graph, targets, force=force, **drawing),
+        gradients=gradients or colour_by == "grad",
+    )

@@ -268,3 +268,20 @@ def test_a_capture_file_keeps_what_flowed_back(tmp_path: Path) -> None:
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     assert "nan" in of_program.stdout
     assert (of_program.stdout, 0) == (of_file.stdout, of_file.returncode)
+
+
+def test_a_picture_of_what_flowed_back(tmp_path: Path) -> None:
+    """`--colour-by grad` lets backward run by itself; a capture without gradients is one sentence."""
+    (tmp_path / "train.py").write_text(
+        "import torch\nw = torch.ones(4, requires_grad=True)\n(w * 3).sum().backward()\nprint(w.grad.norm())\n"
+    )
+    done = gradinspect("export", "train.py", "--colour-by", "grad", "-o", "a.svg", "-o", "a.json", cwd=tmp_path)
+    again = gradinspect("export", "a.json", "--color-by", "grad", "-o", "b.svg", cwd=tmp_path)
+    gradinspect("export", "train.py", "-o", "plain.json", cwd=tmp_path)
+    refused = gradinspect("export", "plain.json", "--colour-by", "grad", "-o", "c.svg", cwd=tmp_path)
+
+    assert (done.returncode, again.returncode, refused.returncode) == (0, 0, 2)
+    assert "norm 6.0e+00" in (tmp_path / "a.svg").read_text().replace("\xa0", " ").replace("&#160;", " ")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert "'plain.json' was captured without gradients. Name a program to run" in refused.stderr
+    assert not (tmp_path / "c.svg").exists()
