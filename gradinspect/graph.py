@@ -197,6 +197,7 @@ class Gradients(Record, frozen=True):
 
     nodes: tuple[NodeGradients, ...]  # in the order of node ids; only those that ran
     weight_norms: dict[int, float] = {}  # leaf node -> norm of its tensor
+    update_norms: dict[int, float] = {}  # leaf node -> norm of what the optimizer's next step changed in it
     loss: float | None = None  # of a scalar root
 
 

@@ -173,7 +173,7 @@ def gradients(num_nodes: int) -> st.SearchStrategy[Gradients]:
         ))
     )  # fmt: skip
     norms = ids.flatmap(lambda chosen: st.fixed_dictionaries(dict.fromkeys(chosen, numbers)))
-    return st.builds(Gradients, nodes=ran, weight_norms=norms, loss=st.none() | numbers)
+    return st.builds(Gradients, nodes=ran, weight_norms=norms, update_norms=norms, loss=st.none() | numbers)
 
 
 @st.composite

@@ -23,6 +23,7 @@ class ParameterRow(Record, frozen=True, kw_only=True):
     stats: GradientStats | None  # None: no gradient came
     weight_norm: float | None
     num_added: int  # places that lead here
+    update_norm: float | None = None  # of what the optimizer's next step changed
 
     @property
     def ratio(self) -> float | None:
@@ -30,6 +31,13 @@ class ParameterRow(Record, frozen=True, kw_only=True):
         if self.stats is None or not self.weight_norm:
             return None
         return self.stats.norm / self.weight_norm
+
+    @property
+    def update_ratio(self) -> float | None:
+        """Norm of the optimizer's update over norm of the weight."""
+        if self.update_norm is None or not self.weight_norm:
+            return None
+        return self.update_norm / self.weight_norm
 
 
 class FlowRow(Record, frozen=True, kw_only=True):
@@ -89,6 +97,7 @@ def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
                     stats=_only(passed_on.get(node_id, [])) if ran is None else _first(ran.incoming),
                     weight_norm=found.weight_norms.get(node_id),
                     num_added=added[node_id],
+                    update_norm=found.update_norms.get(node_id),
                 )
             )
     return tuple(rows)

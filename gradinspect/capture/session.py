@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, Literal
 
 import torch
 
+from gradinspect.analyses.gradient_steps import GradientSteps
 from gradinspect.analyses.growth import Growth
 from gradinspect.capture.engine import EngineCall, EngineDoor
 from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
-from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.growth import GrowthWatch
 from gradinspect.capture.inputs import make_inputs
 from gradinspect.capture.outputs import OutputTensor, final_outputs, has_graph, outputs_in
@@ -36,6 +37,7 @@ from gradinspect.capture.stopping import Stopper
 from gradinspect.capture.surroundings import Surroundings
 from gradinspect.capture.tensors import PLAIN_TYPES
 from gradinspect.capture.variables import Variable, variables_from
+from gradinspect.capture.watching import BackwardWatch
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, Graph
 from gradinspect.units import format_count
@@ -59,6 +61,7 @@ class Request:
     fake: bool = False  # run on fake tensors
     device: str | None = None  # of fake tensors for which the program names none
     gradients: bool = False  # let the engine run, and watch the gradients
+    steps: int | None = None  # watch the gradients of so many backward calls in a row
     iterations: int | None = None  # watch how the graph grows over so many backward calls, instead of recording one
 
 
@@ -89,6 +92,7 @@ class Session:
         self._is_looking = not isinstance(request.source, Expression)  # there, only while the callable runs
         self._recorder = Recorder()
         self._growth = GrowthWatch(request.label, request.iterations, self._recorder) if request.iterations else None
+        self._watch = BackwardWatch(request.steps, self._stop) if request.gradients else None
         self._door = EngineDoor(self._on_engine_call, sees_fake=request.fake)
         self._stopper = Stopper(self._finish_now)
         self._surroundings = Surroundings()
@@ -96,16 +100,14 @@ class Session:
         self._pid = os.getpid()
 
     @property
-    def result(self) -> Graph | Growth | None:
+    def result(self) -> Graph | Growth | GradientSteps | None:
         """What was recorded so far."""
         if self._growth is not None:
             return self._growth.growth()
-        if self._request.gradients and (self.graph is None or self.graph.gradients is None):
-            return None
-        return self.graph
+        return self.graph if self._watch is None else self._watch.result()
 
-    def run(self) -> Graph | Growth:
-        """Run the program and return what was recorded: a graph, with its gradients or not, or its growth.
+    def run(self) -> Graph | Growth | GradientSteps:
+        """Run the program and return what was recorded: a graph, with its gradients or not, or several moments.
 
         Raises:
             GradInspectError: There was nothing to record.
@@ -127,10 +129,10 @@ class Session:
             else:
                 self._after(run_program(source, self._request.arguments, self._stopper))
         release_wrappers()
-        problem = self._problem or self._door.problem
+        result = self.result
+        problem = self._problem or self._door.problem or (None if self._watch is None else self._watch.problem)
         if problem is not None:
             raise problem
-        result = self.result
         if result is None:
             raise nothing_recorded(self._request, self._door.num_calls)
         return result
@@ -142,28 +144,39 @@ class Session:
         if self._growth is not None:
             self._watch_growth(self._growth, call)
             return None
+        if self._watch is not None:
+            return self._watch_gradients(self._watch, call)
         wanted = self._request.at in (None, "backward") and call.number == (self._request.backward or 1)
         if not has_graph(call.outputs):  # the engine will refuse this call, and the program fail by itself
             wanted = False
         if wanted and self.graph is None and self._problem is None:
             self._take(call.kind, self._outputs_of(call), call)
             self._recorder.pause()
-            if self._request.gradients and self.graph is not None:
-                return self._watch_gradients(self.graph, self._outputs_of(call)(), call)
         if (self.graph is not None or self._problem is not None) and not self._request.goes_on:
             self._stopper.stop(call.caller)
         return None
 
-    def _watch_gradients(self, graph: Graph, outputs: list[OutputTensor], call: EngineCall) -> Callable[[], None]:
-        """Watch the engine run, and stop the program after it."""
-        watch = GradientWatch(graph, outputs)
+    def _watch_gradients(self, watch: BackwardWatch, call: EngineCall) -> Callable[[], None] | None:
+        """Record, then watch the engine run; the watch stops the program when it has seen enough."""
+        watch.settle()
+        if watch.is_done or self._problem is not None:
+            self._stop(call.caller)
+            return None
+        comes_too_early = call.number < (self._request.backward or 1)
+        if comes_too_early or self._request.at not in (None, "backward") or not has_graph(call.outputs):
+            return None
+        self._take(call.kind, self._outputs_of(call), call)
+        graph, self.graph = self.graph, None
+        if graph is None:
+            self._stop(call.caller)
+            return None
+        if watch.num_left == 1:
+            self._recorder.pause()
+        return watch.begin(graph, self._outputs_of(call)(), call.caller)
 
-        def after() -> None:
-            self.graph = watch.finish()
-            if not self._request.goes_on:
-                self._stopper.stop(call.caller)
-
-        return after
+    def _stop(self, frame: FrameType) -> None:
+        if not self._request.goes_on:
+            self._stopper.stop(frame)
 
     def _watch_growth(self, growth: GrowthWatch, call: EngineCall) -> None:
         if not growth.is_done and self._problem is None:

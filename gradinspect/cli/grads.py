@@ -12,6 +12,7 @@ from gradinspect.cli.request import SourceRequest, takes_source
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from gradinspect.analyses.gradient_steps import GradientSteps
     from gradinspect.graph import Graph
 
 # ruff: noqa: PLC0415  # what --help need not wait for
@@ -26,6 +27,9 @@ def grads(
     *,
     by: Annotated[By | None, typer.Option(help="Only this table.  [default: modules, then parameters]")] = None,
     full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Watch N backward calls in a row: how do the norms move?")
+    ] = None,
     output_format: Annotated[Literal["text", "csv", "json"], typer.Option("--format")] = "text",
 ) -> None:
     """Run a program's own backward, and show the gradient at each module, parameter and node.
@@ -33,23 +37,39 @@ def grads(
     gradinspect grads samples/transformer.py
 
     gradinspect grads samples/mlp.py --by node
+
+    gradinspect grads samples/train.py --steps 5
     """
 
     def report(graph: "Graph") -> None:
-        from gradinspect.analyses.gradients import findings, parameter_rows
-        from gradinspect.analyses.summary import describe_capture
-        from gradinspect.renderers.gradients import render_gradients_csv, render_gradients_json
+        if output_format == "text":
+            print_lines(_page(graph, by, full=full))
+        else:
+            print_text(_data(graph, output_format))
 
-        match output_format:
-            case "text":
-                print_lines(_page(graph, by, full=full))
-            case "csv":
-                print_text(render_gradients_csv(graph))
-            case "json":
-                where = describe_capture(graph)
-                print_text(render_gradients_json(graph, where, findings(graph), parameter_rows(graph)))
+    def report_steps(found: "GradientSteps") -> None:
+        if output_format == "text":
+            print_lines(_steps_page(found, by, full=full))
+        else:
+            print_text(_steps_data(found, output_format))
 
-    report_on(request, report, gradients=True)
+    report_on(request, report if steps is None else report_steps, gradients=True, steps=steps)
+
+
+def _data(graph: "Graph", output_format: Literal["csv", "json"]) -> str:
+    from gradinspect.analyses.gradients import findings, parameter_rows
+    from gradinspect.analyses.summary import describe_capture
+    from gradinspect.renderers.gradients import render_gradients_csv, render_gradients_json
+
+    if output_format == "csv":
+        return render_gradients_csv(graph)
+    return render_gradients_json(graph, describe_capture(graph), findings(graph), parameter_rows(graph))
+
+
+def _steps_data(found: "GradientSteps", output_format: Literal["csv", "json"]) -> str:
+    from gradinspect.renderers.gradient_steps import render_steps_csv, render_steps_json
+
+    return render_steps_csv(found) if output_format == "csv" else render_steps_json(found)
 
 
 def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
@@ -79,3 +99,30 @@ def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
     if by == "node":
         yield Text()
         yield from page.nodes(graph, max_rows)
+
+
+def _steps_page(found: "GradientSteps", by: By | None, *, full: bool) -> "Iterator[Text]":
+    """Yield the head, the findings, how each norm moved, and a table of the last call if one was asked for."""
+    from rich.text import Text
+
+    from gradinspect.analyses.gradient_steps import findings_of_all, moves
+    from gradinspect.analyses.gradients import flow_rows
+    from gradinspect.renderers.gradient_steps import StepsPage
+
+    console = output_console()
+    page = StepsPage(width=console.width, unicode=can_print_unicode(console))
+    max_rows = None if full else MAX_ROWS
+    yield from page.head(found)
+    yield from page.findings(findings_of_all(found.steps))
+    yield Text()
+    yield from page.moves(found.steps, moves(found.steps), max_rows)
+    if by is not None:
+        yield Text()
+        yield Text(f"the last call, {found.steps[-1].captured_at}", "bold")
+    match by:
+        case "module":
+            yield from page.flow(flow_rows(found.graph, 1_000_000 if full else MAX_ROWS), max_rows)
+        case "parameter":
+            yield from page.parameters(found.steps[-1].parameters, max_rows)
+        case "node":
+            yield from page.nodes(found.graph, max_rows)

@@ -19,24 +19,31 @@ class ScriptFailed(Exception):  # noqa: N818  # it is the script's error, and it
 
 
 def report_on(
-    request: SourceRequest, report: "Callable[[Any], None]", *, iterations: int | None = None, gradients: bool = False
+    request: SourceRequest,
+    report: "Callable[[Any], None]",
+    *,
+    iterations: int | None = None,
+    gradients: bool = False,
+    steps: int | None = None,
 ) -> None:
     """Get the graph, from a capture file or from running the program, and report on it.
 
     Args:
         request: What to run, and when to look.
-        report: Takes the `Graph`, or the `Growth` if iterations are asked for.
+        report: Takes the `Graph`; the `Growth` if iterations are asked for, the `GradientSteps` if steps are.
         iterations: Watch so many backward calls instead of recording one.
         gradients: Let backward run and watch the gradients; the graph has them then.
+        steps: Watch the gradients of so many backward calls in a row.
 
     Raises:
         GradInspectError: There is nothing to report on.
         ScriptFailed: The program failed by itself; what was recorded before that is reported.
     """
     if isinstance(request.source, CaptureFile):
-        if iterations is not None:
+        if iterations is not None or steps is not None:
+            what = "no iterations" if steps is None else f"no {steps} steps"
             raise GradInspectError(
-                f"'{request.label}' is a capture of one moment, so it has no iterations.", "Name a program to run."
+                f"'{request.label}' is a capture of one moment, so it has {what}.", "Name a program to run."
             )
         report(_read(request.source.path, request.label, gradients=gradients))
         return
@@ -46,7 +53,7 @@ def report_on(
         )
     session = _import_session()
     values = {field.name: getattr(request, field.name) for field in fields(request)}
-    run = session.Session(session.Request(**values, iterations=iterations, gradients=gradients), report)
+    run = session.Session(session.Request(**values, iterations=iterations, gradients=gradients, steps=steps), report)
     try:
         result = run.run()
     except session.ScriptFailedError as error:

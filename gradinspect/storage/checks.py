@@ -60,8 +60,9 @@ def check_gradients(graph: Graph) -> None:
         for name, several in (("incoming", ran.incoming), ("outgoing", ran.outgoing)):
             for position, stats in enumerate(several):
                 _check_stats(stats, f"{place}.{name}[{position}]")
-    for node_id in graph.gradients.weight_norms:
-        _check_index(node_id, len(graph.nodes), ".weight_norms", "node")
+    for name in ("weight_norms", "update_norms"):
+        for node_id in getattr(graph.gradients, name):
+            _check_index(node_id, len(graph.nodes), f".{name}", "node")
 
 
 def _check_stats(stats: GradientStats | None, place: str) -> None:
