@@ -16,6 +16,7 @@ import torch
 
 from gradinspect.analyses.gradient_steps import GradientSteps
 from gradinspect.analyses.growth import Growth
+from gradinspect.analyses.timeline import Timeline
 from gradinspect.capture.engine import EngineCall, EngineDoor
 from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
 from gradinspect.capture.growth import GrowthWatch
@@ -36,6 +37,7 @@ from gradinspect.capture.source import Expression, InputSpec, Module, Script
 from gradinspect.capture.stopping import Stopper
 from gradinspect.capture.surroundings import Surroundings
 from gradinspect.capture.tensors import PLAIN_TYPES
+from gradinspect.capture.timing import TimeWatch
 from gradinspect.capture.variables import Variable, variables_from
 from gradinspect.capture.watching import BackwardWatch
 from gradinspect.errors import GradInspectError
@@ -62,7 +64,13 @@ class Request:
     device: str | None = None  # of fake tensors for which the program names none
     gradients: bool = False  # let the engine run, and watch the gradients
     steps: int | None = None  # watch the gradients of so many backward calls in a row
+    times: bool = False  # let the engine run, and time each node
     iterations: int | None = None  # watch how the graph grows over so many backward calls, instead of recording one
+
+    @property
+    def lets_run(self) -> bool:
+        """Whether the backward call that was asked for is let run."""
+        return self.gradients or self.times
 
 
 class ScriptFailedError(Exception):
@@ -97,16 +105,19 @@ class Session:
         self._stopper = Stopper(self._finish_now)
         self._surroundings = Surroundings()
         self._fake: FakeRun | None = None
+        self._timeline: Timeline | None = None
         self._pid = os.getpid()
 
     @property
-    def result(self) -> Graph | Growth | GradientSteps | None:
+    def result(self) -> Graph | Growth | GradientSteps | Timeline | None:
         """What was recorded so far."""
+        if self._request.times:
+            return self._timeline
         if self._growth is not None:
             return self._growth.growth()
         return self.graph if self._watch is None else self._watch.result()
 
-    def run(self) -> Graph | Growth | GradientSteps:
+    def run(self) -> Graph | Growth | GradientSteps | Timeline:
         """Run the program and return what was recorded: a graph, with its gradients or not, or several moments.
 
         Raises:
@@ -152,6 +163,8 @@ class Session:
         if wanted and self.graph is None and self._problem is None:
             self._take(call.kind, self._outputs_of(call), call)
             self._recorder.pause()
+            if self._request.times and self.graph is not None:
+                return self._watch_times(self.graph, call)
         if (self.graph is not None or self._problem is not None) and not self._request.goes_on:
             self._stopper.stop(call.caller)
         return None
@@ -173,6 +186,16 @@ class Session:
         if watch.num_left == 1:
             self._recorder.pause()
         return watch.begin(graph, self._outputs_of(call)(), call.caller)
+
+    def _watch_times(self, graph: Graph, call: EngineCall) -> Callable[[], None]:
+        """Time the engine, and stop the program after it."""
+        watch = TimeWatch(graph, self._outputs_of(call)())
+
+        def after() -> None:
+            self._timeline = watch.finish()
+            self._stop(call.caller)
+
+        return after
 
     def _stop(self, frame: FrameType) -> None:
         if not self._request.goes_on:
@@ -239,7 +262,7 @@ class Session:
             return
         if self.result is not None or self._problem is not None or request.backward is not None:
             return
-        if request.at == "backward" or self._growth is not None or request.gradients:
+        if request.at == "backward" or self._growth is not None or request.lets_run:
             return
         if ending.exit_code and self.graph is None:
             raise ScriptFailedError(f"The script ended with exit code {ending.exit_code} before any backward call.")
@@ -283,7 +306,7 @@ class Session:
             raise ScriptFailedError(f"'{source.text}' failed with {type(error).__name__}.") from None
         finally:
             self._stopper.ended()
-        if self.graph is None and self._problem is None:
+        if self.graph is None and self._problem is None and not self._request.lets_run:
             variables = tuple(_variables_of(namespace))
             self._take("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables=variables)
 
@@ -344,7 +367,7 @@ def nothing_recorded(request: Request, num_calls: int) -> GradInspectError:
             f"'{request.label}' {seen}, so backward #{request.backward} was not reached.",
             "Give a smaller --backward, or --at end.",
         )
-    if request.iterations is not None or request.gradients:
+    if request.iterations is not None or request.lets_run:
         return GradInspectError(
             f"'{request.label}' never calls backward in this process, so there is nothing to watch.",
             "Name a script that trains.",

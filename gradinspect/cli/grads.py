@@ -1,28 +1,33 @@
 """`gradinspect grads`: what flows back?"""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gradinspect.cli.files import parse_targets, write_content
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from gradinspect.analyses.gradient_steps import GradientSteps
+    from gradinspect.analyses.timeline import Timeline
     from gradinspect.graph import Graph
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 By = Literal["module", "parameter", "node"]
 MAX_ROWS = 40
+MAX_SLOWEST = 15
 
 
 @takes_source
-def grads(
+def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     request: SourceRequest,
     *,
     by: Annotated[By | None, typer.Option(help="Only this table.  [default: modules, then parameters]")] = None,
@@ -30,6 +35,10 @@ def grads(
     steps: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Watch N backward calls in a row: how do the norms move?")
     ] = None,
+    timeline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Time each node instead, and write a .json for Perfetto.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     output_format: Annotated[Literal["text", "csv", "json"], typer.Option("--format")] = "text",
 ) -> None:
     """Run a program's own backward, and show the gradient at each module, parameter and node.
@@ -39,7 +48,17 @@ def grads(
     gradinspect grads samples/mlp.py --by node
 
     gradinspect grads samples/train.py --steps 5
+
+    gradinspect grads samples/transformer.py --timeline backward.json
     """
+    if timeline is not None:
+        if by is not None or steps is not None or output_format != "text":
+            raise GradInspectError(
+                f"'--timeline {timeline}' times the nodes alone, and another option asks for their gradients.",
+                "Give --by, --steps and --format without it.",
+            )
+        _time(request, timeline, full=full, force=force)
+        return
 
     def report(graph: "Graph") -> None:
         if output_format == "text":
@@ -54,6 +73,21 @@ def grads(
             print_text(_steps_data(found, output_format))
 
     report_on(request, report if steps is None else report_steps, gradients=True, steps=steps)
+
+
+def _time(request: SourceRequest, file: Path, *, full: bool, force: bool) -> None:
+    (target,) = parse_targets([file], force=force, suffixes=(".json",))
+
+    def report(timeline: "Timeline") -> None:
+        from gradinspect.renderers.chrome_trace import render_chrome_trace
+        from gradinspect.renderers.timeline import TimelinePage
+
+        console = output_console()
+        page = TimelinePage(width=console.width, unicode=can_print_unicode(console))
+        print_lines(page.lines(timeline, None if full else MAX_SLOWEST))
+        write_content(target.path, render_chrome_trace(timeline).encode(), force=force)
+
+    report_on(request, report, times=True)
 
 
 def _data(graph: "Graph", output_format: Literal["csv", "json"]) -> str:

@@ -25,35 +25,39 @@ def report_on(
     iterations: int | None = None,
     gradients: bool = False,
     steps: int | None = None,
+    times: bool = False,
 ) -> None:
     """Get the graph, from a capture file or from running the program, and report on it.
 
     Args:
         request: What to run, and when to look.
-        report: Takes the `Graph`; the `Growth` if iterations are asked for, the `GradientSteps` if steps are.
+        report: Takes the `Graph`; the `Growth` if iterations are asked for, the `GradientSteps` if steps are,
+            the `Timeline` if times are.
         iterations: Watch so many backward calls instead of recording one.
         gradients: Let backward run and watch the gradients; the graph has them then.
         steps: Watch the gradients of so many backward calls in a row.
+        times: Let backward run and time each node.
 
     Raises:
         GradInspectError: There is nothing to report on.
         ScriptFailed: The program failed by itself; what was recorded before that is reported.
     """
     if isinstance(request.source, CaptureFile):
-        if iterations is not None or steps is not None:
-            what = "no iterations" if steps is None else f"no {steps} steps"
+        if iterations is not None or steps is not None or times:
+            what = "no iterations" if iterations is not None else "no times" if times else f"no {steps} steps"
             raise GradInspectError(
                 f"'{request.label}' is a capture of one moment, so it has {what}.", "Name a program to run."
             )
         report(_read(request.source.path, request.label, gradients=gradients))
         return
-    if gradients and request.fake:
+    if (gradients or times) and request.fake:
         raise GradInspectError(
             "'--fake' makes tensors without values, so there is no gradient to look at.", "Leave it out."
         )
     session = _import_session()
     values = {field.name: getattr(request, field.name) for field in fields(request)}
-    run = session.Session(session.Request(**values, iterations=iterations, gradients=gradients, steps=steps), report)
+    watched = {"iterations": iterations, "gradients": gradients, "steps": steps, "times": times}
+    run = session.Session(session.Request(**values, **watched), report)
     try:
         result = run.run()
     except session.ScriptFailedError as error:
