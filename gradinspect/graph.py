@@ -2,7 +2,8 @@
 
 What comes in: nothing; these are plain frozen structs. What goes out: `Graph`, the only thing that travels between
 recording, analysing, saving and rendering. It holds no torch object, no address, no time and no absolute path, so the
-same program gives the same record on every run, and a record can be read where torch is not installed.
+same program gives the same record on every run, and a record can be read where torch is not installed. The seconds of
+`NodeGradients` are the one exception.
 
 NOTE [Topological ids]
 A node's id is its index in `Graph.nodes`, and every edge points to a larger id. Ids follow the order of creation
@@ -160,6 +161,48 @@ class CapturePoint(Record, frozen=True):
     frame: int | None = None  # index into Graph.frames
 
 
+class GradientStats(Record, frozen=True):
+    """One gradient, in numbers. What is not finite makes norm, largest value and mean not finite."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    norm: float
+    max_abs: float
+    mean: float
+    num_zeros: int
+    num_nonfinite: int
+    num_elements: int
+
+    @property
+    def zero_share(self) -> float:
+        """Share of the elements that are exactly zero."""
+        return self.num_zeros / self.num_elements if self.num_elements else 0.0
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every element is."""
+        return self.num_nonfinite == 0
+
+
+class NodeGradients(Record, frozen=True):
+    """One node as backward ran it."""
+
+    node: int
+    order: int  # 0 for the first that ran
+    incoming: tuple[GradientStats | None, ...]  # one for each forward output; None where none came
+    outgoing: tuple[GradientStats | None, ...] = ()  # one for each place of next_edges; none of a leaf
+    seconds: float = 0.0  # of this run only, so a capture file does not hold it
+
+
+class Gradients(Record, frozen=True):
+    """What flowed back through a graph in one backward call."""
+
+    nodes: tuple[NodeGradients, ...]  # in the order of node ids; only those that ran
+    weight_norms: dict[int, float] = {}  # leaf node -> norm of its tensor
+    update_norms: dict[int, float] = {}  # leaf node -> norm of what the optimizer's next step changed in it
+    loss: float | None = None  # of a scalar root
+
+
 class Graph(Record, frozen=True):
     """A recorded autograd graph. Read it with the functions in `analyses`; nothing here computes."""
 
@@ -173,6 +216,7 @@ class Graph(Record, frozen=True):
     frames: tuple[Frame, ...] = ()
     arguments: dict[str, tuple[str, ...]] = {}  # node name -> forward argument at each position; "tensors*" is a list
     warnings: tuple[str, ...] = ()
+    gradients: Gradients | None = None  # when backward was let run, and watched
 
 
 def source_of(graph: Graph, node: Node) -> str | None:

@@ -1,7 +1,18 @@
 """Small graphs made by hand, so that most tests need no torch."""
 
-from gradinspect.analyses.gradients import GradientStats
-from gradinspect.graph import CapturePoint, Edge, Graph, Leaf, Node, Root, SavedTensor, SavedValue, Storage, TensorInfo
+from gradinspect.graph import (
+    CapturePoint,
+    Edge,
+    GradientStats,
+    Graph,
+    Leaf,
+    Node,
+    Root,
+    SavedTensor,
+    SavedValue,
+    Storage,
+    TensorInfo,
+)
 
 
 def tensor_info(*shape: int, dtype: str = "float32") -> TensorInfo:

@@ -9,6 +9,8 @@ from gradinspect.graph import (
     CapturePoint,
     Edge,
     Frame,
+    Gradients,
+    GradientStats,
     Graph,
     Hook,
     HookKind,
@@ -16,6 +18,7 @@ from gradinspect.graph import (
     LeafKind,
     ModuleCall,
     Node,
+    NodeGradients,
     NodeKind,
     Origin,
     Root,
@@ -147,6 +150,32 @@ def frames(index: int) -> st.SearchStrategy[Frame]:
     return st.builds(Frame, file=strings, line=counts, function=strings, code=strings, caller=index_below(index))
 
 
+def gradients(num_nodes: int) -> st.SearchStrategy[Gradients]:
+    """Draw what flowed back through some of the nodes. What is not a number equals nothing, so there is none here."""
+    numbers = st.floats(allow_nan=False)
+    stats = st.none() | st.builds(
+        GradientStats,
+        shape=st.lists(counts, max_size=3).map(tuple),
+        dtype=strings,
+        norm=numbers,
+        max_abs=numbers,
+        mean=numbers,
+        num_zeros=counts,
+        num_nonfinite=counts,
+        num_elements=counts,
+    )
+    several = st.lists(stats, max_size=2).map(tuple)
+    ids = st.sets(st.integers(0, num_nodes - 1)) if num_nodes else st.just(set[int]())
+    ran = ids.flatmap(
+        lambda chosen: st.tuples(*(
+            st.builds(NodeGradients, node=st.just(node), order=counts, incoming=several, outgoing=several)
+            for node in sorted(chosen)
+        ))
+    )  # fmt: skip
+    norms = ids.flatmap(lambda chosen: st.fixed_dictionaries(dict.fromkeys(chosen, numbers)))
+    return st.builds(Gradients, nodes=ran, weight_norms=norms, update_norms=norms, loss=st.none() | numbers)
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
     """Draw a valid graph of up to eight nodes."""
@@ -181,4 +210,5 @@ def graphs(draw: st.DrawFn) -> Graph:
         frames=tuple(draw(frames(index)) for index in range(num_frames)),
         arguments=draw(st.dictionaries(node_names, st.lists(strings, max_size=3).map(tuple), max_size=2)),
         warnings=tuple(draw(st.lists(strings, max_size=2))),
+        gradients=draw(st.none() | gradients(num_nodes)),
     )

@@ -6,54 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Literal, TypeAlias
 
-from gradinspect.graph import Graph, Record
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Gradients, GradientStats, Graph, NodeGradients, Record
 from gradinspect.units import format_count
 
 FindingKind: TypeAlias = Literal["loss", "non-finite", "killed", "vanishing", "exploding", "missing"]
 FAR = 1e3  # times smaller or larger at the end of a chain of modules than at its start
 MIN_CHAIN = 3  # modules or calls
-
-
-class GradientStats(Record, frozen=True, kw_only=True):
-    """One gradient, in numbers. What is not finite makes norm, largest value and mean not finite."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    norm: float
-    max_abs: float
-    mean: float
-    num_zeros: int
-    num_nonfinite: int
-    num_elements: int
-
-    @property
-    def zero_share(self) -> float:
-        """Share of the elements that are exactly zero."""
-        return self.num_zeros / self.num_elements if self.num_elements else 0.0
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether every element is."""
-        return self.num_nonfinite == 0
-
-
-class NodeGradients(Record, frozen=True, kw_only=True):
-    """One node as backward ran it."""
-
-    node: int
-    order: int  # 0 for the first that ran
-    incoming: tuple[GradientStats | None, ...]  # one for each forward output; None where none came
-    outgoing: tuple[GradientStats | None, ...] = ()  # one for each place of next_edges; none of a leaf
-    seconds: float = 0.0
-
-
-class Gradients(Record, frozen=True, kw_only=True):
-    """One backward call."""
-
-    graph: Graph
-    nodes: tuple[NodeGradients, ...]  # in the order of node ids; only those that ran
-    weight_norms: dict[int, float]  # leaf node -> norm of its tensor
-    loss: float | None = None  # of a scalar root
 
 
 class ParameterRow(Record, frozen=True, kw_only=True):
@@ -64,6 +23,7 @@ class ParameterRow(Record, frozen=True, kw_only=True):
     stats: GradientStats | None  # None: no gradient came
     weight_norm: float | None
     num_added: int  # places that lead here
+    update_norm: float | None = None  # of what the optimizer's next step changed
 
     @property
     def ratio(self) -> float | None:
@@ -71,6 +31,13 @@ class ParameterRow(Record, frozen=True, kw_only=True):
         if self.stats is None or not self.weight_norm:
             return None
         return self.stats.norm / self.weight_norm
+
+    @property
+    def update_ratio(self) -> float | None:
+        """Norm of the optimizer's update over norm of the weight."""
+        if self.update_norm is None or not self.weight_norm:
+            return None
+        return self.update_norm / self.weight_norm
 
 
 class FlowRow(Record, frozen=True, kw_only=True):
@@ -93,12 +60,31 @@ class Finding(Record, frozen=True, kw_only=True):
     starved: tuple[str, ...] = ()
 
 
-def parameter_rows(found: Gradients) -> tuple[ParameterRow, ...]:
+def gradients_of(graph: Graph) -> Gradients:
+    """Return what flowed back.
+
+    Raises:
+        GradInspectError: The graph was recorded without letting backward run.
+    """
+    if graph.gradients is None:
+        raise GradInspectError(
+            f"The graph of '{graph.source}' was recorded without gradients.", "Name a program to run."
+        )
+    return graph.gradients
+
+
+def arriving_norm(ran: NodeGradients) -> float | None:
+    """Return the norm of all that reached a node; None where nothing came."""
+    norms = [stats.norm for stats in ran.incoming if stats is not None]
+    return math.hypot(*norms) if norms else None
+
+
+def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
     """List the leaves, those nearest to the loss first."""
-    graph = found.graph
+    found = gradients_of(graph)
     by_node = {node.node: node for node in found.nodes}
     added = Counter(edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
-    passed_on = _passed_on(found, by_node)
+    passed_on = _passed_on(graph, by_node)
     rows = []
     for node_id in [*added, *(number for number in range(len(graph.nodes)) if number not in added)]:
         leaf = graph.nodes[node_id].leaf
@@ -111,35 +97,35 @@ def parameter_rows(found: Gradients) -> tuple[ParameterRow, ...]:
                     stats=_only(passed_on.get(node_id, [])) if ran is None else _first(ran.incoming),
                     weight_norm=found.weight_norms.get(node_id),
                     num_added=added[node_id],
+                    update_norm=found.update_norms.get(node_id),
                 )
             )
     return tuple(rows)
 
 
-def _passed_on(found: Gradients, by_node: Mapping[int, NodeGradients]) -> dict[int, list[GradientStats]]:
+def _passed_on(graph: Graph, by_node: Mapping[int, NodeGradients]) -> dict[int, list[GradientStats]]:
     """Collect what left the nodes before those that did not run: autograd.grad takes it from there."""
     passed_on: dict[int, list[GradientStats]] = {}
-    for ran in found.nodes:
-        for edge, stats in zip(found.graph.nodes[ran.node].next_edges, ran.outgoing, strict=False):
+    for ran in gradients_of(graph).nodes:
+        for edge, stats in zip(graph.nodes[ran.node].next_edges, ran.outgoing, strict=False):
             if edge is not None and stats is not None and edge.next_node not in by_node:
                 passed_on.setdefault(edge.next_node, []).append(stats)
     return passed_on
 
 
-def flow_rows(found: Gradients, max_rows: int = 40) -> tuple[FlowRow, ...]:
+def flow_rows(graph: Graph, max_rows: int = 40) -> tuple[FlowRow, ...]:
     """List module calls from the loss to the inputs, as deep as there is room for."""
-    rows = list(_flow(found))
+    rows = list(_flow(graph))
     depth = 0
     while depth < max((row.depth for row in rows), default=0) and sum(r.depth <= depth + 1 for r in rows) <= max_rows:
         depth += 1
     return tuple(row for row in rows if row.depth <= depth)
 
 
-def _flow(found: Gradients) -> Iterator[FlowRow]:
+def _flow(graph: Graph) -> Iterator[FlowRow]:
     """Yield each module call with the gradient at its last node; a smaller id is nearer to the loss."""
-    graph = found.graph
     seen: set[int] = set()
-    for ran in found.nodes:
+    for ran in gradients_of(graph).nodes:
         call = graph.nodes[ran.node].module
         stats = _largest(ran.incoming)
         line = []
@@ -154,49 +140,50 @@ def _flow(found: Gradients) -> Iterator[FlowRow]:
                               node=ran.node, stats=stats)  # fmt: skip
 
 
-def findings(found: Gradients) -> tuple[Finding, ...]:
+def findings(graph: Graph) -> tuple[Finding, ...]:
     """Name what is wrong, the most telling first."""
-    return (*_loss(found), *_nonfinite(found), *_killed(found), *_chains(found), *_missing(found))
+    return (*_loss(graph), *_nonfinite(graph), *_killed(graph), *_chains(graph), *_missing(graph))
 
 
-def _loss(found: Gradients) -> Iterator[Finding]:
-    if found.loss is not None and not math.isfinite(found.loss):
-        yield Finding(kind="loss", text=f"The loss is {found.loss} already: the forward pass made it.", node=0)
+def _loss(graph: Graph) -> Iterator[Finding]:
+    loss = gradients_of(graph).loss
+    if loss is not None and not math.isfinite(loss):
+        yield Finding(kind="loss", text=f"The loss is {loss} already: the forward pass made it.", node=0)
 
 
-def _nonfinite(found: Gradients) -> Iterator[Finding]:
+def _nonfinite(graph: Graph) -> Iterator[Finding]:
     """Find the first node in the order of backward that got finite gradients and passed on others."""
-    for ran in sorted(found.nodes, key=lambda node: node.order):
+    for ran in sorted(gradients_of(graph).nodes, key=lambda node: node.order):
         bad = [stats for stats in ran.outgoing if stats is not None and not stats.is_finite]
         if bad and all(stats.is_finite for stats in ran.incoming if stats is not None):
             total = sum(stats.num_nonfinite for stats in bad)
             elements = sum(stats.num_elements for stats in bad)
             text = (
-                f"{_name(found, ran.node)} got a finite gradient and passed on {total:,} of {elements:,} that are not."
+                f"{_name(graph, ran.node)} got a finite gradient and passed on {total:,} of {elements:,} that are not."
             )
             starved = tuple(
-                row.name for row in parameter_rows(found) if row.stats is not None and not row.stats.is_finite
+                row.name for row in parameter_rows(graph) if row.stats is not None and not row.stats.is_finite
             )
             yield Finding(kind="non-finite", text=text, node=ran.node, starved=starved)
             return
 
 
-def _killed(found: Gradients) -> Iterator[Finding]:
+def _killed(graph: Graph) -> Iterator[Finding]:
     """Find nodes that got a gradient and passed on exactly zero to every input."""
-    zero = {row.node: row.name for row in parameter_rows(found) if row.stats is not None and row.stats.norm == 0}
-    for ran in found.nodes:
+    zero = {row.node: row.name for row in parameter_rows(graph) if row.stats is not None and row.stats.norm == 0}
+    for ran in gradients_of(graph).nodes:
         incoming = [stats for stats in ran.incoming if stats is not None]
         outgoing = [stats for stats in ran.outgoing if stats is not None]
         if outgoing and any(stats.norm > 0 for stats in incoming) and all(stats.norm == 0 for stats in outgoing):
-            starved = tuple(zero[node] for node in _leaves_behind(found.graph, ran.node) if node in zero)
-            text = f"{_name(found, ran.node)} got a gradient and passed on zeros only."
+            starved = tuple(zero[node] for node in _leaves_behind(graph, ran.node) if node in zero)
+            text = f"{_name(graph, ran.node)} got a gradient and passed on zeros only."
             yield Finding(kind="killed", text=text, node=ran.node, starved=starved)
 
 
-def _chains(found: Gradients) -> Iterator[Finding]:
+def _chains(graph: Graph) -> Iterator[Finding]:
     """Find runs of sibling modules, or of calls of one module, through which the norm falls or rises by far."""
     runs: dict[tuple[int, str], list[FlowRow]] = {}
-    for row in _flow(found):
+    for row in _flow(graph):
         parent, _, last = row.path.rpartition(".")
         runs.setdefault((row.depth, f"calls of {row.path or 'model'}"), []).append(row)
         if last.isdigit():
@@ -222,10 +209,10 @@ def _chain_text(rows: Sequence[FlowRow], what: str, factor: float) -> str:
     )
 
 
-def _missing(found: Gradients) -> Iterator[Finding]:
-    if found.graph.captured_at.kind == "grad":  # autograd.grad was asked for some, and no others
+def _missing(graph: Graph) -> Iterator[Finding]:
+    if graph.captured_at.kind == "grad":  # autograd.grad was asked for some, and no others
         return
-    missing = tuple(row.name for row in parameter_rows(found) if row.stats is None)
+    missing = tuple(row.name for row in parameter_rows(graph) if row.stats is None)
     if missing:
         text = f"{format_count(len(missing), 'leaf', 'leaves')} of the graph got no gradient."
         yield Finding(kind="missing", text=text, starved=missing)
@@ -243,9 +230,9 @@ def _leaves_behind(graph: Graph, node_id: int) -> Iterator[int]:
                 todo.append(edge.next_node)
 
 
-def _name(found: Gradients, node_id: int) -> str:
-    node = found.graph.nodes[node_id]
-    frame = None if node.frame is None else found.graph.frames[node.frame]
+def _name(graph: Graph, node_id: int) -> str:
+    node = graph.nodes[node_id]
+    frame = None if node.frame is None else graph.frames[node.frame]
     where = "" if frame is None else f" ({frame.file}:{frame.line}  {frame.code})"
     return f"#{node_id} {node.name}{where}"
 

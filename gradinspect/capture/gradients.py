@@ -18,10 +18,10 @@ from typing import Any, Literal
 import torch
 from msgspec.structs import replace
 
-from gradinspect.analyses.gradients import Gradients, GradientStats, NodeGradients
+from gradinspect.capture.norms import norm_of, plain_values
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
-from gradinspect.graph import Edge, Graph, Node
+from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Node, NodeGradients
 
 # Nodes that pass the elements of their gradient on, all of them, in another order or shape.
 PERMUTING = frozenset(
@@ -77,26 +77,30 @@ class GradientWatch:
             if self._walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR:
                 self._handles.append(node.register_hook(partial(self._after, number, places)))
 
+    def leaves(self) -> dict[int, torch.Tensor]:
+        """Return the tensors behind the AccumulateGrad nodes, by the number of the node."""
+        return {
+            number: node.variable
+            for number, node in enumerate(self._walk.nodes)
+            if self._walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
+        }
+
     def close(self) -> None:
         """Take the hooks away and keep nothing."""
         for handle in self._handles:
             handle.remove()
         self._walk.close()
 
-    def finish(self) -> Gradients:
-        """Take the hooks away, fetch the numbers, and return them."""
-        norms = {
-            number: _norm(node.variable)
-            for number, node in enumerate(self._walk.nodes)
-            if self._walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
-        }
+    def finish(self) -> Graph:
+        """Take the hooks away, fetch the numbers, and return the graph with them."""
+        norms = {number: norm_of(leaf) for number, leaf in self.leaves().items()}
         self.close()
-        return Gradients(
-            graph=self._graph,
+        gradients = Gradients(
             nodes=tuple(_resolved(self._graph, self._ran)),
             weight_norms={number: norm for number, norm in norms.items() if norm is not None},
             loss=self._loss,
         )
+        return replace(self._graph, gradients=gradients)
 
     def _before(self, number: int, permutes: bool, gradients: tuple[torch.Tensor | None, ...]) -> None:
         measured = None if permutes else [_measure(gradient) for gradient in gradients]
@@ -174,7 +178,7 @@ def _measure(gradient: torch.Tensor | None) -> _Measured | None:
 
 
 def _figures(gradient: torch.Tensor) -> _Measured | None:
-    values = _plain_values(gradient)
+    values = plain_values(gradient)
     if not values.numel():
         return None
     norm = torch.linalg.vector_norm(values)
@@ -185,20 +189,6 @@ def _figures(gradient: torch.Tensor) -> _Measured | None:
         num_nonfinite = torch.isfinite(values).logical_not_().sum()
     parts = (norm, low, high, values.sum(), torch.count_nonzero(values), num_nonfinite)
     return _Measured(gradient, torch.stack([part.to(torch.float64) for part in parts]), gradient.numel())
-
-
-def _plain_values(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the elements as real floats, in the order of memory: reductions are ten times slower in another."""
-    values = tensor.detach()
-    if values.layout is not torch.strided:
-        values = values.coalesce().values() if values.layout is torch.sparse_coo else values.values()
-    values = values.abs() if values.is_complex() else values
-    if values.dtype not in (torch.float32, torch.float64):
-        values = values.float()
-    if not values.is_contiguous():
-        strides = values.stride()
-        values = values.permute(sorted(range(values.dim()), key=lambda dim: -strides[dim]))
-    return values
 
 
 def _fetch(measured: Sequence[_Measured]) -> dict[int, GradientStats]:
@@ -222,14 +212,6 @@ def _fetch(measured: Sequence[_Measured]) -> dict[int, GradientStats]:
                 num_elements=item.num_elements,
             )
     return fetched
-
-
-def _norm(tensor: torch.Tensor) -> float | None:
-    try:
-        with torch.no_grad(), torch._C.DisableTorchFunction():
-            return float(torch.linalg.vector_norm(_plain_values(tensor)))
-    except (RuntimeError, NotImplementedError, TypeError):
-        return None
 
 
 def _scalar(outputs: Sequence[OutputTensor]) -> float | None:

@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from types import FrameType
+from typing import Any, Literal, TypeAlias
 
 import torch
 from msgspec.structs import replace
 
-from gradinspect.analyses.gradients import Gradients
+from gradinspect.analyses.gradient_steps import GradientSteps
 from gradinspect.analyses.growth import Growth
 from gradinspect.analyses.stepping import Ending as StepEnding
+from gradinspect.analyses.timeline import Timeline
 from gradinspect.capture.consumed import ConsumedGraphs
 from gradinspect.capture.engine import EngineCall, EngineDoor, Watch
 from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
-from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.growth import GrowthWatch
 from gradinspect.capture.inputs import make_inputs
 from gradinspect.capture.lockstep import Lockstep, Watcher
@@ -43,7 +44,9 @@ from gradinspect.capture.source import Expression, InputSpec, Module, Script
 from gradinspect.capture.stopping import Stopper
 from gradinspect.capture.surroundings import Surroundings
 from gradinspect.capture.tensors import PLAIN_TYPES
+from gradinspect.capture.timing import TimeWatch
 from gradinspect.capture.variables import Variable, variables_from
+from gradinspect.capture.watching import BackwardWatch
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, Graph
 from gradinspect.units import format_count
@@ -68,10 +71,20 @@ class Request:
     fake: bool = False  # run on fake tensors
     device: str | None = None  # of fake tensors for which the program names none
     gradients: bool = False  # let the engine run, and watch the gradients
+    steps: int | None = None  # watch the gradients of so many backward calls in a row
+    times: bool = False  # let the engine run, and time each node
     creates_graph: bool = False  # look at the graph that backward itself builds
     watcher: Watcher | None = None  # let the engine run, and tell of each step
     grad_output: GradOutput | None = None  # where no engine call was seen: the gradient to step from
     iterations: int | None = None  # watch how the graph grows over so many backward calls, instead of recording one
+
+    @property
+    def lets_run(self) -> bool:
+        """Whether the backward call that was asked for is let run."""
+        return self.gradients or self.times
+
+
+Result: TypeAlias = Graph | Growth | GradientSteps | Timeline | StepEnding
 
 
 class ScriptFailedError(Exception):
@@ -101,26 +114,29 @@ class Session:
         self._is_looking = not isinstance(request.source, Expression)  # there, only while the callable runs
         self._recorder = Recorder()
         self._growth = GrowthWatch(request.label, request.iterations, self._recorder) if request.iterations else None
+        self._watch = BackwardWatch(request.steps, self._stop) if request.gradients else None
         self._door = EngineDoor(self._on_engine_call, sees_fake=request.fake)
         self._stopper = Stopper(self._finish_now)
         self._surroundings = Surroundings()
         self._fake: FakeRun | None = None
-        self._gradients: Gradients | None = None
+        self._timeline: Timeline | None = None
         self._steps: StepEnding | None = None
         self._consumed = ConsumedGraphs()
         self._pid = os.getpid()
 
     @property
-    def result(self) -> Graph | Growth | Gradients | StepEnding | None:
+    def result(self) -> Result | None:
         """What was recorded so far."""
         if self._request.watcher is not None:
             return self._steps
-        if self._request.gradients:
-            return self._gradients
-        return self.graph if self._growth is None else self._growth.growth()
+        if self._request.times:
+            return self._timeline
+        if self._growth is not None:
+            return self._growth.growth()
+        return self.graph if self._watch is None else self._watch.result()
 
-    def run(self) -> Graph | Growth | Gradients | StepEnding:
-        """Run the program and return what was recorded: a graph, its growth, its gradients or how its steps ended.
+    def run(self) -> Result:
+        """Run the program and return what was recorded: a graph, with its gradients or not, or several moments.
 
         Raises:
             GradInspectError: There was nothing to record.
@@ -142,10 +158,10 @@ class Session:
             else:
                 self._after(run_program(source, self._request.arguments, self._stopper))
         release_wrappers()
-        problem = self._problem or self._door.problem
+        result = self.result
+        problem = self._problem or self._door.problem or (None if self._watch is None else self._watch.problem)
         if problem is not None:
             raise problem
-        result = self.result
         if result is None:
             raise nothing_recorded(self._request, self._door.num_calls)
         return result
@@ -157,6 +173,8 @@ class Session:
         if self._growth is not None:
             self._watch_growth(self._growth, call)
             return None
+        if self._watch is not None:
+            return self._watch_gradients(self._watch, call)
         watch = None
         if self.graph is None and self._problem is None and has_graph(call.outputs):  # else the engine will refuse it
             if self._request.at in (None, "backward") and call.number == (self._request.backward or 1):
@@ -165,27 +183,43 @@ class Session:
                 watch = None if self.graph is None else self._watch_run(self.graph, call)
             elif self._request.watcher is not None:
                 self._consumed.note(call)
-        is_done = watch is None and (self.graph is not None or self._problem is not None)
-        if is_done and not self._request.goes_on:
-            self._stopper.stop(call.caller)
+        if watch is None and (self.graph is not None or self._problem is not None):
+            self._stop(call.caller)
         return watch
 
     def _watch_run(self, graph: Graph, call: EngineCall) -> Watch | None:
         """Watch the engine go through the graph that was just recorded, if that was asked for."""
-        if self._request.gradients:
-            return self._watch_gradients(graph, self._outputs_of(call)(), call)
+        if self._request.times:
+            return self._watch_times(graph, call)
         if self._request.watcher is not None and not self._request.creates_graph:
             return self._step_through(graph, self._request.watcher, call)
         return None
 
-    def _watch_gradients(self, graph: Graph, outputs: list[OutputTensor], call: EngineCall) -> Watch:
-        """Watch the engine run, and stop the program after it."""
-        watch = GradientWatch(graph, outputs)
+    def _watch_gradients(self, watch: BackwardWatch, call: EngineCall) -> Watch | None:
+        """Record, then watch the engine run; the watch stops the program when it has seen enough."""
+        watch.settle()
+        if watch.is_done or self._problem is not None:
+            self._stop(call.caller)
+            return None
+        comes_too_early = call.number < (self._request.backward or 1)
+        if comes_too_early or self._request.at not in (None, "backward") or not has_graph(call.outputs):
+            return None
+        self._take(call.kind, self._outputs_of(call), call)
+        graph, self.graph = self.graph, None
+        if graph is None:
+            self._stop(call.caller)
+            return None
+        if watch.num_left == 1:
+            self._recorder.pause()
+        return watch.begin(graph, self._outputs_of(call)(), call.caller)
+
+    def _watch_times(self, graph: Graph, call: EngineCall) -> Watch:
+        """Time the engine, and stop the program after it."""
+        watch = TimeWatch(graph, self._outputs_of(call)())
 
         def after(_returned: object) -> None:
-            self._gradients = watch.finish()
-            if not self._request.goes_on:
-                self._stopper.stop(call.caller)
+            self._timeline = watch.finish()
+            self._stop(call.caller)
 
         return Watch(after, watch.close)
 
@@ -206,10 +240,13 @@ class Session:
         def after(returned: Sequence[torch.Tensor | None]) -> None:
             self._problem = self._problem or steps.problem
             self._steps = steps.finish(returned)
-            if not self._request.goes_on:
-                self._stopper.stop(call.caller)
+            self._stop(call.caller)
 
         return Watch(after, steps.close)
+
+    def _stop(self, frame: FrameType) -> None:
+        if not self._request.goes_on:
+            self._stopper.stop(frame)
 
     def _watch_growth(self, growth: GrowthWatch, call: EngineCall) -> None:
         if not growth.is_done and self._problem is None:
@@ -292,7 +329,7 @@ class Session:
             return
         if self.result is not None or self._problem is not None or request.backward is not None:
             return
-        if request.at == "backward" or self._growth is not None or request.gradients:
+        if request.at == "backward" or self._growth is not None or request.lets_run:
             return
         if ending.exit_code and self.graph is None:
             raise ScriptFailedError(f"The script ended with exit code {ending.exit_code} before any backward call.")
@@ -346,7 +383,7 @@ class Session:
             raise ScriptFailedError(f"'{source.text}' failed with {type(error).__name__}.") from None
         finally:
             self._stopper.ended()
-        if self.graph is None and self._problem is None:
+        if self.graph is None and self._problem is None and not self._request.lets_run:
             variables = tuple(_variables_of(namespace))
             self._take("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables=variables)
 
@@ -407,7 +444,7 @@ def nothing_recorded(request: Request, num_calls: int) -> GradInspectError:
             f"'{request.label}' {seen}, so backward #{request.backward} was not reached.",
             "Give a smaller --backward, or --at end.",
         )
-    if request.iterations is not None or request.gradients:
+    if request.iterations is not None or request.lets_run:
         return GradInspectError(
             f"'{request.label}' never calls backward in this process, so there is nothing to watch.",
             "Name a script that trains.",

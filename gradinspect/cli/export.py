@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from gradinspect.cli.files import parse_targets, write_targets
-from gradinspect.cli.reporting import report_on
+from gradinspect.cli.reporting import Watched, report_on
 from gradinspect.cli.request import SourceRequest, takes_source
 from gradinspect.errors import GradInspectError
 
@@ -24,6 +24,13 @@ def export(  # noqa: PLR0913  # the drawing options live here
     full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
     none_edges: Annotated[bool, typer.Option("--none", help="Draw the empty places of next_functions.")] = False,
     saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
+    gradients: Annotated[
+        bool, typer.Option("--gradients", help="Let backward run, and keep its gradients: for grads.")
+    ] = False,
+    colour_by: Annotated[
+        Literal["grad", "bytes", "dtype"] | None,
+        typer.Option("--colour-by", "--color-by", help="Fill boxes by gradient norm, bytes saved or dtype."),
+    ] = None,
     direction: Annotated[
         Literal["TB", "BT", "LR", "RL"], typer.Option(help="Where the arrows lead: TB has the roots on top.")
     ] = "TB",
@@ -37,5 +44,10 @@ def export(  # noqa: PLR0913  # the drawing options live here
     if not output:
         raise GradInspectError("No file was named.", "Name one: -o graph.svg")
     targets = parse_targets(output, force=force)
-    drawing = {"depth": depth, "full": full, "none_edges": none_edges, "saved": saved, "direction": direction}
-    report_on(request, lambda graph: write_targets(graph, targets, force=force, **drawing))
+    drawing = {"depth": depth, "full": full, "none_edges": none_edges, "saved": saved, "direction": direction,
+               "colour_by": colour_by}  # fmt: skip
+    report_on(
+        request,
+        lambda graph: write_targets(graph, targets, force=force, **drawing),
+        Watched(gradients=gradients or colour_by == "grad"),
+    )

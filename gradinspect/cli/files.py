@@ -22,7 +22,7 @@ class Target(NamedTuple):
     suffix: str
 
 
-def parse_targets(paths: Sequence[Path], *, force: bool) -> list[Target]:
+def parse_targets(paths: Sequence[Path], *, force: bool, suffixes: Sequence[str] = SUFFIXES) -> list[Target]:
     """Find each file's format, before anything is run.
 
     Raises:
@@ -31,13 +31,13 @@ def parse_targets(paths: Sequence[Path], *, force: bool) -> list[Target]:
     for position, path in enumerate(paths):
         if path in paths[:position]:
             raise GradInspectError(f"The file '{path}' is named twice.", "Give each -o once.")
-    return [_parse_target(path, force=force) for path in paths]
+    return [_parse_target(path, suffixes, force=force) for path in paths]
 
 
-def _parse_target(path: Path, *, force: bool) -> Target:
-    suffix = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
+def _parse_target(path: Path, suffixes: Sequence[str], *, force: bool) -> Target:
+    suffix = next((suffix for suffix in suffixes if path.name.lower().endswith(suffix)), None)
     if suffix is None:
-        known = ", ".join(sorted(SUFFIXES))
+        known = ", ".join(sorted(suffixes))
         raise GradInspectError(f"The format of '{path}' is unknown.", f"End its name in one of: {known}.")
     check_target(path, force=force)
     return Target(path, suffix)
@@ -77,16 +77,22 @@ def write_targets(graph: "Graph", targets: Sequence[Target], *, force: bool, **d
     if not targets:
         return
     from gradinspect.cli.formats import FORMATS, DrawOptions  # noqa: PLC0415  # what --help need not wait for
-    from gradinspect.storage import write_file  # noqa: PLC0415  # as above
 
     options = DrawOptions(**drawing)
     for path, suffix in targets:
         with working(f"Making {path.name}"):
             content, notes = FORMATS[suffix](graph, options)
-        try:
-            write_file(path, content, force=force)
-        except BrokenPipeError:
-            raise ReaderLeft from None
-        for note in notes:
-            print_message(f"{path.name}: {note}")
-        print_message(f"Wrote {path}")
+        write_content(path, content, notes, force=force)
+
+
+def write_content(path: Path, content: bytes, notes: Sequence[str] = (), *, force: bool) -> None:
+    """Write one file, and say so."""
+    from gradinspect.storage import write_file  # noqa: PLC0415  # what --help need not wait for
+
+    try:
+        write_file(path, content, force=force)
+    except BrokenPipeError:
+        raise ReaderLeft from None
+    for note in notes:
+        print_message(f"{path.name}: {note}")
+    print_message(f"Wrote {path}")

@@ -1,31 +1,44 @@
 """`gradinspect grads`: what flows back?"""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gradinspect.cli.files import parse_targets, write_content
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
-from gradinspect.cli.reporting import report_on
+from gradinspect.cli.reporting import Watched, report_on
 from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from gradinspect.analyses.gradients import Gradients
+    from gradinspect.analyses.gradient_steps import GradientSteps
+    from gradinspect.analyses.timeline import Timeline
+    from gradinspect.graph import Graph
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 By = Literal["module", "parameter", "node"]
 MAX_ROWS = 40
+MAX_SLOWEST = 15
 
 
 @takes_source
-def grads(
+def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     request: SourceRequest,
     *,
     by: Annotated[By | None, typer.Option(help="Only this table.  [default: modules, then parameters]")] = None,
     full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Watch N backward calls in a row: how do the norms move?")
+    ] = None,
+    timeline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Time each node instead, and write a .json for Perfetto.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     output_format: Annotated[Literal["text", "csv", "json"], typer.Option("--format")] = "text",
 ) -> None:
     """Run a program's own backward, and show the gradient at each module, parameter and node.
@@ -33,30 +46,71 @@ def grads(
     gradinspect grads samples/transformer.py
 
     gradinspect grads samples/mlp.py --by node
+
+    gradinspect grads samples/train.py --steps 5
+
+    gradinspect grads samples/transformer.py --timeline backward.json
     """
+    if timeline is not None:
+        if by is not None or steps is not None or output_format != "text":
+            raise GradInspectError(
+                f"'--timeline {timeline}' times the nodes alone, and another option asks for their gradients.",
+                "Give --by, --steps and --format without it.",
+            )
+        _time(request, timeline, full=full, force=force)
+        return
 
-    def report(found: "Gradients") -> None:
-        from gradinspect.analyses.gradients import findings, parameter_rows
-        from gradinspect.analyses.summary import describe_capture
-        from gradinspect.renderers.gradients import render_gradients_csv, render_gradients_json
+    def report(graph: "Graph") -> None:
+        if output_format == "text":
+            print_lines(_page(graph, by, full=full))
+        else:
+            print_text(_data(graph, output_format))
 
-        match output_format:
-            case "text":
-                print_lines(_page(found, by, full=full))
-            case "csv":
-                print_text(render_gradients_csv(found))
-            case "json":
-                where = describe_capture(found.graph)
-                print_text(render_gradients_json(found, where, findings(found), parameter_rows(found)))
+    def report_steps(found: "GradientSteps") -> None:
+        if output_format == "text":
+            print_lines(_steps_page(found, by, full=full))
+        else:
+            print_text(_steps_data(found, output_format))
 
-    report_on(request, report, gradients=True)
+    report_on(request, report if steps is None else report_steps, Watched(gradients=True, steps=steps))
 
 
-def _page(found: "Gradients", by: By | None, *, full: bool) -> "Iterator[Text]":
+def _time(request: SourceRequest, file: Path, *, full: bool, force: bool) -> None:
+    (target,) = parse_targets([file], force=force, suffixes=(".json",))
+
+    def report(timeline: "Timeline") -> None:
+        from gradinspect.renderers.chrome_trace import render_chrome_trace
+        from gradinspect.renderers.timeline import TimelinePage
+
+        console = output_console()
+        page = TimelinePage(width=console.width, unicode=can_print_unicode(console))
+        print_lines(page.lines(timeline, None if full else MAX_SLOWEST))
+        write_content(target.path, render_chrome_trace(timeline).encode(), force=force)
+
+    report_on(request, report, Watched(times=True))
+
+
+def _data(graph: "Graph", output_format: Literal["csv", "json"]) -> str:
+    from gradinspect.analyses.gradients import findings, parameter_rows
+    from gradinspect.analyses.summary import describe_capture
+    from gradinspect.renderers.gradients import render_gradients_csv, render_gradients_json
+
+    if output_format == "csv":
+        return render_gradients_csv(graph)
+    return render_gradients_json(graph, describe_capture(graph), findings(graph), parameter_rows(graph))
+
+
+def _steps_data(found: "GradientSteps", output_format: Literal["csv", "json"]) -> str:
+    from gradinspect.renderers.gradient_steps import render_steps_csv, render_steps_json
+
+    return render_steps_csv(found) if output_format == "csv" else render_steps_json(found)
+
+
+def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
     """Yield the head, the findings, and the tables."""
     from rich.text import Text
 
-    from gradinspect.analyses.gradients import findings, flow_rows, parameter_rows
+    from gradinspect.analyses.gradients import findings, flow_rows, gradients_of, parameter_rows
     from gradinspect.analyses.summary import describe_capture
     from gradinspect.renderers.gradients import GradientsPage
     from gradinspect.units import format_count
@@ -64,17 +118,45 @@ def _page(found: "Gradients", by: By | None, *, full: bool) -> "Iterator[Text]":
     console = output_console()
     page = GradientsPage(width=console.width, unicode=can_print_unicode(console))
     max_rows = None if full else MAX_ROWS
+    found = gradients_of(graph)
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
-    yield Text(describe_capture(found.graph), "bold")
-    yield Text(f"{format_count(len(found.nodes), 'node')} ran of {len(found.graph.nodes):,}{loss}")
-    yield from page.findings(findings(found))
-    modules = flow_rows(found, 1_000_000 if full else MAX_ROWS)
+    yield Text(describe_capture(graph), "bold")
+    yield Text(f"{format_count(len(found.nodes), 'node')} ran of {len(graph.nodes):,}{loss}")
+    yield from page.findings(findings(graph))
+    modules = flow_rows(graph, 1_000_000 if full else MAX_ROWS)
     if by in {None, "module"} and (modules or by is not None):
         yield Text()
         yield from page.flow(modules, max_rows)
     if by in {None, "parameter"}:
         yield Text()
-        yield from page.parameters(parameter_rows(found), max_rows)
+        yield from page.parameters(parameter_rows(graph), max_rows)
     if by == "node":
         yield Text()
-        yield from page.nodes(found, max_rows)
+        yield from page.nodes(graph, max_rows)
+
+
+def _steps_page(found: "GradientSteps", by: By | None, *, full: bool) -> "Iterator[Text]":
+    """Yield the head, the findings, how each norm moved, and a table of the last call if one was asked for."""
+    from rich.text import Text
+
+    from gradinspect.analyses.gradient_steps import findings_of_all, moves
+    from gradinspect.analyses.gradients import flow_rows
+    from gradinspect.renderers.gradient_steps import StepsPage
+
+    console = output_console()
+    page = StepsPage(width=console.width, unicode=can_print_unicode(console))
+    max_rows = None if full else MAX_ROWS
+    yield from page.head(found)
+    yield from page.findings(findings_of_all(found.steps))
+    yield Text()
+    yield from page.moves(found.steps, moves(found.steps), max_rows)
+    if by is not None:
+        yield Text()
+        yield Text(f"the last call, {found.steps[-1].captured_at}", "bold")
+    match by:
+        case "module":
+            yield from page.flow(flow_rows(found.graph, 1_000_000 if full else MAX_ROWS), max_rows)
+        case "parameter":
+            yield from page.parameters(found.steps[-1].parameters, max_rows)
+        case "node":
+            yield from page.nodes(found.graph, max_rows)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
-from gradinspect.cli.reporting import report_on
+from gradinspect.cli.reporting import Watched, report_on
 from gradinspect.cli.request import SourceRequest, takes_source
 from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
@@ -73,7 +73,7 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
         report_on(request, report)
         return
     _check_several_moments(iterations, [request.backward, request.at, request.root, module, top, depth])
-    report_on(request, report_growth, iterations=iterations)
+    report_on(request, report_growth, Watched(iterations=iterations))
 
 
 def _check_several_moments(iterations: int, of_one_moment: Sequence[object]) -> None:

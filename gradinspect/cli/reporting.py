@@ -1,68 +1,90 @@
 """From a request to a graph to a report."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gradinspect.capture.source import CaptureFile
 from gradinspect.cli.request import SourceRequest
 from gradinspect.errors import GradInspectError
 
+if TYPE_CHECKING:
+    from gradinspect.graph import Graph
 
-class Steps(NamedTuple):
-    """Whoever looks at the steps of backward."""
 
-    watcher: Any  # a `capture.lockstep.Watcher`
-    grad_output: str | None  # a `capture.own_backward.GradOutput`
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """What to watch while the program's own backward runs; nothing: only record the graph."""
+
+    iterations: int | None = None  # how the graph grows over so many backward calls: `Growth`
+    gradients: bool = False  # the gradients of each node; the graph has them then
+    steps: int | None = None  # the gradients of so many backward calls in a row: `GradientSteps`
+    times: bool = False  # the time of each node: `Timeline`
+    watcher: Any = None  # a `capture.lockstep.Watcher`, who is told of each node: how the steps ended
+    grad_output: str | None = None  # a `capture.own_backward.GradOutput`
+
+    @property
+    def what_a_capture_lacks(self) -> str:
+        """Say what a capture of one moment does not have; "" if it may have it."""
+        if self.iterations is not None:
+            return "iterations"
+        if self.steps is not None:
+            return f"{self.steps} steps"
+        return "times" if self.times else "values" if self.watcher is not None else ""
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether fake tensors are of no use."""
+        return self.gradients or self.times or self.watcher is not None
+
+    @property
+    def needs_own_backward(self) -> bool:
+        """Whether it is about the program's own backward, not about the graph that one builds."""
+        return self.gradients or self.times or self.iterations is not None
+
+
+RECORDED_ONLY = Watched()
 
 
 class ScriptFailed(Exception):  # noqa: N818  # it is the script's error, and it was printed
     """The user's script failed by itself."""
 
 
-def report_on(
-    request: SourceRequest,
-    report: "Callable[[Any], None]",
-    *,
-    iterations: int | None = None,
-    gradients: bool = False,
-    steps: "Steps | None" = None,
-) -> None:
+def report_on(request: SourceRequest, report: "Callable[[Any], None]", watched: Watched = RECORDED_ONLY) -> None:
     """Get the graph, from a capture file or from running the program, and report on it.
 
     Args:
         request: What to run, and when to look.
-        report: Takes the `Graph`; the `Growth`, the `Gradients` or how the steps ended if they are asked for.
-        iterations: Watch so many backward calls instead of recording one.
-        gradients: Let backward run and watch the gradients.
-        steps: Let backward run and tell of each step.
+        report: Takes the `Graph`, or what is watched instead.
+        watched: What to watch while backward runs.
 
     Raises:
         GradInspectError: There is nothing to report on.
         ScriptFailed: The program failed by itself; what was recorded before that is reported.
     """
     if isinstance(request.source, CaptureFile):
-        from gradinspect.storage import read_graph  # noqa: PLC0415  # what --help need not wait for
-
-        if iterations is not None or gradients or steps is not None:
-            what = "no iterations" if iterations is not None else "no gradients"
+        if watched.what_a_capture_lacks:
             raise GradInspectError(
-                f"'{request.label}' is a capture of one moment, so it has {what}.", "Name a program to run."
+                f"'{request.label}' is a capture of one moment, so it has no {watched.what_a_capture_lacks}.",
+                "Name a program to run.",
             )
-        report(read_graph(request.source.path))
+        report(_read(request.source.path, request.label, gradients=watched.gradients))
         return
-    if request.creates_graph and (gradients or iterations is not None):
-        what = "--iterations" if iterations is not None else "grads"
-        raise GradInspectError(f"'{what}' watches the program's own backward.", "Leave --create-graph out.")
-    if (gradients or steps is not None) and request.fake:
+    if watched.needs_values and request.fake:
         raise GradInspectError(
             "'--fake' makes tensors without values, so there is no gradient to look at.", "Leave it out."
         )
+    if watched.needs_own_backward and request.creates_graph:
+        raise GradInspectError(
+            "'--create-graph' is about the graph that backward builds, and this watches the backward that builds it.",
+            "Leave it out.",
+        )
     session = _import_session()
     values = {field.name: getattr(request, field.name) for field in fields(request)}
-    more = {} if steps is None else {"watcher": steps.watcher, "grad_output": steps.grad_output}
-    run = session.Session(session.Request(**values, **more, iterations=iterations, gradients=gradients), report)
+    wanted = {field.name: getattr(watched, field.name) for field in fields(watched)}
+    run = session.Session(session.Request(**values, **wanted), report)
     try:
         result = run.run()
     except session.ScriptFailedError as error:
@@ -70,6 +92,18 @@ def report_on(
     report(result)
     if run.failure is not None:
         raise ScriptFailed(run.failure)
+
+
+def _read(path: Path, label: str, *, gradients: bool) -> "Graph":
+    from gradinspect.storage import read_graph  # noqa: PLC0415  # what --help need not wait for
+
+    graph = read_graph(path)
+    if gradients and graph.gradients is None:
+        raise GradInspectError(
+            f"'{label}' was captured without gradients.",
+            "Name a program to run, or make it again with export --gradients.",
+        )
+    return graph
 
 
 def _import_session() -> ModuleType:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines
-from gradinspect.cli.reporting import Steps, report_on
+from gradinspect.cli.reporting import Watched, report_on
 from gradinspect.cli.request import SourceRequest, takes_source
 from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
@@ -65,7 +65,7 @@ def step(
             watcher.write(ending)
         print_lines(page.ending(ending))
 
-    report_on(request, finish, steps=Steps(watcher, grad_output))
+    report_on(request, finish, Watched(watcher=watcher, grad_output=grad_output))
 
 
 def _commands(path: Path) -> list[str]:

@@ -10,12 +10,13 @@ not the number of nodes, are what layered layout cannot bear.
 from collections.abc import Iterator
 
 from gradinspect.graph import Graph, Node, argument_name
+from gradinspect.renderers.colouring import COLOURINGS, Colouring
 from gradinspect.renderers.dot_boxes import TIMES, BoxLooks, more_leaves, more_roots, root_box, saved_note
 from gradinspect.renderers.dot_caption import caption
 from gradinspect.renderers.dot_text import attributes, quoted, tooltip
 from gradinspect.renderers.drawing import Drawing, plan_drawing
 from gradinspect.renderers.drawing_arrows import Arrow
-from gradinspect.renderers.drawing_parts import MAX_CHIPS, Box, Closing, DrawOptions, Opening
+from gradinspect.renderers.drawing_parts import MAX_CHIPS, Box, Closing, DrawOptions, Opening, copy_ranges
 
 FONT = "Helvetica"  # its widths are known to every Graphviz, and SVG viewers replace it by a sans font
 MAX_ROOTS = 16
@@ -36,21 +37,29 @@ def render_dot(graph: Graph, options: DrawOptions | None = None) -> str:
 
 def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
     """Write a planned drawing as DOT."""
-    writer = _Writer(graph, drawing, options)
+    colouring = None if options.colour_by is None else COLOURINGS[options.colour_by](graph, list(_drawn(drawing)))
+    writer = _Writer(graph, drawing, options, colouring)
     title = tooltip(f"Autograd graph of {graph.source}")
-    head = f"  graph [rankdir={options.direction} tooltip={title}]\n  label={caption(graph, drawing, options)}\n"
+    label = caption(graph, drawing, options, colouring)
+    head = f"  graph [rankdir={options.direction} tooltip={title}]\n  label={label}\n"
     lines = "".join(f"  {line}\n" for line in writer.statements())
     return f'digraph "autograd" {{\n{PREAMBLE}{head}{lines}}}\n'
+
+
+def _drawn(drawing: Drawing) -> Iterator[range]:
+    """Yield the ids of all that gets a fill of its own: boxes, and each copy of a repeat."""
+    for box in drawing.boxes:
+        yield from copy_ranges(box.scope) if box.scope is not None and box.scope.copies else [box.ids]
 
 
 class _Writer:
     """Writes the statements of one drawing."""
 
-    def __init__(self, graph: Graph, drawing: Drawing, options: DrawOptions) -> None:
+    def __init__(self, graph: Graph, drawing: Drawing, options: DrawOptions, colouring: Colouring | None) -> None:
         self.graph = graph
         self.drawing = drawing
         self.options = options
-        self.looks = BoxLooks(graph)
+        self.looks = BoxLooks(graph, colouring)
 
     def statements(self) -> Iterator[str]:
         yield from self._roots()

@@ -11,9 +11,10 @@ from itertools import accumulate
 from gradinspect.analyses.folding import Scope, first_saved_bytes, node_ids
 from gradinspect.analyses.outline import leaf_uses
 from gradinspect.graph import Graph, Leaf, ModuleCall, Node, Root, SavedValue, TensorInfo
-from gradinspect.renderers.dot_text import attributes, html, small
+from gradinspect.renderers.colouring import Colouring, Look
+from gradinspect.renderers.dot_text import attributes, html, small, without_colours
 from gradinspect.renderers.dot_tooltips import call_tooltip, leaf_tooltip, node_tooltip, saved_tooltip
-from gradinspect.renderers.drawing_parts import Box
+from gradinspect.renderers.drawing_parts import Box, copy_ranges
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 ACCUMULATE_GRAD_FILL = "#00664B"
@@ -26,16 +27,21 @@ COPIES_FILL, COPIES_LINE = "#FBF6C9", "#6B6300"
 CUT_LINE = "#B34700"
 ROOT_FILL = "#222222"
 CLUSTER_FILLS = ("#F4F8FB", "#E8F0F7", "#DCE8F2", "#D0E0ED", "#C4D7E7")
+NEUTRAL_CLUSTER_FILLS = ("#FAFAFA", "#F3F3F3", "#ECECEC", "#E5E5E5", "#DEDEDE")  # where colours tell something else
 CLUSTER_LINE = "#7F97AD"
+NEUTRAL_FILL = "#F7F7F7"  # of what has no fill of its own in a coloured picture
 MAX_CHIP_NAME = 28
+MAX_STRIP = 24  # copies of a repeat that are coloured one by one
 TIMES = "×"
 
 
 class BoxLooks:
     """Writes the attributes of boxes of one graph."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, colouring: Colouring | None = None) -> None:
+        """Prepare for a graph; without a colouring, a fill tells what kind of thing a box is."""
         self.graph = graph
+        self.colouring = colouring
         self.uses = leaf_uses(graph)
         self.saved_before = list(accumulate(first_saved_bytes(graph), initial=0))
 
@@ -58,18 +64,24 @@ class BoxLooks:
         label = "leaf" if leaf is None else _leaf_label(leaf)
         if uses > 1:
             label += small(f" {uses:,} uses", line)
+        look = None if self.colouring is None else self.colouring.leaf(leaf_node)
+        if look is not None:
+            label = without_colours(label + (small(f" · {look.fact}") if look.fact else ""))
+            label = f'<FONT COLOR="{look.ink}">{label}</FONT>'
+            fill, line = look.fill, look.line or line
         return attributes(
             shape="plain",
             label=_chip_table(label, fill, line),
-            tooltip=leaf_tooltip(self.graph, leaf_node),
+            tooltip=leaf_tooltip(self.graph, leaf_node, "" if look is None else look.words),
         )
 
     def cluster(self, scope: Scope, level: int) -> str:
         """Write the attributes of an open scope."""
+        fills = CLUSTER_FILLS if self.colouring is None else NEUTRAL_CLUSTER_FILLS
         values: dict[str, str | float] = {
             "label": f"<{self._scope_name(scope)}  {small(self._scope_size(scope))}>",
             "tooltip": call_tooltip(self.graph, scope),
-            "fillcolor": CLUSTER_FILLS[min(level, len(CLUSTER_FILLS) - 1)],
+            "fillcolor": fills[min(level, len(fills) - 1)],
             "style": "filled,rounded",
             "color": CLUSTER_LINE,
         }
@@ -87,16 +99,40 @@ class BoxLooks:
             label.append(small(html(node.function), CUSTOM_LINE))
         elif node.kind not in ("generated", "custom"):
             label.append(small(node.kind.replace("_", " ")))
+        look = self._look(box.ids)
         saved = self.saved_before[node_id + 1] - self.saved_before[node_id]
         facts = [html(_shapes(node.forward_outputs))] if node.forward_outputs else []
-        facts += [f"{format_bytes(saved)} saved"] if saved else []
+        facts += [look.fact] if look is not None and look.fact else [f"{format_bytes(saved)} saved"] if saved else []
         label += [small(" · ".join(facts))] if facts else []
-        return _boxed(label, tooltip=node_tooltip(self.graph, node_id), **_node_style(node))
+        tooltip = node_tooltip(self.graph, node_id, "" if look is None else look.words)
+        return _painted(label, look, tooltip=tooltip, **_node_style(node))
+
+    def _look(self, ids: range) -> Look | None:
+        return None if self.colouring is None else self.colouring.look(ids)
 
     def _closed(self, scope: Scope) -> str:
         label = [self._scope_name(scope), small(self._scope_size(scope, node_ids(scope)))]
-        tooltip = call_tooltip(self.graph, scope)
-        return _boxed(label, shape="folder", fillcolor=CLOSED_FILL, color=CLOSED_LINE, tooltip=tooltip)
+        look = None if scope.copies else self._look(node_ids(scope))
+        if look is not None:
+            label += [small(look.fact)] if look.fact else []
+        elif self.colouring is not None:
+            label.append(self._strip(copy_ranges(scope)))
+        tooltip = call_tooltip(self.graph, scope, "" if look is None else look.words)
+        fill = CLOSED_FILL if self.colouring is None else NEUTRAL_FILL
+        return _painted(label, look, shape="folder", fillcolor=fill, color=CLOSED_LINE, tooltip=tooltip)
+
+    def _strip(self, copies: Sequence[range]) -> str:
+        """Write a row of small cells, one a copy, or some of them evenly chosen."""
+        colouring = self.colouring
+        if colouring is None:
+            return ""
+        shown = min(len(copies), MAX_STRIP)
+        looks = [colouring.look(copies[index * (len(copies) - 1) // max(shown - 1, 1)]) for index in range(shown)]
+        cells = "".join(
+            f'<TD WIDTH="13" BGCOLOR="{look.fill}">{small(f"{look.mark}&#160;", look.ink)}</TD>' for look in looks
+        )
+        table = '<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="0" CELLPADDING="1" COLOR="#777777">'
+        return f"{table}<TR>{cells}</TR></TABLE>"
 
     def _copies(self, box: Box) -> str:
         copies = () if box.scope is None else box.scope.copies
@@ -105,7 +141,9 @@ class BoxLooks:
         if calls[0] is not None and calls[1] is not None:
             label.append(small(_between(calls[0], calls[1])))
         label.append(small(self._size(box.ids)))
-        return _boxed(label, style="filled,dashed", fillcolor=COPIES_FILL, color=COPIES_LINE, penwidth=1.3)
+        label.append(self._strip([] if box.scope is None else copy_ranges(box.scope)[1:]))
+        fill = COPIES_FILL if self.colouring is None else NEUTRAL_FILL
+        return _boxed(label, style="filled,dashed", fillcolor=fill, color=COPIES_LINE, penwidth=1.3)
 
     def _call_of(self, items: Sequence[int | Scope]) -> ModuleCall | None:
         first = items[0]
@@ -242,5 +280,22 @@ def _chip_table(label: str, fill: str, line: str) -> str:
     return f'<{table}<TR>{mark}<TD BGCOLOR="{fill}">{label}</TD></TR></TABLE>>'
 
 
+def _painted(lines: Sequence[str], look: Look | None, **values: str | float) -> str:
+    """Fill a box by what flows through it: all its text of one ink, its border of its kind unless the look has one."""
+    if look is None:
+        return _boxed(lines, **values)
+    style = ",".join(filter(None, (str(values.get("style", "filled,rounded")), look.style)))
+    border: dict[str, str | float] = {} if look.line is None else {"color": look.line, "penwidth": 2}
+    painted = {**values, "style": style, "fillcolor": look.fill, "fontcolor": look.ink, **border}
+    return _boxed([without_colours(line) for line in lines], **painted)
+
+
 def _boxed(lines: Sequence[str], **values: str | float) -> str:
-    return attributes(label=f"<{'<BR/>'.join(filter(None, lines))}>", **values)
+    """Write lines one above the other. Graphviz takes text or tables in a label, so a table makes all of it one."""
+    written = list(filter(None, lines))
+    if any("<TABLE" in line for line in written):
+        rows = "".join(f"<TR><TD>{line}</TD></TR>" for line in written)
+        label = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0">{rows}</TABLE>'
+    else:
+        label = "<BR/>".join(written)
+    return attributes(label=f"<{label}>", **values)

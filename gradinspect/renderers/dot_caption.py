@@ -9,6 +9,7 @@ from gradinspect.analyses.outline import leaf_uses
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.graph import Graph
 from gradinspect.renderers import dot_boxes as looks
+from gradinspect.renderers.colouring import Colouring, Swatch
 from gradinspect.renderers.dot_text import html, small
 from gradinspect.renderers.drawing import Drawing
 from gradinspect.renderers.drawing_parts import DrawOptions, Opening
@@ -18,13 +19,14 @@ ENTRIES_IN_A_ROW = 2
 MAX_LINE = 90
 
 
-def caption(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
+def caption(graph: Graph, drawing: Drawing, options: DrawOptions, colouring: Colouring | None = None) -> str:
     """Write the caption and the legend."""
     source = f"<B>{html(graph.source)}</B>  " if graph.captured_at.kind in {"backward", "grad"} else ""
     lines = [source + html(describe_capture(graph), MAX_LINE), _counts(graph)]
     lines += [html(line, MAX_LINE) for line in (*_left_out(graph, drawing, options), *drawing.notes)]
     rows = [f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * ENTRIES_IN_A_ROW}">{line}</TD></TR>' for line in lines]
-    entries = _legend(graph, drawing, options)
+    rows += [] if colouring is None else [_scale(colouring)]
+    entries = [*_legend(graph, drawing, options), *([] if colouring is None else _marks(colouring))]
     starts = range(0, len(entries), ENTRIES_IN_A_ROW)
     rows += [f"<TR>{''.join(entries[start : start + ENTRIES_IN_A_ROW])}</TR>" for start in starts]
     table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="1">{"".join(rows)}</TABLE>'
@@ -58,19 +60,24 @@ def _legend(graph: Graph, drawing: Drawing, options: DrawOptions) -> list[str]:
     leaf_counts = [uses[node_id] for node_id in used if graph.nodes[node_id].kind == "accumulate_grad"]
     kinds = {box.kind for box in drawing.boxes}
     has_tensor = any(value.kind == "tensor" for node in drawn for value in node.saved)
+    fill = str if options.colour_by is None else lambda _: ""
+    copies = "copies of the part above it" + ("" if options.colour_by is None else ", one cell each")
     white = '<FONT COLOR="#FFFFFF">{}</FONT>'.format
     entries = (
         (True, _entry("→", "the way gradients flow: root to leaf")),
         (graph.roots, _entry(white("root"), "where backward starts", fill=looks.ROOT_FILL)),
         (leaf_counts, _entry(white("+="), "AccumulateGrad: adds into .grad", fill=looks.ACCUMULATE_GRAD_FILL)),
-        (min(leaf_counts, default=2) <= 1, _entry("leaf", "parameter or input", looks.LEAF_FILL, looks.LEAF_LINE)),
+        (
+            min(leaf_counts, default=2) <= 1,
+            _entry("leaf", "parameter or input", fill(looks.LEAF_FILL), looks.LEAF_LINE),
+        ),
         (
             max(leaf_counts, default=0) > 1,
-            _entry("leaf", "the same leaf, at each use", looks.SHARED_FILL, looks.SHARED_LINE),
+            _entry("leaf", "the same leaf, at each use", fill(looks.SHARED_FILL), looks.SHARED_LINE),
         ),
-        (any(map(looks.is_custom, drawn)), _entry("fn", "custom Function", looks.CUSTOM_FILL, looks.CUSTOM_LINE)),
-        ("closed" in kinds, _entry("box", "closed module call or repeat", looks.CLOSED_FILL, looks.CLOSED_LINE)),
-        ("copies" in kinds, _entry("more", "copies of the part above it", looks.COPIES_FILL, looks.COPIES_LINE)),
+        (any(map(looks.is_custom, drawn)), _entry("fn", "custom Function", fill(looks.CUSTOM_FILL), looks.CUSTOM_LINE)),
+        ("closed" in kinds, _entry("box", "closed module call or repeat", fill(looks.CLOSED_FILL), looks.CLOSED_LINE)),
+        ("copies" in kinds, _entry("more", copies, fill(looks.COPIES_FILL), looks.COPIES_LINE)),
         (options.saved and has_tensor, _entry("note", "saved tensor", "#FFFFFF", "#333333")),
         (
             options.none_edges and any(None in node.next_edges for node in drawn),
@@ -78,6 +85,26 @@ def _legend(graph: Graph, drawing: Drawing, options: DrawOptions) -> list[str]:
         ),
     )
     return [entry for is_drawn, entry in entries if is_drawn]
+
+
+def _scale(colouring: Colouring) -> str:
+    """Write the scale of fills as one row."""
+    cells = "".join(_filled(swatch, "#777777") for swatch in colouring.scale)
+    row = f"<TR><TD>{html(colouring.title)} </TD>{cells}</TR>"
+    table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="3" COLOR="#777777">{row}</TABLE>'
+    return f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * ENTRIES_IN_A_ROW}">{table}</TD></TR>'
+
+
+def _marks(colouring: Colouring) -> list[str]:
+    return [f'{_filled(swatch)}<TD ALIGN="LEFT">{html(swatch.words)}</TD>' for swatch in colouring.marks]
+
+
+def _filled(swatch: Swatch, line: str = "") -> str:
+    look = swatch.look
+    line = look.line or line
+    border = f' BORDER="1" COLOR="{line}"' if line else ""
+    dashed = ' STYLE="dashed"' if look.style else ""
+    return f'<TD BGCOLOR="{look.fill}"{border}{dashed}><FONT COLOR="{look.ink}">{html(swatch.text)}</FONT></TD>'
 
 
 def _entry(mark: str, words: str, fill: str = "", line: str = "") -> str:

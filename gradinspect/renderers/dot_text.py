@@ -7,6 +7,8 @@ Graphviz reads a label twice: as DOT or as HTML, then for escapes such as `\N` (
 as `&lt;`. So a backslash is doubled and an ampersand becomes `&amp;` in both kinds of strings.
 """
 
+import re
+
 from gradinspect.units import escape_control
 
 MAX_LABEL = 60  # characters; a longer one makes a box wider than a page
@@ -39,6 +41,11 @@ def html(text: str, limit: int = MAX_LABEL) -> str:
 def small(markup: str, color: str = "#555555", points: int = 8) -> str:
     """Make markup small and quiet. Graphviz takes no empty element."""
     return markup and f'<FONT POINT-SIZE="{points}" COLOR="{color}">{markup}</FONT>'
+
+
+def without_colours(markup: str) -> str:
+    """Leave the colour of all text to the box. A quote of the user's is an entity, so only our own are found."""
+    return re.sub(r' COLOR="#\w+"', "", markup)
 
 
 def quoted(text: str) -> str:

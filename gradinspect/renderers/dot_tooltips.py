@@ -11,10 +11,10 @@ from gradinspect.units import format_bytes, format_tensor
 MAX_SAVED_LINES = 12
 
 
-def node_tooltip(graph: Graph, node_id: int) -> str:
-    """Tell a node's number, module, source line, hooks and saved attributes."""
+def node_tooltip(graph: Graph, node_id: int, look: str = "") -> str:
+    """Tell a node's number, what its fill means, its module, source line, hooks and saved attributes."""
     node = graph.nodes[node_id]
-    lines = [f"#{node_id} {node.name}"]
+    lines = [f"#{node_id} {node.name}", *filter(None, [look])]
     if node.function is not None:
         lines.append(f"custom Function {node.function}")
     if node.module is not None:
@@ -30,23 +30,24 @@ def node_tooltip(graph: Graph, node_id: int) -> str:
     return tooltip(*lines)
 
 
-def leaf_tooltip(graph: Graph, node_id: int) -> str:
-    """Tell a leaf's names, shape and whether it has a gradient already."""
+def leaf_tooltip(graph: Graph, node_id: int, look: str = "") -> str:
+    """Tell a leaf's names, shape, what its fill means and whether it has a gradient already."""
     leaf = graph.nodes[node_id].leaf
     if leaf is None:
         return tooltip(f"#{node_id} AccumulateGrad")
     lines = [f"#{node_id} AccumulateGrad of {leaf.kind} {leaf.name or ''}".rstrip(), format_tensor(leaf.info)]
     lines += [f"also {alias}" for alias in leaf.aliases[:MAX_SAVED_LINES]]
     lines.append(".grad is set" if leaf.has_grad else ".grad is not set")
-    return tooltip(*lines)
+    return tooltip(*lines, *filter(None, [look]))
 
 
-def call_tooltip(graph: Graph, scope: Scope) -> str:
-    """Tell which module call an open or closed scope is."""
+def call_tooltip(graph: Graph, scope: Scope, look: str = "") -> str:
+    """Tell which module call an open or closed scope is, and what its fill means."""
     if scope.module is None:
-        return tooltip(f"the same part of the graph, {len(scope.copies) + 1} times")
+        return tooltip(f"the same part of the graph, {len(scope.copies) + 1} times", *filter(None, [look]))
     call = graph.modules[scope.module]
-    return tooltip(f"{call.path or 'the outermost module'} ({call.class_name}), call {call.call}")
+    line = f"{call.path or 'the outermost module'} ({call.class_name}), call {call.call}"
+    return tooltip(line, *filter(None, [look]))
 
 
 def saved_tooltip(value: SavedValue) -> str:

@@ -16,6 +16,7 @@ from gradinspect.analyses.outline import body_of
 from gradinspect.graph import Graph, Record
 
 BoxKind: TypeAlias = Literal["node", "closed", "copies", "cut"]
+ColourBy: TypeAlias = Literal["grad", "bytes", "dtype"]
 Direction: TypeAlias = Literal["TB", "BT", "LR", "RL"]
 MAX_CHIPS = 8  # leaves drawn beside one node; the rest is one chip
 MAX_LEVELS = 1_000_000
@@ -32,6 +33,7 @@ class DrawOptions(Record, frozen=True, kw_only=True):
     saved: bool = False
     argument_names: bool = True
     direction: Direction = "TB"  # TB: roots on top
+    colour_by: ColourBy | None = None
     max_boxes: int | None = 2000  # chips included; past it the picture is folded, then cut
 
 
@@ -88,6 +90,11 @@ def parts_of(items: Iterable[Item], depth: int) -> Iterator[Part]:
             level += 1
             inside: list[Item | Part] = [*body_of(item), *_later_copies(item), Closing()]
             waiting.extend(reversed(inside))
+
+
+def copy_ranges(scope: Scope) -> list[range]:
+    """Return the ids of each copy of a repeat, the first one included."""
+    return [range(node_ids(items[0]).start, node_ids(items[-1]).stop) for items in (scope.items, *scope.copies)]
 
 
 def _later_copies(scope: Scope) -> list[Box]:

@@ -1,6 +1,7 @@
 """Gradients of one backward call: findings, the flow through modules, parameters and nodes, as text, CSV and JSON.
 
-What comes in: `Gradients` and the rows made of it. What goes out: lines of `rich.text.Text`, none wider than asked for.
+What comes in: a `Graph` with gradients and the rows made of it. What goes out: lines of `rich.text.Text`, none wider
+than asked for.
 """
 
 import math
@@ -9,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.gradients import Finding, FlowRow, Gradients, GradientStats, NodeGradients, ParameterRow
-from gradinspect.graph import Record, source_of
+from gradinspect.analyses.gradients import Finding, FlowRow, ParameterRow, gradients_of
+from gradinspect.graph import GradientStats, Graph, NodeGradients, Record, source_of
 from gradinspect.renderers.csv_table import render_csv
 from gradinspect.renderers.page import GAP, Page
 from gradinspect.renderers.plain_json import render_json
@@ -18,6 +19,8 @@ from gradinspect.units import format_count
 
 CELLS = 8
 BAR_CELLS = 16
+MIN_NAME = 12  # cells left for names beside a bar
+UPDATE = "update/weight"
 MAX_NAMES = 4
 NODE_COLUMNS = ("node", "order", "name", "module", "source", "direction", "position", *GradientStats.__struct_fields__)
 
@@ -44,38 +47,40 @@ class GradientsPage(Page):
         for row in shown:
             call = f" (call {row.call})" if row.call > 1 else ""
             name = f"{GAP * row.depth}{row.path.rpartition('.')[2] or 'model'}{call}{GAP}{row.class_name}"
-            yield self._row(name, (_number(row.stats.norm), _number(row.stats.max_abs), _share(row.stats)),
+            yield self._row(name, (number(row.stats.norm), number(row.stats.max_abs), _share(row.stats)),
                             scale.share(row.stats.norm))  # fmt: skip
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more module call')}: --full", "dim")
 
     def parameters(self, rows: Sequence[ParameterRow], max_rows: int | None) -> Iterator[Text]:
         """Yield one row a leaf: the gradient that was added into it."""
-        yield self._head("gradient of", ("norm", "max", "zeros", "/weight"))
+        has_updates = any(row.update_norm is not None for row in rows)
+        update = [UPDATE] if has_updates else []
+        yield self._head("gradient of", ("norm", "max", "zeros", "/weight", *update))
         shown = rows[:max_rows]
         scale = _LogScale([row.stats.norm for row in shown if row.stats is not None])
         for row in shown:
             name = row.name + (f" (from {row.num_added:,})" if row.num_added > 1 else "")
             if row.stats is None:
-                yield self._row(name, ("none", "", "", ""), 0.0)
-                continue
-            ratio = "" if row.ratio is None else _number(row.ratio)
-            figures = (_number(row.stats.norm), _number(row.stats.max_abs), _share(row.stats), ratio)
-            yield self._row(name, figures, scale.share(row.stats.norm))
+                figures = ["none", "", "", ""]
+            else:
+                figures = [number(row.stats.norm), number(row.stats.max_abs), _share(row.stats), number(row.ratio)]
+            figures += [f"{number(row.update_ratio):>{len(UPDATE)}}"] if has_updates else []
+            yield self._row(name, figures, 0.0 if row.stats is None else scale.share(row.stats.norm))
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
 
-    def nodes(self, found: Gradients, max_rows: int | None) -> Iterator[Text]:
+    def nodes(self, graph: Graph, max_rows: int | None) -> Iterator[Text]:
         """Yield one row a node in the order in which backward ran them."""
         yield self._head("node", ("norm in", "out", "zeros", "ms"), has_bars=False)
-        ordered = _by_order(found)
+        ordered = _by_order(graph)
         for ran in ordered[:max_rows]:
-            node = found.graph.nodes[ran.node]
+            node = graph.nodes[ran.node]
             leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
             incoming = _norm(ran.incoming)
             outgoing = _norm(ran.outgoing)
             zeros = next((_share(stats) for stats in ran.outgoing if stats is not None), "")
-            figures = (_number(incoming), _number(outgoing), zeros, f"{ran.seconds * 1e3:.2f}" if ran.seconds else "")
+            figures = (number(incoming), number(outgoing), zeros, f"{ran.seconds * 1e3:.2f}" if ran.seconds else "")
             yield self._row(f"#{ran.node} {node.name}{leaf}", figures, None)
         if max_rows is not None and len(ordered) > max_rows:
             yield Text(f"{format_count(len(ordered) - max_rows, 'more node')}: --full", "dim")
@@ -86,8 +91,9 @@ class GradientsPage(Page):
         return line
 
     def _row(self, name: str, figures: Sequence[str], share: float | None) -> Text:
-        bar = BAR_CELLS if self.width >= 70 and share is not None else 0
-        room = max(self.width - len(figures) * (CELLS + len(GAP)) - (bar + len(GAP) if bar else 0), 10)
+        room = self.width - sum(max(CELLS, len(figure)) + len(GAP) for figure in figures)
+        bar = BAR_CELLS if room - BAR_CELLS - len(GAP) >= MIN_NAME and share is not None else 0
+        room = max(room - (bar + len(GAP) if bar else 0), 10)
         text = self.fit(name, room)
         cells = "".join(f"{GAP}{figure:>{CELLS}}" for figure in figures)
         line = Text(f"{text}{' ' * (room - cell_len(text))}{cells}{GAP}")
@@ -110,7 +116,8 @@ class _LogScale:
         return min(max((math.log10(norm) - self._low) / (self._high - self._low), 0.0), 1.0)
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Write a number in eight cells; nothing for None."""
     if value is None:
         return ""
     return "0" if value == 0 else f"{value:.1e}" if math.isfinite(value) else str(value)
@@ -128,14 +135,13 @@ def _norm(stats: Sequence[GradientStats | None]) -> float | None:
     return math.sqrt(sum(norm * norm for norm in norms)) if norms else None
 
 
-def render_gradients_csv(found: Gradients) -> str:
+def render_gradients_csv(graph: Graph) -> str:
     """Write one line a gradient: those that came in and went out of each node, in the order of backward."""
-    return render_csv(NODE_COLUMNS, _csv_lines(found))
+    return render_csv(NODE_COLUMNS, _csv_lines(graph))
 
 
-def _csv_lines(found: Gradients) -> Iterator[list[object]]:
-    graph = found.graph
-    for ran in _by_order(found):
+def _csv_lines(graph: Graph) -> Iterator[list[object]]:
+    for ran in _by_order(graph):
         node = graph.nodes[ran.node]
         module = "" if node.module is None else graph.modules[node.module].path
         source = source_of(graph, node) or ""
@@ -148,20 +154,30 @@ def _csv_lines(found: Gradients) -> Iterator[list[object]]:
 
 
 def render_gradients_json(
-    found: Gradients, captured_at: str, findings: Sequence[Finding], parameters: Sequence[ParameterRow]
+    graph: Graph, captured_at: str, findings: Sequence[Finding], parameters: Sequence[ParameterRow]
 ) -> str:
     """Write everything: findings, parameters, and each node with its gradients."""
     return render_json({
         "captured_at": captured_at,
-        "loss": found.loss,
+        "loss": gradients_of(graph).loss,
         "findings": findings,
-        "parameters": [{**_fields(row), "ratio": row.ratio} for row in parameters],
-        "nodes": [{"name": found.graph.nodes[ran.node].name, **_fields(ran)} for ran in _by_order(found)],
+        "parameters": [row_fields(row) for row in parameters],
+        "nodes": node_fields(graph),
     })  # fmt: skip
 
 
-def _by_order(found: Gradients) -> list[NodeGradients]:
-    return sorted(found.nodes, key=lambda node: node.order)
+def row_fields(row: ParameterRow) -> dict[str, object]:
+    """Return a parameter's fields and ratios."""
+    return {**_fields(row), "ratio": row.ratio, "update_ratio": row.update_ratio}
+
+
+def node_fields(graph: Graph) -> list[dict[str, object]]:
+    """Return the fields and the name of each node, in the order of backward."""
+    return [{"name": graph.nodes[ran.node].name, **_fields(ran)} for ran in _by_order(graph)]
+
+
+def _by_order(graph: Graph) -> list[NodeGradients]:
+    return sorted(gradients_of(graph).nodes, key=lambda node: node.order)
 
 
 def _fields(record: Record) -> dict[str, object]:

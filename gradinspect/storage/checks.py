@@ -5,7 +5,7 @@ The rest of the package indexes and loops without looking; this is where a file 
 
 from collections.abc import Sequence
 
-from gradinspect.graph import Edge, Graph, Node, SavedTensor, SavedValue, Size, TensorInfo
+from gradinspect.graph import Edge, GradientStats, Graph, Node, SavedTensor, SavedValue, Size, TensorInfo
 
 _MAX_NR = 2**31  # of outputs and list positions: torch counts them in 32 bits
 
@@ -39,6 +39,37 @@ def check_graph(graph: Graph) -> None:
         _check_info(root.info, f".roots[{index}].info")
     for index, node in enumerate(graph.nodes):
         _check_node(graph, index, node)
+
+
+def check_gradients(graph: Graph) -> None:
+    """Check what flowed back against the nodes it flowed through.
+
+    Raises:
+        InvalidPlaceError: The first place that does not hold.
+    """
+    if graph.gradients is None:
+        return
+    before = -1
+    for index, ran in enumerate(graph.gradients.nodes):
+        place = f".nodes[{index}]"
+        _check_index(ran.node, len(graph.nodes), f"{place}.node", "node")
+        if ran.node <= before:
+            raise InvalidPlaceError(f"{place}.node", f"{ran.node} does not come after {before}")
+        before = ran.node
+        _check_count(ran.order, f"{place}.order")
+        for name, several in (("incoming", ran.incoming), ("outgoing", ran.outgoing)):
+            for position, stats in enumerate(several):
+                _check_stats(stats, f"{place}.{name}[{position}]")
+    for name in ("weight_norms", "update_norms"):
+        for node_id in getattr(graph.gradients, name):
+            _check_index(node_id, len(graph.nodes), f".{name}", "node")
+
+
+def _check_stats(stats: GradientStats | None, place: str) -> None:
+    if stats is not None:
+        _check_sizes(stats.shape, f"{place}.shape")
+        for name in ("num_elements", "num_zeros", "num_nonfinite"):
+            _check_count(getattr(stats, name), f"{place}.{name}")
 
 
 def _check_node(graph: Graph, node_id: int, node: Node) -> None:

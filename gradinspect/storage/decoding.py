@@ -4,13 +4,16 @@ import gzip
 import io
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph
-from gradinspect.storage.checks import InvalidPlaceError, check_graph
+from gradinspect.graph import Gradients, Graph
+from gradinspect.storage.checks import InvalidPlaceError, check_gradients, check_graph
 from gradinspect.storage.encoding import FORMAT, SCHEMA_VERSION
 from gradinspect.units import escape_control, format_bytes
 
@@ -24,6 +27,7 @@ class _Envelope(msgspec.Struct):
     format: str
     version: Annotated[int, msgspec.Meta(ge=1)]
     graph: msgspec.Raw
+    gradients: msgspec.Raw = msgspec.Raw(b"null")
 
 
 def decode_graph(content: bytes, name: str, *, max_bytes: int = MAX_BYTES) -> Graph:
@@ -42,17 +46,28 @@ def decode_graph(content: bytes, name: str, *, max_bytes: int = MAX_BYTES) -> Gr
     if len(content) > max_bytes:
         raise _too_large(label, max_bytes)
     envelope = _open_envelope(content, label)
-    try:
+    with _told(label, "graph"):
         graph = msgspec.json.decode(envelope.graph, type=Graph)
         check_graph(graph)
+    with _told(label, "gradients"):  # NOTE [Gradients beside the graph] in `encoding`
+        gradients = msgspec.json.decode(envelope.gradients, type=Gradients | None, strict=False)
+        graph = graph if gradients is None else replace(graph, gradients=gradients)
+        check_gradients(graph)
+    return graph
+
+
+@contextmanager
+def _told(label: str, part: str) -> Iterator[None]:
+    """Make one sentence of whatever is wrong with a part of the file, with the place."""
+    try:
+        yield
     except InvalidPlaceError as error:
-        raise _invalid(label, error.place, error.reason) from None
+        raise _invalid(label, part + error.place, error.reason) from None
     except msgspec.ValidationError as error:
         reason, _, place = str(error).partition(" - at `$")
-        raise _invalid(label, place.rstrip("`"), reason) from None
+        raise _invalid(label, part + place.rstrip("`"), reason) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _invalid(label, "", _reason_of(error)) from None
-    return graph
+        raise _invalid(label, part, _reason_of(error)) from None
 
 
 def _decompress(content: bytes, label: str, max_bytes: int) -> bytes:
@@ -92,7 +107,7 @@ def _open_envelope(content: bytes, label: str) -> _Envelope:
 
 
 def _invalid(label: str, place: str, reason: str) -> GradInspectError:
-    return GradInspectError(f"Capture file {label} is not valid at graph{place}: {_shorten(reason)}.", _AGAIN)
+    return GradInspectError(f"Capture file {label} is not valid at {place}: {_shorten(reason)}.", _AGAIN)
 
 
 def _too_large(label: str, max_bytes: int) -> GradInspectError:

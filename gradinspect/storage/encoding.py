@@ -1,11 +1,18 @@
-"""Graph to the bytes of a capture file: an envelope of JSON, one node a line, so that two captures diff well in git."""
+"""Graph to the bytes of a capture file: an envelope of JSON, one node a line, so that two captures diff well in git.
+
+NOTE [Gradients beside the graph]
+Gradients may be infinite or not a number, which JSON has no number for and which gradients are looked at for. So they
+are written beside the graph, such numbers as the text `nan`, `inf` or `-inf`, and text is read as a number there and
+nowhere else. A reader that knows of no gradients skips them. Their times are left out: equal runs give equal bytes.
+"""
 
 import gzip
 import io
+import math
 
 import msgspec
 
-from gradinspect.graph import Graph
+from gradinspect.graph import Gradients, Graph
 
 FORMAT = "gradinspect"
 SCHEMA_VERSION = 1  # raise it with every change of `graph.py` that an older reader would refuse
@@ -27,10 +34,23 @@ def encode_graph(graph: Graph, *, compressed: bool) -> bytes:
 
 
 def _encode_envelope(graph: Graph) -> bytes:
-    fields = b",\n".join(
-        b'"%s":%s' % (name.encode(), _encode_field(getattr(graph, name))) for name in Graph.__struct_fields__
-    )
-    return b'{"format":"%s","version":%d,"graph":{\n%s\n}}\n' % (FORMAT.encode(), SCHEMA_VERSION, fields)
+    fields = {name: getattr(graph, name) for name in Graph.__struct_fields__ if name != "gradients"}
+    beside = b"" if graph.gradients is None else b',"gradients":' + _encode_gradients(graph.gradients)
+    head = b'{"format":"%s","version":%d' % (FORMAT.encode(), SCHEMA_VERSION)
+    return b'%s,"graph":%s%s}\n' % (head, _encode_fields(fields), beside)
+
+
+def _encode_gradients(gradients: Gradients) -> bytes:
+    """Write what flowed back. NOTE [Gradients beside the graph]."""
+    fields = msgspec.to_builtins(gradients)
+    for node in fields["nodes"]:
+        node.pop("seconds", None)
+    return _encode_fields({name: _name_nonfinite(value) for name, value in fields.items()})
+
+
+def _encode_fields(fields: dict[str, object]) -> bytes:
+    lines = b",\n".join(b'"%s":%s' % (name.encode(), _encode_field(value)) for name, value in fields.items())
+    return b"{\n%s\n}" % lines
 
 
 def _encode_field(value: object) -> bytes:
@@ -38,6 +58,18 @@ def _encode_field(value: object) -> bytes:
         return _ENCODER.encode(value)
     lines = _ENCODER.encode_lines(value).rstrip(b"\n")
     return b"[\n%s\n]" % lines.replace(b"\n", b",\n")  # inside a JSON string a newline is always escaped
+
+
+def _name_nonfinite(value: object) -> object:
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {str(key): _name_nonfinite(item) for key, item in value.items()}
+        case list() | tuple():
+            return tuple(map(_name_nonfinite, value))
+        case _:
+            return value
 
 
 def _escape_surrogates(value: object) -> object:

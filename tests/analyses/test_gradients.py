@@ -4,17 +4,15 @@ from typing import Any
 
 from factories import gradient_stats as stats
 from factories import graph, leaf, op
+from msgspec.structs import replace
 
 from gradinspect.analyses.gradients import (
     Finding,
-    Gradients,
-    GradientStats,
-    NodeGradients,
     findings,
     flow_rows,
     parameter_rows,
 )
-from gradinspect.graph import Frame, Graph, ModuleCall
+from gradinspect.graph import Frame, Gradients, GradientStats, Graph, ModuleCall, NodeGradients
 
 
 def ran(node: int, incoming: float | GradientStats, *outgoing: float | GradientStats) -> NodeGradients:
@@ -42,9 +40,9 @@ def chain(**fields: Any) -> Graph:
     )  # fmt: skip
 
 
-def watched(*nodes: NodeGradients, loss: float | None = 1.0) -> Gradients:
+def watched(*nodes: NodeGradients, loss: float | None = 1.0) -> Graph:
     """Put together what was seen of the chain."""
-    return Gradients(graph=chain(), nodes=nodes, weight_norms={3: 2.0, 4: 0.0}, loss=loss)
+    return chain(gradients=Gradients(nodes=nodes, weight_norms={3: 2.0, 4: 0.0}, loss=loss))
 
 
 def kinds(found: tuple[Finding, ...]) -> list[str]:
@@ -120,7 +118,7 @@ def test_calls_of_one_module_are_a_chain_too() -> None:
         modules=tuple(ModuleCall(path="cell", class_name="RNNCell", call=number + 1) for number in range(4)),
     )
     nodes = tuple(ran(number, norm, norm) for number, norm in enumerate(norms))
-    (finding,) = findings(Gradients(graph=record, nodes=nodes, weight_norms={}))
+    (finding,) = findings(replace(record, gradients=Gradients(nodes=nodes)))
 
     assert finding.kind == "vanishing"
     assert finding.text == "The gradient falls from 1.0e+00 at call 4 to 1.0e-06 at call 2, through 3 calls of cell."

@@ -1,5 +1,7 @@
 """Where to stop, and the way back to the root."""
 
+from itertools import pairwise
+
 import pytest
 from factories import graph, leaf, op
 from hypothesis import given
@@ -138,7 +140,7 @@ def test_the_way_is_made_of_edges(size: int, data: st.DataObject) -> None:
 
     assert path[0] == size
     assert path[-1] == 0 or len(path) == 1
-    for after, before in zip(path, path[1:], strict=False):
+    for after, before in pairwise(path):
         assert after in {edge.next_node for edge in found.nodes[before].next_edges if edge is not None}
 
 

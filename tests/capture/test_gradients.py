@@ -11,13 +11,14 @@ from memory_programs import PROGRAMS
 from runs import gradinspect
 from torch import nn
 
-from gradinspect.analyses.gradients import Gradients, findings, parameter_rows
+from gradinspect.analyses.gradients import findings, gradients_of, parameter_rows
 from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.outputs import outputs_in
 from gradinspect.capture.record import Moment, record_graph
+from gradinspect.graph import Graph
 
 
-def watched(output: torch.Tensor, **options: Any) -> Gradients:
+def watched(output: torch.Tensor, **options: Any) -> Graph:
     """Run backward with every node watched."""
     outputs = outputs_in(output)
     watch = GradientWatch(record_graph(outputs, Moment(source="test")), outputs)
@@ -65,7 +66,7 @@ def test_numbers_are_those_of_the_gradients(program: Callable[[], torch.Tensor])
     norms = sorted(row.stats.norm for row in parameter_rows(found) if row.stats is not None)
     expected = sorted(float(leaf.grad.to_dense().norm()) for leaf in leaves.values() if leaf.grad is not None)
 
-    assert len(found.nodes) == len(found.graph.nodes)
+    assert len(gradients_of(found).nodes) == len(found.nodes)
     assert norms == pytest.approx(expected, rel=1e-5, abs=1e-12)
 
 
@@ -117,7 +118,7 @@ def test_strange_gradients_break_nothing(program: Callable[[], torch.Tensor]) ->
     """Measured where they can be, left out where not."""
     found = watched(program())
 
-    assert len(found.nodes) == len(found.graph.nodes)
+    assert len(gradients_of(found).nodes) == len(found.nodes)
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")
@@ -205,7 +206,11 @@ def test_the_script_goes_on_bit_equal(tmp_path: Path) -> None:
     [
         (["none.py"], "'none.py' never calls backward in this process, so there is nothing to watch."),
         (["none.py", "--fake"], "'--fake' makes tensors without values"),
-        (["none.json"], "'none.json' is a capture of one moment, so it has no gradients."),
+        (
+            ["none.json"],
+            "'none.json' was captured without gradients. "
+            "Name a program to run, or make it again with export --gradients.",
+        ),
     ],
 )
 def test_what_has_no_gradients_is_one_sentence(arguments: list[str], sentence: str, tmp_path: Path) -> None:
@@ -245,4 +250,38 @@ def test_a_loss_inside_a_transform_is_left_alone() -> None:
     torch.func.vmap(torch.func.grad(loss), (None, 0))(torch.randn(4), torch.randn(3, 8, 4))
 
     assert len(seen) == 1
-    assert seen[0].loss is None
+    assert gradients_of(seen[0]).loss is None
+
+
+def test_a_capture_file_keeps_what_flowed_back(tmp_path: Path) -> None:
+    """The report is that of the program, character for character; two runs give the same bytes."""
+    (tmp_path / "train.py").write_text(
+        "import torch\ntorch.manual_seed(0)\nlayer = torch.nn.Linear(4, 4)\n"
+        "y = layer(torch.randn(2, 4)).sqrt()\ny.sum().backward()\n"
+    )
+    for name in ("a.json", "b.json"):
+        done = gradinspect("export", "train.py", "--gradients", "-o", name, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, f"Wrote {name}\n")
+    of_program = gradinspect("grads", "train.py", cwd=tmp_path)
+    of_file = gradinspect("grads", "a.json", cwd=tmp_path)
+
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert "nan" in of_program.stdout
+    assert (of_program.stdout, 0) == (of_file.stdout, of_file.returncode)
+
+
+def test_a_picture_of_what_flowed_back(tmp_path: Path) -> None:
+    """`--colour-by grad` lets backward run by itself; a capture without gradients is one sentence."""
+    (tmp_path / "train.py").write_text(
+        "import torch\nw = torch.ones(4, requires_grad=True)\n(w * 3).sum().backward()\nprint(w.grad.norm())\n"
+    )
+    done = gradinspect("export", "train.py", "--colour-by", "grad", "-o", "a.svg", "-o", "a.json", cwd=tmp_path)
+    again = gradinspect("export", "a.json", "--color-by", "grad", "-o", "b.svg", cwd=tmp_path)
+    gradinspect("export", "train.py", "-o", "plain.json", cwd=tmp_path)
+    refused = gradinspect("export", "plain.json", "--colour-by", "grad", "-o", "c.svg", cwd=tmp_path)
+
+    assert (done.returncode, again.returncode, refused.returncode) == (0, 0, 2)
+    assert "norm 6.0e+00" in (tmp_path / "a.svg").read_text().replace("\xa0", " ").replace("&#160;", " ")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert "'plain.json' was captured without gradients. Name a program to run" in refused.stderr
+    assert not (tmp_path / "c.svg").exists()

@@ -11,25 +11,23 @@ from hypothesis import strategies as st
 from gradinspect.analyses.gradients import (
     Finding,
     FlowRow,
-    Gradients,
-    NodeGradients,
     ParameterRow,
     parameter_rows,
 )
+from gradinspect.graph import Gradients, Graph, NodeGradients
 from gradinspect.renderers.gradients import GradientsPage, render_gradients_csv, render_gradients_json
 
 NAN = float("nan")
 
 
-def found() -> Gradients:
+def found() -> Graph:
     """One product; its leaf got something that is not a number."""
     nodes = (
         NodeGradients(node=0, order=0, incoming=(stats(1.0),), outgoing=(stats(NAN, bad=2), None), seconds=0.002),
         NodeGradients(node=1, order=1, incoming=(stats(NAN, bad=2),)),
     )
-    return Gradients(
-        graph=graph(op("MulBackward0", 1, None), leaf("w", 10)), nodes=nodes, weight_norms={1: 2.0}, loss=NAN
-    )
+    gradients = Gradients(nodes=nodes, weight_norms={1: 2.0}, loss=NAN)
+    return graph(op("MulBackward0", 1, None), leaf("w", 10), gradients=gradients)
 
 
 def test_flow_and_parameters() -> None:

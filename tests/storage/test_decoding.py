@@ -132,6 +132,39 @@ def test_what_is_no_valid_graph(place: str, value: object, reason: str) -> None:
     assert message == f'Capture file "run.json" is not valid at graph.{place}: {reason}.'
 
 
+STATS = {"shape": [2], "dtype": "float32", "norm": 1, "max_abs": "nan", "mean": 0, "num_zeros": 0, "num_nonfinite": 1,
+         "num_elements": 2}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gradients", "place", "reason"),
+    [
+        ({"nodes": [{"node": 3, "order": 0, "incoming": []}]}, ".nodes[0].node", "3 is not a node"),
+        ({"nodes": [{"node": -1, "order": 0, "incoming": []}]}, ".nodes[0].node", "-1 is not a node"),
+        ({"nodes": [{"node": 1, "order": 0, "incoming": []}] * 2}, ".nodes[1].node", "1 does not come after 1"),
+        ({"nodes": [{"node": 1, "order": -1, "incoming": []}]}, ".nodes[0].order", "-1 is not a count"),
+        (
+            {"nodes": [{"node": 1, "order": 0, "incoming": [{**STATS, "num_zeros": -1}]}]},
+            ".nodes[0].incoming[0].num_zeros",
+            "-1 is not a count",
+        ),
+        (
+            {"nodes": [{"node": 1, "order": 0, "incoming": [], "outgoing": [None, {**STATS, "shape": [-1]}]}]},
+            ".nodes[0].outgoing[1].shape[0]",
+            "-1 is not a size",
+        ),
+        ({"nodes": [], "weight_norms": {"9": 1.0}}, ".weight_norms", "9 is not a node"),
+        ({"nodes": [], "loss": "high"}, ".loss", "Expected `float | null`, got `str`"),
+        ({"nodes": [], "evil": 1}, "", "Object contains unknown field `evil`"),
+    ],
+)
+def test_what_is_no_valid_gradient(gradients: object, place: str, reason: str) -> None:
+    """What flowed back is checked against the graph that it flowed through."""
+    message = error_message(json.dumps({**json.loads(CONTENT), "gradients": gradients}).encode())
+
+    assert message == f'Capture file "run.json" is not valid at gradients{place}: {reason}.'
+
+
 @pytest.mark.parametrize(("field", "place"), [("nodes[0].evil", "graph.nodes[0]"), ("evil", "graph")])
 def test_an_unknown_field(field: str, place: str) -> None:
     """A field that the record does not have is refused, in a node and in the graph itself."""

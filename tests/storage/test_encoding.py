@@ -5,12 +5,12 @@ import json
 
 import msgspec
 import pytest
-from factories import graph, op, product_plus_two
+from factories import gradient_stats, graph, op, product_plus_two
 from hypothesis import HealthCheck, given, settings
 from inline_snapshot import snapshot
 from strategies import graphs
 
-from gradinspect.graph import Graph, SavedValue
+from gradinspect.graph import Gradients, Graph, NodeGradients, SavedValue
 from gradinspect.storage import decode_graph, encode_graph
 
 
@@ -71,3 +71,19 @@ def test_values_keep_their_type(value: object) -> None:
     again = decode_graph(encode_graph(record, compressed=False), "run.json").nodes[0].saved[0].value
 
     assert repr(value) == repr(again)
+
+
+def test_what_is_not_a_finite_number_is_kept_and_time_is_not() -> None:
+    """A gradient file is looked at for exactly these; any JSON reader can read it; an old reader sees the graph."""
+    ran = NodeGradients(node=0, order=0, incoming=(gradient_stats(float("inf"), bad=1),), outgoing=(None,), seconds=0.5)
+    record = graph(op("A", None), gradients=Gradients(nodes=(ran,), weight_norms={0: float("-inf")}, loss=float("nan")))
+    content = encode_graph(record, compressed=False)
+    again = decode_graph(content, "run.json").gradients
+    assert again is not None
+    written = json.loads(content, parse_constant=pytest.fail)
+
+    assert written["gradients"]["loss"] == "nan"
+    assert "gradients" not in written["graph"]
+    assert repr(again.loss) == "nan"
+    assert again.weight_norms == {0: float("-inf")}
+    assert again.nodes == (NodeGradients(node=0, order=0, incoming=ran.incoming, outgoing=(None,)),)
