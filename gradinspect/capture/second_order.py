@@ -4,9 +4,9 @@ The gradients of the leaves are computed once, by `autograd.grad`, so that no le
 meanwhile is remembered together with the node that was running, and takes over its module and its source line.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -45,8 +45,7 @@ def gradients_with_graph(
         GradInspectError: The gradients depend on nothing that requires grad, or backward fails.
     """
     walk = Walk(output.edge[0] for output in outputs)
-    makers: dict[int, Maker] = {}
-    handles = list(_noted_makers(graph, walk, makers))
+    watch = _MakerWatch(graph, walk)
     leaves = {
         number: node.variable
         for number, node in enumerate(walk.nodes)
@@ -60,8 +59,7 @@ def gradients_with_graph(
     except RuntimeError as error:
         raise GradInspectError(f"Backward of '{graph.source}' fails: {str(error).splitlines()[0]}") from None
     finally:
-        for handle in handles:
-            handle.remove()
+        watch.close()
         walk.close()
     named = [
         OutputTensor(_gradient_name(graph, number), gradient)
@@ -73,24 +71,40 @@ def gradients_with_graph(
             f"The gradients of '{graph.source}' depend on nothing that requires grad, so backward builds no graph.",
             "Second derivatives are zero; leave --create-graph out.",
         )
-    return SecondOrder(named, makers)
+    return SecondOrder(named, watch.makers)
 
 
-def _noted_makers(graph: Graph, walk: Walk, makers: dict[int, Maker]) -> Iterator[Any]:
-    """Watch which node runs while others are made. Yields the handles of the hooks."""
-    began: dict[int, int] = {}
+class _MakerWatch:
+    """Watches which node runs while others are made.
 
-    def before(number: int, _gradients: object) -> None:
-        began[number] = next_sequence_nr()
+    What is made after a node has run, before the next one does, adds its gradients to others: it belongs to it as well.
+    """
 
-    def after(number: int, _outgoing: object, _incoming: object) -> None:
-        maker = Maker(graph.nodes[number].name, walk.sequence_nrs[number])
-        makers.update(dict.fromkeys(range(began.pop(number), next_sequence_nr()), maker))
+    def __init__(self, graph: Graph, walk: Walk) -> None:
+        self.makers: dict[int, Maker] = {}
+        self._graph = graph
+        self._walk = walk
+        self._running: tuple[Maker, int] | None = None
+        self._handles = [
+            node.register_prehook(partial(self._before, number))
+            for number, node in enumerate(walk.nodes)
+            if walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR
+        ]
 
-    for number, node in enumerate(walk.nodes):
-        if walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR:
-            yield node.register_prehook(partial(before, number))
-            yield node.register_hook(partial(after, number))
+    def close(self) -> None:
+        self._end()
+        for handle in self._handles:
+            handle.remove()
+
+    def _before(self, number: int, _gradients: object) -> None:
+        self._end()
+        maker = Maker(self._graph.nodes[number].name, self._walk.sequence_nrs[number])
+        self._running = maker, next_sequence_nr()
+
+    def _end(self) -> None:
+        if self._running is not None:
+            maker, start = self._running
+            self.makers.update(dict.fromkeys(range(start, next_sequence_nr()), maker))
 
 
 def _gradient_name(graph: Graph, number: int) -> str:
