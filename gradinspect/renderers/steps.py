@@ -44,9 +44,12 @@ class StepPage(Page):
         if isinstance(found, str):
             yield Text(self.visible(found))
             return
-        lines = value_lines(found, self.width, MAX_PRINTED_LINES)
-        yield Text(f"{looks(found)}{GAP}{in_numbers(found)}".rstrip())
-        yield from (Text(line) for line in lines or ())
+        lines = value_lines(found, self.width, MAX_PRINTED_LINES) or []
+        if found.num_elements == 1 and lines:
+            yield Text(f"{looks(found)}{GAP}{lines[0]}")
+        else:
+            yield Text(f"{looks(found)}{GAP}{in_numbers(found)}".rstrip())
+            yield from map(Text, lines)
 
     def step(self, graph: Graph, step: Step, formulas: Sequence[InputGradient] = ()) -> Iterator[Text]:
         """Yield the screen of one node that has run.
