@@ -103,6 +103,7 @@ class Lockstep:
         self._changed: list[int] = []
         self._watched: Counter[str] = Counter()
         self._num_steps = 0
+        self._compares = torch._C._functorch.peek_interpreter_stack() is None  # transformed tensors tell no values
         self._has_packed = any(_is_packed(value) for node in graph.nodes for value in node.saved)
         self._wanted = [self._place(tensor) for tensor in inputs]
         self._taken: dict[tuple[int, int], torch.Tensor] = {}
@@ -120,7 +121,7 @@ class Lockstep:
         Args:
             returned: What `autograd.grad` has returned; compared instead, if it was asked for some.
         """
-        pairs = list(self._taken_out(returned) if self._wanted else self._accumulated())
+        pairs = list(self._taken_out(returned) if self._wanted else self._accumulated()) if self._compares else []
         differing = tuple(name for name, is_equal in pairs if not is_equal)
         self.close()
         return Ending(
@@ -195,6 +196,8 @@ class Lockstep:
 
     def _why_not_by_hand(self, node: Node) -> str:
         """Say why a formula shall not be called once more; a CopySlices hides the node that it goes through."""
+        if not self._compares:
+            return "inside a transform of torch.func tensors cannot be compared"
         hides = node.kind == "copy_slices" and self._has_packed
         if hides or any(map(_is_packed, node.saved)):
             return "saved tensors behind an unpack hook, which runs once"
@@ -236,7 +239,7 @@ class Lockstep:
         return Arrived(
             tensor=None if gradient is None else show_tensor(gradient),
             num_added=0 if known is None else known.num_added,
-            is_changed=not is_same(None if known is None else known.tensor, gradient),
+            is_changed=self._compares and not is_same(None if known is None else known.tensor, gradient),
         )
 
     def _passed(self, number: int, made: Gradients | None, passed_on: Gradients) -> tuple[Passed, ...]:

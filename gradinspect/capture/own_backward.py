@@ -83,7 +83,7 @@ def _starts(
     if grad_output == "rows":
         yield from _rows(outputs, tensors)
         return
-    wide = next((output for output, tensor in zip(outputs, tensors, strict=True) if tensor.numel() != 1), None)
+    wide = _first_wide(outputs, tensors)
     if wide is not None and grad_output is None:
         raise GradInspectError(
             f"The output {_described(wide)} is no scalar, so backward needs a gradient to begin with.",
@@ -102,6 +102,10 @@ def _starts(
         yield "ones", [torch.ones_like(tensor) for tensor in tensors]
 
 
+def _first_wide(outputs: Sequence[OutputTensor], tensors: list[torch.Tensor]) -> OutputTensor | None:
+    return next((output for output, tensor in zip(outputs, tensors, strict=True) if tensor.numel() != 1), None)
+
+
 def starting_gradients(
     outputs: Sequence[OutputTensor], given: Sequence[torch.Tensor | None] | None
 ) -> Sequence[torch.Tensor | None]:
@@ -113,7 +117,13 @@ def starting_gradients(
     if given is not None:
         return given
     tensors = [output.value for output in outputs if isinstance(output.value, torch.Tensor)]
-    return next(gradients for _, gradients in _starts(outputs, tensors, None))
+    wide = _first_wide(outputs, tensors)
+    if wide is not None:
+        raise GradInspectError(
+            f"The output {_described(wide)} is no scalar, so there is no backward that builds a graph.",
+            "Sum it up in the script, or call backward there.",
+        )
+    return [torch.ones_like(tensor) for tensor in tensors]
 
 
 def _rows(outputs: Sequence[OutputTensor], tensors: list[torch.Tensor]) -> Iterator[tuple[str, list[torch.Tensor]]]:
