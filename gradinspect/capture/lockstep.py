@@ -16,19 +16,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from threading import RLock
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from gradinspect.analyses.stepping import Arrived, Check, Ending, Passed, SavedShown, ShownTensor, Step
+from gradinspect.analyses.stepping import Arrived, Check, Ending, Passed, Step
+from gradinspect.capture.comparing import is_same
 from gradinspect.capture.outputs import OutputTensor
-from gradinspect.capture.shown import show_tensor
+from gradinspect.capture.shown import show_saved, show_tensor
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Graph, Node, SavedValue
 
 Gradients = tuple[torch.Tensor | None, ...]
 _NOWHERE = -1
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _BY_HAND = frozenset({"generated", "copy_slices"})
 _REASONS = {
     "custom": "the backward of a custom Function is code of the program",
@@ -93,11 +94,13 @@ class Lockstep:
         self._graph = graph
         self._watcher = watcher
         self._leave = leave
+        self._lock = RLock()
+        self._task: int | None = None  # the engine's number of this backward
         self.problem: Exception | None = None  # what went wrong with us
         self._walk = Walk(output.edge[0] for output in outputs)
         self._sums: dict[tuple[int, int], _Sum] = {}
         self._given: dict[int, tuple[Gradients, tuple[Arrived, ...]]] = {}
-        self._leaves: list[tuple[int, torch.Tensor | None, torch.Tensor | None]] = []  # node, .grad before, gradient
+        self._expected: dict[int, torch.Tensor | None] = {}  # leaf -> what its .grad must be in the end
         self._checks: Counter[Check] = Counter()
         self._differing: list[int] = []
         self._changed: list[int] = []
@@ -146,18 +149,19 @@ class Lockstep:
         self._handles = []
         self._sums.clear()
         self._given.clear()
-        self._leaves.clear()
+        self._expected.clear()
         self._walk.close()
 
     def _guarded(self, hook: Callable[..., None]) -> Callable[..., None]:
-        """Keep a mistake of ours from the program, and look no further."""
+        """Keep a mistake of ours from the program, and look no further. Each device has a thread of its own."""
 
         def guarded(*gradients: Gradients) -> None:
-            if self.problem is None:
-                try:
-                    hook(*gradients)
-                except Exception as error:
-                    self.problem = error
+            with self._lock:
+                if self.problem is None:
+                    try:
+                        hook(*gradients)
+                    except Exception as error:
+                        self.problem = error
 
         return guarded
 
@@ -165,7 +169,17 @@ class Lockstep:
         node, nr = output.edge
         return self._walk.numbers.get(node, _NOWHERE), nr
 
+    def _is_inside(self) -> bool:
+        """Tell whether this is a backward inside a node of ours, as a reentrant checkpoint calls."""
+        task: int = torch._C._current_graph_task_id()
+        self._task = task if self._task is None else self._task
+        return task != self._task
+
     def _before(self, number: int, gradients: Gradients) -> None:
+        if self._is_inside():
+            if self._graph.nodes[number].kind == "accumulate_grad":
+                self._expect(number, gradients[0])
+            return
         arrived = tuple(self._arrived(number, nr, gradient) for nr, gradient in enumerate(gradients))
         if self._graph.nodes[number].kind == "accumulate_grad":
             self._leaf(number, gradients, arrived)
@@ -173,6 +187,8 @@ class Lockstep:
             self._given[number] = gradients, arrived
 
     def _after(self, number: int, passed_on: Gradients, _given: Gradients) -> None:
+        if self._is_inside():
+            return
         gradients, arrived = self._given.pop(number)
         grad_fn, node = self._walk.nodes[number], self._graph.nodes[number]
         reason = self._why_not_by_hand(node)
@@ -191,7 +207,7 @@ class Lockstep:
             self._differing.append(number)
         self._tell(number, gradients, passed_on, Step(
             order=self._num_steps + 1, node=number, incoming=arrived, outgoing=outgoing,
-            saved=tuple(_saved(grad_fn, node)), check=check, reason=reason,
+            saved=tuple(show_saved(grad_fn, node)), check=check, reason=reason,
         ))  # fmt: skip
 
     def _why_not_by_hand(self, node: Node) -> str:
@@ -205,11 +221,20 @@ class Lockstep:
 
     def _leaf(self, number: int, gradients: Gradients, arrived: tuple[Arrived, ...]) -> None:
         before = getattr(self._walk.nodes[number].variable, "grad", None)
-        self._leaves.append((number, None if before is None else before.clone(), gradients[0] if gradients else None))
+        self._expect(number, gradients[0] if gradients else None)
         self._tell(number, gradients, (), Step(
             order=self._num_steps + 1, node=number, incoming=arrived, check="leaf",
             before=None if before is None else show_tensor(before),
         ))  # fmt: skip
+
+    def _expect(self, number: int, gradient: torch.Tensor | None) -> None:
+        """Add up what the `.grad` of a leaf must be in the end; a reentrant checkpoint may add to it as well."""
+        if number not in self._expected:
+            before = getattr(self._walk.nodes[number].variable, "grad", None)
+            self._expected[number] = None if before is None else before.clone()
+        known = self._expected[number]
+        with torch.no_grad():
+            self._expected[number] = gradient if known is None else known if gradient is None else known + gradient
 
     def _tell(self, number: int, incoming: Gradients, outgoing: Gradients, step: Step) -> None:
         self._num_steps += 1
@@ -276,9 +301,7 @@ class Lockstep:
 
     def _accumulated(self) -> Iterator[tuple[str, bool]]:
         """Yield each leaf that ran, and whether its `.grad` is what it was plus what came."""
-        for number, before, gradient in self._leaves:
-            with torch.no_grad():
-                expected = gradient if before is None else before if gradient is None else before + gradient
+        for number, expected in self._expected.items():
             after = getattr(self._walk.nodes[number].variable, "grad", None)
             yield self._name(number), is_same(expected, after, to_the_bit=True)
 
@@ -292,36 +315,6 @@ class Lockstep:
     def _name(self, number: int) -> str:
         leaf = None if number == _NOWHERE else self._graph.nodes[number].leaf
         return (leaf.name if leaf is not None else None) or f"#{number}"
-
-
-def is_same(first: torch.Tensor | None, second: torch.Tensor | None, *, to_the_bit: bool = False) -> bool:
-    """Compare two gradients: every number equal, NaN equal to itself; to the bit also 0 is not -0."""
-    if first is None or second is None:
-        return first is second
-    if first is second:
-        return True
-    with torch.no_grad(), torch._C.DisableTorchFunction():
-        try:
-            return _is_equal(first.detach(), second.detach(), to_the_bit=to_the_bit)
-        except (RuntimeError, NotImplementedError, TypeError):
-            return False
-
-
-def _is_equal(first: torch.Tensor, second: torch.Tensor, *, to_the_bit: bool) -> bool:
-    if first.shape != second.shape or first.dtype != second.dtype or first.layout != second.layout:
-        return False
-    if first.layout is not torch.strided:
-        first, second = first.to_dense(), second.to_dense()
-    if torch.equal(_bits(first), _bits(second)):
-        return True
-    return not to_the_bit and bool(((first == second) | (first.isnan() & second.isnan())).all())
-
-
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    tensor = tensor.resolve_conj().resolve_neg()
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor)
-    return tensor.contiguous().view(_BITS[tensor.element_size()])
 
 
 def _is_packed(value: SavedValue) -> bool:
@@ -342,26 +335,3 @@ def _other_dtype(raw: torch.Tensor | None, reduced: torch.Tensor | None) -> str 
     if raw is None or reduced is None or raw.dtype == reduced.dtype:
         return None
     return str(raw.dtype).removeprefix("torch.")
-
-
-def _saved(grad_fn: Any, node: Node) -> Iterable[SavedShown]:
-    for value in node.saved:
-        name = value.name.removeprefix("_saved_") + (f"[{value.index}]" if value.index is not None else "")
-        if value.kind != "tensor":
-            yield SavedShown(name=name, text=value.status or str(value.value))
-            continue
-        tensor = read_saved(grad_fn, value)
-        shown: ShownTensor | None = None if tensor is None else show_tensor(tensor)
-        yield SavedShown(name=name, tensor=shown, text="" if shown is not None else value.status or "")
-
-
-def read_saved(grad_fn: Any, value: SavedValue) -> torch.Tensor | None:
-    """Read a saved tensor again, in the raw: NOTE [Reading saved tensors] in `saved`."""
-    if value.status not in {"live", "modified"}:
-        return None
-    try:
-        raw = getattr(grad_fn, "_raw_saved_tensors" if value.name == "saved_tensors" else f"_raw{value.name}")
-        found = (raw if value.index is None else raw[value.index]).data
-    except (AttributeError, RuntimeError, IndexError):
-        return None
-    return found if isinstance(found, torch.Tensor) else None

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 
 from gradinspect.analyses.stepping import ShownTensor
-from gradinspect.capture.lockstep import LiveStep, read_saved
-from gradinspect.capture.shown import show_tensor
+from gradinspect.capture.lockstep import LiveStep
+from gradinspect.capture.shown import read_saved, show_tensor
 from gradinspect.graph import Graph
 
 MAX_CHARACTERS = 2000

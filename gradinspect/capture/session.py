@@ -2,16 +2,12 @@
 
 import atexit
 import dataclasses
-import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from msgspec.structs import replace
@@ -26,21 +22,22 @@ from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
 from gradinspect.capture.growth import GrowthWatch
 from gradinspect.capture.inputs import make_inputs
 from gradinspect.capture.lockstep import Lockstep, Watcher
+from gradinspect.capture.namespaces import base_folder, namespace_of, variables_of
 from gradinspect.capture.outputs import OutputTensor, final_outputs, has_graph, outputs_in
-from gradinspect.capture.own_backward import GradOutput, starting_gradients, step_from_outputs
+from gradinspect.capture.own_backward import starting_gradients, step_from_outputs
 from gradinspect.capture.program import (
     Ending,
     leave_as_python,
     print_error,
     run_program,
-    set_first_path,
     without_our_frames,
 )
 from gradinspect.capture.record import Moment, record_graph
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.release import release_wrappers
+from gradinspect.capture.request import Request, nothing_recorded
 from gradinspect.capture.second_order import gradients_with_graph
-from gradinspect.capture.source import Expression, InputSpec, Module, Script
+from gradinspect.capture.source import Expression
 from gradinspect.capture.stopping import Stopper
 from gradinspect.capture.surroundings import Surroundings
 from gradinspect.capture.tensors import PLAIN_TYPES
@@ -53,35 +50,6 @@ from gradinspect.units import format_count
 
 SCRIPT_FAILED = 3
 _NEEDS_SCALAR = "grad can be implicitly created only for scalar outputs"  # torch/autograd/__init__.py, torch 2.13
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What to run, and when to look."""
-
-    source: Script | Module | Expression
-    label: str  # the source as the user wrote it
-    arguments: tuple[str, ...] = ()
-    inputs: tuple[InputSpec, ...] = ()
-    backward: int | None = None  # which engine call; None: the first, or the end if there is none
-    at: Literal["backward", "end", "call"] | None = None
-    goes_on: bool = False  # let the program finish
-    root: str | None = None  # name of the tensor to start from
-    quiet: bool = False
-    fake: bool = False  # run on fake tensors
-    device: str | None = None  # of fake tensors for which the program names none
-    gradients: bool = False  # let the engine run, and watch the gradients
-    steps: int | None = None  # watch the gradients of so many backward calls in a row
-    times: bool = False  # let the engine run, and time each node
-    creates_graph: bool = False  # look at the graph that backward itself builds
-    watcher: Watcher | None = None  # let the engine run, and tell of each step
-    grad_output: GradOutput | None = None  # where no engine call was seen: the gradient to step from
-    iterations: int | None = None  # watch how the graph grows over so many backward calls, instead of recording one
-
-    @property
-    def lets_run(self) -> bool:
-        """Whether the backward call that was asked for is let run."""
-        return self.gradients or self.times
 
 
 Result: TypeAlias = Graph | Growth | GradientSteps | Timeline | StepEnding
@@ -353,7 +321,7 @@ class Session:
 
     def _take_namespace(self, namespace: dict[str, Any]) -> None:
         """Record the tensors that a program has left behind."""
-        variables = tuple(_variables_of(namespace))
+        variables = tuple(variables_of(namespace))
 
         def outputs() -> list[OutputTensor]:
             if self._request.root is not None:
@@ -365,7 +333,7 @@ class Session:
     def _run_expression(self, source: Expression) -> None:
         """Evaluate an expression, call it if it can be called, and record what comes out."""
         try:
-            namespace = _namespace_of(source, self._request.arguments)
+            namespace = namespace_of(source, self._request.arguments)
             value = named = eval(source.text, {"torch": torch, **namespace})  # noqa: S307  # the user's own words
             takes_call = callable(value) and not isinstance(value, torch.Tensor)
             if takes_call:
@@ -384,7 +352,7 @@ class Session:
         finally:
             self._stopper.ended()
         if self.graph is None and self._problem is None and not self._request.lets_run:
-            variables = tuple(_variables_of(namespace))
+            variables = tuple(variables_of(namespace))
             self._take("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables=variables)
 
     def _named_root(self, root: str, variables: list[Variable]) -> list[OutputTensor]:
@@ -434,81 +402,3 @@ class Session:
     def _come_home(self) -> None:
         if os.getpid() == self._pid:
             self._surroundings.come_home()
-
-
-def nothing_recorded(request: Request, num_calls: int) -> GradInspectError:
-    """Say what was seen instead of a graph, and what to try."""
-    if request.backward is not None:
-        seen = f"called backward {format_count(num_calls, 'time')}" if num_calls else "never called backward"
-        return GradInspectError(
-            f"'{request.label}' {seen}, so backward #{request.backward} was not reached.",
-            "Give a smaller --backward, or --at end.",
-        )
-    if request.iterations is not None or request.lets_run:
-        return GradInspectError(
-            f"'{request.label}' never calls backward in this process, so there is nothing to watch.",
-            "Name a script that trains.",
-        )
-    if num_calls and request.at == "backward":
-        return GradInspectError(f"'{request.label}' has no backward call to record.", "Try --at end.")
-    if isinstance(request.source, Expression):
-        return GradInspectError(
-            f"The output of '{request.label}' holds no tensor with a graph.",
-            "Make it require grad, and do not run it under torch.no_grad().",
-        )
-    called = "never calls backward in this process" if num_calls == 0 else "keeps no tensor"
-    return GradInspectError(
-        f"'{request.label}' {called}, and no variable it leaves has a graph.",
-        "Does it run under torch.no_grad(), or keep its tensors inside a function? Try script.py:expression.",
-    )
-
-
-def base_folder(source: Script | Module | Expression) -> Path:
-    """Return the folder that file names in the record are relative to."""
-    if isinstance(source, Script):
-        return source.path.absolute().parent
-    if isinstance(source, Expression) and source.module.endswith(".py"):
-        return Path(source.module).absolute().parent
-    return Path.cwd()
-
-
-def _variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
-    """Yield the tensors and modules of a finished program, also those inside containers of any kind."""
-    for name, value in list(namespace.items()):
-        if name.startswith("__"):
-            continue
-        if isinstance(value, torch.nn.Module):
-            yield Variable(name, value)
-            continue
-        try:
-            inside = outputs_in(value, name)
-        except Exception:  # noqa: S112  # an object of the user that does not like to be looked at
-            continue
-        if isinstance(value, torch.Tensor) and not inside:
-            yield Variable(name, value)
-        for output in inside:
-            if isinstance(output.value, torch.Tensor):
-                yield Variable(output.name or name, output.value)
-
-
-def _namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, Any]:
-    sys.argv = [source.module, *arguments]
-    if source.module.endswith(".py"):
-        path = Path(source.module)
-        set_first_path(path.resolve().parent)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        if spec is None or spec.loader is None:
-            raise GradInspectError(f"The script '{path}' cannot be imported.", "Name a .py file.")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
-        return vars(module)
-    set_first_path(Path.cwd())
-    try:
-        return vars(importlib.import_module(source.module))
-    except ModuleNotFoundError as error:
-        if error.name is not None and source.module.startswith(error.name):
-            raise GradInspectError(
-                f"There is no module '{source.module}'.", "Check its name and the folder you are in."
-            ) from None
-        raise

@@ -1,8 +1,12 @@
 """Live tensors to what a screen shows of them. Computes under no_grad and adds no node."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 
-from gradinspect.analyses.stepping import ShownTensor
+from gradinspect.analyses.stepping import SavedShown, ShownTensor
+from gradinspect.graph import Node, SavedValue
 
 MAX_VALUES = 64
 
@@ -43,3 +47,27 @@ def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_value
         num_zeros=dense.numel() - int(torch.count_nonzero(dense)),
         num_nonfinite=int(torch.isfinite(sizes).logical_not_().sum()),
     )
+
+
+def show_saved(grad_fn: Any, node: Node) -> Iterator[SavedShown]:
+    """Show what a node has saved; runs no hook."""
+    for value in node.saved:
+        name = value.name.removeprefix("_saved_") + (f"[{value.index}]" if value.index is not None else "")
+        if value.kind != "tensor":
+            yield SavedShown(name=name, text=value.status or str(value.value))
+            continue
+        tensor = read_saved(grad_fn, value)
+        shown: ShownTensor | None = None if tensor is None else show_tensor(tensor)
+        yield SavedShown(name=name, tensor=shown, text="" if shown is not None else value.status or "")
+
+
+def read_saved(grad_fn: Any, value: SavedValue) -> torch.Tensor | None:
+    """Read a saved tensor again, in the raw: NOTE [Reading saved tensors] in `saved`."""
+    if value.status not in {"live", "modified"}:
+        return None
+    try:
+        raw = getattr(grad_fn, "_raw_saved_tensors" if value.name == "saved_tensors" else f"_raw{value.name}")
+        found = (raw if value.index is None else raw[value.index]).data
+    except (AttributeError, RuntimeError, IndexError):
+        return None
+    return found if isinstance(found, torch.Tensor) else None

@@ -9,9 +9,11 @@ import torch
 from memory_programs import PROGRAMS
 from step_programs import Silent, leaves_in, stepped
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from gradinspect.analyses.stepping import Step
-from gradinspect.capture.lockstep import LiveStep, Lockstep, is_same
+from gradinspect.capture.comparing import is_same
+from gradinspect.capture.lockstep import LiveStep, Lockstep
 from gradinspect.capture.look import evaluate
 from gradinspect.capture.outputs import OutputTensor, outputs_in
 from gradinspect.capture.record import Moment, record_graph
@@ -145,6 +147,31 @@ def test_a_custom_backward_runs_once() -> None:
 
     assert len(runs) == 1
     assert ending.watched == (("the backward of a custom Function is code of the program", 1),)
+
+
+def test_a_backward_inside_backward() -> None:
+    """A reentrant checkpoint adds to a weight that is used outside of it too: one step a node, and the sum is right."""
+    layer = nn.Linear(3, 3)
+    x = torch.randn(2, 3, requires_grad=True)
+    inside = checkpoint(layer, layer(x), use_reentrant=True)
+    watcher = Silent()
+    loss = (inside + layer(x)).sum()
+    ending = stepped(outputs_in(loss), [torch.ones(())], watcher)
+
+    assert len(watcher.steps) == len({step.node for step in watcher.steps}) == len(ending.graph.nodes)
+    assert ending.differing_leaves == ()
+    assert ending.num_leaves == 3
+    assert ending.changed == ()
+
+
+def test_a_leaf_alone() -> None:
+    """Backward may begin at a leaf."""
+    x = torch.tensor(2.0, requires_grad=True)
+    steps, ending = steps_of(x)
+
+    assert list(steps) == ["AccumulateGrad"]
+    assert x.grad == torch.tensor(1.0)
+    assert ending.num_leaves == 1
 
 
 def test_complex_views_and_dtypes() -> None:

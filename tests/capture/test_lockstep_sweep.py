@@ -7,7 +7,7 @@ import torch
 from step_programs import Silent, forget, leaves_in, stepped
 from torch.testing._internal.common_methods_invocations import op_db
 
-from gradinspect.capture.lockstep import is_same
+from gradinspect.capture.comparing import is_same
 from gradinspect.capture.outputs import outputs_in
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # deprecated operators are swept as well
