@@ -17,7 +17,7 @@ PROCESS = 1
 
 def render_chrome_trace(timeline: Timeline) -> str:
     """Write a trace, one event a line."""
-    lines = ",\n".join(json.dumps(event, ensure_ascii=False) for event in _events(timeline))
+    lines = ",\n".join(json.dumps(event) for event in _events(timeline))
     return f'{{"displayTimeUnit":"ms","traceEvents":[\n{lines}\n]}}\n'
 
 
