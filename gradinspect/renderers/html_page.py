@@ -16,7 +16,9 @@ from gradinspect.renderers.drawing_parts import DrawOptions
 from gradinspect.renderers.html_data import page_json
 from gradinspect.units import escape_control
 
-SCRIPTS = ("dom", "graph", "scopes", "sizes", "layout", "nesting", "drawing", "viewport", "minimap", "main")
+SCRIPTS = (
+    "dom", "graph", "scopes", "sizes", "layout", "nesting", "drawing", "viewport", "minimap", "panel", "search", "main",
+)  # fmt: skip
 
 
 def render_html(graph: Graph, options: DrawOptions | None = None) -> str:

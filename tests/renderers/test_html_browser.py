@@ -140,3 +140,70 @@ def test_the_view_moves_and_fits(seen: Seen) -> None:
     seen.page.keyboard.press("f")
 
     assert whole == seen.page.evaluate(view)
+
+
+def test_a_click_tells_all_about_a_node(seen: Seen) -> None:
+    """The panel has outputs, edges by argument, saved values, the module, the line; its links lead on, and back."""
+    seen.box(1).click()
+    panel = seen.page.locator("#panel")
+    told = panel.inner_text()
+
+    for words in ("#1 MulBackward0", "f32[2, 768]", "self", "#2 TanhBackward0", "_saved_self", "live", "8 B", "scale",
+                  "train.py:9", "y = w * x", "#0 SumBackward0"):  # fmt: skip
+        assert words in told
+    assert seen.page.url.endswith("#n1")
+
+    panel.get_by_role("link", name="#2 TanhBackward0").click()
+
+    assert "#2 TanhBackward0" in panel.inner_text()
+
+    seen.page.go_back()
+
+    assert "#1 MulBackward0" in panel.inner_text()
+
+    seen.page.keyboard.press("Escape")
+
+    assert not panel.is_visible()
+
+
+def test_an_address_names_a_node(seen: Seen) -> None:
+    """Opened with the number of a node, the page opens the way to it."""
+    seen.page.get_by_role("button", name="Fold", exact=True).click()
+    seen.page.evaluate("location.hash = '#n3'")
+    seen.page.wait_for_selector('[data-item="3"].chosen')
+
+    assert "#3 ExpBackward0" in seen.page.locator("#panel").inner_text()
+
+    seen.page.reload()
+    seen.page.wait_for_selector('[data-item="3"].chosen')
+
+
+@pytest.mark.parametrize(
+    ("words", "hits"),
+    [
+        ("tanh", ["#2 TanhBackward0"]),
+        ("scale.weight", ["#1 MulBackward0", "#5 scale.weight"]),
+        ("[*, 768]", ["#1 MulBackward0"]),
+        ("f32[2, *] mul", ["#1 MulBackward0"]),
+        ("train.py:9", ["#1 MulBackward0"]),
+        ("[[(", []),
+        ("no such thing", []),
+    ],
+)
+def test_search(seen: Seen, words: str, hits: list[str]) -> None:
+    """Names, parameters, shapes and lines are found; odd patterns find nothing."""
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type(words)
+
+    assert hits == seen.page.locator("#results a > span").all_inner_texts()
+
+
+def test_a_found_node_is_shown(seen: Seen) -> None:
+    """Enter opens the way to the first that was found."""
+    seen.page.get_by_role("button", name="Fold", exact=True).click()
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type("exp")
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_selector('[data-item="3"].chosen')
+
+    assert not seen.page.locator("#found").is_visible()

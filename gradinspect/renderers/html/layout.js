@@ -70,7 +70,7 @@ function makeRows(vertices, edges, ranks) {
 function weightOf(above, below, isEnd) {
   if (above.role === 'lane' && below.role === 'lane') return 8;
   if (below.role === 'out' || above.role === 'in') return 6;
-  if (isEnd) return 0.05;
+  if (isEnd) return 0.001;
   return above.role === 'lane' || below.role === 'lane' ? 2 : 3;
 }
 

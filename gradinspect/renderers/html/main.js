@@ -2,6 +2,7 @@
 
 let layout = null;
 let current = null; // the item that has the keyboard
+let chosen = null; // the item in the panel
 
 const boxAt = (item) => layout.boxes.find((box) => box.item === item);
 
@@ -16,6 +17,7 @@ function update(anchor) {
     setView(view.x + x * view.scale, view.y + y * view.scale, view.scale);
   }
   drawMinimap(layout);
+  markChosen();
   setCurrent(boxAt(current) ? current : layout.boxes[0]?.item, false);
 }
 
@@ -39,8 +41,51 @@ function toggle(item) {
 }
 
 function activate(item) {
-  if (isScope(item)) toggle(item);
-  else setCurrent(item);
+  if (!isScope(item)) { goTo(item); return; }
+  toggle(item);
+  choose(item);
+}
+
+/** Make an item the one that the panel tells of; null for none. */
+function choose(item) {
+  chosen = item;
+  if (item !== null) showPanel(item);
+  markChosen();
+}
+
+function markChosen() {
+  for (const element of canvas.querySelectorAll('.chosen')) element.classList.remove('chosen');
+  if (chosen === null) return;
+  boxAt(chosen)?.element.classList.add('chosen');
+  for (const chip of canvas.querySelectorAll(`[data-leaf="${chosen}"]`)) chip.classList.add('chosen');
+}
+
+/** Choose an item by its address, so that the browser's back and forward find it again. */
+function goTo(item) {
+  if (window.location.hash === hashOf(item)) followAddress();
+  else window.location.hash = hashOf(item);
+}
+
+/** Open the way to the item that the address names, and show it. */
+function followAddress() {
+  const [, kind, number] = /^#([ns])(\d+)$/.exec(window.location.hash) || [];
+  const place = Number(number);
+  const isThere = kind === 'n' ? place < nodes.length : kind === 's' && place > 0 && place < scopes.length;
+  if (!isThere) { if (!window.location.hash) { panel.hidden = true; choose(null); } return; }
+  const item = kind === 's' ? -place : place;
+  choose(item);
+  const stand = whereToLook(item);
+  if (boxAt(stand) === undefined) { openPathTo(stand); update(); }
+  setCurrent(stand, false);
+  if (boxAt(stand)) { reveal(boxAt(stand)); if (!found.contains(document.activeElement)) boxAt(stand).element.focus({ preventScroll: true }); }
+  markChosen();
+}
+
+/** A leaf has no box of its own: look at the node that uses it, one in sight if there is any. */
+function whereToLook(item) {
+  if (isScope(item) || !isLeaf(item) || parentOf(item) >= 0) return item;
+  const nodesUsing = usersOf(item).map(([user]) => user);
+  return nodesUsing.find((user) => boxAt(user)) ?? nodesUsing[0] ?? item;
 }
 
 /** Open every box of one more level, as long as the picture can be looked at. */
@@ -53,7 +98,7 @@ function unfold() {
     open.add(-item);
   }
   update();
-  fit(layout);
+  fit(layout, 0.5);
 }
 
 function fold() {
@@ -77,7 +122,8 @@ function neighbour(key) {
   }
 }
 
-const KEYS = { '+': () => zoom(1.25), '=': () => zoom(1.25), '-': () => zoom(0.8), f: () => fit(layout) };
+const KEYS = { '+': () => zoom(1.25), '=': () => zoom(1.25), '-': () => zoom(0.8), f: () => fit(layout),
+  '/': () => { query.focus(); query.select(); }, Escape: () => { if (!panel.hidden) closePanel(); } };
 
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, select, textarea')) return;
@@ -96,6 +142,8 @@ function pressed(event) {
 
 function clicked(event) {
   if (wasDragged) return;
+  const leaf = event.target.closest('[data-leaf]');
+  if (leaf) { goTo(Number(leaf.dataset.leaf.replace('of', ''))); return; }
   const box = event.target.closest('[data-item]');
   if (box) activate(Number(box.dataset.item));
 }
@@ -122,3 +170,6 @@ drawLegend();
 openAtFirst();
 update();
 fit(layout, 0.6);
+window.addEventListener('hashchange', followAddress);
+window.addEventListener('popstate', followAddress);
+followAddress();
