@@ -17,7 +17,8 @@ from gradinspect.renderers.html_data import page_json
 from gradinspect.units import escape_control
 
 SCRIPTS = (
-    "dom", "graph", "scopes", "sizes", "layout", "nesting", "drawing", "viewport", "minimap", "panel", "search", "main",
+    "dom", "graph", "scopes", "sizes", "layout", "nesting", "drawing", "viewport", "minimap", "panel", "search",
+    "colours", "highlight", "table", "saving", "main",
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from factories import graph, leaf, op, saved
@@ -207,3 +208,69 @@ def test_a_found_node_is_shown(seen: Seen) -> None:
     seen.page.wait_for_selector('[data-item="3"].chosen')
 
     assert not seen.page.locator("#found").is_visible()
+
+
+def test_what_a_gradient_comes_from_is_lit(seen: Seen) -> None:
+    """The rest is dimmed until the button is pressed again, or Escape."""
+    seen.box(1).click()
+    seen.page.get_by_role("button", name="Where its gradient comes from").click()
+    lit = "[...document.querySelectorAll('.node.lit')].map((box) => box.dataset.item).sort()"
+
+    assert seen.page.evaluate(lit) == ["0", "1"]
+
+    seen.page.get_by_role("button", name="Where it goes").click()
+
+    assert seen.page.evaluate(lit) == ["1", "2", "3", "4"]
+
+    seen.page.keyboard.press("Escape")
+
+    assert seen.page.evaluate(lit) == []
+
+
+def test_a_parameter_lights_all_ways_to_it(seen: Seen) -> None:
+    """A leaf is chosen at its chip."""
+    seen.page.locator('[data-leaf="5"]').click()
+    seen.page.get_by_role("button", name="Ways from the roots to it").click()
+
+    assert seen.page.evaluate("[...document.querySelectorAll('.lit')].length") > 2
+    assert "scale.weight" in seen.page.locator("#panel").inner_text()
+
+
+@pytest.mark.parametrize("name", ["module", "bytes", "dtype"])
+def test_boxes_are_filled(seen: Seen, name: str) -> None:
+    """Each way to fill gives some box a fill and the legend its meaning; there are no gradients to fill by."""
+    seen.page.locator("#colour").select_option(name)
+
+    assert seen.page.evaluate("[...document.querySelectorAll('.node .frame')].some((rect) => rect.style.fill)")
+    assert seen.page.locator("#legend i").count()
+    assert not seen.page.locator("#colour option[value=grad]").count()
+
+
+def test_the_table_is_sorted_by_its_heads(seen: Seen) -> None:
+    """A row for each node, least or most first; its links tell all about a node."""
+    seen.page.keyboard.press("t")
+
+    assert seen.page.locator("tbody tr").count() == 7
+
+    seen.page.get_by_role("button", name="Saved").click()
+
+    assert "#1" in seen.page.locator("#table tbody tr").first.inner_text()
+
+    seen.page.get_by_role("link", name="ExpBackward0").click()
+
+    assert "#3 ExpBackward0" in seen.page.locator("#panel").inner_text()
+
+    seen.page.get_by_role("button", name="Table").click()
+    seen.page.wait_for_selector('[data-item="3"].chosen')
+
+
+def test_what_is_seen_can_be_saved(seen: Seen) -> None:
+    """The saved SVG is well-formed, has the boxes and no script."""
+    with seen.page.expect_download() as waiting:
+        seen.page.get_by_role("button", name="Save").click()
+    saved_picture = ElementTree.fromstring(Path(waiting.value.path()).read_text(encoding="utf-8"))  # noqa: S314
+    words = "".join(saved_picture.itertext())
+
+    assert waiting.value.suggested_filename == "train.svg"
+    assert "Tanh" in words
+    assert not [element for element in saved_picture.iter() if element.tag.endswith(("script", "image", "img"))]

@@ -15,6 +15,7 @@ from strategies import graphs
 
 from gradinspect.analyses.folding import fold_graph
 from gradinspect.graph import Frame, Graph, Hook, ModuleCall, Root, Storage
+from gradinspect.renderers.colouring import luminance
 from gradinspect.renderers.html_page import SCRIPTS, render_html
 from gradinspect.renderers.html_tree import MAX_ITEMS, page_scopes
 
@@ -173,3 +174,20 @@ def test_a_root_that_is_a_leaf_is_shown() -> None:
 def test_assets_are_found_beside_the_package(name: str) -> None:
     """What the page is put together from can be read where the package is installed."""
     assert (ASSETS / name).read_text()
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_words_can_be_told_from_what_is_behind_them(scheme: int) -> None:
+    """In the light and the dark scheme, ink on each ground it stands on has a contrast of 4.5 at least."""
+    style = (ASSETS / "page.css").read_text()
+    blocks = re.findall(r":root \{(.*?)\}", style, flags=re.DOTALL)
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", blocks[scheme]))
+    pairs = [(ink, ground) for ink in ("ink", "quiet") for ground in ("paper", "card", "scope", "scope-2", "custom")]
+    pairs += [(f"{name}-ink", name) for name in ("closed", "repeat", "leaf", "shared", "root")]
+    pairs += [("quiet", "closed"), ("quiet", "repeat"), ("accent", "card"), ("accent", "paper"), ("closed-ink", "card")]
+
+    def contrast(ink: str, ground: str) -> float:
+        low, high = sorted(luminance(colours[name]) for name in (ink, ground))
+        return (high + 0.05) / (low + 0.05)
+
+    assert not [(ink, ground, contrast(ink, ground)) for ink, ground in pairs if contrast(ink, ground) < 4.5]

@@ -16,6 +16,8 @@ function update(anchor) {
     const [x, y] = [(before.x - before.left) - (after.x - after.left), (before.y - before.height / 2) - (after.y - after.height / 2)];
     setView(view.x + x * view.scale, view.y + y * view.scale, view.scale);
   }
+  colourBoxes(layout);
+  showHighlight(layout);
   drawMinimap(layout);
   markChosen();
   setCurrent(boxAt(current) ? current : layout.boxes[0]?.item, false);
@@ -74,6 +76,7 @@ function followAddress() {
   if (!isThere) { if (!window.location.hash) { panel.hidden = true; choose(null); } return; }
   const item = kind === 's' ? -place : place;
   choose(item);
+  if (byId('stage').hidden) return; // the table is shown; the picture follows when it is back
   const stand = whereToLook(item);
   if (boxAt(stand) === undefined) { openPathTo(stand); update(); }
   setCurrent(stand, false);
@@ -123,7 +126,8 @@ function neighbour(key) {
 }
 
 const KEYS = { '+': () => zoom(1.25), '=': () => zoom(1.25), '-': () => zoom(0.8), f: () => fit(layout),
-  '/': () => { query.focus(); query.select(); }, Escape: () => { if (!panel.hidden) closePanel(); } };
+  '/': () => { query.focus(); query.select(); }, t: () => toggleTable(),
+  Escape: () => { if (highlight) setHighlight(null); else if (!panel.hidden) closePanel(); } };
 
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, select, textarea')) return;
@@ -154,7 +158,14 @@ function drawLegend() {
       : nodes.some((node) => textAt(node.kind) === 'custom'));
   const words = { closed: 'module', repeat: 'equal copies', leaf: 'leaf', shared: 'leaf used more than once', custom: 'custom Function' };
   const entries = Object.entries(words).filter(([name]) => has(name)).map(([name, word]) => html('span', {}, html('i', { class: name }), html('span', { text: word })));
-  byId('legend').replaceChildren(html('span', { text: '↓ gradients flow down' }), ...entries);
+  byId('legend').replaceChildren(html('span', { text: '↓ gradients flow down' }), ...(colouring ? legendOfColours() : entries));
+}
+
+/** Fill the boxes in one of the ways of `COLOURINGS`, or by kind. */
+function colourBy(name) {
+  colouring = name ? COLOURINGS[name]() : null;
+  byId('colour').value = name;
+  drawLegend();
 }
 
 byId('title').textContent = page.title;
@@ -166,7 +177,9 @@ byId('out').addEventListener('click', () => zoom(0.8));
 byId('fit').addEventListener('click', () => fit(layout));
 picture.addEventListener('click', clicked);
 document.addEventListener('keydown', pressed);
-drawLegend();
+if (!page.hasGradients) byId('colour').querySelector('[value=grad]').remove();
+byId('colour').addEventListener('change', () => { colourBy(byId('colour').value); update(); });
+colourBy(page.colourBy === 'grad' && !page.hasGradients ? '' : page.colourBy || '');
 openAtFirst();
 update();
 fit(layout, 0.6);

@@ -101,6 +101,7 @@ function showPanel(item) {
   const close_ = html('button', { type: 'button', class: 'close', 'aria-label': 'Close the panel', text: '×' });
   close_.addEventListener('click', closePanel);
   panel.replaceChildren(close_, ...(isScope(item) ? scopePanel(-item) : nodePanel(item)).filter(Boolean));
+  panel.querySelector('h2').after(highlightButtons(item));
   panel.hidden = false;
   panel.scrollTop = 0;
 }
