@@ -191,3 +191,21 @@ def test_words_can_be_told_from_what_is_behind_them(scheme: int) -> None:
         return (high + 0.05) / (low + 0.05)
 
     assert not [(ink, ground, contrast(ink, ground)) for ink, ground in pairs if contrast(ink, ground) < 4.5]
+
+
+def test_a_transformer_of_twelve_blocks_stays_small() -> None:
+    """A graph of the size of GPT-2 is far below a megabyte, its names written out."""
+    modules = [
+        ModuleCall(path=f"transformer.h.{block // 4}.part.{block % 4}", class_name="Part") for block in range(48)
+    ]
+    nodes = [
+        op("MmBackward0", place + 1, 480 + place // 10, shape=(8, 1024, 768), module=place // 10, frame=place % 40,
+           saved=(saved("_saved_self", 8, 1024, 768, storage=place), saved("_saved_mat2", 768, 768, storage=place)))
+        for place in range(480)
+    ]  # fmt: skip
+    frames = tuple(Frame(file="model.py", line=line, code="x = self.part(x)" * 3) for line in range(40))
+    leaves = [leaf(f"transformer.h.{place}.part.weight", 768, 768) for place in range(48)]
+    storages = tuple(Storage(num_bytes=4) for _ in range(480))
+    page = render_html(graph(*nodes, *leaves, modules=tuple(modules), frames=frames, storages=storages))
+
+    assert len(page.encode()) < 400_000

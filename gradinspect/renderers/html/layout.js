@@ -1,7 +1,7 @@
 // A layered layout of one scope: what gradients reach later stands lower.
 // Vertices come in an order in which every edge leads to a later one, so no edge has to be turned.
 
-const ROW_GAP = 30, COLUMN_GAP = 26, LANE_GAP = 14, ORDER_SWEEPS = 8, PLACE_SWEEPS = 16;
+const ROW_GAP = 30, COLUMN_GAP = 26, LANE_GAP = 14, ORDER_SWEEPS = 8, PLACE_SWEEPS = 24;
 
 /**
  * Give each vertex a place.
@@ -12,7 +12,9 @@ function layOut(vertices, edges) {
   const ranks = rankOf(vertices, edges);
   const { rows, lanes } = makeRows(vertices, edges, ranks);
   orderRows(rows);
+  keepThrough(rows);
   placeColumns(rows);
+  straighten(rows, lanes);
   return finish(vertices, edges, rows, lanes);
 }
 
@@ -92,6 +94,28 @@ function orderRows(rows) {
   }
 }
 
+/** Where one stream comes in and one goes out, let it leave where it came: scopes in a chain then stand in one column. */
+function keepThrough(rows) {
+  const ins = rows[0].filter((spot) => spot.role === 'in'), outs = rows.at(-1).filter((spot) => spot.role === 'out');
+  if (ins.length === 1 && outs.length === 1) outs[0].up.push({ spot: ins[0], shift: 0, weight: 40 });
+}
+
+/** Bring the pieces of a long edge into one line where nothing is in the way. */
+function straighten(rows, lanes) {
+  for (const lane of lanes) {
+    const spots = lane.slice(1, -1);
+    if (spots.length < 2) continue;
+    const places = spots.map((spot) => spot.x);
+    const line = [Math.max(...places), Math.min(...places)].find((x) => spots.every((spot) => isFree(rows[spot.rank], spot.order, x)));
+    if (line !== undefined) for (const spot of spots) spot.x = line;
+  }
+}
+
+function isFree(row, index, x) {
+  const [left, right] = [row[index - 1], row[index + 1]];
+  return (!left || x - left.x >= gap(left, row[index]) - 0.1) && (!right || right.x - x >= gap(row[index], right) - 0.1);
+}
+
 /** Move columns towards those they are joined to, as near as order and width allow; lanes keep straight first. */
 function placeColumns(rows) {
   for (const row of rows) {
@@ -99,7 +123,7 @@ function placeColumns(rows) {
     row.forEach((spot, index) => { x += index ? gap(row[index - 1], spot) : 0; spot.x = x; });
   }
   for (let sweep = 0; sweep < PLACE_SWEEPS; sweep += 1) {
-    const isLast = sweep >= PLACE_SWEEPS - 2;
+    const isLast = sweep >= PLACE_SWEEPS - 6;
     const fromAbove = sweep % 2 === 0;
     for (const row of fromAbove ? rows : [...rows].reverse()) {
       for (const spot of row) wish(spot, isLast ? [...spot.up, ...spot.down] : fromAbove ? spot.up : spot.down);
@@ -142,9 +166,10 @@ function finish(vertices, edges, rows, lanes) {
   let left = Infinity, right = -Infinity, y = 0;
   const spots = rows.flat();
   for (const spot of spots) { left = Math.min(left, spot.x - spot.left); right = Math.max(right, spot.x + spot.right); }
+  for (const spot of spots) spot.x -= left;
   rows.forEach((row, rank) => {
     const height = Math.max(0, ...row.map((spot) => spot.height));
-    for (const spot of row) { spot.x -= left; spot.top = y; spot.bottom = y + height; }
+    for (const spot of row) { spot.top = y; spot.bottom = y + height; }
     for (const spot of row) if (spot.place >= 0) Object.assign(vertices[spot.place], { x: spot.x, y: y + height / 2 });
     y += height + (rank < rows.length - 1 ? roomBelow(row) : 0);
   });
