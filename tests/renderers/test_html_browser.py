@@ -32,6 +32,7 @@ def small() -> Graph:
         frames=(Frame(file="train.py", line=9, code="y = w * x"),),
         storages=(Storage(num_bytes=8),),
         arguments={"MulBackward0": ("self", "other")},
+        warnings=(f"odd: {HOSTILE}",),
     )
 
 
@@ -60,7 +61,10 @@ class Seen:
 def browser() -> Iterator[Any]:
     """Start the browser of this machine."""
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        try:
+            browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        except sync_api.Error as error:
+            pytest.skip(f"chromium does not start: {error.message.splitlines()[0]}")
         yield browser
         browser.close()
 
@@ -274,3 +278,11 @@ def test_what_is_seen_can_be_saved(seen: Seen) -> None:
     assert waiting.value.suggested_filename == "train.svg"
     assert "Tanh" in words
     assert not [element for element in saved_picture.iter() if element.tag.endswith(("script", "image", "img"))]
+
+
+def test_warnings_of_the_capture_are_told(seen: Seen) -> None:
+    """A button says how many there are, and shows them."""
+    seen.page.get_by_role("button", name="1 warning").click()
+
+    assert f"odd: {HOSTILE}" in seen.page.locator("#panel").inner_text()
+    assert seen.page.locator("img").count() == 0

@@ -59,7 +59,7 @@ const COLOURINGS = {
     const before = [0];
     nodes.forEach((node, id) => before.push(before[id] + (node.bytes || 0)));
     const sum = (item) => (isScope(item) ? before[scopes[-item].last + 1] - before[scopes[-item].first] : nodes[item].bytes || 0);
-    const { fill: fillOf, scale } = logScale([...nodes.map((node) => node.bytes || 0), ...scopes.map((_, place) => sum(-place || 0))], (value) => formatBytes(Math.round(value)));
+    const { fill: fillOf, scale } = logScale([...nodes.map((node) => node.bytes || 0), ...scopes.map((_, place) => (place ? sum(-place) : 0))], (value) => formatBytes(Math.round(value)));
     return { look: (item) => (sum(item) ? { fill: fillOf(sum(item)), words: `${formatBytes(sum(item))} saved` } : NOTHING), scale };
   },
   dtype: () => {

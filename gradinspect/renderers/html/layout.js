@@ -96,6 +96,7 @@ function orderRows(rows) {
 
 /** Where one stream comes in and one goes out, let it leave where it came: scopes in a chain then stand in one column. */
 function keepThrough(rows) {
+  if (!rows.length) return;
   const ins = rows[0].filter((spot) => spot.role === 'in'), outs = rows.at(-1).filter((spot) => spot.role === 'out');
   if (ins.length === 1 && outs.length === 1) outs[0].up.push({ spot: ins[0], shift: 0, weight: 40 });
 }
@@ -174,7 +175,7 @@ function finish(vertices, edges, rows, lanes) {
     y += height + (rank < rows.length - 1 ? roomBelow(row) : 0);
   });
   edges.forEach((edge, index) => { edge.points = pointsOf(lanes[index], edge); });
-  return { width: spots.length ? right - left : 0, height: y };
+  return { width: spots.length ? right - left : 1, height: Math.max(y, 1) };
 }
 
 /** Rows joined by flat curves stand further apart, so that the curves can be told from one another. */

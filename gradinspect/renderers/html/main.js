@@ -170,6 +170,12 @@ function colourBy(name) {
 
 byId('title').textContent = page.title;
 byId('captured').textContent = [page.captured, ...page.figures, `torch ${page.torch}`].join('  ·  ');
+byId('captured').setAttribute('title', byId('captured').textContent);
+if (page.warnings.length) {
+  byId('warnings').textContent = formatCount(page.warnings.length, 'warning');
+  byId('warnings').hidden = false;
+  byId('warnings').addEventListener('click', showWarnings);
+}
 byId('fold').addEventListener('click', fold);
 byId('unfold').addEventListener('click', unfold);
 byId('in').addEventListener('click', () => zoom(1.25));

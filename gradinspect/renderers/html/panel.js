@@ -97,13 +97,22 @@ function scopePanel(place) {
   ];
 }
 
-function showPanel(item) {
-  const close_ = html('button', { type: 'button', class: 'close', 'aria-label': 'Close the panel', text: '×' });
-  close_.addEventListener('click', closePanel);
-  panel.replaceChildren(close_, ...(isScope(item) ? scopePanel(-item) : nodePanel(item)).filter(Boolean));
-  panel.querySelector('h2').after(highlightButtons(item));
+function fillPanel(children) {
+  const button = html('button', { type: 'button', class: 'close', 'aria-label': 'Close the panel', text: '×' });
+  button.addEventListener('click', closePanel);
+  panel.replaceChildren(button, ...children.filter(Boolean));
   panel.hidden = false;
   panel.scrollTop = 0;
+}
+
+function showPanel(item) {
+  fillPanel(isScope(item) ? scopePanel(-item) : nodePanel(item));
+  panel.querySelector('h2').after(highlightButtons(item));
+}
+
+/** What went wrong while the graph was recorded. */
+function showWarnings() {
+  fillPanel([html('h2', { text: formatCount(page.warnings.length, 'warning') }), list(page.warnings.map((warning) => html('li', { text: warning })))]);
 }
 
 function closePanel() {
