@@ -17,7 +17,9 @@ def export(  # noqa: PLR0913  # the drawing options live here
     *,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", metavar="FILE", help="File to write, repeatable: .svg .png .pdf .dot .json .json.gz .csv"),
+        typer.Option(
+            "-o", metavar="FILE", help="File to write, repeatable: .html .svg .png .pdf .dot .json .json.gz .csv"
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
     depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gradinspect.graph import Graph
 
 
-SUFFIXES = (".json.gz", ".json", ".csv", ".svg", ".png", ".pdf", ".dot")
+SUFFIXES = (".json.gz", ".json", ".csv", ".html", ".svg", ".png", ".pdf", ".dot")
 
 
 class Target(NamedTuple):

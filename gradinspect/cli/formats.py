@@ -5,6 +5,7 @@ from collections.abc import Callable
 from gradinspect.graph import Graph
 from gradinspect.renderers.csv_table import render_nodes_csv
 from gradinspect.renderers.drawing_parts import DrawOptions
+from gradinspect.renderers.html_page import render_html
 from gradinspect.renderers.picture import Picture, PictureFormat, draw
 from gradinspect.storage import encode_graph
 
@@ -19,6 +20,7 @@ FORMATS: dict[str, Callable[[Graph, DrawOptions], Picture]] = {
     ".json.gz": lambda graph, _: Picture(encode_graph(graph, compressed=True), ()),
     ".json": lambda graph, _: Picture(encode_graph(graph, compressed=False), ()),
     ".csv": lambda graph, _: Picture(render_nodes_csv(graph).encode(), ()),
+    ".html": lambda graph, options: Picture(render_html(graph, options).encode(), ()),
     ".svg": _draws("svg"),
     ".png": _draws("png"),
     ".pdf": _draws("pdf"),

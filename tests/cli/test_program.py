@@ -109,7 +109,7 @@ def test_a_capture_file_cannot_make_us_read_what_it_names(
 
 def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`-o` can be repeated; what was written is said on stderr."""
-    names = ["g.svg", "g.png", "g.dot", "g.csv", "g.json", "g.json.gz", "g.pdf"]
+    names = ["g.svg", "g.png", "g.dot", "g.csv", "g.json", "g.json.gz", "g.pdf", "g.html"]
     code = main(["export", capture_file, *[word for name in names for word in ("-o", name)]])
     captured = capsys.readouterr()
 
@@ -120,6 +120,7 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
     assert Path("g.png").read_bytes().startswith(b"\x89PNG")
     assert Path("g.pdf").read_bytes().startswith(b"%PDF")
     assert b"<svg" in Path("g.svg").read_bytes()
+    assert Path("g.html").read_bytes().startswith(b"<!doctype html>")
 
 
 @pytest.mark.parametrize(

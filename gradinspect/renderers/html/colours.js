@@ -1,0 +1,116 @@
+// Filling boxes by module, bytes saved, dtype or gradient norm. Dark fills get white words, light ones black.
+
+// ColorBrewer's Blues, light to dark, so that the order survives grey print; tints of the Okabe-Ito palette for kinds.
+const RAMP = ['#F0F6FC', '#DAE8F5', '#BAD6EB', '#89BEDC', '#539ECD', '#2B7BBA', '#0B559F', '#08306B'];
+const KINDS = ['#CFE3F5', '#FBE3B5', '#D5F0E6', '#F7DCEB', '#FBF6C9', '#F6D3BF', '#E0DAF3', '#DDE3E8'];
+const NOTHING = { fill: null, words: '' };
+const BAD = { fill: '#FFE45C', words: 'NaN or Inf' };
+const ZERO = { fill: '#FBD9C6', words: 'exactly zero' };
+let colouring = null; // {look: item -> {fill, words}, scale: [{fill, words}]}
+
+function channels(colour) {
+  return [1, 3, 5].map((place) => parseInt(colour.slice(place, place + 2), 16));
+}
+
+function rampColour(share) {
+  const place = Math.min(Math.max(share, 0), 1) * (RAMP.length - 1);
+  const step = Math.min(Math.floor(place), RAMP.length - 2);
+  const [low, high] = [channels(RAMP[step]), channels(RAMP[step + 1])];
+  return `#${low.map((value, index) => Math.round(value + (high[index] - value) * (place - step)).toString(16).padStart(2, '0')).join('')}`;
+}
+
+/** Black or white, whichever is told better from a fill: relative luminance as WCAG 2 has it. */
+function inkOn(fill) {
+  const linear = channels(fill).map((value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4));
+  const light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  return (light + 0.05) / 0.05 >= 1.05 / (light + 0.05) ? '#000000' : '#ffffff';
+}
+
+/** A logarithmic scale over what is there, over a factor of ten at least. */
+function logScale(values, write) {
+  const usable = values.filter((value) => value > 0 && Number.isFinite(value));
+  if (!usable.length) return { fill: () => RAMP[0], scale: [] };
+  const high = Math.log10(usable.reduce((a, b) => Math.max(a, b)));
+  const low = Math.min(Math.log10(usable.reduce((a, b) => Math.min(a, b))), high - 1);
+  const fillOf = (value) => rampColour((Math.log10(value) - low) / (high - low));
+  const steps = [0, 1, 2, 3, 4].map((step) => 10 ** (low + (step / 4) * (high - low)));
+  return { fill: fillOf, scale: steps.map((value) => ({ fill: fillOf(value), words: write(value) })) };
+}
+
+function kindScale(names) {
+  const shown = [...new Set(names.filter(Boolean))].sort();
+  const fills = new Map(shown.map((name, index) => [name, KINDS[index % KINDS.length]]));
+  return { fills, scale: shown.slice(0, 10).map((name) => ({ fill: fills.get(name), words: name })) };
+}
+
+const idsOf = (item) => (isScope(item) ? scopeNodes(-item) : [item]);
+const className = (id) => moduleOf(id)?.[1] || '';
+
+const COLOURINGS = {
+  module: () => {
+    const { fills, scale } = kindScale(nodes.map((_, id) => className(id)));
+    const look = (item) => {
+      const name = isScope(item) && scopes[-item].kind === 'module' ? modules[scopes[-item].module][1] : isScope(item) ? '' : className(item);
+      return name ? { fill: fills.get(name) || null, words: name } : NOTHING;
+    };
+    return { look, scale };
+  },
+  bytes: () => {
+    const before = [0];
+    nodes.forEach((node, id) => before.push(before[id] + (node.bytes || 0)));
+    const sum = (item) => (isScope(item) ? before[scopes[-item].last + 1] - before[scopes[-item].first] : nodes[item].bytes || 0);
+    const { fill: fillOf, scale } = logScale([...nodes.map((node) => node.bytes || 0), ...scopes.map((_, place) => (place ? sum(-place) : 0))], (value) => formatBytes(Math.round(value)));
+    return { look: (item) => (sum(item) ? { fill: fillOf(sum(item)), words: `${formatBytes(sum(item))} saved` } : NOTHING), scale };
+  },
+  dtype: () => {
+    const { fills, scale } = kindScale(nodes.map((node) => textAt(node.dtype)));
+    const look = (item) => {
+      const all = new Set(idsOf(item).map((id) => textAt(nodes[id].dtype)).filter(Boolean));
+      const [only] = all;
+      return all.size === 1 ? { fill: fills.get(only), words: only } : { fill: null, words: all.size ? 'several dtypes' : '' };
+    };
+    return { look, scale };
+  },
+  grad: () => {
+    const norms = nodes.map((node) => (node.norm === undefined ? null : Number(String(node.norm).replace('inf', 'Infinity'))));
+    const { fill: fillOf, scale } = logScale(norms.filter((norm) => norm !== null), (value) => value.toExponential(0));
+    const look = (item) => {
+      const inside = idsOf(item).map((id) => norms[id]).filter((norm) => norm !== null);
+      if (!inside.length) return { fill: null, words: 'no gradient' };
+      if (inside.some((norm) => !Number.isFinite(norm))) return BAD;
+      return inside[0] ? { fill: fillOf(inside[0]), words: `norm ${inside[0].toExponential(1)}` } : ZERO;
+    };
+    const marks = [norms.some((norm) => norm === 0) && ZERO, norms.some((norm) => norm !== null && !Number.isFinite(norm)) && BAD];
+    return { look, scale: [...scale, ...marks.filter(Boolean)] };
+  },
+};
+
+function paint(element, look) {
+  const rect = element.querySelector('rect.frame') || element.querySelector('rect');
+  if (!look.fill) return;
+  rect.style.fill = look.fill;
+  for (const words of element.querySelectorAll('text, tspan')) words.style.fill = inkOn(look.fill);
+}
+
+/** Fill what is drawn; an open box keeps its own fill, what is in it tells. */
+function colourBoxes(layout) {
+  if (!colouring) return;
+  for (const box of layout.boxes) {
+    if (box.isOpen) continue;
+    const look = colouring.look(box.item);
+    paint(box.element, look);
+    if (look.words) box.element.append(svg('title', { text: look.words }));
+  }
+  for (const chip of canvas.querySelectorAll('.chip')) {
+    const leaf = Number(chip.dataset.leaf);
+    if (Number.isInteger(leaf)) paint(chip, colouring.look(leaf));
+  }
+}
+
+function legendOfColours() {
+  return colouring.scale.map(({ fill: colour, words }) => {
+    const swatch = html('i');
+    swatch.style.background = colour;
+    return html('span', {}, swatch, html('span', { text: words }));
+  });
+}

@@ -1,0 +1,124 @@
+// From places to SVG elements.
+
+const round = (value) => Math.round(value * 10) / 10;
+
+/** A smooth line through points: straight down inside a row, a curve between rows. */
+function pathOf(points, hasTip) {
+  const end = points.at(-1);
+  const shown = hasTip ? [...points.slice(0, -1), [end[0], end[1] - 5]] : points;
+  let path = `M${round(shown[0][0])},${round(shown[0][1])}`;
+  for (let index = 1; index < shown.length; index += 1) {
+    const [x, y] = shown[index - 1], [toX, toY] = shown[index];
+    const middle = (y + toY) / 2;
+    path += Math.abs(toX - x) < 0.5 ? `L${round(toX)},${round(toY)}`
+      : `C${round(x)},${round(middle)} ${round(toX)},${round(middle)} ${round(toX)},${round(toY)}`;
+  }
+  return path;
+}
+
+function drawEdge(edge) {
+  const end = edge.points.at(-1);
+  const tip = edge.hasTip && svg('path', { class: 'tip', d: `M${round(end[0])},${round(end[1])}l-4,-7l8,0z` });
+  const group = svg('g', { class: 'stream' }, svg('path', { class: 'edge', d: pathOf(edge.points, edge.hasTip) }), tip);
+  edge.element = group;
+  return group;
+}
+
+const text = (x, y, content, className, anchor) => svg('text', { x: round(x), y: round(y), class: className, 'text-anchor': anchor, text: content });
+
+function frame(box, radius) {
+  return svg('rect', { class: 'frame', x: round(box.x - box.frame / 2), y: round(box.y - box.height / 2), width: round(box.frame),
+    height: round(box.height), rx: radius });
+}
+
+/** A class name with its ending `Backward0` in a quieter ink. */
+function nameText(x, y, name) {
+  const parts = /^(.+?)(Backward\d*)$/.exec(name);
+  const line = text(x, y, parts ? '' : name, 'strong', 'middle');
+  if (parts) line.append(svg('tspan', { text: parts[1] }), svg('tspan', { class: 'suffix', text: parts[2] }));
+  return line;
+}
+
+function drawNode(box) {
+  const { words, item, x, y } = box;
+  const kind = textAt(nodes[item].kind);
+  const tall = words.over ? 18 : 0;
+  const shared = { ...box, height: words.over ? 60 : 42 };
+  const middle = y - shared.height / 2;
+  return svg('g', { class: `box node ${kind}`, 'data-item': item, role: 'button', tabindex: -1, 'aria-label': nodeLabel(item) },
+    frame(shared, 7), words.over && text(x, middle + 16, words.over, 'overline', 'middle'),
+    nameText(x, middle + 18 + tall, words.title), text(x, middle + 33 + tall, words.small, 'small', 'middle'));
+}
+
+/** What a screen reader says of a node. */
+function nodeLabel(id) {
+  const leaves = leavesOf(id).map(leafName).join(', ');
+  return [`node ${id}`, nodeTitle(id), outputsOf(id).join(', '), leaves && `leaves ${leaves}`, moduleOf(id)?.[0]].filter(Boolean).join(', ');
+}
+
+function drawClosed(box) {
+  const { words, item, x, y } = box;
+  const { kind, times } = scopes[-item];
+  const isRepeat = kind === 'repeat' || times > 0;
+  const title = text(x, y - 3, `▸ ${words.title}`, 'strong', 'middle');
+  if (words.detail) title.append(svg('tspan', { class: 'suffix', text: `  ${words.detail}` }));
+  const copies = isRepeat ? [6, 3].map((shift) => svg('rect', { class: 'copy', x: round(x - box.frame / 2 + shift),
+    y: round(y - box.height / 2 + shift), width: round(box.frame), height: round(box.height), rx: 7 })) : [];
+  return svg('g', { class: `box closed ${isRepeat ? 'repeat' : ''}`, 'data-item': item, role: 'button', tabindex: -1,
+    'aria-expanded': 'false', 'aria-label': `${words.title} ${words.detail}, ${words.small}` },
+  ...copies, frame(box, 7), title, text(x, y + 14, words.small, 'small', 'middle'));
+}
+
+function openBox(box) {
+  const left = box.x - box.left;
+  const { title, detail, small } = scopeWords(-box.item);
+  const line = text(left + 12, box.y - box.height / 2 + 20, `▾ ${title}`, 'title');
+  line.append(svg('tspan', { class: 'suffix', text: `  ${detail}` }), svg('tspan', { class: 'small', text: `  ${small}` }));
+  const rect = svg('rect', { class: 'frame', x: round(left), y: round(box.y - box.height / 2), width: round(box.frame),
+    height: round(box.height), rx: 10 });
+  const kind = scopes[-box.item].kind;
+  const group = svg('g', { class: `box open ${kind} ${box.depth % 2 ? 'odd' : ''}`, 'data-item': box.item, role: 'button', tabindex: -1,
+    'aria-expanded': 'true', 'aria-label': `${title} ${detail}, ${small}` }, rect);
+  return { group, title: svg('g', { class: `box open ${kind} ${box.depth % 2 ? 'odd' : ''}`, 'data-item': box.item }, line) };
+}
+
+/** The leaves of a node, at its right, each tied to it. */
+function drawChips(box) {
+  const left = box.x + box.frame / 2 + CHIP_GAP;
+  const start = box.y - ((box.chips.length - 1) * CHIP_STEP) / 2;
+  return box.chips.flatMap(({ leaf, text: name, isShared }, index) => {
+    const y = start + index * CHIP_STEP;
+    const tie = svg('path', { class: 'tie', d: `M${round(left - CHIP_GAP)},${round(box.y)}C${round(left - 7)},${round(box.y)} ${round(left - 9)},${round(y)} ${round(left)},${round(y)}` });
+    const rect = svg('rect', { x: round(left), y: round(y - CHIP_HEIGHT / 2), width: round(widthOf(name, 'chip') + 16), height: CHIP_HEIGHT, rx: 10 });
+    const chip = svg('g', { class: `chip ${isShared ? 'shared' : ''}`, 'data-leaf': leaf ?? `of${box.item}` }, rect, text(left + 8, y + 4, name));
+    return [tie, chip];
+  });
+}
+
+/** What backward starts from, at a node's left. */
+function drawPill(box) {
+  if (!box.pill) return null;
+  const width = widthOf(box.pill, 'title') + 16;
+  const left = box.x - box.frame / 2 - width - 16;
+  return svg('g', { class: 'root' }, svg('rect', { x: round(left), y: round(box.y - 11), width: round(width), height: 22, rx: 11 }),
+    text(left + width / 2, box.y + 4, box.pill, '', 'middle'),
+    svg('path', { class: 'edge', d: `M${round(left + width)},${round(box.y)}h10` }),
+    svg('path', { class: 'tip', d: `M${round(box.x - box.frame / 2)},${round(box.y)}l-7,-4l0,8z` }));
+}
+
+/** Draw a layout into a group: scopes, then edges, then what stands on them. */
+function drawAll(layout, group) {
+  const behind = [], front = [], titles = [];
+  for (const box of [...layout.boxes].sort((a, b) => a.depth - b.depth)) {
+    if (box.isOpen) {
+      const { group: element, title } = openBox(box);
+      box.element = element;
+      behind.push(element);
+      titles.push(title);
+    } else {
+      box.element = isScope(box.item) ? drawClosed(box) : drawNode(box);
+      front.push(...drawChips(box), drawPill(box), box.element);
+    }
+  }
+  group.replaceChildren(...behind, ...layout.edges.map(drawEdge), ...titles, ...front.filter(Boolean));
+}

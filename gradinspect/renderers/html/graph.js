@@ -1,0 +1,36 @@
+// The recorded graph, and questions about single nodes.
+
+const page = JSON.parse(byId('graph').textContent);
+const { nodes, texts, modules, frames, scopes } = page;
+const textAt = (place) => (place === undefined || place === null ? '' : texts[place]);
+
+const nodeName = (id) => textAt(nodes[id].name);
+const isLeaf = (id) => textAt(nodes[id].kind) === 'accumulate_grad';
+const outputsOf = (id) => (nodes[id].outputs || []).map(textAt);
+const edgesOf = (id) => nodes[id].edges || [];
+const leavesOf = (id) => edgesOf(id).flatMap((edge) => (edge && isLeaf(edge[0]) ? [edge[0]] : []));
+const leafName = (id) => textAt(nodes[id].leaf.name) || textAt(nodes[id].leaf.tensor);
+const moduleOf = (id) => (nodes[id].module === undefined ? null : modules[nodes[id].module]);
+const rootsAt = new Map();
+for (const [node, output, name] of page.roots) {
+  rootsAt.set(node, [...(rootsAt.get(node) || []), name || `output ${output}`]);
+}
+
+/** The last part of a dotted path, as it stands in a box inside its parent. */
+const shortPath = (path) => path.split('.').slice(-1)[0];
+
+/** What a reader calls a node: its class, or the parameter it feeds. */
+function nodeTitle(id) {
+  return isLeaf(id) ? leafName(id) : nodeName(id);
+}
+
+let users = null;
+
+/** The nodes whose gradients go to a node. Found for all nodes at once, when first asked for. */
+function usersOf(id) {
+  if (!users) {
+    users = nodes.map(() => []);
+    nodes.forEach((_, from) => edgesOf(from).forEach((edge, position) => edge && users[edge[0]].push([from, position])));
+  }
+  return users[id];
+}

@@ -1,0 +1,65 @@
+// Which boxes and edges matter to what is chosen: where its gradient comes from, where it goes, the way to a parameter.
+
+let highlight = null; // {kind, node}
+
+/** All nodes that can be reached from a set of nodes along edges, given how to take a step. */
+function reach(starts, step) {
+  const seen = new Uint8Array(nodes.length);
+  const waiting = [...starts];
+  for (const id of waiting) seen[id] = 1;
+  while (waiting.length) {
+    for (const next of step(waiting.pop())) if (!seen[next]) { seen[next] = 1; waiting.push(next); }
+  }
+  return seen;
+}
+
+const stepDown = (id) => edgesOf(id).flatMap((edge) => (edge ? [edge[0]] : []));
+const stepUp = (id) => usersOf(id).map(([user]) => user);
+
+/** Mark the nodes of a highlight with 1. */
+function highlighted({ kind, node }) {
+  const starts = isScope(node) ? scopeNodes(-node) : [node];
+  if (kind === 'from') return reach(starts, stepUp);
+  return reach(starts, stepDown);
+}
+
+/** Dim what is not on the way. */
+function showHighlight(layout) {
+  canvas.classList.toggle('dimmed', highlight !== null);
+  for (const element of canvas.querySelectorAll('.lit')) element.classList.remove('lit');
+  if (!highlight) return;
+  const marks = highlighted(highlight);
+  const lit = (item) => (isScope(item) ? scopeNodes(-item).some((id) => marks[id]) : marks[item]);
+  const litBoxes = new Set();
+  for (const box of layout.boxes) {
+    if (!lit(box.item)) continue;
+    litBoxes.add(box.item);
+    box.element.classList.add('lit');
+  }
+  for (const edge of layout.edges) {
+    const isOn = edge.pairs.some((number) => litBoxes.has(layout.pairs[number].tail) && litBoxes.has(layout.pairs[number].head));
+    if (isOn) edge.element.classList.add('lit');
+  }
+  for (const chip of canvas.querySelectorAll('.chip')) if (marks[Number(chip.dataset.leaf)]) chip.classList.add('lit');
+}
+
+/** The buttons in the panel that light up what belongs to an item. */
+function highlightButtons(item) {
+  const isALeaf = !isScope(item) && isLeaf(item);
+  const button = (kind, words) => {
+    const element = html('button', { type: 'button', 'aria-pressed': String(highlight?.kind === kind && highlight.node === item), text: words });
+    element.addEventListener('click', () => {
+      const isOn = element.getAttribute('aria-pressed') === 'true';
+      setHighlight(isOn ? null : { kind, node: item });
+      for (const other of element.parentNode.children) other.setAttribute('aria-pressed', String(other === element && !isOn));
+    });
+    return element;
+  };
+  return html('div', { class: 'lights', role: 'group', 'aria-label': 'Highlight' },
+    button('from', isALeaf ? 'Ways from the roots to it' : 'Where its gradient comes from'), isALeaf ? null : button('to', 'Where it goes'));
+}
+
+function setHighlight(wanted) {
+  highlight = wanted;
+  showHighlight(layout);
+}

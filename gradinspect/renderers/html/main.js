@@ -1,0 +1,194 @@
+// What the user does, and the start.
+
+let layout = null;
+let current = null; // the item that has the keyboard
+let chosen = null; // the item in the panel
+
+const boxAt = (item) => layout.boxes.find((box) => box.item === item);
+
+/** Lay out and draw again; the anchor's upper left corner stays where it is on the screen. */
+function update(anchor) {
+  const before = anchor !== undefined && layout ? boxAt(anchor) : null;
+  layout = layOutOpen();
+  drawAll(layout, canvas);
+  const after = before && boxAt(anchor);
+  if (after) {
+    const [x, y] = [(before.x - before.left) - (after.x - after.left), (before.y - before.height / 2) - (after.y - after.height / 2)];
+    setView(view.x + x * view.scale, view.y + y * view.scale, view.scale);
+  }
+  colourBoxes(layout);
+  showHighlight(layout);
+  drawMinimap(layout);
+  markChosen();
+  setCurrent(boxAt(current) ? current : layout.boxes[0]?.item, false);
+}
+
+/** Let the keyboard be at a box; only that one is in the tab order. */
+function setCurrent(item, hasFocus = true) {
+  const old = boxAt(current);
+  if (old) old.element.setAttribute('tabindex', -1);
+  const box = boxAt(item);
+  current = item;
+  if (!box) return;
+  box.element.setAttribute('tabindex', 0);
+  if (hasFocus) { box.element.focus({ preventScroll: true }); reveal(box); }
+}
+
+function toggle(item) {
+  if (open.has(-item)) close(-item);
+  else open.add(-item);
+  current = item;
+  update(item);
+  setCurrent(item);
+}
+
+function activate(item) {
+  if (!isScope(item)) { goTo(item); return; }
+  toggle(item);
+  choose(item);
+}
+
+/** Make an item the one that the panel tells of; null for none. */
+function choose(item) {
+  chosen = item;
+  if (item !== null) showPanel(item);
+  markChosen();
+}
+
+function markChosen() {
+  for (const element of canvas.querySelectorAll('.chosen')) element.classList.remove('chosen');
+  if (chosen === null) return;
+  boxAt(chosen)?.element.classList.add('chosen');
+  for (const chip of canvas.querySelectorAll(`[data-leaf="${chosen}"]`)) chip.classList.add('chosen');
+}
+
+/** Choose an item by its address, so that the browser's back and forward find it again. */
+function goTo(item) {
+  if (window.location.hash === hashOf(item)) followAddress();
+  else window.location.hash = hashOf(item);
+}
+
+/** Open the way to the item that the address names, and show it. */
+function followAddress() {
+  const [, kind, number] = /^#([ns])(\d+)$/.exec(window.location.hash) || [];
+  const place = Number(number);
+  const isThere = kind === 'n' ? place < nodes.length : kind === 's' && place > 0 && place < scopes.length;
+  if (!isThere) { if (!window.location.hash) { panel.hidden = true; choose(null); } return; }
+  const item = kind === 's' ? -place : place;
+  choose(item);
+  if (byId('stage').hidden) return; // the table is shown; the picture follows when it is back
+  const stand = whereToLook(item);
+  if (boxAt(stand) === undefined) { openPathTo(stand); update(); }
+  setCurrent(stand, false);
+  if (boxAt(stand)) { reveal(boxAt(stand)); if (!found.contains(document.activeElement)) boxAt(stand).element.focus({ preventScroll: true }); }
+  markChosen();
+}
+
+/** A leaf has no box of its own: look at the node that uses it, one in sight if there is any. */
+function whereToLook(item) {
+  if (isScope(item) || !isLeaf(item) || parentOf(item) >= 0) return item;
+  const nodesUsing = usersOf(item).map(([user]) => user);
+  return nodesUsing.find((user) => boxAt(user)) ?? nodesUsing[0] ?? item;
+}
+
+/** Open every box of one more level, as long as the picture can be looked at. */
+function unfold() {
+  const closed = layout.boxes.filter((box) => isScope(box.item) && !box.isOpen);
+  let room = 1500 - layout.boxes.length;
+  for (const { item } of closed) {
+    room -= scopes[-item].items.length;
+    if (room < 0) break;
+    open.add(-item);
+  }
+  update();
+  fit(layout, 0.5);
+}
+
+function fold() {
+  open.clear();
+  open.add(0);
+  update();
+  fit(layout, 0.6);
+}
+
+/** The box to go to from the current one: along the edges for up and down, in drawing order for the sides. */
+function neighbour(key) {
+  const along = key === 'ArrowDown' ? 'tail' : 'head';
+  const pair = layout.pairs.find((pair) => pair[along] === current);
+  const closed = layout.boxes.filter((box) => !box.isOpen);
+  const index = layout.boxes.findIndex((box) => box.item === current);
+  switch (key) {
+    case 'ArrowDown': return pair ? pair.head : layout.boxes[index + 1]?.item;
+    case 'ArrowUp': return pair ? pair.tail : layout.boxes[index - 1]?.item;
+    case 'ArrowLeft': return parentOf(current) > 0 ? -parentOf(current) : closed[0]?.item;
+    default: return isScope(current) && open.has(-current) ? scopes[-current].items[0] : layout.boxes[index + 1]?.item;
+  }
+}
+
+const KEYS = { '+': () => zoom(1.25), '=': () => zoom(1.25), '-': () => zoom(0.8), f: () => fit(layout),
+  '/': () => { query.focus(); query.select(); }, t: () => toggleTable(),
+  Escape: () => { if (highlight) setHighlight(null); else if (!panel.hidden) closePanel(); } };
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, select, textarea')) return;
+  const isInPicture = event.target.closest('#picture') || event.target === document.body;
+  if (KEYS[event.key]) { event.preventDefault(); KEYS[event.key](event); return; }
+  if (!isInPicture) return;
+  if (event.key.startsWith('Arrow')) {
+    event.preventDefault();
+    const item = neighbour(event.key);
+    if (item !== undefined) setCurrent(item);
+  } else if ((event.key === 'Enter' || event.key === ' ') && current !== null) {
+    event.preventDefault();
+    activate(current);
+  }
+}
+
+function clicked(event) {
+  if (wasDragged) return;
+  const leaf = event.target.closest('[data-leaf]');
+  if (leaf) { goTo(Number(leaf.dataset.leaf.replace('of', ''))); return; }
+  const box = event.target.closest('[data-item]');
+  if (box) activate(Number(box.dataset.item));
+}
+
+function drawLegend() {
+  const has = (name) => (name === 'shared' ? nodes.some((node) => node.leaf?.uses > 1) : name === 'leaf' ? nodes.some((node) => node.leaf)
+    : name === 'repeat' ? scopes.some((scope) => scope.kind === 'repeat') : name === 'closed' ? scopes.some((scope) => scope.kind === 'module')
+      : nodes.some((node) => textAt(node.kind) === 'custom'));
+  const words = { closed: 'module', repeat: 'equal copies', leaf: 'leaf', shared: 'leaf used more than once', custom: 'custom Function' };
+  const entries = Object.entries(words).filter(([name]) => has(name)).map(([name, word]) => html('span', {}, html('i', { class: name }), html('span', { text: word })));
+  byId('legend').replaceChildren(html('span', { text: '↓ gradients flow down' }), ...(colouring ? legendOfColours() : entries));
+}
+
+/** Fill the boxes in one of the ways of `COLOURINGS`, or by kind. */
+function colourBy(name) {
+  colouring = name ? COLOURINGS[name]() : null;
+  byId('colour').value = name;
+  drawLegend();
+}
+
+byId('title').textContent = page.title;
+byId('captured').textContent = [page.captured, ...page.figures, `torch ${page.torch}`].join('  ·  ');
+byId('captured').setAttribute('title', byId('captured').textContent);
+if (page.warnings.length) {
+  byId('warnings').textContent = formatCount(page.warnings.length, 'warning');
+  byId('warnings').hidden = false;
+  byId('warnings').addEventListener('click', showWarnings);
+}
+byId('fold').addEventListener('click', fold);
+byId('unfold').addEventListener('click', unfold);
+byId('in').addEventListener('click', () => zoom(1.25));
+byId('out').addEventListener('click', () => zoom(0.8));
+byId('fit').addEventListener('click', () => fit(layout));
+picture.addEventListener('click', clicked);
+document.addEventListener('keydown', pressed);
+if (!page.hasGradients) byId('colour').querySelector('[value=grad]').remove();
+byId('colour').addEventListener('change', () => { colourBy(byId('colour').value); update(); });
+colourBy(page.colourBy === 'grad' && !page.hasGradients ? '' : page.colourBy || '');
+openAtFirst();
+update();
+fit(layout, 0.6);
+window.addEventListener('hashchange', followAddress);
+window.addEventListener('popstate', followAddress);
+followAddress();

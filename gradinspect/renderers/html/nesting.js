@@ -1,0 +1,148 @@
+// The layout of all that is open: each scope alone, from the inside out, and then put into one another.
+// An edge from one scope into another leaves the first through a port at its bottom and enters the other through a port
+// at its top. Edges to the same box share ports: they are one stream from there on.
+
+/** Lay out what is open: {boxes: [{item, x, y, ...}], edges: [{points, pairs, hasTip}], width, height}. */
+function layOutOpen() {
+  const seen = visibleBoxes();
+  const parts = new Map([...open].filter((place) => seen.depth.has(place)).map((place) => [place, newPart(place)]));
+  const pairs = pairsBetween(seen);
+  pairs.forEach((pair, number) => joinParts(parts, seen, pair, number));
+  for (const place of [...parts.keys()].sort((a, b) => seen.depth.get(b) - seen.depth.get(a))) layOutPart(parts, place);
+  return { ...putTogether(parts, pairs), pairs, boxOf: seen.boxOf, items: seen.items };
+}
+
+/** Number the closed boxes and nodes to see, and find the one that stands for each node. */
+function visibleBoxes() {
+  const boxOf = new Int32Array(nodes.length).fill(-1);
+  const items = [], depth = new Map([[0, 0]]);
+  eachVisible((item, _, level) => {
+    if (isScope(item) && open.has(-item)) { depth.set(-item, level + 1); return; }
+    if (isScope(item)) boxOf.fill(items.length, scopes[-item].first, scopes[-item].last + 1);
+    else boxOf[item] = items.length;
+    items.push(item);
+  });
+  return { boxOf, items, depth };
+}
+
+/** The edges between boxes, those between the same two as one with a count. */
+function pairsBetween({ boxOf, items }) {
+  const found = new Map();
+  for (let from = 0; from < nodes.length; from += 1) {
+    const tail = boxOf[from];
+    if (tail < 0) continue;
+    for (const edge of edgesOf(from)) {
+      const head = edge ? boxOf[edge[0]] : -1;
+      if (head < 0 || head === tail) continue;
+      const key = tail * items.length + head;
+      const pair = found.get(key);
+      if (pair) pair.count += 1;
+      else found.set(key, { tail: items[tail], head: items[head], count: 1 });
+    }
+  }
+  return [...found.values()];
+}
+
+function newPart(place) {
+  return { place, edges: new Map(), ins: new Map(), outs: new Map() };
+}
+
+/** Give a pair its way: out of the scopes around its tail, over to the scopes around its head, and in. */
+function joinParts(parts, seen, pair, number) {
+  let from = { item: pair.tail, port: null }, to = { item: pair.head, port: null };
+  let tailPart = parentOf(pair.tail), headPart = parentOf(pair.head);
+  const depth = (place) => seen.depth.get(place);
+  while (tailPart !== headPart) {
+    if (depth(tailPart) >= depth(headPart)) {
+      addEdge(parts.get(tailPart), from, { port: pair.head }, number);
+      from = { item: -tailPart, port: pair.head };
+      tailPart = parentOfScope[tailPart];
+    } else {
+      addEdge(parts.get(headPart), { port: pair.head }, to, number);
+      to = { item: -headPart, port: pair.head };
+      headPart = parentOfScope[headPart];
+    }
+  }
+  addEdge(parts.get(tailPart), from, to, number);
+}
+
+/** Add an edge of a scope; an end without an item is a port of that scope itself. */
+function addEdge(part, from, to, number) {
+  if (from.item === undefined) part.ins.set(from.port, -1);
+  if (to.item === undefined) part.outs.set(to.port, -1);
+  const key = `${from.item}:${from.port}>${to.item}:${to.port}`;
+  const edge = part.edges.get(key);
+  if (edge) edge.pairs.push(number);
+  else part.edges.set(key, { start: from, end: to, pairs: [number] });
+}
+
+function layOutPart(parts, place) {
+  const part = parts.get(place);
+  const { items } = scopes[place];
+  const port = (role) => ({ role, left: 4, right: 4, height: 0 });
+  const vertices = [];
+  for (const key of part.ins.keys()) { part.ins.set(key, vertices.length); vertices.push(port('in')); }
+  const at = new Map();
+  for (const item of items) { at.set(item, vertices.length); vertices.push({ ...boxSize(parts, item), role: 'item', item }); }
+  for (const key of part.outs.keys()) { part.outs.set(key, vertices.length); vertices.push(port('out')); }
+  const edges = [...part.edges.values()].map((edge) => ({
+    ...edge,
+    from: edge.start.item === undefined ? part.ins.get(edge.start.port) : at.get(edge.start.item),
+    to: edge.end.item === undefined ? part.outs.get(edge.end.port) : at.get(edge.end.item),
+    fromX: portX(parts, edge.start, 'outs'), toX: portX(parts, edge.end, 'ins'),
+  }));
+  const { width, height } = layOut(vertices, edges);
+  const title = place ? titleWidth(place) : 0;
+  part.inner = { width, height, margin: Math.max(0, (title - width) / 2), vertices, edges };
+  part.size = sizeOfPart(part);
+}
+
+const titleWidth = (place) => {
+  const { title, detail, small } = scopeWords(place);
+  return widthOf(`${title}  ${detail}`, 'title') + widthOf(small, 'small') + 30;
+};
+
+/** An open scope's column is where the most of its edges enter, so that what comes from above goes straight in. */
+function sizeOfPart({ inner, ins, outs }) {
+  const width = inner.width + 2 * (INSET + inner.margin);
+  const port = [...ins.values()][0] ?? [...outs.values()][0];
+  const column = port === undefined ? width / 2 : inner.vertices[port].x + INSET + inner.margin;
+  return { frame: width, left: column, right: width - column, height: inner.height + HEAD + INSET - (outs.size ? 4 : 0), column };
+}
+
+const boxSize = (parts, item) => (isScope(item) && open.has(-item) ? parts.get(-item).size : sizeOf(item));
+
+/** How far from a box's column one of its ports is. */
+function portX(parts, end, side) {
+  if (end.item === undefined || end.port === null) return 0;
+  const part = parts.get(-end.item);
+  return part.inner.vertices[part[side].get(end.port)].x + INSET + part.inner.margin - part.size.column;
+}
+
+/** Turn places inside each scope into places in the picture. */
+function putTogether(parts, pairs) {
+  const boxes = [], edges = [];
+  const top = parts.get(0).inner;
+  const waiting = [[0, 0, 0, 0]];
+  while (waiting.length) {
+    const [place, left, upper, depth] = waiting.pop();
+    const { inner, outs } = parts.get(place);
+    for (const vertex of inner.vertices) {
+      if (vertex.role !== 'item') continue;
+      const box = { ...vertex, x: vertex.x + left, y: vertex.y + upper, depth, isOpen: isScope(vertex.item) && open.has(-vertex.item) };
+      boxes.push(box);
+      if (!box.isOpen) continue;
+      const innerPart = parts.get(-vertex.item);
+      waiting.push([-vertex.item, box.x - vertex.left + INSET + innerPart.inner.margin, box.y - vertex.height / 2 + HEAD, depth + 1]);
+    }
+    for (const edge of inner.edges) {
+      const points = edge.points.map(([x, y]) => [x + left, y + upper]);
+      if (edge.start.item === undefined) points[0][1] = upper - HEAD;
+      if (edge.end.item === undefined) points[points.length - 1][1] = upper + inner.height + INSET - (outs.size ? 4 : 0);
+      const hasTip = edge.end.item !== undefined && edge.end.port === null;
+      const count = edge.pairs.reduce((sum, number) => sum + pairs[number].count, 0);
+      edges.push({ points, pairs: edge.pairs, hasTip, count, depth });
+    }
+  }
+  return { boxes, edges, width: top.width, height: top.height };
+}

@@ -1,0 +1,122 @@
+// The side panel: all that is known of what is chosen.
+
+const panel = byId('panel');
+const hashOf = (item) => (isScope(item) ? `#s${-item}` : `#n${item}`);
+const link = (id, content) => html('a', { href: hashOf(id), text: content || `#${id} ${nodeTitle(id)}` });
+const section = (title, ...children) => (children.some(Boolean) ? html('section', {}, html('h3', { text: title }), ...children) : null);
+const list = (rows) => (rows.length ? html('ul', {}, ...rows) : null);
+const MAX_ROWS = 200;
+
+/** A list that tells how many it leaves out. */
+function longList(items, row) {
+  const rows = items.slice(0, MAX_ROWS).map(row);
+  if (items.length > MAX_ROWS) rows.push(html('li', { class: 'quiet', text: `and ${(items.length - MAX_ROWS).toLocaleString('en')} more` }));
+  return list(rows);
+}
+
+function edgeRows(id) {
+  return edgesOf(id).map((edge, position) => {
+    const argument = html('span', { class: 'argument', text: (edge && textAt(edge[2])) || String(position) });
+    if (!edge) return html('li', {}, argument, html('span', { class: 'quiet', text: 'None: needs no gradient' }));
+    return html('li', {}, argument, link(edge[0]), edge[1] ? html('span', { class: 'quiet', text: `  its input ${edge[1]}` }) : null);
+  });
+}
+
+function userRow([user, position]) {
+  const edge = edgesOf(user)[position];
+  return html('li', {}, link(user), html('span', { class: 'quiet', text: `  ${textAt(edge[2]) || position}` }));
+}
+
+function savedTable(id) {
+  const rows = (nodes[id].saved || []).map(([attribute, value, bytes, status, origin]) => html('tr', {},
+    html('td', {}, html('span', { text: textAt(attribute) }), html('br'), html('small', { text: [textAt(status), textAt(origin)].filter(Boolean).join(' · ') })),
+    html('td', { text: textAt(value) }), html('td', { class: 'number', text: typeof bytes === 'number' ? formatBytes(bytes) : '' })));
+  return rows.length ? html('table', { 'aria-label': 'Saved attributes' }, html('tbody', {}, ...rows)) : null;
+}
+
+/** The line that made a node, and the lines that called it. */
+function sourceLines(id) {
+  const lines = [];
+  for (let place = nodes[id].frame; place !== undefined && place !== null; place = frames[place][4]) {
+    const [file, line, name, code] = frames[place];
+    lines.push(html('p', {}, html('code', { text: `${file}:${line}` }), html('span', { class: 'quiet', text: name ? `  in ${name}` : '' })));
+    if (code) lines.push(html('pre', { text: code }));
+  }
+  return lines;
+}
+
+function leafFacts(id) {
+  const { leaf } = nodes[id];
+  if (!leaf) return [];
+  const aliases = (leaf.aliases || []).map(textAt);
+  return [html('p', {}, html('code', { text: textAt(leaf.tensor) }), html('span', { text: `  ${textAt(leaf.kind)}, ${formatCount(leaf.uses, 'use')}` })),
+    aliases.length ? html('p', { class: 'quiet', text: `also called ${aliases.join(', ')}` }) : null];
+}
+
+function nodePanel(id) {
+  const node = nodes[id];
+  const call = moduleOf(id);
+  const texts_ = (places) => (places || []).map((place) => html('p', {}, html('code', { text: textAt(place) })));
+  return [
+    html('h2', { text: `#${id} ${nodeName(id)}` }),
+    node.leaf ? html('p', { text: leafName(id) }) : null,
+    html('p', { class: 'quiet', text: [textAt(node.kind).replaceAll('_', ' '), rootsAt.has(id) && `root ${rootsAt.get(id).join(', ')}`].filter(Boolean).join(' · ') }),
+    node.function === undefined ? null : html('p', {}, html('code', { text: textAt(node.function) })),
+    node.made_by === undefined ? null : html('p', { class: 'quiet', text: `made by the backward of ${textAt(node.made_by)}` }),
+    section('Leaf', ...leafFacts(id)),
+    node.leaf ? null : section('Forward outputs', ...texts_(node.outputs)),
+    section('Gradient norm', node.norm === undefined ? null : html('p', {}, html('code', { text: String(node.norm) }))),
+    section('Gradients go to', list(edgeRows(id))),
+    section('Gradients come from', longList(usersOf(id), userRow)),
+    section('Saved for backward', savedTable(id)),
+    section('Module', call && html('p', {}, html('code', { text: call[0] || '(outermost)' }), html('span', { class: 'quiet', text: `  ${call[1]}${call[2] > 1 ? `, call ${call[2]}` : ''}` }))),
+    section('Source', ...sourceLines(id)),
+    section('Hooks', ...texts_(node.hooks)),
+  ];
+}
+
+/** The nodes in a scope; leaves are in none. */
+function scopeNodes(place) {
+  const { first, last } = scopes[place];
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
+}
+
+function scopePanel(place) {
+  const scope = scopes[place];
+  const { name, detail, call } = scopeTitle(place);
+  const inside = scopeNodes(place);
+  const parameters = [...new Set(inside.flatMap(leavesOf))];
+  const bytes = inside.reduce((sum, id) => sum + (nodes[id].bytes || 0), 0);
+  const path = scope.kind === 'module' ? modules[scope.module][0] : '';
+  return [
+    html('h2', { text: `${name} ${detail}` }),
+    html('p', { class: 'quiet', text: [formatCount(inside.length, 'node'), bytes && `${formatBytes(bytes)} saved`, call > 1 && `call ${call}`].filter(Boolean).join(' · ') }),
+    section('Module', path ? html('p', {}, html('code', { text: path })) : null),
+    section('Leaves', longList(parameters, (id) => html('li', {}, link(id, leafName(id)), html('span', { class: 'quiet', text: `  ${textAt(nodes[id].leaf.tensor)}` })))),
+    section('Nodes', longList(inside, (id) => html('li', {}, link(id), html('span', { class: 'quiet', text: `  ${outputsOf(id)[0] || ''}` })))),
+  ];
+}
+
+function fillPanel(children) {
+  const button = html('button', { type: 'button', class: 'close', 'aria-label': 'Close the panel', text: '×' });
+  button.addEventListener('click', closePanel);
+  panel.replaceChildren(button, ...children.filter(Boolean));
+  panel.hidden = false;
+  panel.scrollTop = 0;
+}
+
+function showPanel(item) {
+  fillPanel(isScope(item) ? scopePanel(-item) : nodePanel(item));
+  panel.querySelector('h2').after(highlightButtons(item));
+}
+
+/** What went wrong while the graph was recorded. */
+function showWarnings() {
+  fillPanel([html('h2', { text: formatCount(page.warnings.length, 'warning') }), list(page.warnings.map((warning) => html('li', { text: warning })))]);
+}
+
+function closePanel() {
+  panel.hidden = true;
+  choose(null);
+  window.history.pushState(null, '', window.location.pathname + window.location.search);
+}

@@ -1,0 +1,79 @@
+// Which boxes are open, and which box stands for a node.
+// An item is a node id, or minus the place of a scope; scope 0 is the whole graph and in no other.
+
+const FIRST_BOXES = 24; // to see at the start
+const parentOfScope = new Int32Array(scopes.length).fill(-1);
+const parentOfNode = new Int32Array(nodes.length).fill(-1);
+const open = new Set([0]);
+
+scopes.forEach((scope, place) => {
+  for (const item of scope.items) {
+    if (item < 0) parentOfScope[-item] = place;
+    else parentOfNode[item] = place;
+  }
+});
+const isScope = (item) => item < 0;
+const parentOf = (item) => (isScope(item) ? parentOfScope[-item] : parentOfNode[item]);
+const countNodes = (scope) => Math.max(0, scope.last - scope.first + 1);
+
+/** The scopes around an item, innermost first. */
+function around(item) {
+  const found = [];
+  for (let scope = parentOf(item); scope >= 0; scope = parentOfScope[scope]) found.push(scope);
+  return found;
+}
+
+function openPathTo(item) {
+  for (const scope of around(item)) open.add(scope);
+}
+
+/** Open scopes from outside to inside as long as there is room for what is in them. */
+function openAtFirst() {
+  let room = FIRST_BOXES - scopes[0].items.length;
+  let level = scopes[0].items;
+  for (let depth = 0; level.length && depth < (page.depth ?? Infinity); depth += 1) {
+    const next = [];
+    for (const item of level) {
+      const isWorthIt = isScope(item) && (scopes[-item].items.length <= room || page.depth !== null);
+      if (!isWorthIt) continue;
+      room -= scopes[-item].items.length - 1;
+      open.add(-item);
+      // Of a repeat the first copy tells it all.
+      next.push(...(scopes[-item].kind === 'repeat' ? scopes[-item].items.slice(0, 1) : scopes[-item].items));
+    }
+    level = next;
+  }
+}
+
+/** Close a scope and all in it. */
+function close(scope) {
+  for (const inner of open) {
+    if (inner === scope || around(-inner).includes(scope)) open.delete(inner);
+  }
+  open.add(0);
+}
+
+/** The items to see, outer ones first: `visit(item, parent, depth)`. */
+function eachVisible(visit) {
+  const waiting = [[0, 0]];
+  while (waiting.length) {
+    const [place, depth] = waiting.pop();
+    for (const item of scopes[place].items) {
+      visit(item, place, depth);
+      if (isScope(item) && open.has(-item)) waiting.push([-item, depth + 1]);
+    }
+  }
+}
+
+/** What a closed or open scope is called. */
+function scopeTitle(place) {
+  const { kind, title, module, first, last, times } = scopes[place];
+  if (kind === 'module') {
+    const [path, className, call] = modules[module];
+    const inside = around(-place).some((outer) => scopes[outer].kind === 'module');
+    return { name: path ? (inside ? shortPath(path) : path) : className, detail: path ? className : '', call };
+  }
+  if (kind === 'repeat') return { name: title, detail: `× ${times.toLocaleString('en')}`, call: 1 };
+  if (kind === 'run' && !title) return { name: `#${first} to #${last}`, detail: '', call: 1 };
+  return { name: kind === 'copy' ? `copy ${title}` : title, detail: '', call: 1 };
+}

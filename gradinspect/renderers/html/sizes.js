@@ -1,0 +1,82 @@
+// How large each box is. A box has a column, the line its edges keep to; what stands beside it does not move that line.
+
+const FONTS = { title: '600 12.5px system-ui, sans-serif', small: '11px ui-monospace, Consolas, monospace',
+  chip: '11px system-ui, sans-serif' };
+const PAD = 12, CHIP_GAP = 16, CHIP_HEIGHT = 20, CHIP_STEP = 24, MAX_CHIPS = 5, HEAD = 32, INSET = 16;
+const MAX_TITLE = 44;
+const pen = document.createElement('canvas').getContext('2d');
+const widths = new Map();
+
+function widthOf(text, font) {
+  const key = font + text;
+  if (!widths.has(key)) { pen.font = FONTS[font]; widths.set(key, pen.measureText(text).width); }
+  return widths.get(key);
+}
+
+/** Cut the middle out of a long text. */
+function shorten(text, length = MAX_TITLE) {
+  if (text.length <= length) return text;
+  const head = Math.ceil((length - 1) / 2);
+  return `${text.slice(0, head)}…${text.slice(text.length - (length - 1 - head))}`;
+}
+
+/** The chips beside a node: its leaves at each use, and a last one for what is too many. */
+function chipsOf(id) {
+  const leaves = leavesOf(id);
+  const shown = leaves.length > MAX_CHIPS ? leaves.slice(0, MAX_CHIPS - 1) : leaves;
+  const chips = shown.map((leaf) => {
+    const own = moduleOf(id)?.[0];
+    const name = leafName(leaf);
+    const short = own && name.startsWith(`${own}.`) ? name.slice(own.length + 1) : name;
+    const uses = nodes[leaf].leaf.uses;
+    return { leaf, text: shorten(short, 30) + (uses > 1 ? ` · ${uses} uses` : ''), isShared: uses > 1 };
+  });
+  if (shown.length < leaves.length) chips.push({ leaf: null, text: `${leaves.length - shown.length} more`, isShared: false });
+  return chips;
+}
+
+/** The words in a node's box. */
+function nodeWords(id) {
+  const { alone, function: own } = nodes[id];
+  const call = moduleOf(id);
+  const shapes = outputsOf(id);
+  const more = shapes.length > 1 ? ` +${shapes.length - 1}` : '';
+  return {
+    over: alone && call ? `${shortPath(call[0]) || call[1]} · ${call[1]}` : '',
+    title: shorten(isLeaf(id) ? leafName(id) : nodeName(id)),
+    small: own ? shorten(textAt(own)) : shapes.length ? shapes[0] + more : textAt(nodes[id].kind).replace('_', ' '),
+  };
+}
+
+/** The words in a closed scope's box. */
+function scopeWords(place) {
+  const { name, detail, call } = scopeTitle(place);
+  const count = countNodes(scopes[place]);
+  const title = shorten(name);
+  return { title, detail: shorten(detail) + (call > 1 ? ` · call ${call}` : ''), small: formatCount(count, 'node') };
+}
+
+/** Size of a node or a closed scope: extents to both sides of its column, height, and the width of its frame. */
+function sizeOf(item) {
+  const pills = isScope(item) ? pillsOfScope(-item) : rootsAt.get(item) || [];
+  const pill = pills.length ? shorten(pills.length > 1 ? `${pills.length} roots` : pills[0], 24) : '';
+  const before = pill ? widthOf(pill, 'title') + 38 : 0;
+  if (isScope(item)) {
+    const words = scopeWords(-item);
+    const width = Math.max(120, 46 + widthOf(`${words.title}  ${words.detail}`, 'title'), 30 + widthOf(words.small, 'small'));
+    return { frame: width, left: width / 2 + before, right: width / 2 + 6, height: 46, words, pill, chips: [] };
+  }
+  const words = nodeWords(item);
+  const chips = chipsOf(item);
+  const width = Math.max(84, 2 * PAD + widthOf(words.title, 'title'), 2 * PAD + widthOf(words.small, 'small'),
+    2 * PAD + widthOf(words.over, 'chip'));
+  const chipWidth = Math.max(0, ...chips.map((chip) => widthOf(chip.text, 'chip') + 16));
+  const height = Math.max(words.over ? 60 : 42, chips.length * CHIP_STEP - 4);
+  return { frame: width, left: width / 2 + before, right: width / 2 + (chips.length ? CHIP_GAP + chipWidth : 0), height,
+    words, chips, pill };
+}
+
+function pillsOfScope(place) {
+  const { first, last } = scopes[place];
+  return [...rootsAt].flatMap(([node, names]) => (node >= first && node <= last ? names : []));
+}

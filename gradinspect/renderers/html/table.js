@@ -1,0 +1,63 @@
+// The same nodes as a table that can be sorted: the picture's other view, and the one for screen readers and paper.
+
+const tableView = byId('table');
+const MAX_TABLE_ROWS = 2000;
+const COLUMNS = [
+  ['#', (id) => id], ['Class', nodeName], ['Leaf', (id) => (nodes[id].leaf ? leafName(id) : leavesOf(id).map(leafName).join(', '))],
+  ['Output', (id) => outputsOf(id).join(', ')], ['Module', (id) => moduleOf(id)?.[0] ?? ''],
+  ['Saved', (id) => nodes[id].bytes || 0], ...(page.hasGradients ? [['Gradient norm', (id) => nodes[id].norm ?? '']] : []),
+  ['Source', (id) => { const frame = frames[nodes[id].frame]; return frame ? `${frame[0]}:${frame[1]}` : ''; }],
+];
+const sorting = { column: 0, isDown: false };
+
+function compare(a, b) {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  return typeof a === 'number' ? 1 : typeof b === 'number' ? -1 : a.localeCompare(b, 'en', { numeric: true });
+}
+
+function sortedIds() {
+  const [, valueOf] = COLUMNS[sorting.column];
+  const values = nodes.map((_, id) => valueOf(id));
+  const sign = sorting.isDown ? -1 : 1;
+  return nodes.map((_, id) => id).sort((a, b) => sign * compare(values[a], values[b]) || a - b);
+}
+
+function headCell([name], column) {
+  const button = html('button', { type: 'button', text: name + (column === sorting.column ? (sorting.isDown ? ' ↓' : ' ↑') : '') });
+  button.addEventListener('click', () => {
+    sorting.isDown = column === sorting.column ? !sorting.isDown : ['Saved', 'Gradient norm'].includes(name);
+    sorting.column = column;
+    drawTable();
+    tableView.querySelectorAll('th button')[column].focus();
+  });
+  const order = column === sorting.column ? (sorting.isDown ? 'descending' : 'ascending') : 'none';
+  return html('th', { scope: 'col', 'aria-sort': order }, button);
+}
+
+function tableRow(id) {
+  return html('tr', {}, ...COLUMNS.map(([name, valueOf], column) => {
+    const value = valueOf(id);
+    if (column === 1) return html('td', {}, html('a', { href: hashOf(id), text: value }));
+    const words = name === 'Saved' ? (value ? formatBytes(value) : '') : name === '#' ? `#${value}` : String(value);
+    return html('td', { class: typeof value === 'number' ? 'number' : '', text: words });
+  }));
+}
+
+function drawTable() {
+  const ids = sortedIds();
+  const rows = ids.slice(0, MAX_TABLE_ROWS).map(tableRow);
+  const caption = ids.length > MAX_TABLE_ROWS ? `The first ${MAX_TABLE_ROWS.toLocaleString('en')} of ${ids.length.toLocaleString('en')} nodes in this order`
+    : formatCount(ids.length, 'node');
+  tableView.replaceChildren(html('table', {}, html('caption', { text: caption }), html('thead', {}, html('tr', {}, ...COLUMNS.map(headCell))),
+    html('tbody', {}, ...rows)));
+}
+
+function toggleTable() {
+  const isShown = tableView.hidden;
+  tableView.hidden = !isShown;
+  byId('stage').hidden = isShown;
+  byId('as-table').setAttribute('aria-pressed', String(isShown));
+  if (isShown) drawTable();
+  else followAddress();
+}
+byId('as-table').addEventListener('click', toggleTable);

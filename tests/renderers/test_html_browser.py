@@ -1,0 +1,288 @@
+"""The page as it is used, in a Chromium; skipped where there is none."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from factories import graph, leaf, op, saved
+
+from gradinspect.graph import Frame, Graph, ModuleCall, Storage
+from gradinspect.renderers.html_page import render_html
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on PATH")
+HOSTILE = "</script><img src=x onerror=document.title='broken'>"
+
+
+def small() -> Graph:
+    """Build two modules one after the other; the first has a leaf, the second a hostile name."""
+    return graph(
+        op("SumBackward0", 1, shape=()),
+        op("MulBackward0", 2, 5, module=0, frame=0, shape=(2, 768), saved=(saved("_saved_self", 2, storage=0),)),
+        op("TanhBackward0", 3, module=0),
+        op("ExpBackward0", 4, module=1),
+        op(HOSTILE, 6, None, module=1),
+        leaf("scale.weight", 768),
+        leaf(HOSTILE, 3),
+        modules=(ModuleCall(path="scale", class_name="Scale"), ModuleCall(path=HOSTILE, class_name="Odd")),
+        frames=(Frame(file="train.py", line=9, code="y = w * x"),),
+        storages=(Storage(num_bytes=8),),
+        arguments={"MulBackward0": ("self", "other")},
+        warnings=(f"odd: {HOSTILE}",),
+    )
+
+
+class Seen:
+    """A page, and what it complained of and asked for."""
+
+    def __init__(self, page: Any) -> None:
+        """Listen."""
+        self.page = page
+        self.troubles: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.troubles.append(message.text))
+        page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def box(self, item: int) -> Any:
+        """Find the box of a node, or of a scope by its negative number."""
+        return self.page.locator(f'[data-item="{item}"]')
+
+    def click_title(self, item: int) -> None:
+        """Click the title of an open box: its middle may be another box."""
+        self.page.locator(f'[data-item="{item}"] .title').click()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start the browser of this machine."""
+    with sync_api.sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        except sync_api.Error as error:
+            pytest.skip(f"chromium does not start: {error.message.splitlines()[0]}")
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def seen(browser: Any, tmp_path: Path) -> Iterator[Seen]:
+    """Open the small graph; afterwards nothing may have gone wrong and nothing been asked for but the file."""
+    file = tmp_path / "graph.html"
+    file.write_text(render_html(small()), encoding="utf-8")
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    seen = Seen(context.new_page())
+    seen.page.goto(file.as_uri())
+    yield seen
+    context.close()
+
+    assert not seen.troubles
+    assert {file.as_uri()} == {url.partition("#")[0] for url in seen.requests}
+
+
+def test_hostile_names_make_no_element(seen: Seen) -> None:
+    """What a program calls its things is shown, not run."""
+    assert seen.page.locator("img").count() == 0
+    assert seen.page.title() == "train.py · gradinspect"
+    assert seen.page.get_by_text("</script><img").count() > 0
+
+
+def test_a_click_closes_and_opens_a_module(seen: Seen) -> None:
+    """The box changes in place, and what is in it comes and goes."""
+    assert seen.box(1).count()
+
+    seen.click_title(-1)
+
+    assert not seen.box(1).count()
+    assert seen.box(-1).first.get_attribute("aria-expanded") == "false"
+
+    seen.box(-1).click()
+
+    assert seen.box(1).count()
+
+
+def test_the_keyboard_opens_and_closes(seen: Seen) -> None:
+    """Enter does what a click does, and arrows walk along the edges."""
+    seen.box(0).focus()
+    seen.page.keyboard.press("ArrowDown")
+
+    assert seen.page.evaluate("document.activeElement.dataset.item") == "1"
+
+    seen.page.keyboard.press("ArrowLeft")
+    seen.page.keyboard.press("Enter")
+
+    assert not seen.box(1).count()
+
+
+def test_all_can_be_folded_and_unfolded(seen: Seen) -> None:
+    """The two buttons close all, and open level by level."""
+    seen.page.get_by_role("button", name="Fold", exact=True).click()
+
+    assert seen.page.locator('[aria-expanded="true"]').count() == 0
+
+    seen.page.get_by_role("button", name="Unfold").click()
+
+    assert seen.page.locator('[aria-expanded="false"]').count() == 0
+
+
+def test_the_view_moves_and_fits(seen: Seen) -> None:
+    """Dragging and the wheel change the view; `f` brings it back."""
+    view = "document.querySelector('#picture > g').getAttribute('transform')"
+    seen.page.keyboard.press("f")
+    whole = seen.page.evaluate(view)
+    seen.page.mouse.move(100, 300)
+    seen.page.mouse.down()
+    seen.page.mouse.move(200, 400)
+    seen.page.mouse.up()
+    seen.page.mouse.wheel(0, 300)
+
+    assert whole != seen.page.evaluate(view)
+
+    seen.page.keyboard.press("f")
+
+    assert whole == seen.page.evaluate(view)
+
+
+def test_a_click_tells_all_about_a_node(seen: Seen) -> None:
+    """The panel has outputs, edges by argument, saved values, the module, the line; its links lead on, and back."""
+    seen.box(1).click()
+    panel = seen.page.locator("#panel")
+    told = panel.inner_text()
+
+    for words in ("#1 MulBackward0", "f32[2, 768]", "self", "#2 TanhBackward0", "_saved_self", "live", "8 B", "scale",
+                  "train.py:9", "y = w * x", "#0 SumBackward0"):  # fmt: skip
+        assert words in told
+    assert seen.page.url.endswith("#n1")
+
+    panel.get_by_role("link", name="#2 TanhBackward0").click()
+
+    assert "#2 TanhBackward0" in panel.inner_text()
+
+    seen.page.go_back()
+
+    assert "#1 MulBackward0" in panel.inner_text()
+
+    seen.page.keyboard.press("Escape")
+
+    assert not panel.is_visible()
+
+
+def test_an_address_names_a_node(seen: Seen) -> None:
+    """Opened with the number of a node, the page opens the way to it."""
+    seen.page.get_by_role("button", name="Fold", exact=True).click()
+    seen.page.evaluate("location.hash = '#n3'")
+    seen.page.wait_for_selector('[data-item="3"].chosen')
+
+    assert "#3 ExpBackward0" in seen.page.locator("#panel").inner_text()
+
+    seen.page.reload()
+    seen.page.wait_for_selector('[data-item="3"].chosen')
+
+
+@pytest.mark.parametrize(
+    ("words", "hits"),
+    [
+        ("tanh", ["#2 TanhBackward0"]),
+        ("scale.weight", ["#1 MulBackward0", "#5 scale.weight"]),
+        ("[*, 768]", ["#1 MulBackward0"]),
+        ("f32[2, *] mul", ["#1 MulBackward0"]),
+        ("train.py:9", ["#1 MulBackward0"]),
+        ("[[(", []),
+        ("no such thing", []),
+    ],
+)
+def test_search(seen: Seen, words: str, hits: list[str]) -> None:
+    """Names, parameters, shapes and lines are found; odd patterns find nothing."""
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type(words)
+
+    assert hits == seen.page.locator("#results a > span").all_inner_texts()
+
+
+def test_a_found_node_is_shown(seen: Seen) -> None:
+    """Enter opens the way to the first that was found."""
+    seen.page.get_by_role("button", name="Fold", exact=True).click()
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type("exp")
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_selector('[data-item="3"].chosen')
+
+    assert not seen.page.locator("#found").is_visible()
+
+
+def test_what_a_gradient_comes_from_is_lit(seen: Seen) -> None:
+    """The rest is dimmed until the button is pressed again, or Escape."""
+    seen.box(1).click()
+    seen.page.get_by_role("button", name="Where its gradient comes from").click()
+    lit = "[...document.querySelectorAll('.node.lit')].map((box) => box.dataset.item).sort()"
+
+    assert seen.page.evaluate(lit) == ["0", "1"]
+
+    seen.page.get_by_role("button", name="Where it goes").click()
+
+    assert seen.page.evaluate(lit) == ["1", "2", "3", "4"]
+
+    seen.page.keyboard.press("Escape")
+
+    assert seen.page.evaluate(lit) == []
+
+
+def test_a_parameter_lights_all_ways_to_it(seen: Seen) -> None:
+    """A leaf is chosen at its chip."""
+    seen.page.locator('[data-leaf="5"]').click()
+    seen.page.get_by_role("button", name="Ways from the roots to it").click()
+
+    assert seen.page.evaluate("[...document.querySelectorAll('.lit')].length") > 2
+    assert "scale.weight" in seen.page.locator("#panel").inner_text()
+
+
+@pytest.mark.parametrize("name", ["module", "bytes", "dtype"])
+def test_boxes_are_filled(seen: Seen, name: str) -> None:
+    """Each way to fill gives some box a fill and the legend its meaning; there are no gradients to fill by."""
+    seen.page.locator("#colour").select_option(name)
+
+    assert seen.page.evaluate("[...document.querySelectorAll('.node .frame')].some((rect) => rect.style.fill)")
+    assert seen.page.locator("#legend i").count()
+    assert not seen.page.locator("#colour option[value=grad]").count()
+
+
+def test_the_table_is_sorted_by_its_heads(seen: Seen) -> None:
+    """A row for each node, least or most first; its links tell all about a node."""
+    seen.page.keyboard.press("t")
+
+    assert seen.page.locator("tbody tr").count() == 7
+
+    seen.page.get_by_role("button", name="Saved").click()
+
+    assert "#1" in seen.page.locator("#table tbody tr").first.inner_text()
+
+    seen.page.get_by_role("link", name="ExpBackward0").click()
+
+    assert "#3 ExpBackward0" in seen.page.locator("#panel").inner_text()
+
+    seen.page.get_by_role("button", name="Table").click()
+    seen.page.wait_for_selector('[data-item="3"].chosen')
+
+
+def test_what_is_seen_can_be_saved(seen: Seen) -> None:
+    """The saved SVG is well-formed, has the boxes and no script."""
+    with seen.page.expect_download() as waiting:
+        seen.page.get_by_role("button", name="Save").click()
+    saved_picture = ElementTree.fromstring(Path(waiting.value.path()).read_text(encoding="utf-8"))  # noqa: S314
+    words = "".join(saved_picture.itertext())
+
+    assert waiting.value.suggested_filename == "train.svg"
+    assert "Tanh" in words
+    assert not [element for element in saved_picture.iter() if element.tag.endswith(("script", "image", "img"))]
+
+
+def test_warnings_of_the_capture_are_told(seen: Seen) -> None:
+    """A button says how many there are, and shows them."""
+    seen.page.get_by_role("button", name="1 warning").click()
+
+    assert f"odd: {HOSTILE}" in seen.page.locator("#panel").inner_text()
+    assert seen.page.locator("img").count() == 0
