@@ -45,6 +45,18 @@ _STORIES = (
         sample="y = (w * x).sum()   # keeps w\nw.data.mul_(0.9)    # writes into w, the version stays\ny.backward()",
         remedy="Do it after backward.",
     ),
+    Story(
+        code="GI401",
+        title="Backward meets what an earlier backward has used up",
+        text="Backward frees what the nodes saved as it goes, so a graph serves once: 'Trying to backward through the "
+        "graph a second time'. Often only a part of the graph is old: a hidden state, a running sum or a shared trunk "
+        "was computed before the earlier backward, and the new loss was computed from it. The check says which "
+        "backward used it up, and on which line the new graph joins the old one. Keeping the graph would silence "
+        "the error; where the history is not wanted, it makes every step longer than the one before.",
+        sample="h = torch.zeros(4)\nfor x in data:\n    h = torch.tanh(cell(x) + h)  # reads the h of the step before\n"
+        "    h.sum().backward()",
+        remedy="Write h = h.detach() after backward. Two losses of one graph: add them up and call backward once.",
+    ),
 )
 STORIES = {story.code: story for story in _STORIES}
 CODES = tuple(sorted(STORIES))

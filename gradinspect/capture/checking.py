@@ -5,11 +5,12 @@ from pathlib import Path
 from types import FrameType
 
 from gradinspect.analyses.findings import Finding, Findings
+from gradinspect.analyses.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.stale_values import stale_findings
 from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.mutations import MutationLog
 from gradinspect.capture.namespaces import base_folder
-from gradinspect.capture.recorder import Recorder
+from gradinspect.capture.recorder import Recorder, next_sequence_nr
 from gradinspect.capture.request import Request
 from gradinspect.capture.stale import stale_values
 from gradinspect.graph import Frame, Graph
@@ -34,6 +35,7 @@ class Checker:
         self._stop = stop
         self._num_calls = 0
         self._findings: list[Finding] = []
+        self._used: list[UsedCall] = []
 
     @property
     def is_done(self) -> bool:
@@ -50,6 +52,8 @@ class Checker:
         """Look at a call that is about to begin."""
         self._num_calls += 1
         self._findings += self._before(graph, call)
+        if not call.keeps_graph:
+            self._used.append(self._used_by(graph, call))
         if self.is_done:
             self._recorder.pause()
 
@@ -62,7 +66,19 @@ class Checker:
     def _before(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
         """Find what the engine will fail on, or fail to notice."""
         values = stale_values(graph, call, self.log, self._frame)
-        yield from stale_findings(graph, values, self._backward_line(graph))
+        backward = self._backward_line(graph)
+        yield from stale_findings(graph, values, backward)
+        yield from second_backward_findings(graph, self._used, backward)
+
+    def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:
+        """Remember what a call is about to use up."""
+        return UsedCall(
+            number=call.number,
+            frame=self._backward_line(graph),
+            root=graph.roots[0].name if graph.roots else None,
+            nodes=frozenset(node.sequence_nr for node in graph.nodes if node.sequence_nr is not None),
+            clock=next_sequence_nr(),
+        )
 
     def _frame(self, number: int | None) -> Frame | None:
         return None if number is None else self._recorder.frames.record(number, self._folder)
