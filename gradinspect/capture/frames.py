@@ -76,6 +76,10 @@ class FrameTable:
         text = linecache.getline(code.co_filename, line).strip()
         return f"{code.co_filename.rpartition('/')[2]}:{line}  {text}".rstrip()
 
+    def record(self, number: int, base_folder: Path) -> Frame:
+        """Make the record of one frame, without its callers."""
+        return self._record(number, {}, base_folder)
+
     def records(self, used: set[int], base_folder: Path) -> tuple[dict[int, int], tuple[Frame, ...]]:
         """Make the records of the frames that are used, and of their callers.
 
@@ -102,7 +106,7 @@ class FrameTable:
             line=line,
             function=code.co_qualname,
             code=linecache.getline(code.co_filename, line).strip(),
-            caller=None if caller is None else index[caller],
+            caller=None if caller is None else index.get(caller),
         )
 
 

@@ -27,6 +27,7 @@ class Request:
     device: str | None = None  # of fake tensors for which the program names none
     gradients: bool = False  # let the engine run, and watch the gradients
     steps: int | None = None  # watch the gradients of so many backward calls in a row
+    checks: int | None = None  # look for what is wrong in so many backward calls
     times: bool = False  # let the engine run, and time each node
     creates_graph: bool = False  # look at the graph that backward itself builds
     watcher: Watcher | None = None  # let the engine run, and tell of each step
@@ -36,7 +37,7 @@ class Request:
     @property
     def lets_run(self) -> bool:
         """Whether the backward call that was asked for is let run."""
-        return self.gradients or self.times
+        return self.gradients or self.times or self.checks is not None
 
 
 def nothing_recorded(request: Request, num_calls: int) -> GradInspectError:

@@ -12,10 +12,12 @@ from typing import Any, TypeAlias
 import torch
 from msgspec.structs import replace
 
+from gradinspect.analyses.findings import Findings
 from gradinspect.analyses.gradient_steps import GradientSteps
 from gradinspect.analyses.growth import Growth
 from gradinspect.analyses.stepping import Ending as StepEnding
 from gradinspect.analyses.timeline import Timeline
+from gradinspect.capture.checking import Checker
 from gradinspect.capture.consumed import ConsumedGraphs
 from gradinspect.capture.engine import EngineCall, EngineDoor, Watch
 from gradinspect.capture.fake import FAKE_TYPES, FakeRun, explain_fake_error
@@ -52,7 +54,7 @@ SCRIPT_FAILED = 3
 _NEEDS_SCALAR = "grad can be implicitly created only for scalar outputs"  # torch/autograd/__init__.py, torch 2.13
 
 
-Result: TypeAlias = Graph | Growth | GradientSteps | Timeline | StepEnding
+Result: TypeAlias = Graph | Growth | GradientSteps | Timeline | StepEnding | Findings
 
 
 class ScriptFailedError(Exception):
@@ -78,11 +80,12 @@ class Session:
         self._request = request
         self._finish = finish
         self._problem: Exception | None = None
-        self._is_delivered = False
+        self.is_delivered = False
         self._is_looking = not isinstance(request.source, Expression)  # there, only while the callable runs
         self._recorder = Recorder()
         self._growth = GrowthWatch(request.label, request.iterations, self._recorder) if request.iterations else None
         self._watch = BackwardWatch(request.steps, self._stop) if request.gradients else None
+        self._checker = None if request.checks is None else Checker(request, self._recorder, self._stop)
         self._door = EngineDoor(self._on_engine_call, sees_fake=request.fake)
         self._stopper = Stopper(self._finish_now)
         self._surroundings = Surroundings()
@@ -99,6 +102,8 @@ class Session:
             return self._steps
         if self._request.times:
             return self._timeline
+        if self._checker is not None:
+            return self._checker.result()
         if self._growth is not None:
             return self._growth.growth()
         return self.graph if self._watch is None else self._watch.result()
@@ -119,6 +124,8 @@ class Session:
             stack.enter_context(self._door)
             stack.enter_context(self._recorder)
             stack.enter_context(self._stopper)
+            if self._checker is not None:
+                stack.enter_context(self._checker.log)
             if self._request.fake:
                 self._fake = stack.enter_context(FakeRun(self._request.device))
             if isinstance(source, Expression):
@@ -138,11 +145,8 @@ class Session:
         """Record at the call that was asked for, then stop the program unless it shall go on."""
         if not self._is_looking:
             return None
-        if self._growth is not None:
-            self._watch_growth(self._growth, call)
-            return None
-        if self._watch is not None:
-            return self._watch_gradients(self._watch, call)
+        if self._growth is not None or self._checker is not None or self._watch is not None:
+            return self._watch_several(call)
         watch = None
         if self.graph is None and self._problem is None and has_graph(call.outputs):  # else the engine will refuse it
             if self._request.at in (None, "backward") and call.number == (self._request.backward or 1):
@@ -154,6 +158,16 @@ class Session:
         if watch is None and (self.graph is not None or self._problem is not None):
             self._stop(call.caller)
         return watch
+
+    def _watch_several(self, call: EngineCall) -> Watch | None:
+        """Tell whoever looks at calls in a row, rather than at one."""
+        if self._checker is not None:
+            return self._check(self._checker, call)
+        if self._watch is not None:
+            return self._watch_gradients(self._watch, call)
+        if self._growth is not None:
+            self._watch_growth(self._growth, call)
+        return None
 
     def _watch_run(self, graph: Graph, call: EngineCall) -> Watch | None:
         """Watch the engine go through the graph that was just recorded, if that was asked for."""
@@ -180,6 +194,20 @@ class Session:
         if watch.num_left == 1:
             self._recorder.pause()
         return watch.begin(graph, self._outputs_of(call)(), call.caller)
+
+    def _check(self, checker: Checker, call: EngineCall) -> Watch | None:
+        """Record, look for what is wrong before the engine meets it, then watch the engine run."""
+        if call.number < (self._request.backward or 1) or checker.is_done:
+            return None
+        if not has_graph(call.outputs):
+            return None
+        self._take(call.kind, self._outputs_of(call), call)
+        graph, self.graph = self.graph, None
+        if graph is None or self._problem is not None:
+            self._stop(call.caller)
+            return None
+        with self._surroundings.visit():
+            return checker.begin(graph, call)
 
     def _watch_times(self, graph: Graph, call: EngineCall) -> Watch:
         """Time the engine, and stop the program after it."""
@@ -306,6 +334,8 @@ class Session:
     def _failure_of(self, error: BaseException) -> str:
         """Print how a script failed, and say it in one sentence."""
         self._explain(error)
+        if self._checker is not None:
+            self._deliver_early()  # what was found stands before the error that it explains
         print_error(error)
         calls = format_count(self._door.num_calls, "backward call") if self._door.num_calls else "no backward call"
         where = " on fake tensors" if self._request.fake else ""
@@ -392,8 +422,8 @@ class Session:
 
     def _deliver_early(self) -> None:
         result = self.result
-        if result is not None and not self._is_delivered:
-            self._is_delivered = True
+        if result is not None and not self.is_delivered:
+            self.is_delivered = True
             self._come_home()
             self._finish(result)
         with suppress(Exception):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gradinspect.analyses.custom_functions import CustomFunction
     from gradinspect.analyses.explanation import Explanation
+    from gradinspect.analyses.finding_stories import Story
     from gradinspect.catalog import Catalog
 
 # ruff: noqa: PLC0415  # what --help need not wait for
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 def explain(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME...", help="MulBackward0, mul, aten::mul, run.json#17, or script.py:MyFunction."),
+        typer.Argument(
+            metavar="NAME...", help="MulBackward0, mul, run.json#17, script.py:MyFunction, or a finding: GI101."
+        ),
     ] = None,
     *,
     list_all: Annotated[bool, typer.Option("--list", help="List every class, one a line.")] = False,
@@ -34,6 +37,8 @@ def explain(
     gradinspect explain MulBackward0 torch.addcdiv
 
     gradinspect explain samples/custom_function.py:LeakyClamp
+
+    gradinspect explain GI102
     """
     given = [*(["NAME"] if names else []), *(["--list"] if list_all else []), *(["--search"] if search else [])]
     if len(given) != 1:
@@ -67,11 +72,15 @@ def _list(catalog: "Catalog", pattern: str | None) -> "Iterator[Text]":
     return page.names([(name, entries[name].signature if name in entries else "written by hand") for name in chosen])
 
 
-def _explained(name: str, catalog: "Catalog") -> "Iterator[Explanation | CustomFunction]":
-    """Find what a name means: a node of a capture, a class of a script, a class or an operator of torch."""
+def _explained(name: str, catalog: "Catalog") -> "Iterator[Explanation | CustomFunction | Story]":
+    """Find what a name means: a finding, a node of a capture, a class of a script, a class or an operator of torch."""
     from gradinspect.analyses.custom_functions import read_custom_function
     from gradinspect.analyses.explanation import explain_class, find_classes
+    from gradinspect.analyses.finding_stories import STORIES
 
+    if name.upper() in STORIES:
+        yield STORIES[name.upper()]
+        return
     file, separator, number = name.rpartition("#")
     if separator:
         yield from _explained_node(Path(file), number, catalog)
@@ -95,15 +104,20 @@ def _explained_node(path: Path, number: str, catalog: "Catalog") -> "Iterator[Ex
     yield explain_node(graph, int(number), catalog)
 
 
-def _page(found: "Sequence[Explanation | CustomFunction]") -> "Iterator[Text]":
+def _page(found: "Sequence[Explanation | CustomFunction | Story]") -> "Iterator[Text]":
     from rich.text import Text
 
     from gradinspect.analyses.explanation import Explanation
+    from gradinspect.analyses.finding_stories import Story
     from gradinspect.renderers.explanation import ExplanationPage
+    from gradinspect.renderers.findings import FindingsPage
 
     console = output_console()
     page = ExplanationPage(width=console.width, unicode=can_print_unicode(console))
     for index, part in enumerate(found):
         if index:
             yield Text()
-        yield from page.explanation(part) if isinstance(part, Explanation) else page.custom(part)
+        if isinstance(part, Story):
+            yield from FindingsPage(width=page.width, unicode=page.unicode).story(part)
+        else:
+            yield from page.explanation(part) if isinstance(part, Explanation) else page.custom(part)

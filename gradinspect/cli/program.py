@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from gradinspect.cli.check import check
 from gradinspect.cli.explain import explain
 from gradinspect.cli.export import export
 from gradinspect.cli.grads import grads
@@ -36,6 +37,7 @@ app.command()(trace)
 app.command()(saved)
 app.command()(memory)
 app.command()(export)
+app.command()(check)
 app.command()(grads)
 app.command()(step)
 app.command()(explain)

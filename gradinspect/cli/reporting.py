@@ -21,6 +21,7 @@ class Watched:
     iterations: int | None = None  # how the graph grows over so many backward calls: `Growth`
     gradients: bool = False  # the gradients of each node; the graph has them then
     steps: int | None = None  # the gradients of so many backward calls in a row: `GradientSteps`
+    checks: int | None = None  # what is wrong in so many backward calls: `Findings`
     times: bool = False  # the time of each node: `Timeline`
     watcher: Any = None  # a `capture.lockstep.Watcher`, who is told of each node: how the steps ended
     grad_output: str | None = None  # a `capture.own_backward.GradOutput`
@@ -32,17 +33,19 @@ class Watched:
             return "iterations"
         if self.steps is not None:
             return f"{self.steps} steps"
+        if self.checks is not None:
+            return "lines that wrote since"
         return "times" if self.times else "values" if self.watcher is not None else ""
 
     @property
     def needs_values(self) -> bool:
         """Whether fake tensors are of no use."""
-        return self.gradients or self.times or self.watcher is not None
+        return self.gradients or self.times or self.checks is not None or self.watcher is not None
 
     @property
     def needs_own_backward(self) -> bool:
         """Whether it is about the program's own backward, not about the graph that one builds."""
-        return self.gradients or self.times or self.iterations is not None
+        return self.gradients or self.times or self.checks is not None or self.iterations is not None
 
 
 RECORDED_ONLY = Watched()
@@ -89,7 +92,8 @@ def report_on(request: SourceRequest, report: "Callable[[Any], None]", watched: 
         result = run.run()
     except session.ScriptFailedError as error:
         raise ScriptFailed(str(error)) from None
-    report(result)
+    if not run.is_delivered:
+        report(result)
     if run.failure is not None:
         raise ScriptFailed(run.failure)
 

@@ -94,15 +94,15 @@ def label_of(source: str) -> str:
     return name if separator and Path(folder or "/").is_absolute() else source
 
 
-def takes_source(command: Callable[..., None]) -> Callable[..., None]:
+def takes_source(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """Give a command the shared options; it receives them as one `SourceRequest`, its first argument."""
     shared = inspect.signature(_read_request).parameters
     own = list(inspect.signature(command).parameters.values())[1:]
 
     @functools.wraps(command)
-    def with_source(**values: Any) -> None:  # noqa: ANN401  # whatever the options are
+    def with_source(**values: Any) -> int | None:  # noqa: ANN401  # whatever the options are
         request = _read_request(**{name: values.pop(name) for name in shared})
-        command(request, **values)
+        return command(request, **values)
 
     parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shared.values()), *own]
     with_source.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

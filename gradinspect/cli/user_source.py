@@ -11,13 +11,7 @@ MAX_SOURCE_BYTES = 10_000_000  # of a file of which lines are shown
 
 def source_reader(request: SourceRequest) -> Callable[[str], Sequence[str] | None]:
     """Read files as the record names them: relative to the script's folder, or to ours for a capture file."""
-    match request.source:
-        case Script(path) | CaptureFile(path):
-            folders = [path.parent, Path.cwd()]
-        case Expression(module=module) if module.endswith(".py"):
-            folders = [Path(module).parent]
-        case _:
-            folders = [Path.cwd()]
+    folders = _folders(request)
 
     def read(file: str) -> Sequence[str] | None:
         if Path(file).is_absolute() or ".." in Path(file).parts:  # a capture file may come from anybody
@@ -31,3 +25,27 @@ def source_reader(request: SourceRequest) -> Callable[[str], Sequence[str] | Non
         return None
 
     return read
+
+
+def path_namer(request: SourceRequest) -> Callable[[str], str]:
+    """Name files as seen from here: where the program was started is where its repository is."""
+    here, folders = Path.cwd(), _folders(request)
+
+    def name(file: str) -> str:
+        path = next((folder / file for folder in folders if (folder / file).is_file()), Path(file))
+        try:
+            return path.resolve().relative_to(here.resolve()).as_posix()
+        except ValueError:
+            return path.as_posix()
+
+    return name
+
+
+def _folders(request: SourceRequest) -> list[Path]:
+    match request.source:
+        case Script(path) | CaptureFile(path):
+            return [path.parent, Path.cwd()]
+        case Expression(module=module) if module.endswith(".py"):
+            return [Path(module).parent]
+        case _:
+            return [Path.cwd()]

@@ -18,7 +18,7 @@ from gradinspect.cli.request import label_of
 from gradinspect.graph import Frame
 from gradinspect.storage import encode_graph, read_graph
 
-VERBS = ("trace", "saved", "memory", "export", "explain", "grads")
+VERBS = ("trace", "saved", "memory", "export", "explain", "check", "grads", "check")
 
 
 @pytest.fixture

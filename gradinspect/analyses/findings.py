@@ -1,0 +1,80 @@
+"""What a check finds: one record for every kind of finding, and the table of their codes."""
+
+from collections.abc import Sequence
+
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Frame, Record
+
+EVERY_CODE = "GI"
+
+
+class Place(Record, frozen=True, kw_only=True):
+    """A line of the user's program, and the part it plays in a finding."""
+
+    role: str  # "saved", "written", "backward": one word
+    file: str
+    line: int
+    code: str
+
+
+class Finding(Record, frozen=True, kw_only=True):
+    """Something that is wrong, on which lines, why, and what to do."""
+
+    code: str  # "GI101"
+    title: str
+    text: str  # why
+    places: tuple[Place, ...]
+    remedy: str
+    subjects: tuple[str, ...] = ()  # every tensor or parameter it is about
+
+
+class Findings(Record, frozen=True, kw_only=True):
+    """What was found in one run."""
+
+    source: str
+    num_calls: int  # backward calls that were watched
+    findings: tuple[Finding, ...]
+
+
+def place_of(role: str, frame: Frame | None) -> tuple[Place, ...]:
+    """Give a line its part; nothing where the line is not known."""
+    if frame is None:
+        return ()
+    return (Place(role=role, file=frame.file, line=frame.line, code=frame.code),)
+
+
+def line_of(frame: Frame | None) -> str:
+    """Write a line as `train.py:33`, or that it is not known."""
+    return "a line that was not seen" if frame is None else f"{frame.file}:{frame.line}"
+
+
+def selected(findings: Sequence[Finding], only: Sequence[str], skip: Sequence[str]) -> tuple[Finding, ...]:
+    """Keep the findings that were asked for, each once. A code also stands for all those that it begins: GI1."""
+    unique = dict.fromkeys(findings)
+    return tuple(
+        finding
+        for finding in unique
+        if finding.code.startswith(tuple(only) or EVERY_CODE) and not (skip and finding.code.startswith(tuple(skip)))
+    )
+
+
+def check_codes(given: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Read codes as the user wrote them: `GI101`, `gi1`, `GI101,GI4`.
+
+    Raises:
+        GradInspectError: There is no such code.
+    """
+    codes = [code.strip().upper() for text in given for code in text.split(",") if code.strip()]
+    for code in codes:
+        if not code.startswith(EVERY_CODE) or not any(one.startswith(code) for one in known):
+            raise GradInspectError(f"No finding has the code '{code}'.", f"There are {', '.join(known)}.")
+    return tuple(codes)
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Write names as a sentence does, and count those there is no room for."""
+    shown = list(names[:most])
+    rest = len(names) - len(shown)
+    if rest:
+        shown.append(f"{rest:,} more")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

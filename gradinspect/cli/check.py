@@ -1,0 +1,74 @@
+"""`gradinspect check`: what is wrong, and on which line?"""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_problem, print_text
+from gradinspect.cli.reporting import ScriptFailed, Watched, report_on
+from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.user_source import path_namer
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.findings import Findings
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+
+Format = Literal["text", "json", "github"]
+FOUND_SOMETHING = 1
+
+
+@takes_source
+def check(
+    request: SourceRequest,
+    *,
+    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Watch N backward calls.")] = 2,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="CODE", help="Only these findings: GI101, or GI1 for all that begin so.")
+    ] = None,
+    skip: Annotated[list[str] | None, typer.Option(metavar="CODE", help="Leave these findings out.")] = None,
+    output_format: Annotated[Format, typer.Option("--format")] = "text",
+) -> int:
+    """Run a program and say what is wrong with its backward: which lines, why, what to do. Exit code 1 if it is.
+
+    gradinspect check samples/gan.py
+
+    gradinspect check samples/train.py --steps 4 --skip GI6 --format github
+    """
+    from gradinspect.analyses.finding_stories import CODES
+    from gradinspect.analyses.findings import check_codes
+
+    wanted, unwanted = check_codes(only or [], CODES), check_codes(skip or [], CODES)
+    codes: list[str] = []
+
+    def report(found: "Findings") -> None:
+        from msgspec.structs import replace
+
+        from gradinspect.analyses.findings import selected
+
+        found = replace(found, findings=selected(found.findings, wanted, unwanted))
+        codes.extend(finding.code for finding in found.findings)
+        _print(found, request, output_format)
+
+    try:
+        report_on(request, report, Watched(checks=steps))
+    except ScriptFailed as error:
+        if not codes:
+            raise
+        print_problem(str(error))
+    return FOUND_SOMETHING if codes else 0
+
+
+def _print(found: "Findings", request: SourceRequest, output_format: Format) -> None:
+    from gradinspect.renderers.findings import FindingsPage, render_findings_github, render_findings_json
+
+    if output_format == "json":
+        print_text(render_findings_json(found))
+    elif output_format == "github":
+        text = render_findings_github(found, path_namer(request))
+        if text:
+            print_text(text)
+    else:
+        console = output_console()
+        page = FindingsPage(width=console.width, unicode=can_print_unicode(console))
+        print_lines(page.lines(found))
