@@ -57,6 +57,37 @@ _STORIES = (
         "    h.sum().backward()",
         remedy="Write h = h.detach() after backward. Two losses of one graph: add them up and call backward once.",
     ),
+    Story(
+        code="GI501",
+        title="Backward turned a finite gradient into NaN or Inf",
+        text="A derivative can be infinite where the value itself is fine: that of sqrt, log or a norm at "
+        "0. Often the culprit's value was not even used: torch.where gives the branch that it leaves out a gradient "
+        "of 0, and 0 times an infinite derivative is NaN. The check names the first node that got a finite gradient "
+        "and passed on one that is not, and its line. With a GradScaler an Inf in the first steps is on purpose.",
+        sample="x = torch.zeros(3, requires_grad=True)\ny = torch.where(x > 0, x.sqrt(), 0.0)\ny.sum().backward()   "
+        "# x.grad is NaN",
+        remedy="Keep the input itself away from the bad place: torch.where(x > 0, x, 1.0).sqrt() inside the where.",
+    ),
+    Story(
+        code="GI502",
+        title="The loss is NaN or Inf before backward begins",
+        text="Then every gradient will be, and backward is not to blame. The check looks through the values that nodes "
+        "keep, from the first operator of the forward pass on, and names the line that made the earliest one that is "
+        "not finite. Operators that keep nothing are not seen, so the culprit may stand a little before that line.",
+        sample="p = torch.softmax(logits * 1e4, -1)  # has zeros\nloss = -(p * p.log()).sum()  # 0 * -inf\n"
+        "loss.backward()",
+        remedy="Use the form that is made for it, such as log_softmax, or keep the input away from the bad place.",
+    ),
+    Story(
+        code="GI601",
+        title="A gradient dies on the way to its parameters",
+        text="A node got a gradient and passed on exactly zero to all its inputs, and some parameters behind it get "
+        "nothing else: they will not learn, and there is no error. Rounding is flat everywhere, a clamp outside its "
+        "bounds, a ReLU where its input is negative.",
+        sample="code = encoder(x).round()   # flat: its derivative is 0\nloss = decoder(code).pow(2).mean()\n"
+        "loss.backward()             # encoder.weight.grad is all zeros",
+        remedy="Pass the gradient straight through the rounding: z + (z.round() - z).detach().",
+    ),
 )
 STORIES = {story.code: story for story in _STORIES}
 CODES = tuple(sorted(STORIES))

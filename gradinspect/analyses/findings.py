@@ -49,11 +49,14 @@ def line_of(frame: Frame | None) -> str:
 
 
 def selected(findings: Sequence[Finding], only: Sequence[str], skip: Sequence[str]) -> tuple[Finding, ...]:
-    """Keep the findings that were asked for, each once. A code also stands for all those that it begins: GI1."""
-    unique = dict.fromkeys(findings)
+    """Keep the findings that were asked for; what several calls show on the same lines counts once.
+
+    A code also stands for all those that it begins: GI1.
+    """
+    unique = {(finding.code, finding.places): finding for finding in reversed(findings)}
     return tuple(
         finding
-        for finding in unique
+        for finding in reversed(unique.values())
         if finding.code.startswith(tuple(only) or EVERY_CODE) and not (skip and finding.code.startswith(tuple(skip)))
     )
 

@@ -5,11 +5,15 @@ from pathlib import Path
 from types import FrameType
 
 from gradinspect.analyses.findings import Finding, Findings
+from gradinspect.analyses.gradient_findings import forward_finding, gradient_findings
 from gradinspect.analyses.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.stale_values import stale_findings
 from gradinspect.capture.engine import EngineCall, Watch
+from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.mutations import MutationLog
 from gradinspect.capture.namespaces import base_folder
+from gradinspect.capture.nonfinite import nonfinite_value
+from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.recorder import Recorder, next_sequence_nr
 from gradinspect.capture.request import Request
 from gradinspect.capture.stale import stale_values
@@ -51,17 +55,23 @@ class Checker:
     def begin(self, graph: Graph, call: EngineCall) -> Watch:
         """Look at a call that is about to begin."""
         self._num_calls += 1
-        self._findings += self._before(graph, call)
+        found = list(self._before(graph, call))
+        was_finite = all(finding.code != "GI502" for finding in found)
+        self._findings += found
         if not call.keeps_graph:
             self._used.append(self._used_by(graph, call))
         if self.is_done:
             self._recorder.pause()
 
+        gradients = GradientWatch(graph, [OutputTensor(None, output) for output in call.outputs])
+
         def after(_returned: object) -> None:
+            backward = self._backward_line(graph)
+            self._findings += gradient_findings(gradients.finish(), backward, was_finite=was_finite)
             if self.is_done:
                 self._stop(call.caller)
 
-        return Watch(after, lambda: None)
+        return Watch(after, gradients.close)
 
     def _before(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
         """Find what the engine will fail on, or fail to notice."""
@@ -69,6 +79,9 @@ class Checker:
         backward = self._backward_line(graph)
         yield from stale_findings(graph, values, backward)
         yield from second_backward_findings(graph, self._used, backward)
+        value = nonfinite_value(graph, call)
+        if value is not None:
+            yield forward_finding(graph, value, backward)
 
     def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:
         """Remember what a call is about to use up."""

@@ -257,6 +257,17 @@ class SavedReader:
                     yield self._strange_value(f"ctx.{name}", index, tensor, is_output=False)
 
 
+def raw_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
+    """Fetch a recorded tensor from its live node; None when hooks hold it. NOTE [Reading saved tensors]."""
+    name = value.name.removeprefix("_")
+    try:
+        raw = getattr(live, f"_raw_{name}")
+        raw = raw if value.index is None else raw[value.index]
+        return raw.data if isinstance(raw.data, torch.Tensor) and raw.unpack_hook is None else None
+    except (AttributeError, RuntimeError, IndexError):
+        return None
+
+
 def _strides_of(tensor: torch.Tensor) -> tuple[tuple[Size, ...] | None, int]:
     """Return the strides of a tensor that is not contiguous, and its offset, where it has such things."""
     try:

@@ -9,6 +9,7 @@ from gradinspect.analyses.stale_values import StaleValue, Write
 from gradinspect.capture.engine import EngineCall
 from gradinspect.capture.mutations import MutationLog, SeenWrite, extent
 from gradinspect.capture.outputs import OutputTensor
+from gradinspect.capture.saved import raw_tensor
 from gradinspect.capture.storages import storage_key
 from gradinspect.capture.variables import variables_from
 from gradinspect.capture.walk import Walk
@@ -44,7 +45,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
     for value in node.saved:
         if value.status not in ("live", "modified") or value.tensor is None or node.sequence_nr is None:
             continue
-        tensor = _raw_tensor(live, value)
+        tensor = raw_tensor(live, value)
         key = None if tensor is None else storage_key(tensor)
         if tensor is None or key is None or tensor.layout is not torch.strided:
             continue
@@ -65,17 +66,6 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
             version=value.tensor.version or 0,
             expected_version=expected,
         )
-
-
-def _raw_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
-    """Fetch a saved tensor as it lies there. NOTE [Reading saved tensors]."""
-    name = value.name.removeprefix("_")
-    try:
-        raw = getattr(live, f"_raw_{name}")
-        raw = raw if value.index is None else raw[value.index]
-        return raw.data if isinstance(raw.data, torch.Tensor) and raw.unpack_hook is None else None
-    except (AttributeError, RuntimeError, IndexError):
-        return None
 
 
 def _is_unused(value: SavedValue, node: Node) -> bool:
