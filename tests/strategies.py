@@ -153,12 +153,13 @@ def frames(index: int) -> st.SearchStrategy[Frame]:
 def gradients(num_nodes: int) -> st.SearchStrategy[Gradients]:
     """Draw what flowed back through some of the nodes. What is not a number equals nothing, so there is none here."""
     numbers = st.floats(allow_nan=False)
+    sizes = st.floats(min_value=0, allow_nan=False)
     stats = st.none() | st.builds(
         GradientStats,
         shape=st.lists(counts, max_size=3).map(tuple),
         dtype=strings,
-        norm=numbers,
-        max_abs=numbers,
+        norm=sizes,
+        max_abs=sizes,
         mean=numbers,
         num_zeros=counts,
         num_nonfinite=counts,
@@ -172,7 +173,7 @@ def gradients(num_nodes: int) -> st.SearchStrategy[Gradients]:
             for node in sorted(chosen)
         ))
     )  # fmt: skip
-    norms = ids.flatmap(lambda chosen: st.fixed_dictionaries(dict.fromkeys(chosen, numbers)))
+    norms = ids.flatmap(lambda chosen: st.fixed_dictionaries(dict.fromkeys(chosen, sizes)))
     return st.builds(Gradients, nodes=ran, weight_norms=norms, update_norms=norms, loss=st.none() | numbers)
 
 

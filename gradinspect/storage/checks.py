@@ -61,8 +61,9 @@ def check_gradients(graph: Graph) -> None:
             for position, stats in enumerate(several):
                 _check_stats(stats, f"{place}.{name}[{position}]")
     for name in ("weight_norms", "update_norms"):
-        for node_id in getattr(graph.gradients, name):
+        for node_id, norm in getattr(graph.gradients, name).items():
             _check_index(node_id, len(graph.nodes), f".{name}", "node")
+            _check_norm(norm, f".{name}[{node_id}]")
 
 
 def _check_stats(stats: GradientStats | None, place: str) -> None:
@@ -70,6 +71,13 @@ def _check_stats(stats: GradientStats | None, place: str) -> None:
         _check_sizes(stats.shape, f"{place}.shape")
         for name in ("num_elements", "num_zeros", "num_nonfinite"):
             _check_count(getattr(stats, name), f"{place}.{name}")
+        _check_norm(stats.norm, f"{place}.norm")
+        _check_norm(stats.max_abs, f"{place}.max_abs")
+
+
+def _check_norm(norm: float, place: str) -> None:
+    if norm < 0:  # NaN and infinity are what some gradients have
+        raise InvalidPlaceError(place, f"{norm} is not a norm")
 
 
 def _check_node(graph: Graph, node_id: int, node: Node) -> None:

@@ -154,6 +154,12 @@ STATS = {"shape": [2], "dtype": "float32", "norm": 1, "max_abs": "nan", "mean": 
             "-1 is not a size",
         ),
         ({"nodes": [], "weight_norms": {"9": 1.0}}, ".weight_norms", "9 is not a node"),
+        ({"nodes": [], "weight_norms": {"1": -1.0}}, ".weight_norms[1]", "-1.0 is not a norm"),
+        (
+            {"nodes": [{"node": 1, "order": 0, "incoming": [{**STATS, "norm": -2}]}]},
+            ".nodes[0].incoming[0].norm",
+            "-2.0 is not a norm",
+        ),
         ({"nodes": [], "loss": "high"}, ".loss", "Expected `float | null`, got `str`"),
         ({"nodes": [], "evil": 1}, "", "Object contains unknown field `evil`"),
     ],
