@@ -35,10 +35,12 @@ def depth_that_fits(graph: Graph, scope: Scope, max_rows: int) -> int:
 
 
 def _goes_deeper(graph: Graph, scope: Scope, depth: int, max_rows: int) -> bool:
-    """Tell whether one more level opens something and still fits."""
-    closed = any(row.scope is not None and not row.is_open for row in outline(graph, scope, opens_to(depth)))
+    """Tell whether one more level opens something and still fits; it has as many rows as this level, or more."""
+    rows = list(islice(outline(graph, scope, opens_to(depth)), max_rows + 1))
+    if len(rows) > max_rows or not any(row.scope is not None and not row.is_open for row in rows):
+        return False
     deeper = islice(outline(graph, scope, opens_to(depth + 1)), max_rows + 1)
-    return closed and sum(1 for _ in deeper) <= max_rows
+    return sum(1 for _ in deeper) <= max_rows
 
 
 def scopes_around(folded: Scope, node_id: int) -> Iterator[Around]:

@@ -6,6 +6,7 @@ one screen costs. Only going to the last row tells them all.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from gradinspect.analyses.flow import Flow
@@ -54,10 +55,10 @@ class Browser:
 
     # Rows.
 
-    def rows(self, start: int, count: int) -> Sequence[Row]:
+    def rows(self, start: int, number: int) -> Sequence[Row]:
         """Return some rows; fewer where the outline ends."""
-        self._tell_until(start + count)
-        return self._rows[start : start + count]
+        self._tell_until(start + number)
+        return self._rows[start : start + number]
 
     @property
     def row(self) -> Row | None:
@@ -161,7 +162,6 @@ class Browser:
             if scope is item:
                 break
             self._show(scope, level, copy)
-        self._tell()
         self._find(item)
 
     def reveal_call(self, call: int, node_id: int) -> None:
@@ -179,7 +179,6 @@ class Browser:
                 break
         for scope, level, copy in shown:
             self._show(scope, level, copy)
-        self._tell()
         self._find(target)
 
     def shift_copy(self, by: int) -> bool:
@@ -201,6 +200,7 @@ class Browser:
         self._copies[key] = wanted
         self._move_choices(key.level, old, new.start - old.start)
         self._tell()
+        self.move_to(self.cursor)  # the last copy may end in fewer rows
         return True
 
     def _move_choices(self, level: int, old: range, by: int) -> None:
@@ -233,17 +233,19 @@ class Browser:
             self._toggled.discard(key)
 
     def _show(self, scope: Scope, level: int, copy: int) -> None:
+        """Open a scope at one copy; rows are told anew only if it was not."""
         key = _key(scope, level)
+        if self._is_open(scope, level) and self._copies.get(key, 0) == copy:
+            return
         self._set_open(key, is_open=True)
-        if scope.copies:
-            self._copies[key] = copy
+        self._copies[key] = copy
+        self._tell()
 
     def _tell(self) -> None:
         telling = Telling(self.graph, self._is_open, lambda scope, level: self._copies.get(_key(scope, level), 0),
                           self._flow)  # fmt: skip
         self._rows: list[Row] = []
         self._coming: Iterator[Row] = tell(telling, self.folded)
-        self.move_to(self.cursor)
 
     def _flow(self, graph: Graph, items: Sequence[Item], way_out: range) -> Flow:
         key = (id(items), len(items), way_out)  # items live as long as the folding
@@ -251,8 +253,8 @@ class Browser:
             self._flows[key] = Flow(graph, items, way_out)
         return self._flows[key]
 
-    def _tell_until(self, count: int | None) -> None:
-        while count is None or len(self._rows) < count:
+    def _tell_until(self, number: int | None) -> None:
+        while number is None or len(self._rows) < number:
             row = next(self._coming, None)
             if row is None:
                 return
@@ -268,12 +270,14 @@ class Browser:
 
     def _find(self, item: Item) -> None:
         """Move the cursor to the row of an item, or to the closed scope it is in."""
-        place = 0
-        while rows := self.rows(place, 1):
-            if self._is_about(rows[0], item):
+        for place in count():
+            self._tell_until(place + 1)
+            if place == len(self._rows):  # a leaf that nothing leads to
+                self.move_to(self.cursor)
+                return
+            if self._is_about(self._rows[place], item):
                 self.cursor = place
                 return
-            place += 1
 
     def _is_about(self, row: Row, item: Item) -> bool:
         if row.scope is item or item in row.nodes:

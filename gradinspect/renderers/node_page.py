@@ -1,6 +1,6 @@
 """All that is known of one node, beside the tree: edges, saved values, formulas, gradients, source, hooks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rich.text import Text
@@ -27,7 +27,7 @@ class NodePage(PanelPage):
         yield from self.section("gradients go to", self._edges(node_id, node))
         yield from self.section("gradients come from", self._users(node_id))
         rows = saved_rows_of(self.graph, node_id)
-        yield from self.section("saved for backward", (line for row in rows for line in self._saved(row)))
+        yield from self.section("saved for backward", self._saved(rows))
         yield from self.section("formula", self._formulas(node))
         yield from self.section("source", self._source(node))
         hooks = (self.short_line(f"{GAP}{hook.kind}: {hook.name or 'a function'}") for hook in node.hooks)
@@ -35,9 +35,8 @@ class NodePage(PanelPage):
 
     def _head(self, node_id: int, node: Node) -> Iterator[PageLine]:
         outputs = "" if node.leaf is not None else self.outputs(node)
-        line = (
-            Text().append(f"#{node_id} ", "cyan").append(self.fit(node.name, self.width - len(f"#{node_id} ")), "bold")
-        )
+        line = Text().append(f"#{node_id} ", "cyan")
+        line.append(self.fit(node.name, self.width - line.cell_len), "bold")
         if line.cell_len + 2 + len(outputs) <= self.width:
             yield PageLine(line.append(f"{GAP}{outputs}", "green"))
         else:
@@ -45,10 +44,8 @@ class NodePage(PanelPage):
             yield from self.flowing(outputs, "green")
         for root in self.graph.roots:
             if root.node == node_id:
-                yield self.short_line(
-                    f"root {root.name or ''}".rstrip() + (f", output {root.output_nr}" if root.output_nr else ""),
-                    "blue",
-                )
+                output = f", output {root.output_nr}" if root.output_nr else ""
+                yield self.short_line(f"root {root.name or ''}".rstrip() + output, "blue")
         if node.function is not None:
             yield from self.labelled("function", node.function)
         if node.made_by is not None:
@@ -94,7 +91,7 @@ class NodePage(PanelPage):
 
     def _edges(self, node_id: int, node: Node) -> Iterator[PageLine]:
         ran = self.facts.gradients.get(node_id)
-        for position, edge in enumerate(node.next_edges):
+        for position, edge in enumerate(node.next_edges[:MAX_LISTED]):
             name = argument_name(self.graph, node, position) or f"[{position}]"
             if edge is None:
                 yield self.short_line(f"{GAP}{name}  None: needs no gradient", "dim")
@@ -103,6 +100,7 @@ class NodePage(PanelPage):
             notes = [f"input_nr {edge.input_nr}"] if edge.input_nr else []
             notes += [f"norm {number(stats.norm)}"] if stats is not None else []
             yield self.link(edge.next_node, f"{name} {self.symbols.arrow} ", ", ".join(notes))
+        yield from self.more(len(node.next_edges))
 
     def _users(self, node_id: int) -> Iterator[PageLine]:
         users = self.facts.users.get(node_id, [])
@@ -111,14 +109,15 @@ class NodePage(PanelPage):
             yield self.link(user, "", f"for {name}")
         yield from self.more(len(users))
 
-    def _saved(self, row: SavedRow) -> Iterator[PageLine]:
-        looks = " ".join(filter(None, (row.value, "" if row.status == "live" else row.status, row.status_detail)))
-        where = " ".join(filter(None, (row.origin, row.origin_name)))
-        num_bytes = "" if row.num_bytes is None else format_bytes(row.num_bytes)
-        style = "red" if row.status not in {None, "live"} else ""
-        line = Text(f"{GAP}{self.fit(row.attribute, self.width // 2)}{GAP}")
-        rest = self.fit(f"{GAP}".join(filter(None, (looks, num_bytes, where))), self.width - line.cell_len)
-        yield PageLine(line.append(rest, style or "green"))
+    def _saved(self, rows: Sequence[SavedRow]) -> Iterator[PageLine]:
+        for row in rows[:MAX_LISTED]:
+            looks = " ".join(filter(None, (row.value, "" if row.status == "live" else row.status, row.status_detail)))
+            where = " ".join(filter(None, (row.origin, row.origin_name)))
+            num_bytes = "" if row.num_bytes is None else format_bytes(row.num_bytes)
+            line = Text(f"{GAP}{self.fit(row.attribute, self.width // 2)}{GAP}")
+            rest = self.fit(GAP.join(filter(None, (looks, num_bytes, where))), self.width - line.cell_len)
+            yield PageLine(line.append(rest, "green" if row.status in {None, "live"} else "red"))
+        yield from self.more(len(rows))
 
     def _formulas(self, node: Node) -> Iterator[PageLine]:
         known = self.facts.explain(node.name)
