@@ -88,6 +88,17 @@ _STORIES = (
         "loss.backward()             # encoder.weight.grad is all zeros",
         remedy="Pass the gradient straight through the rounding: z + (z.round() - z).detach().",
     ),
+    Story(
+        code="GI701",
+        title="A loss compares everything with everything",
+        text="A model returns [64, 1], the targets are [64], and [64, 1] - [64] is [64, 64]: where dimensions are "
+        "missing, torch puts them in front. The mean over all pairs is a number like any other, it even falls, and "
+        "the model learns to predict the average. The check tells it from what is meant: a dimension that is added "
+        "on the spot, a mask of the grown shape, two sides that are both learned.",
+        sample="prediction = model(x)                  # [64, 1]\nloss = ((prediction - y) ** 2).mean()  # y is [64]\n"
+        "loss.backward()",
+        remedy="Write model(x).squeeze(-1), or y.unsqueeze(-1).",
+    ),
 )
 STORIES = {story.code: story for story in _STORIES}
 CODES = tuple(sorted(STORIES))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
+from gradinspect.analyses.broadcasts import broadcast_findings
 from gradinspect.analyses.findings import Finding, Findings
 from gradinspect.analyses.gradient_findings import forward_finding, gradient_findings
 from gradinspect.analyses.second_backward import UsedCall, second_backward_findings
@@ -79,6 +80,7 @@ class Checker:
         backward = self._backward_line(graph)
         yield from stale_findings(graph, values, backward)
         yield from second_backward_findings(graph, self._used, backward)
+        yield from broadcast_findings(graph, self.log.broadcasts.operators(self._frame), backward)
         value = nonfinite_value(graph, call)
         if value is not None:
             yield forward_finding(graph, value, backward)

@@ -18,6 +18,7 @@ import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
+from gradinspect.capture.broadcasts import GROWING, BroadcastLog
 from gradinspect.capture.frames import user_frames
 from gradinspect.capture.recorder import Recorder, next_sequence_nr
 from gradinspect.capture.variables import local_variables
@@ -49,6 +50,7 @@ class MutationLog(TorchDispatchMode):
     def __init__(self, recorder: Recorder) -> None:
         """Share the recorder's frames, its thread and its pauses."""
         super().__init__()
+        self.broadcasts = BroadcastLog(recorder)
         self._recorder = recorder
         self._by_storage: dict[int, list[SeenWrite]] = {}
         self._num_writes = 0
@@ -87,6 +89,8 @@ class MutationLog(TorchDispatchMode):
         if written and self._recorder.is_active and not torch.compiler.is_compiling():
             with suppress(RuntimeError, NotImplementedError, TypeError):  # no memory of the usual kind
                 self._note(func, written, args, kwargs or {})
+        elif func in GROWING and self._recorder.is_active and not torch.compiler.is_compiling():
+            self.broadcasts.note(func, args)
         return func(*args, **(kwargs or {}))
 
     def since(self, key: int, sequence_nr: int) -> list[SeenWrite]:
