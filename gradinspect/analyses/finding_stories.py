@@ -99,6 +99,18 @@ _STORIES = (
         "loss.backward()",
         remedy="Write model(x).squeeze(-1), or y.unsqueeze(-1).",
     ),
+    Story(
+        code="GI801",
+        title="History is kept from one backward to the next",
+        text="A tensor with a grad_fn keeps the whole graph behind it, and so does a list of such tensors, a running "
+        "sum, a hidden state, or a gradient made with create_graph=True. In a loop that is more every time: memory "
+        "grows, and where backward goes through the old part again, each step takes longer than the one before. Two "
+        "rounds show it: the second finds the graph of the first still held by something that is added to, or joins "
+        "it on the line that made it. How much it grows: gradinspect memory train.py --iterations 5.",
+        sample="losses = []\nfor x in data:\n    loss = model(x).mean()\n    loss.backward()\n"
+        "    losses.append(loss)  # keeps every graph",
+        remedy="Write losses.append(loss.item()), or detach() what one round hands to the next.",
+    ),
 )
 STORIES = {story.code: story for story in _STORIES}
 CODES = tuple(sorted(STORIES))

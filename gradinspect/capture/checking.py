@@ -7,10 +7,12 @@ from types import FrameType
 from gradinspect.analyses.broadcasts import broadcast_findings
 from gradinspect.analyses.findings import Finding, Findings
 from gradinspect.analyses.gradient_findings import forward_finding, gradient_findings
+from gradinspect.analyses.growing_graphs import earlier_rounds, growing_findings
 from gradinspect.analyses.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.stale_values import stale_findings
 from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.gradients import GradientWatch
+from gradinspect.capture.kept_history import kept_history
 from gradinspect.capture.mutations import MutationLog
 from gradinspect.capture.namespaces import base_folder
 from gradinspect.capture.nonfinite import nonfinite_value
@@ -41,7 +43,8 @@ class Checker:
         self._stop = stop
         self._num_calls = 0
         self._findings: list[Finding] = []
-        self._used: list[UsedCall] = []
+        self._calls: list[UsedCall] = []
+        self._used: list[UsedCall] = []  # those of them that freed what they went through
 
     @property
     def is_done(self) -> bool:
@@ -68,8 +71,9 @@ class Checker:
         found = list(self._before(graph, call))
         was_finite = all(finding.code != "GI502" for finding in found)
         self._findings += found
+        self._calls.append(self._used_by(graph, call))
         if not call.keeps_graph:
-            self._used.append(self._used_by(graph, call))
+            self._used.append(self._calls[-1])
         if self.is_done:
             self._recorder.pause()
 
@@ -90,9 +94,16 @@ class Checker:
         yield from stale_findings(graph, values, backward)
         yield from second_backward_findings(graph, self._used, backward)
         yield from broadcast_findings(graph, self.log.broadcasts.operators(self._frame), backward)
+        yield from self._growing(graph, call, backward)
         value = nonfinite_value(graph, call)
         if value is not None:
             yield forward_finding(graph, value, backward)
+
+    def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        """Compare with earlier rounds of the same loop; autograd.grad() builds on its own results by design."""
+        rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
+        if rounds:
+            yield from growing_findings(graph, rounds, kept_history(call, rounds, self._folder), backward)
 
     def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:
         """Remember what a call is about to use up."""
