@@ -46,6 +46,19 @@ _STORIES = (
         remedy="Do it after backward.",
     ),
     Story(
+        code="GI104",
+        title="A checkpointed block did something else the second time",
+        text="checkpoint() keeps only the inputs of a block, and backward runs it again for the rest. Both runs must "
+        "save the same tensors, or backward puts the wrong ones into its formulas. torch compares their number, "
+        "shapes and dtypes and says 'tensor at position 46'; the check says which operator and line that is, in both "
+        "runs, where they first part, which is often earlier. Two branches that save tensors of the same shape go "
+        "unnoticed by torch; the check tells them by their lines. With use_reentrant=True no run is compared.",
+        sample="def block(x):\n    if random.random() < 0.5:  # drawn again in backward\n        return left(x)\n"
+        "    return right(x)\ncheckpoint(block, x, use_reentrant=False).sum().backward()",
+        remedy="Draw, count and decide before the block, and hand the result in as an argument. Torch's own random "
+        "numbers are put back by checkpoint() itself.",
+    ),
+    Story(
         code="GI401",
         title="Backward meets what an earlier backward has used up",
         text="Backward frees what the nodes saved as it goes, so a graph serves once: 'Trying to backward through the "
