@@ -59,6 +59,31 @@ _STORIES = (
         "numbers are put back by checkpoint() itself.",
     ),
     Story(
+        code="GI201",
+        title="The backward of a custom Function is wrong",
+        text="With --gradcheck, each custom autograd.Function in the watched graphs is run again when the program has "
+        "ended: in double precision, on copies of the arguments of its first call, cut to a small size where it runs "
+        "on that. Its backward is compared with differences of its forward, as torch.autograd.gradcheck does it. A "
+        "gradient of one's own choice behind a step (a straight-through estimator) or behind the identity (gradient "
+        "reversal) is left in peace. What is random, or runs in one dtype only, is named as not checked.",
+        sample="class Cube(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        ctx.save_for_backward(x)\n        return x**3\n    @staticmethod\n    def backward(ctx, grad):\n"
+        "        return grad * ctx.saved_tensors[0] ** 2  # 3 is missing\nCube.apply(x).sum().backward()",
+        remedy="Correct the formula of the argument that is named.",
+    ),
+    Story(
+        code="GI202",
+        title="The double backward of a custom Function is wrong",
+        text="A backward that is written with torch operators can itself be derived, which gradient penalties and "
+        "second-order methods do. What it uses must have a history then: inputs and outputs from ctx.saved_tensors "
+        "have one; tensors kept as attributes of ctx, detached ones, what NumPy or no_grad() made have none, and "
+        "their part is silently left out. --gradcheck finds it with torch.autograd.gradgradcheck.",
+        sample="    def forward(ctx, x):\n        ctx.result = x.exp()  # no history in backward\n"
+        "        return ctx.result.clone()\n    def backward(ctx, grad):\n        return grad * ctx.result\n"
+        "gradient.norm().backward()",
+        remedy="Return the result and save it with save_for_backward, or mark backward with once_differentiable.",
+    ),
+    Story(
         code="GI401",
         title="Backward meets what an earlier backward has used up",
         text="Backward frees what the nodes saved as it goes, so a graph serves once: 'Trying to backward through the "

@@ -1,17 +1,19 @@
 """Look for what is wrong in the first backward calls of a program, before and while the engine goes through them."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
 from gradinspect.analyses.broadcasts import broadcast_findings
 from gradinspect.analyses.checkpoint_mismatch import checkpoint_findings
+from gradinspect.analyses.custom_derivatives import derivative_findings, unchecked_notes
 from gradinspect.analyses.findings import Finding, Findings
 from gradinspect.analyses.gradient_findings import forward_finding, gradient_findings
 from gradinspect.analyses.growing_graphs import earlier_rounds, growing_findings
 from gradinspect.analyses.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.stale_values import stale_findings
+from gradinspect.capture.custom_functions import CustomFunctions
 from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.kept_history import kept_history
@@ -41,6 +43,7 @@ class Checker:
         self._folder: Path = base_folder(request.source)
         self._log = MutationLog(recorder)
         self._checkpoints = CheckpointWatch(self._folder)
+        self._custom = CustomFunctions(self._folder) if request.gradcheck else None
         self._asked = request.checks or 1
         self._source = request.label
         self._recorder = recorder
@@ -53,7 +56,7 @@ class Checker:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Remember what the program does, from before it runs."""
-        with self._log, self._checkpoints:
+        with self._log, self._checkpoints, self._custom or nullcontext():
             yield
 
     @property
@@ -65,13 +68,21 @@ class Checker:
         """Return what was found so far; None before the first call."""
         if not self._num_calls:
             return None
-        return Findings(source=self._source, num_calls=self._num_calls, findings=tuple(self._findings))
+        checked = [] if self._custom is None else self._custom.check()
+        return Findings(
+            source=self._source,
+            num_calls=self._num_calls,
+            findings=(*self._findings, *derivative_findings(checked)),
+            notes=unchecked_notes(checked),
+        )
 
     def on_call(self, run: Run, call: EngineCall) -> Watch | None:
         """Record, look for what is wrong before the engine meets it, then watch the engine run."""
         recorded = run.record_call(call) if run.is_wanted(call) and not self.is_done else None
         if recorded is None:
             return None
+        if self._custom is not None:
+            self._custom.note(recorded.graph, run.door)
         with run.surroundings.visit():
             return self.begin(recorded.graph, call)
 
