@@ -1,20 +1,26 @@
 """`gradinspect export`: show me."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gradinspect.cli.files import parse_targets, write_targets
+from gradinspect.cli.focusing import takes_focus
 from gradinspect.cli.reporting import Watched, report_on
 from gradinspect.cli.request import SourceRequest, takes_source
 from gradinspect.errors import GradInspectError
 
+if TYPE_CHECKING:
+    from gradinspect.analyses.focus import Focus
+
 
 @takes_source
+@takes_focus
 def export(  # noqa: PLR0913  # the drawing options live here
     request: SourceRequest,
     *,
+    focus: "Focus",
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -50,6 +56,6 @@ def export(  # noqa: PLR0913  # the drawing options live here
                "colour_by": colour_by}  # fmt: skip
     report_on(
         request,
-        lambda graph: write_targets(graph, targets, force=force, **drawing),
+        lambda graph: write_targets(graph, targets, focus=focus, force=force, **drawing),
         Watched(gradients=gradients or colour_by == "grad"),
     )

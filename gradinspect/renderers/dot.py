@@ -9,9 +9,19 @@ not the number of nodes, are what layered layout cannot bear.
 
 from collections.abc import Iterator
 
+from gradinspect.analyses.cut import lost_places
 from gradinspect.graph import Graph, Node, argument_name
 from gradinspect.renderers.colouring import COLOURINGS, Colouring
-from gradinspect.renderers.dot_boxes import TIMES, BoxLooks, more_leaves, more_roots, root_box, saved_note
+from gradinspect.renderers.dot_boxes import (
+    CUT_LINE,
+    TIMES,
+    BoxLooks,
+    cut_stub,
+    more_leaves,
+    more_roots,
+    root_box,
+    saved_note,
+)
 from gradinspect.renderers.dot_caption import caption
 from gradinspect.renderers.dot_text import attributes, quoted, tooltip
 from gradinspect.renderers.drawing import Drawing, plan_drawing
@@ -59,7 +69,7 @@ class _Writer:
         self.graph = graph
         self.drawing = drawing
         self.options = options
-        self.looks = BoxLooks(graph, colouring)
+        self.looks = BoxLooks(graph, colouring, options.cut)
 
     def statements(self) -> Iterator[str]:
         yield from self._roots()
@@ -88,6 +98,7 @@ class _Writer:
             indent = "  " * level
             if isinstance(part, Box):
                 yield f"{indent}{_name(part)} {self.looks.box(part)}"
+                yield from (indent + line for line in self._cut_edges(part))
                 if part.kind == "node":
                     yield from (indent + line for line in self._around(part.ids.start))
             elif isinstance(part, Opening):
@@ -98,12 +109,28 @@ class _Writer:
             else:
                 yield f"{indent}}}"
 
+    def _cut_edges(self, box: Box) -> Iterator[str]:
+        """Write the ends of edges that a focus has cut: one above a box, one below it."""
+        came, lead = (0, 0) if self.options.cut is None else self.options.cut.num_lost(box.ids)
+        name = _name(box)
+        line: dict[str, str | float] = {"color": CUT_LINE, "style": "dashed"}
+        if came:
+            yield f"{name}_came {cut_stub(came)}"
+            yield _edge(f"{name}_came", name, line)
+        if lead:
+            places = lost_places(self.options.cut, box.ids.start) if box.kind == "node" else ()
+            label = self._label(self.graph.nodes[box.ids.start], places[0], 0) if len(places) == 1 else {}
+            yield f"{name}_lead {cut_stub(lead)}"
+            yield _edge(name, f"{name}_lead", {**line, **label})
+
     def _around(self, node_id: int) -> Iterator[str]:
         """Write what hangs on a node: its leaves, None edges and saved tensors."""
         node = self.graph.nodes[node_id]
         yield from self._leaves(node_id, node)
         if self.options.none_edges:
-            for position in [place for place, edge in enumerate(node.next_edges) if edge is None][:MAX_CHIPS]:
+            lost = lost_places(self.options.cut, node_id)
+            nones = [place for place, edge in enumerate(node.next_edges) if edge is None and place not in lost]
+            for position in nones[:MAX_CHIPS]:
                 end = f"n{node_id}_none{position}"
                 yield f"{end} {attributes(shape='point', width=0.06, tooltip='None')}"
                 yield _edge(f"n{node_id}", end, self._label(node, position, 0))

@@ -8,11 +8,11 @@ The colours are tints of the Okabe-Ito palette, told apart by shape and border t
 from collections.abc import Sequence
 from itertools import accumulate
 
+from gradinspect.analyses.cut import Cut, number_of, uses_in_whole
 from gradinspect.analyses.folding import Scope, first_saved_bytes, node_ids
-from gradinspect.analyses.outline import leaf_uses
 from gradinspect.graph import Graph, Leaf, ModuleCall, Node, Root, SavedValue, TensorInfo
 from gradinspect.renderers.colouring import Colouring, Look
-from gradinspect.renderers.dot_text import attributes, html, small, without_colours
+from gradinspect.renderers.dot_text import attributes, html, quoted, small, without_colours
 from gradinspect.renderers.dot_tooltips import call_tooltip, leaf_tooltip, node_tooltip, saved_tooltip
 from gradinspect.renderers.drawing_parts import Box, copy_ranges
 from gradinspect.units import format_bytes, format_count, format_tensor
@@ -38,11 +38,12 @@ TIMES = "×"
 class BoxLooks:
     """Writes the attributes of boxes of one graph."""
 
-    def __init__(self, graph: Graph, colouring: Colouring | None = None) -> None:
+    def __init__(self, graph: Graph, colouring: Colouring | None = None, cut: Cut | None = None) -> None:
         """Prepare for a graph; without a colouring, a fill tells what kind of thing a box is."""
         self.graph = graph
+        self.cut = cut
         self.colouring = colouring
-        self.uses = leaf_uses(graph)
+        self.uses = uses_in_whole(graph, cut)
         self.saved_before = list(accumulate(first_saved_bytes(graph), initial=0))
 
     def box(self, box: Box) -> str:
@@ -72,7 +73,9 @@ class BoxLooks:
         return attributes(
             shape="plain",
             label=_chip_table(label, fill, line),
-            tooltip=leaf_tooltip(self.graph, leaf_node, "" if look is None else look.words),
+            tooltip=leaf_tooltip(
+                self.graph, leaf_node, number_of(self.cut, leaf_node), "" if look is None else look.words
+            ),
         )
 
     def cluster(self, scope: Scope, level: int) -> str:
@@ -104,7 +107,7 @@ class BoxLooks:
         facts = [html(_shapes(node.forward_outputs))] if node.forward_outputs else []
         facts += [look.fact] if look is not None and look.fact else [f"{format_bytes(saved)} saved"] if saved else []
         label += [small(" · ".join(facts))] if facts else []
-        tooltip = node_tooltip(self.graph, node_id, "" if look is None else look.words)
+        tooltip = node_tooltip(self.graph, node_id, number_of(self.cut, node_id), "" if look is None else look.words)
         return _painted(label, look, tooltip=tooltip, **_node_style(node))
 
     def _look(self, ids: range) -> Look | None:
@@ -211,6 +214,13 @@ def more_leaves(count: int) -> str:
     """Write the attributes of the chip that stands for the leaves beyond the first few."""
     label = f"{count:,} more {'leaf' if count == 1 else 'leaves'}"
     return attributes(shape="plain", label=_chip_table(label, LEAF_FILL, LEAF_LINE))
+
+
+def cut_stub(count: int) -> str:
+    """Write the attributes of the end of edges that a focus has cut."""
+    label = small(f"{format_count(count, 'edge')} cut", CUT_LINE)
+    tooltip = quoted("leads to or comes from what is left out")
+    return _boxed([label], shape="plain", style="", tooltip=tooltip)
 
 
 def saved_note(value: SavedValue) -> str:

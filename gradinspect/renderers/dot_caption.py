@@ -5,7 +5,7 @@ What comes in: a `Graph`, and the `Drawing` of it. What goes out: an HTML-like l
 
 from collections.abc import Iterator
 
-from gradinspect.analyses.outline import leaf_uses
+from gradinspect.analyses.cut import describe_cut, lost_places, uses_in_whole
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.graph import Graph
 from gradinspect.renderers import dot_boxes as looks
@@ -22,7 +22,7 @@ MAX_LINE = 90
 def caption(graph: Graph, drawing: Drawing, options: DrawOptions, colouring: Colouring | None = None) -> str:
     """Write the caption and the legend."""
     source = f"<B>{html(graph.source)}</B>  " if graph.captured_at.kind in {"backward", "grad"} else ""
-    lines = [source + html(describe_capture(graph), MAX_LINE), _counts(graph)]
+    lines = [source + html(describe_capture(graph), MAX_LINE), _counts(graph, options)]
     lines += [html(line, MAX_LINE) for line in (*_left_out(graph, drawing, options), *drawing.notes)]
     rows = [f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * ENTRIES_IN_A_ROW}">{line}</TD></TR>' for line in lines]
     rows += [] if colouring is None else [_scale(colouring)]
@@ -33,7 +33,9 @@ def caption(graph: Graph, drawing: Drawing, options: DrawOptions, colouring: Col
     return f"<{small(table, '#222222', 9)}>"
 
 
-def _counts(graph: Graph) -> str:
+def _counts(graph: Graph, options: DrawOptions) -> str:
+    if options.cut is not None:
+        return f"<B>{html(describe_cut(options.cut), MAX_LINE)}</B>"
     edges = [edge for node in graph.nodes for edge in node.next_edges]
     leaves = sum(node.kind == "accumulate_grad" for node in graph.nodes)
     nones = f" ({edges.count(None):,} None)" if None in edges else ""
@@ -48,15 +50,21 @@ def _left_out(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[
     closed = sum(box.kind == "closed" for box in drawing.boxes)
     if closed:
         yield f"{format_count(closed, 'box', 'boxes')} closed; leaves of a closed box are counted, not drawn"
-    if not options.none_edges and any(None in node.next_edges for node in graph.nodes):
+    if not options.none_edges and _has_none_edges(graph, options):
         yield "None edges are not drawn"
+
+
+def _has_none_edges(graph: Graph, options: DrawOptions) -> bool:
+    return any(
+        node.next_edges.count(None) > len(lost_places(options.cut, node_id)) for node_id, node in enumerate(graph.nodes)
+    )
 
 
 def _legend(graph: Graph, drawing: Drawing, options: DrawOptions) -> list[str]:
     """Explain the marks that are in the picture, and no others."""
     drawn = [graph.nodes[box.ids.start] for box in drawing.boxes if box.kind == "node"]
     used = {edge.next_node for node in drawn for edge in node.next_edges if edge} | {root.node for root in graph.roots}
-    uses = leaf_uses(graph)
+    uses = uses_in_whole(graph, options.cut)
     leaf_counts = [uses[node_id] for node_id in used if graph.nodes[node_id].kind == "accumulate_grad"]
     kinds = {box.kind for box in drawing.boxes}
     has_tensor = any(value.kind == "tensor" for node in drawn for value in node.saved)
@@ -79,10 +87,8 @@ def _legend(graph: Graph, drawing: Drawing, options: DrawOptions) -> list[str]:
         ("closed" in kinds, _entry("box", "closed module call or repeat", fill(looks.CLOSED_FILL), looks.CLOSED_LINE)),
         ("copies" in kinds, _entry("more", copies, fill(looks.COPIES_FILL), looks.COPIES_LINE)),
         (options.saved and has_tensor, _entry("note", "saved tensor", "#FFFFFF", "#333333")),
-        (
-            options.none_edges and any(None in node.next_edges for node in drawn),
-            _entry("<B>.</B>", "None: no gradient"),
-        ),
+        (options.none_edges and _has_none_edges(graph, options), _entry("<B>.</B>", "None: no gradient")),
+        (options.cut is not None, _entry(small("cut", looks.CUT_LINE), "edge to what is left out")),
     )
     return [entry for is_drawn, entry in entries if is_drawn]
 

@@ -11,10 +11,10 @@ from gradinspect.units import format_bytes, format_tensor
 MAX_SAVED_LINES = 12
 
 
-def node_tooltip(graph: Graph, node_id: int, look: str = "") -> str:
+def node_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str:
     """Tell a node's number, what its fill means, its module, source line, hooks and saved attributes."""
     node = graph.nodes[node_id]
-    lines = [f"#{node_id} {node.name}", *filter(None, [look])]
+    lines = [f"#{number} {node.name}", *filter(None, [look])]
     if node.function is not None:
         lines.append(f"custom Function {node.function}")
     if node.module is not None:
@@ -30,12 +30,12 @@ def node_tooltip(graph: Graph, node_id: int, look: str = "") -> str:
     return tooltip(*lines)
 
 
-def leaf_tooltip(graph: Graph, node_id: int, look: str = "") -> str:
+def leaf_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str:
     """Tell a leaf's names, shape, what its fill means and whether it has a gradient already."""
     leaf = graph.nodes[node_id].leaf
     if leaf is None:
-        return tooltip(f"#{node_id} AccumulateGrad")
-    lines = [f"#{node_id} AccumulateGrad of {leaf.kind} {leaf.name or ''}".rstrip(), format_tensor(leaf.info)]
+        return tooltip(f"#{number} AccumulateGrad")
+    lines = [f"#{number} AccumulateGrad of {leaf.kind} {leaf.name or ''}".rstrip(), format_tensor(leaf.info)]
     lines += [f"also {alias}" for alias in leaf.aliases[:MAX_SAVED_LINES]]
     lines.append(".grad is set" if leaf.has_grad else ".grad is not set")
     return tooltip(*lines, *filter(None, [look]))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
+from gradinspect.analyses.cut import Cut
 from gradinspect.analyses.folding import Item, Scope, node_ids
 from gradinspect.analyses.outline import body_of
 from gradinspect.graph import Graph, Record
@@ -34,6 +35,7 @@ class DrawOptions(Record, frozen=True, kw_only=True):
     argument_names: bool = True
     direction: Direction = "TB"  # TB: roots on top
     colour_by: ColourBy | None = None
+    cut: Cut | None = None  # what the graph lacks, when it is a part of another
     max_boxes: int | None = 2000  # chips included; past it the picture is folded, then cut
 
 

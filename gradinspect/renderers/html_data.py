@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from gradinspect.analyses.cut import Cut, describe_cut, uses_in_whole
 from gradinspect.analyses.folding import first_saved_bytes, fold_graph
 from gradinspect.analyses.gradients import arriving_norm, gradients_of, parameter_rows
-from gradinspect.analyses.outline import leaf_uses
 from gradinspect.analyses.saved_rows import SavedRow, saved_rows
-from gradinspect.analyses.summary import summarize
+from gradinspect.analyses.summary import Summary, summarize
 from gradinspect.graph import Edge, Graph, Node, Record, argument_name
 from gradinspect.renderers.drawing_parts import DrawOptions
 from gradinspect.renderers.html_tree import page_scopes
@@ -84,20 +84,16 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
     """Write everything the page shows of a graph."""
     scopes, alone = page_scopes(graph, fold_graph(graph))
     texts = _Texts()
-    nodes = _nodes(graph, texts, alone)
+    nodes = _nodes(graph, options.cut, texts, alone)
     figures = summarize(graph)
     page = {
         "title": escape_control(graph.source),
         "captured": escape_control(figures.captured_at),
         "torch": escape_control(graph.torch_version),
-        "figures": [
-            format_count(figures.nodes, "node"),
-            format_count(figures.edges - figures.none_edges, "edge"),
-            format_count(figures.leaves, "leaf", "leaves"),
-            f"{format_bytes(figures.saved_bytes)} saved",
-        ],
+        "figures": _figures(figures) if options.cut is None else [escape_control(describe_cut(options.cut))],
         "warnings": [escape_control(warning) for warning in graph.warnings],
         "hasGradients": graph.gradients is not None,
+        "cut": None if options.cut is None else _cut(options.cut),
         "colourBy": options.colour_by,
         "depth": options.depth,
         "roots": [[root.node, root.output_nr, escape_control(root.name or "")] for root in graph.roots],
@@ -113,6 +109,19 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
     return _harmless(json.dumps(page, separators=(",", ":"), allow_nan=False))
 
 
+def _figures(figures: Summary) -> list[str]:
+    return [
+        format_count(figures.nodes, "node"),
+        format_count(figures.edges - figures.none_edges, "edge"),
+        format_count(figures.leaves, "leaf", "leaves"),
+        f"{format_bytes(figures.saved_bytes)} saved",
+    ]
+
+
+def _cut(cut: Cut) -> dict[str, object]:
+    return {"numbers": cut.numbers, "lost": cut.lost_places, "came": cut.lost_users}
+
+
 def _harmless(text: str) -> str:
     """Write what could end the element as JSON escapes; `json` has written all that is not ASCII so."""
     for char in "<>&":
@@ -120,9 +129,9 @@ def _harmless(text: str) -> str:
     return text
 
 
-def _nodes(graph: Graph, texts: _Texts, alone: set[int]) -> list[PageNode]:
+def _nodes(graph: Graph, cut: Cut | None, texts: _Texts, alone: set[int]) -> list[PageNode]:
     saved = _saved_by_node(graph)
-    num_bytes, uses, norms = first_saved_bytes(graph), leaf_uses(graph), _norms(graph)
+    num_bytes, uses, norms = first_saved_bytes(graph), uses_in_whole(graph, cut), _norms(graph)
     return [
         PageNode(
             name=texts.place(node.name),

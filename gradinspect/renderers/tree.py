@@ -9,6 +9,7 @@ from itertools import chain, islice, pairwise
 from rich.cells import cell_len
 from rich.text import Text
 
+from gradinspect.analyses.cut import Cut, describe_cut
 from gradinspect.analyses.folding import Scope, first_saved_bytes, fold_graph
 from gradinspect.analyses.outline import IsOpen, outline
 from gradinspect.analyses.outline_rows import Guide, Row, guides_below, split_row
@@ -33,14 +34,16 @@ class TreeOptions(Record, frozen=True, kw_only=True):
     full: bool = False  # fold nothing
     max_rows: int | None = 100
     unicode: bool = True
+    cut: Cut | None = None  # what the graph lacks, when it is a part of another
 
 
 def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Text]:
-    """Yield the lines of the tree, then what was left out, then a legend."""
+    """Yield what is told of which graph, the lines of the tree, then what was left out, then a legend."""
     options = options or TreeOptions()
     scope = fold_graph(graph, repeats=not options.full)
     is_open = _opener(graph, scope, options)
     page = _Page(graph, options)
+    yield from page.first_lines()
     rows = islice(outline(graph, scope, is_open), options.max_rows)
     for row, following in pairwise(chain(rows, [None])):
         if row is not None:
@@ -77,7 +80,7 @@ class _Page:
         self.graph = graph
         self.options = options
         self.saved = first_saved_bytes(graph)
-        self.writer = RowWriter(graph, self.saved, unicode=options.unicode)
+        self.writer = RowWriter(graph, self.saved, unicode=options.unicode, cut=options.cut)
         self.symbols: Symbols = self.writer.symbols
         self.bytes_cells = BYTES_CELLS + 1 if any(self.saved) else 0
         self.sources = self._source_texts()
@@ -88,6 +91,11 @@ class _Page:
         self.last_source = ""
         self.num_told = 0
         self.kinds: set[str] = set()
+
+    def first_lines(self) -> Iterator[Text]:
+        if self.options.cut is not None:
+            words = visible(describe_cut(self.options.cut), unicode=self.options.unicode)
+            yield fit([Part(words, "bold", can_shrink=True)], self.options.width, self.symbols.ellipsis)
 
     def lines(self, row: Row, following: Row | None) -> Iterator[Text]:
         """Yield a row as one line, or more where it is too wide.
@@ -194,6 +202,7 @@ class _Page:
             ("gradients flow down", True),
             (f"{leaf} leaf (AccumulateGrad)", "leaf" in self.kinds),
             (f"{arrow} #n see there", "reference" in self.kinds),
+            ("cut: to what is left out", self.options.cut is not None),
             ("bytes saved", bool(self.bytes_cells)),
             (f"{self.symbols.closed} opens with --depth", "closed" in self.kinds),
         )

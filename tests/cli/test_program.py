@@ -55,6 +55,40 @@ def test_a_capture_file_is_traced(capture_file: str, capsys: pytest.CaptureFixtu
     assert captured.out.splitlines()[-1].startswith("gradients flow down")
 
 
+def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tree and the picture have what was asked for, a file of data all of it, and says so."""
+    code = main(["trace", capture_file, "--around", "#1", "--radius", "0", "-o", "part.dot", "-o", "all.json"])
+    captured = capsys.readouterr()
+
+    assert code == 0
+    assert "1 of 2 nodes, with 1 of 1 leaf: within 0 of #1\n#1 AddBackward0" in captured.out
+    assert captured.err.splitlines() == [
+        "Wrote part.dot", "all.json: holds the whole graph, not only what is in focus", "Wrote all.json",
+    ]  # fmt: skip
+    assert "MulBackward0" not in Path("part.dot").read_text()
+    assert read_graph(Path("all.json")) == product_plus_two()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--radius", "2"], "gradinspect: '--radius 2' needs --around. Name what it is the radius of: --around NAME\n"),
+        (["--around", "c"], 'gradinspect: No class, module or parameter matches "c". The nearest: "AccumulateGrad", '),
+        (["--min-bytes", "big"], "gradinspect: 'big' is no size. Write a number of bytes, or one with a unit: "),
+    ],
+)
+def test_a_part_that_is_not_there(
+    words: list[str], problem: str, capture_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence, and nothing is printed or written."""
+    code = main(["trace", capture_file, *words, "-o", "part.dot"])
+    captured = capsys.readouterr()
+
+    assert (code, captured.out) == (2, "")
+    assert captured.err.startswith(problem)
+    assert not Path("part.dot").exists()
+
+
 def test_the_figures_for_machines(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`--format json` has exactly the figures of the head."""
     assert main(["trace", capture_file, "--format", "json"]) == 0

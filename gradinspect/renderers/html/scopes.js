@@ -74,6 +74,6 @@ function scopeTitle(place) {
     return { name: path ? (inside ? shortPath(path) : path) : className, detail: path ? className : '', call };
   }
   if (kind === 'repeat') return { name: title, detail: `× ${times.toLocaleString('en')}`, call: 1 };
-  if (kind === 'run' && !title) return { name: `#${first} to #${last}`, detail: '', call: 1 };
+  if (kind === 'run' && !title) return { name: `#${numberOf(first)} to #${numberOf(last)}`, detail: '', call: 1 };
   return { name: kind === 'copy' ? `copy ${title}` : title, detail: '', call: 1 };
 }

@@ -32,6 +32,8 @@ function chipsOf(id) {
     return { leaf, text: shorten(short, 30) + (uses > 1 ? ` · ${uses} uses` : ''), isShared: uses > 1 };
   });
   if (shown.length < leaves.length) chips.push({ leaf: null, text: `${leaves.length - shown.length} more`, isShared: false });
+  const cut = cutWords([id]);
+  if (cut) chips.push({ leaf: null, text: cut, isCut: true });
   return chips;
 }
 
@@ -51,9 +53,9 @@ function nodeWords(id) {
 /** The words in a closed scope's box. */
 function scopeWords(place) {
   const { name, detail, call } = scopeTitle(place);
-  const count = countNodes(scopes[place]);
+  const small = [formatCount(countNodes(scopes[place]), 'node'), cutWords(open.has(place) ? [] : scopeNodes(place))].filter(Boolean).join(' · ');
   const title = shorten(name);
-  return { title, detail: shorten(detail) + (call > 1 ? ` · call ${call}` : ''), small: formatCount(count, 'node') };
+  return { title, detail: shorten(detail) + (call > 1 ? ` · call ${call}` : ''), small };
 }
 
 /** Size of a node or a closed scope: extents to both sides of its column, height, and the width of its frame. */
