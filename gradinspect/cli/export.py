@@ -30,6 +30,9 @@ def export(  # noqa: PLR0913  # the drawing options live here
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
     depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
+    fold_shapes: Annotated[
+        bool, typer.Option("--fold-shapes", help="Draw a chain of views and transposes as one box.")
+    ] = False,
     none_edges: Annotated[bool, typer.Option("--none", help="Draw the empty places of next_functions.")] = False,
     saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
     gradients: Annotated[
@@ -52,8 +55,8 @@ def export(  # noqa: PLR0913  # the drawing options live here
     if not output:
         raise GradInspectError("No file was named.", "Name one: -o graph.svg")
     targets = parse_targets(output, force=force)
-    drawing = {"depth": depth, "full": full, "none_edges": none_edges, "saved": saved, "direction": direction,
-               "colour_by": colour_by}  # fmt: skip
+    drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes, "none_edges": none_edges, "saved": saved,
+               "direction": direction, "colour_by": colour_by}  # fmt: skip
     report_on(
         request,
         lambda graph: write_targets(graph, targets, focus=focus, force=force, **drawing),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -27,6 +27,9 @@ def trace(  # noqa: PLR0913  # the options of the tree
     focus: "Focus",
     depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Fold nothing, leave nothing out.")] = False,
+    fold_shapes: Annotated[
+        bool, typer.Option("--fold-shapes", help="Show a chain of views and transposes as one.")
+    ] = False,
     output_format: Annotated[Literal["text", "json", "markdown"], typer.Option("--format")] = "text",
     output: Annotated[
         list[Path] | None, typer.Option("-o", metavar="FILE", help="Also write a file: .svg .png .pdf .dot .json .csv")
@@ -47,17 +50,21 @@ def trace(  # noqa: PLR0913  # the options of the tree
 
         match output_format:
             case "text":
-                print_lines(_page(graph, focus, depth, full=full))
+                print_lines(_page(graph, focus, depth=depth, full=full, fold_shapes=fold_shapes))
             case "json":
                 print_text(render_summary_json(summarize(graph)))
             case "markdown":
                 print_text(render_summary_markdown(summarize(graph)))
-        write_targets(graph, targets, force=force, depth=depth, full=full, focus=focus)
+        write_targets(graph, targets, force=force, depth=depth, full=full, fold_shapes=fold_shapes, focus=focus)
 
     report_on(request, report)
 
 
-def _page(graph: "Graph", focus: "Focus", depth: int | None, *, full: bool) -> "Iterator[Text]":
+def _page(
+    graph: "Graph",
+    focus: "Focus",
+    **options: Any,  # noqa: ANN401  # fields of `TreeOptions`
+) -> "Iterator[Text]":
     """Yield the head of the whole graph, an empty line, and the tree of what is in focus."""
     from rich.text import Text  # noqa: PLC0415  # what --help need not wait for
 
@@ -70,12 +77,11 @@ def _page(graph: "Graph", focus: "Focus", depth: int | None, *, full: bool) -> "
     part, cut = focus_graph(graph, focus)
     yield from render_summary(summarize(graph), width=console.width).split("\n")
     yield Text()
-    options = TreeOptions(
+    tree_options = TreeOptions(
         width=console.width,
-        depth=depth,
-        full=full,
         unicode=can_print_unicode(console),
-        max_rows=None if full else 100,
+        max_rows=None if options["full"] else 100,
         cut=cut,
+        **options,
     )
-    yield from render_tree(part, options)
+    yield from render_tree(part, tree_options)

@@ -26,7 +26,7 @@ from gradinspect.renderers.dot_caption import caption
 from gradinspect.renderers.dot_text import attributes, quoted, tooltip
 from gradinspect.renderers.drawing import Drawing, plan_drawing
 from gradinspect.renderers.drawing_arrows import Arrow
-from gradinspect.renderers.drawing_parts import MAX_CHIPS, Box, Closing, DrawOptions, Opening, copy_ranges
+from gradinspect.renderers.drawing_parts import MAX_CHIPS, Box, Closing, DrawOptions, Opening, copy_ranges, is_detailed
 
 FONT = "Helvetica"  # its widths are known to every Graphviz, and SVG viewers replace it by a sans font
 MAX_ROOTS = 16
@@ -99,8 +99,8 @@ class _Writer:
             if isinstance(part, Box):
                 yield f"{indent}{_name(part)} {self.looks.box(part)}"
                 yield from (indent + line for line in self._cut_edges(part))
-                if part.kind == "node":
-                    yield from (indent + line for line in self._around(part.ids.start))
+                if is_detailed(part):
+                    yield from (indent + line for line in self._around(_name(part), part.ids.stop - 1))
             elif isinstance(part, Opening):
                 yield f"{indent}subgraph cluster_{clusters} {{"
                 yield f'{indent}  graph {self.looks.cluster(part.scope, part.level)[:-1]} labelloc="t" margin=7]'
@@ -118,29 +118,30 @@ class _Writer:
             yield f"{name}_came {cut_stub(came)}"
             yield _edge(f"{name}_came", name, line)
         if lead:
-            places = lost_places(self.options.cut, box.ids.start) if box.kind == "node" else ()
-            label = self._label(self.graph.nodes[box.ids.start], places[0], 0) if len(places) == 1 else {}
+            last = box.ids.stop - 1
+            places = lost_places(self.options.cut, last) if is_detailed(box) else ()
+            label = self._label(self.graph.nodes[last], places[0], 0) if len(places) == 1 else {}
             yield f"{name}_lead {cut_stub(lead)}"
             yield _edge(name, f"{name}_lead", {**line, **label})
 
-    def _around(self, node_id: int) -> Iterator[str]:
-        """Write what hangs on a node: its leaves, None edges and saved tensors."""
+    def _around(self, name: str, node_id: int) -> Iterator[str]:
+        """Write what hangs on a node, or on the last of a chain: its leaves, None edges and saved tensors."""
         node = self.graph.nodes[node_id]
-        yield from self._leaves(node_id, node)
+        yield from self._leaves(name, node)
         if self.options.none_edges:
             lost = lost_places(self.options.cut, node_id)
             nones = [place for place, edge in enumerate(node.next_edges) if edge is None and place not in lost]
             for position in nones[:MAX_CHIPS]:
-                end = f"n{node_id}_none{position}"
+                end = f"{name}_none{position}"
                 yield f"{end} {attributes(shape='point', width=0.06, tooltip='None')}"
-                yield _edge(f"n{node_id}", end, self._label(node, position, 0))
+                yield _edge(name, end, self._label(node, position, 0))
         if self.options.saved:
             tensors = [value for value in node.saved if value.kind == "tensor"]
             for number, value in enumerate(tensors[:MAX_CHIPS]):
-                yield f"n{node_id}_saved{number} {saved_note(value)}"
-                yield f"n{node_id} -> n{node_id}_saved{number} {attributes(style='dotted', arrowhead='none')}"
+                yield f"{name}_saved{number} {saved_note(value)}"
+                yield f"{name} -> {name}_saved{number} {attributes(style='dotted', arrowhead='none')}"
 
-    def _leaves(self, node_id: int, node: Node) -> Iterator[str]:
+    def _leaves(self, name: str, node: Node) -> Iterator[str]:
         uses = [
             (position, edge.next_node)
             for position, edge in enumerate(node.next_edges)
@@ -149,21 +150,21 @@ class _Writer:
         distinct = list(dict.fromkeys(leaf for _, leaf in uses))
         shown = distinct if len(distinct) <= MAX_CHIPS else distinct[: MAX_CHIPS - 1]
         for leaf in shown:
-            yield f"n{node_id}_leaf{leaf} {self.looks.chip(leaf)}"
+            yield f"{name}_leaf{leaf} {self.looks.chip(leaf)}"
         for position, leaf in uses:
             if leaf in shown:
-                yield _edge(f"n{node_id}", f"n{node_id}_leaf{leaf}", self._label(node, position, 0))
+                yield _edge(name, f"{name}_leaf{leaf}", self._label(node, position, 0))
         if len(shown) < len(distinct):
-            yield f"n{node_id}_leaves {more_leaves(len(distinct) - len(shown))}"
+            yield f"{name}_leaves {more_leaves(len(distinct) - len(shown))}"
             others = sum(leaf not in shown for _, leaf in uses)
-            yield f"n{node_id} -> n{node_id}_leaves {attributes(label=f' {TIMES}{others}')}"
+            yield f"{name} -> {name}_leaves {attributes(label=f' {TIMES}{others}')}"
 
     def _arrow(self, arrow: Arrow) -> str:
         tail, head = self.drawing.boxes[arrow.tail], self.drawing.boxes[arrow.head]
         values: dict[str, str | float] = {"weight": TRUNK_WEIGHT} if arrow.is_trunk else {}
         values |= {"minlen": arrow.length} if arrow.length > 1 else {}
         if arrow.position is not None:
-            values |= self._label(self.graph.nodes[tail.ids.start], arrow.position, arrow.input_nr)
+            values |= self._label(self.graph.nodes[tail.ids.stop - 1], arrow.position, arrow.input_nr)
         if arrow.num_edges > 1:
             values |= {"label": f" {TIMES}{arrow.num_edges:,}", "penwidth": 1.6}
         return _edge(_name(tail), _name(head), values)

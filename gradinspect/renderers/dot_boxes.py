@@ -10,10 +10,11 @@ from itertools import accumulate
 
 from gradinspect.analyses.cut import Cut, number_of, uses_in_whole
 from gradinspect.analyses.folding import Scope, first_saved_bytes, node_ids
+from gradinspect.analyses.shape_chains import chain_title
 from gradinspect.graph import Graph, Leaf, ModuleCall, Node, Root, SavedValue, TensorInfo
 from gradinspect.renderers.colouring import Colouring, Look
 from gradinspect.renderers.dot_text import attributes, html, quoted, small, without_colours
-from gradinspect.renderers.dot_tooltips import call_tooltip, leaf_tooltip, node_tooltip, saved_tooltip
+from gradinspect.renderers.dot_tooltips import call_tooltip, chain_tooltip, leaf_tooltip, node_tooltip, saved_tooltip
 from gradinspect.renderers.drawing_parts import Box, copy_ranges
 from gradinspect.units import format_bytes, format_count, format_tensor
 
@@ -50,6 +51,8 @@ class BoxLooks:
         """Write the attributes of a box."""
         if box.kind == "node":
             return self._node(box)
+        if box.kind == "shapes":
+            return self._chain(box.ids)
         if box.kind == "closed" and box.scope is not None:
             return self._closed(box.scope)
         if box.kind == "copies" and box.scope is not None:
@@ -109,6 +112,15 @@ class BoxLooks:
         label += [small(" · ".join(facts))] if facts else []
         tooltip = node_tooltip(self.graph, node_id, number_of(self.cut, node_id), "" if look is None else look.words)
         return _painted(label, look, tooltip=tooltip, **_node_style(node))
+
+    def _chain(self, ids: range) -> str:
+        nodes = [self.graph.nodes[node_id] for node_id in ids]
+        look = self._look(ids)
+        facts = [html(_shapes(nodes[0].forward_outputs))] if nodes[0].forward_outputs else []
+        facts += [look.fact] if look is not None and look.fact else []
+        label = [f"<B>{html(chain_title(nodes))}</B>", small(" · ".join((*facts, format_count(len(nodes), "node"))))]
+        tooltip = chain_tooltip([number_of(self.cut, node_id) for node_id in ids], nodes)
+        return _painted(label, look, tooltip=tooltip, fillcolor=OTHER_FILL)
 
     def _look(self, ids: range) -> Look | None:
         return None if self.colouring is None else self.colouring.look(ids)

@@ -12,7 +12,7 @@ from gradinspect.renderers import dot_boxes as looks
 from gradinspect.renderers.colouring import Colouring, Swatch
 from gradinspect.renderers.dot_text import html, small
 from gradinspect.renderers.drawing import Drawing
-from gradinspect.renderers.drawing_parts import DrawOptions, Opening
+from gradinspect.renderers.drawing_parts import DrawOptions, Opening, is_detailed
 from gradinspect.units import format_count
 
 ENTRIES_IN_A_ROW = 2
@@ -47,6 +47,9 @@ def _left_out(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[
     repeats = sum(isinstance(part, Opening) and bool(part.scope.copies) for part in drawing.parts)
     if repeats:
         yield f"{format_count(repeats, 'repeat')} drawn once; the other copies are one box with the edges around it"
+    chains = sum(box.kind == "shapes" for box in drawing.boxes)
+    if chains:
+        yield f"{format_count(chains, 'chain')} of views and transposes folded to a box each"
     closed = sum(box.kind == "closed" for box in drawing.boxes)
     if closed:
         yield f"{format_count(closed, 'box', 'boxes')} closed; leaves of a closed box are counted, not drawn"
@@ -62,7 +65,7 @@ def _has_none_edges(graph: Graph, options: DrawOptions) -> bool:
 
 def _legend(graph: Graph, drawing: Drawing, options: DrawOptions) -> list[str]:
     """Explain the marks that are in the picture, and no others."""
-    drawn = [graph.nodes[box.ids.start] for box in drawing.boxes if box.kind == "node"]
+    drawn = [graph.nodes[box.ids.stop - 1] for box in drawing.boxes if is_detailed(box)]
     used = {edge.next_node for node in drawn for edge in node.next_edges if edge} | {root.node for root in graph.roots}
     uses = uses_in_whole(graph, options.cut)
     leaf_counts = [uses[node_id] for node_id in used if graph.nodes[node_id].kind == "accumulate_grad"]

@@ -3,8 +3,10 @@
 What comes in: records of the graph. What goes out: quoted DOT strings of several lines.
 """
 
+from collections.abc import Sequence
+
 from gradinspect.analyses.folding import Scope
-from gradinspect.graph import Graph, SavedValue
+from gradinspect.graph import Graph, Node, SavedValue, TensorInfo
 from gradinspect.renderers.dot_text import tooltip
 from gradinspect.units import format_bytes, format_tensor
 
@@ -39,6 +41,17 @@ def leaf_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str
     lines += [f"also {alias}" for alias in leaf.aliases[:MAX_SAVED_LINES]]
     lines.append(".grad is set" if leaf.has_grad else ".grad is not set")
     return tooltip(*lines, *filter(None, [look]))
+
+
+def chain_tooltip(numbers: Sequence[int], nodes: Sequence[Node]) -> str:
+    """Tell the links of a chain of views, one a line."""
+    links = list(zip(numbers, nodes, strict=True))[:MAX_SAVED_LINES]
+    lines = [" ".join((f"#{number}", node.name, *map(_tensor, node.forward_outputs[:1]))) for number, node in links]
+    return tooltip(*lines, *([f"and {len(nodes) - len(links)} more"] if len(nodes) > len(links) else []))
+
+
+def _tensor(info: TensorInfo | None) -> str:
+    return "" if info is None else format_tensor(info)
 
 
 def call_tooltip(graph: Graph, scope: Scope, look: str = "") -> str:

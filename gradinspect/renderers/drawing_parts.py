@@ -16,7 +16,7 @@ from gradinspect.analyses.folding import Item, Scope, node_ids
 from gradinspect.analyses.outline import body_of
 from gradinspect.graph import Graph, Record
 
-BoxKind: TypeAlias = Literal["node", "closed", "copies", "cut"]
+BoxKind: TypeAlias = Literal["node", "shapes", "closed", "copies", "cut"]
 ColourBy: TypeAlias = Literal["grad", "bytes", "dtype"]
 Direction: TypeAlias = Literal["TB", "BT", "LR", "RL"]
 MAX_CHIPS = 8  # leaves drawn beside one node; the rest is one chip
@@ -29,7 +29,8 @@ class DrawOptions(Record, frozen=True, kw_only=True):
     """How to draw a graph."""
 
     depth: int | None = None  # open scopes inside one another
-    full: bool = False  # fold nothing
+    full: bool = False  # fold no repeats, close nothing
+    fold_shapes: bool = False  # chains of shape-only nodes are one box
     none_edges: bool = False
     saved: bool = False
     argument_names: bool = True
@@ -45,6 +46,11 @@ class Box(NamedTuple):
     kind: BoxKind
     ids: range
     scope: Scope | None = None
+
+
+def is_detailed(box: Box) -> bool:
+    """Tell whether a box is drawn with its leaves, and its edges with their names: one node, or one chain of views."""
+    return box.kind in ("node", "shapes")
 
 
 class Opening(NamedTuple):
@@ -85,6 +91,8 @@ def parts_of(items: Iterable[Item], depth: int) -> Iterator[Part]:
             waiting.extend(reversed([inner for items in (item.items, *item.copies) for inner in items]))
         elif item.kind == "module" and item.num_nodes == 1:
             yield Box("node", node_ids(item), item)
+        elif item.kind == "shapes":
+            yield Box("shapes", node_ids(item), item)
         elif level >= depth:
             yield Box("closed", node_ids(item), item)
         else:
@@ -147,9 +155,9 @@ class PartChooser:
     def _weight(self, part: Part) -> int:
         if not isinstance(part, Box):
             return 0
-        if part.kind != "node":
+        if not is_detailed(part):
             return 1
-        node = self.graph.nodes[part.ids.start]
+        node = self.graph.nodes[part.ids.stop - 1]
         shown = sum(
             self.options.none_edges if edge is None else self.graph.nodes[edge.next_node].kind == "accumulate_grad"
             for edge in node.next_edges

@@ -82,7 +82,7 @@ class _Texts:
 
 def page_json(graph: Graph, options: DrawOptions) -> str:
     """Write everything the page shows of a graph."""
-    scopes, alone = page_scopes(graph, fold_graph(graph))
+    scopes, alone = page_scopes(graph, fold_graph(graph, shapes=options.fold_shapes))
     texts = _Texts()
     nodes = _nodes(graph, options.cut, texts, alone)
     figures = summarize(graph)

@@ -14,6 +14,7 @@ from gradinspect.analyses.cut import Cut, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.folding import Scope, later_copies, node_ids
 from gradinspect.analyses.outline import leaves_of
 from gradinspect.analyses.outline_rows import Link, Row
+from gradinspect.analyses.shape_chains import chain_title
 from gradinspect.graph import Graph, ModuleCall, Node, Root, TensorInfo, argument_name
 from gradinspect.renderers.terminal_text import Part, visible
 from gradinspect.units import format_bytes, format_count, format_tensor
@@ -135,7 +136,8 @@ class RowWriter:
         ids = node_ids(scope)
         yield from self._root_label(later_copies(scope) if row.is_open else ids)
         yield from self._row_label(row, ids.start)
-        yield Part(f"{self.symbols.opened if row.is_open else self.symbols.closed} ")
+        if scope.kind != "shapes":
+            yield Part(f"{self.symbols.opened if row.is_open else self.symbols.closed} ")
         times = len(scope.copies) + 1
         if times > 1:
             yield Part(f"{self.symbols.times}{times:,} ", "bold")
@@ -150,6 +152,11 @@ class RowWriter:
         yield from self._cut_edges(later_copies(scope) if row.is_open else ids, is_closed=True)
 
     def _scope_name(self, scope: Scope) -> Iterator[Part]:
+        if scope.kind == "shapes":
+            title = chain_title([self.graph.nodes[node_id] for node_id in node_ids(scope)], f" {self.symbols.arrow} ")
+            yield Part(self._visible(title), "bold", can_shrink=True)
+            yield Part("  ")
+            return
         calls = [items[0] for items in (scope.items, *scope.copies[-1:])] if scope.kind == "repeat" else [scope]
         modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
         if not modules or (scope.kind == "repeat" and len(scope.items) > 1):

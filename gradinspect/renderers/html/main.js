@@ -93,7 +93,7 @@ function whereToLook(item) {
 
 /** Open every box of one more level, as long as the picture can be looked at. */
 function unfold() {
-  const closed = layout.boxes.filter((box) => isScope(box.item) && !box.isOpen);
+  const closed = layout.boxes.filter((box) => isScope(box.item) && !box.isOpen && scopes[-box.item].kind !== 'shapes');
   let room = 1500 - layout.boxes.length;
   for (const { item } of closed) {
     room -= scopes[-item].items.length;

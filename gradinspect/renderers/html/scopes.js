@@ -34,7 +34,7 @@ function openAtFirst() {
   for (let depth = 0; level.length && depth < (page.depth ?? Infinity); depth += 1) {
     const next = [];
     for (const item of level) {
-      const isWorthIt = isScope(item) && (scopes[-item].items.length <= room || page.depth !== null);
+      const isWorthIt = isScope(item) && scopes[-item].kind !== 'shapes' && (scopes[-item].items.length <= room || page.depth !== null);
       if (!isWorthIt) continue;
       room -= scopes[-item].items.length - 1;
       open.add(-item);

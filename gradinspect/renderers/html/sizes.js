@@ -66,16 +66,22 @@ function sizeOf(item) {
   if (isScope(item)) {
     const words = scopeWords(-item);
     const width = Math.max(120, 46 + widthOf(`${words.title}  ${words.detail}`, 'title'), 30 + widthOf(words.small, 'small'));
-    return { frame: width, left: width / 2 + before, right: width / 2 + 6, height: 46, words, pill, chips: [] };
+    const chips = scopes[-item].kind === 'shapes' ? chipsOf(scopes[-item].last) : [];
+    return { frame: width, left: width / 2 + before, right: width / 2 + roomForChips(chips, 6), height: heightWith(chips, 46), words, pill, chips };
   }
   const words = nodeWords(item);
   const chips = chipsOf(item);
   const width = Math.max(84, 2 * PAD + widthOf(words.title, 'title'), 2 * PAD + widthOf(words.small, 'small'),
     2 * PAD + widthOf(words.over, 'chip'));
-  const chipWidth = Math.max(0, ...chips.map((chip) => widthOf(chip.text, 'chip') + 16));
-  const height = Math.max(words.over ? 60 : 42, chips.length * CHIP_STEP - 4);
-  return { frame: width, left: width / 2 + before, right: width / 2 + (chips.length ? CHIP_GAP + chipWidth : 0), height,
+  return { frame: width, left: width / 2 + before, right: width / 2 + roomForChips(chips, 0), height: heightWith(chips, words.over ? 60 : 42),
     words, chips, pill };
+}
+
+const heightWith = (chips, height) => Math.max(height, chips.length * CHIP_STEP - 4);
+
+/** How far the chips reach beyond a box; without any, as far as the box needs. */
+function roomForChips(chips, without) {
+  return chips.length ? CHIP_GAP + Math.max(...chips.map((chip) => widthOf(chip.text, 'chip') + 16)) : without;
 }
 
 function pillsOfScope(place) {
