@@ -17,7 +17,7 @@ from gradinspect.analyses.outline import body_of
 from gradinspect.graph import Graph, Record
 
 BoxKind: TypeAlias = Literal["node", "shapes", "closed", "copies", "cut"]
-ColourBy: TypeAlias = Literal["grad", "bytes", "dtype"]
+ColourBy: TypeAlias = Literal["grad", "bytes", "dtype", "device", "module", "file"]
 Direction: TypeAlias = Literal["TB", "BT", "LR", "RL"]
 MAX_CHIPS = 8  # leaves drawn beside one node; the rest is one chip
 MAX_LEVELS = 1_000_000
@@ -36,6 +36,8 @@ class DrawOptions(Record, frozen=True, kw_only=True):
     argument_names: bool = True
     direction: Direction = "TB"  # TB: roots on top
     colour_by: ColourBy | None = None
+    dark: bool = False
+    links: tuple[str | None, ...] = ()  # the address of each line in Graph.frames, or nothing at all
     cut: Cut | None = None  # what the graph lacks, when it is a part of another
     max_boxes: int | None = 2000  # chips included; past it the picture is folded, then cut
 

@@ -89,6 +89,31 @@ def test_a_part_that_is_not_there(
     assert not Path("part.dot").exists()
 
 
+def test_a_link_that_is_none(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is refused before anything is run or written."""
+    code = main(["export", capture_file, "-o", "graph.svg", "--link", "javascript:alert({line})//{file}"])
+
+    assert code == 2
+    assert capsys.readouterr().err.startswith("gradinspect: 'javascript:alert({line})//{file}' is no address that a")
+    assert not Path("graph.svg").exists()
+
+
+def test_links_lead_to_files_that_are_there(capture_file: str) -> None:
+    """A file beside the capture is linked by its path; one that is not there, or not below it, is not."""
+    frames = (Frame(file="train.py", line=3), Frame(file="../secret.py", line=4))
+    linked = product_plus_two()
+    nodes = (replace(linked.nodes[0], frame=0), replace(linked.nodes[1], frame=1), linked.nodes[2])
+    Path(capture_file).write_bytes(encode_graph(replace(linked, frames=frames, nodes=nodes), compressed=False))
+    Path("train.py").write_text("")
+    Path("../secret.py").write_text("")
+
+    assert main(["export", capture_file, "-o", "graph.dot", "--link", "vscode://file/{path}:{line}"]) == 0
+    written = Path("graph.dot").read_text()
+
+    assert f'URL="vscode://file{Path("train.py").resolve()}:3"' in written
+    assert written.count("URL=") == 1
+
+
 def test_the_figures_for_machines(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`--format json` has exactly the figures of the head."""
     assert main(["trace", capture_file, "--format", "json"]) == 0

@@ -61,7 +61,7 @@ def test_node_looks_exactly() -> None:
     ).splitlines() == snapshot(
         [
             "  n0 [label=<<B>MulBackward0</B>",
-            '<BR/><FONT POINT-SIZE="8" COLOR="#555555">f32[2, 3] · 4 B saved</FONT>>',
+            '<BR/><FONT POINT-SIZE="8" COLOR="#4C4C4C">f32[2, 3] · 4 B saved</FONT>>',
             'tooltip="#0 MulBackward0\\ntrain.py:7  b = a * (a + 2)\\n_saved_self = f32[2, 3], 24 B, activation"',
             'fillcolor="#FFFFFF"]',
         ]

@@ -16,10 +16,10 @@ from strategies import graphs
 from gradinspect.analyses.focus import Focus, focus_graph
 from gradinspect.analyses.folding import fold_graph
 from gradinspect.graph import Frame, Graph, Hook, ModuleCall, Root, Storage
-from gradinspect.renderers.colouring import luminance
 from gradinspect.renderers.drawing_parts import DrawOptions
 from gradinspect.renderers.html_page import SCRIPTS, render_html
 from gradinspect.renderers.html_tree import MAX_ITEMS, page_scopes
+from gradinspect.renderers.palettes import contrast as contrast_of
 
 HOSTILE = "</script><img onerror=alert(1) src=x>&\u2028\u202e\udcff"
 ASSETS = files("gradinspect.renderers") / "html"
@@ -199,8 +199,7 @@ def test_words_can_be_told_from_what_is_behind_them(scheme: int) -> None:
     pairs += [("quiet", "closed"), ("quiet", "repeat"), ("accent", "card"), ("accent", "paper"), ("closed-ink", "card")]
 
     def contrast(ink: str, ground: str) -> float:
-        low, high = sorted(luminance(colours[name]) for name in (ink, ground))
-        return (high + 0.05) / (low + 0.05)
+        return contrast_of(colours[ink], colours[ground])
 
     assert not [(ink, ground, contrast(ink, ground)) for ink, ground in pairs if contrast(ink, ground) < 4.5]
 

@@ -38,8 +38,10 @@ function savedTable(id) {
 function sourceLines(id) {
   const lines = [];
   for (let place = nodes[id].frame; place !== undefined && place !== null; place = frames[place][4]) {
-    const [file, line, name, code] = frames[place];
-    lines.push(html('p', {}, html('code', { text: `${file}:${line}` }), html('span', { class: 'quiet', text: name ? `  in ${name}` : '' })));
+    const [file, line, name, code, , address] = frames[place];
+    const words = html('code', { text: `${file}:${line}` });
+    const shown = address ? html('a', { href: address, target: '_blank', rel: 'noreferrer' }, words) : words;
+    lines.push(html('p', {}, shown, html('span', { class: 'quiet', text: name ? `  in ${name}` : '' })));
     if (code) lines.push(html('pre', { text: code }));
   }
   return lines;
