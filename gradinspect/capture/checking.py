@@ -16,6 +16,7 @@ from gradinspect.capture.nonfinite import nonfinite_value
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.recorder import Recorder, next_sequence_nr
 from gradinspect.capture.request import Request
+from gradinspect.capture.run import Run
 from gradinspect.capture.stale import stale_values
 from gradinspect.graph import Frame, Graph
 
@@ -51,6 +52,14 @@ class Checker:
         if not self._num_calls:
             return None
         return Findings(source=self._source, num_calls=self._num_calls, findings=tuple(self._findings))
+
+    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
+        """Record, look for what is wrong before the engine meets it, then watch the engine run."""
+        recorded = run.record_call(call) if run.is_wanted(call) and not self.is_done else None
+        if recorded is None:
+            return None
+        with run.surroundings.visit():
+            return self.begin(recorded.graph, call)
 
     def begin(self, graph: Graph, call: EngineCall) -> Watch:
         """Look at a call that is about to begin."""

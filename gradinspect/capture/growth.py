@@ -13,10 +13,11 @@ from typing import Any
 import torch
 
 from gradinspect.analyses.growth import Growth, HeldBy, Holder, Iteration
-from gradinspect.capture.engine import EngineCall
+from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.holders import HolderSearch
 from gradinspect.capture.recorder import Recorder, next_sequence_nr
 from gradinspect.capture.release import park_wrappers
+from gradinspect.capture.run import Run
 from gradinspect.capture.storages import plain_tensors
 from gradinspect.capture.walk import ACCUMULATE_GRAD_NR
 
@@ -39,11 +40,20 @@ class GrowthWatch:
         """Whether as many calls were seen as were asked for."""
         return len(self._iterations) >= self._asked
 
-    def growth(self) -> Growth | None:
+    def result(self) -> Growth | None:
         """Return what was seen; None while there was no call."""
         if not self._iterations:
             return None
         return Growth(source=self._source, asked=self._asked, iterations=tuple(self._iterations), holders=self._holders)
+
+    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
+        """Look at a call, and stop the program after as many as were asked for."""
+        if not self.is_done:
+            with run.surroundings.visit():
+                self.observe(call)
+        if self.is_done:
+            run.stop(call.caller)
+        return None
 
     def observe(self, call: EngineCall) -> None:
         """Count what is alive as a backward call begins. Runs the garbage collector first."""

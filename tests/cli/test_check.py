@@ -2,22 +2,15 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from runs import gradinspect
+from runs import gradinspect, python
 
 PROGRAMS = Path(__file__).parent.parent / "check_programs"
 BROKEN = sorted((PROGRAMS / "broken").glob("*.py"))
 CLEAN = sorted((PROGRAMS / "clean").glob("*.py"))
 EXPECTED = re.compile(r"^# expect: (GI\d+)((?: \w+=\d+)*)", re.MULTILINE)
-
-
-def python(script: Path) -> "subprocess.CompletedProcess[str]":
-    """Run a script as its author does."""
-    return subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize("script", BROKEN, ids=lambda path: path.stem)

@@ -374,6 +374,6 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     """A capture file can be committed and compared."""
     sample = Path(__file__).parent.parent.parent / "samples" / "transformer.py"
     for name in ("a.json", "b.json"):
-        assert gradinspect("export", sample, "-o", name, cwd=tmp_path).returncode == 0
+        assert gradinspect("export", sample, "-o", name, cwd=tmp_path, is_new=True).returncode == 0
 
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
