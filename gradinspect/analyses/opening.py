@@ -21,9 +21,14 @@ class Around(NamedTuple):
     copy: int  # which copy of a repeat the node is in; 0 when it is no repeat
 
 
+def can_open(scope: Scope) -> bool:
+    """Tell whether a scope has more to tell than its row; a chain of views is folded because its insides are not."""
+    return scope.kind != "shapes"
+
+
 def opens_to(depth: int) -> IsOpen:
     """Open what is in fewer open scopes than `depth`."""
-    return lambda _, level: level < depth
+    return lambda scope, level: level < depth and can_open(scope)
 
 
 def depth_that_fits(graph: Graph, scope: Scope, max_rows: int) -> int:
@@ -37,7 +42,7 @@ def depth_that_fits(graph: Graph, scope: Scope, max_rows: int) -> int:
 def _goes_deeper(graph: Graph, scope: Scope, depth: int, max_rows: int) -> bool:
     """Tell whether one more level opens something and still fits; it has as many rows as this level, or more."""
     rows = list(islice(outline(graph, scope, opens_to(depth)), max_rows + 1))
-    if len(rows) > max_rows or not any(row.scope is not None and not row.is_open for row in rows):
+    if len(rows) > max_rows or not any(row.scope and can_open(row.scope) and not row.is_open for row in rows):
         return False
     deeper = islice(outline(graph, scope, opens_to(depth + 1)), max_rows + 1)
     return sum(1 for _ in deeper) <= max_rows

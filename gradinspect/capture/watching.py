@@ -6,9 +6,10 @@ from types import FrameType
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradient_steps import GradientSteps, Step, step_of
-from gradinspect.capture.engine import Watch
+from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.outputs import OutputTensor
+from gradinspect.capture.run import Run
 from gradinspect.capture.updates import UpdateWatch
 from gradinspect.graph import Graph
 
@@ -47,6 +48,20 @@ class BackwardWatch:
         if self._graph is None or self._asked is None:
             return self._graph
         return GradientSteps(asked=self._asked, graph=self._graph, steps=tuple(self._steps))
+
+    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
+        """Record, then watch the engine run; the watch stops the program when it has seen enough."""
+        self.settle()
+        run.problem = run.problem or self.problem
+        if self.is_done or run.problem is not None:
+            run.stop(call.caller)
+            return None
+        recorded = run.record_call(call) if run.is_wanted(call) else None
+        if recorded is None:
+            return None
+        if self.num_left == 1:
+            run.recorder.pause()
+        return self.begin(recorded.graph, recorded.outputs, call.caller)
 
     def begin(self, graph: Graph, outputs: Sequence[OutputTensor], caller: FrameType) -> Watch:
         """Watch a call that is about to begin."""

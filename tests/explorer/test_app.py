@@ -87,7 +87,7 @@ root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
 root
 gradients go to
   self → #1 AddmmBackward0  f32[4, 3]
-weight  None: needs no gradient
+  weight  None: needs no gradient
 source
   train.py:8
 

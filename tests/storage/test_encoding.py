@@ -76,7 +76,7 @@ def test_values_keep_their_type(value: object) -> None:
 def test_what_is_not_a_finite_number_is_kept_and_time_is_not() -> None:
     """A gradient file is looked at for exactly these; any JSON reader can read it; an old reader sees the graph."""
     ran = NodeGradients(node=0, order=0, incoming=(gradient_stats(float("inf"), bad=1),), outgoing=(None,), seconds=0.5)
-    record = graph(op("A", None), gradients=Gradients(nodes=(ran,), weight_norms={0: float("-inf")}, loss=float("nan")))
+    record = graph(op("A", None), gradients=Gradients(nodes=(ran,), weight_norms={0: float("inf")}, loss=float("nan")))
     content = encode_graph(record, compressed=False)
     again = decode_graph(content, "run.json").gradients
     assert again is not None
@@ -85,5 +85,5 @@ def test_what_is_not_a_finite_number_is_kept_and_time_is_not() -> None:
     assert written["gradients"]["loss"] == "nan"
     assert "gradients" not in written["graph"]
     assert repr(again.loss) == "nan"
-    assert again.weight_norms == {0: float("-inf")}
+    assert again.weight_norms == {0: float("inf")}
     assert again.nodes == (NodeGradients(node=0, order=0, incoming=ran.incoming, outgoing=(None,)),)

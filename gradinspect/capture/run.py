@@ -1,0 +1,128 @@
+"""One run of the user's program, as those see it who look at its backward calls."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import NamedTuple, Protocol, TypeAlias
+
+import torch
+
+from gradinspect.analyses.findings import Findings
+from gradinspect.analyses.gradient_steps import GradientSteps
+from gradinspect.analyses.growth import Growth
+from gradinspect.analyses.stepping import Ending
+from gradinspect.analyses.timeline import Timeline
+from gradinspect.capture.engine import EngineCall, EngineDoor, Watch
+from gradinspect.capture.fake import FAKE_TYPES, FakeRun
+from gradinspect.capture.namespaces import base_folder
+from gradinspect.capture.outputs import OutputTensor, has_graph, outputs_in
+from gradinspect.capture.record import Moment, record_graph
+from gradinspect.capture.recorder import Recorder
+from gradinspect.capture.request import Request
+from gradinspect.capture.stopping import Stopper
+from gradinspect.capture.surroundings import Surroundings
+from gradinspect.capture.tensors import PLAIN_TYPES
+from gradinspect.capture.variables import Variable, variables_from
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import CaptureKind, Graph
+
+Result: TypeAlias = Graph | Growth | GradientSteps | Timeline | Ending | Findings
+
+
+class Recorded(NamedTuple):
+    """A graph, and what it was recorded from."""
+
+    graph: Graph
+    outputs: list[OutputTensor]
+    moment: Moment
+
+
+@dataclass(kw_only=True)
+class Run:
+    """What to look for, and the means to do it."""
+
+    request: Request
+    recorder: Recorder
+    surroundings: Surroundings
+    door: EngineDoor
+    stopper: Stopper
+    fake: FakeRun | None = None
+    problem: Exception | None = None  # what went wrong with our own work; it must not reach the user's program
+
+    def stop(self, frame: FrameType) -> None:
+        """Stop the program, unless it shall go on.
+
+        Raises:
+            SystemExit: The stop.
+        """
+        if not self.request.goes_on:
+            self.stopper.stop(frame)
+
+    def is_wanted(self, call: EngineCall) -> bool:
+        """Tell whether a call is the first one that was asked for, or comes later, and has a graph to go through."""
+        is_reached = call.number >= (self.request.backward or 1) and self.request.at in (None, "backward")
+        return is_reached and has_graph(call.outputs)  # else the engine will refuse it
+
+    def record_call(self, call: EngineCall) -> Recorded | None:
+        """Record the graph that a call is about to go through; nothing where its root has none."""
+        return self.record(call.kind, lambda: self.outputs_of(call), call)
+
+    def record(
+        self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], call: EngineCall | None = None,
+        variables: tuple[Variable, ...] = (),
+    ) -> Recorded | None:  # fmt: skip
+        """Record the graph behind some tensors.
+
+        Args:
+            kind: What the moment is.
+            outputs: Finds the tensors.
+            call: The call that is about to begin, if one is.
+            variables: Named tensors to know besides those that the call's frame sees.
+        """
+        with self.surroundings.visit():
+            moment = Moment(
+                source=self.request.label,
+                kind=kind,
+                number=None if call is None else call.number,
+                frame=None if call is None else call.frame,
+                base_folder=base_folder(self.request.source),
+                variables=variables,
+                plain_types=FAKE_TYPES if self.request.fake else PLAIN_TYPES,
+                warnings=() if self.fake is None else self.fake.warnings,
+            )
+            found = outputs()
+            return Recorded(record_graph(found, moment, self.recorder), found, moment) if found else None
+
+    def outputs_of(self, call: EngineCall) -> list[OutputTensor]:
+        """Return the tensors that a call begins at, or the one that was asked for, with their names."""
+        variables = list(variables_from(call.frame))
+        if self.request.root is not None:
+            return named_root(self.request.root, variables)
+        names = {id(value): name for name, value in reversed(variables)}
+        return [OutputTensor(names.get(id(output)), output) for output in call.outputs]
+
+
+class Mode(Protocol):
+    """What one run looks for: whoever is told of its backward calls."""
+
+    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
+        """Look at a call that is about to begin, and stop the program when enough was seen."""
+
+    def result(self) -> Result | None:
+        """Return what was seen so far."""
+
+
+def named_root(root: str, variables: list[Variable]) -> list[OutputTensor]:
+    """Find the tensor that the user named.
+
+    Raises:
+        GradInspectError: There is none of this name, or it has no graph.
+    """
+    found = [value for name, value in variables if name == root]
+    outputs = outputs_in(found[0], root) if found else []
+    if outputs:
+        return outputs
+    names = [name for name, value in variables if isinstance(value, torch.Tensor) and value.requires_grad]
+    known = f"Tensors with a graph here: {', '.join(dict.fromkeys(names[:20]))}." if names else "There is none here."
+    what = "has no graph" if found else "is not a variable that can be seen"
+    raise GradInspectError(f"The root '{root}' {what}.", known)
