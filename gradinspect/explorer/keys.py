@@ -56,7 +56,7 @@ GROUPS: tuple[tuple[str, tuple[Binding, ...]], ...] = (
         Binding(("<",), "previous_copy", "<", "copy before it"),
     )),
     ("jump", (
-        Binding(("]", "gd", "ctrl+right_square_bracket"), "follow", "]  gd", "to where the row leads: → #12"),
+        Binding(("]", "gd", "ctrl+right_square_bracket"), "follow", "]  gd", "to where the row leads, such as #12"),
         Binding(("ctrl+o", "backspace", "H"), "back", "Ctrl-o  H", "back to where you jumped from"),
         Binding(("ctrl+i", "L"), "forward", "L", "forward again; Ctrl-i where it is not Tab"),
         Binding((":", "#"), "ask_node", ":17  #17", "to node #17"),
@@ -69,6 +69,7 @@ GROUPS: tuple[tuple[str, tuple[Binding, ...]], ...] = (
         Binding(("y",), "copy", "y", "copy what the panel says, where the terminal allows it"),
         Binding(("w",), "warnings", "w", "warnings of the capture"),
         Binding(("?", "f1"), "help", "?", "this page"),
+        Binding(("escape",), "leave", "Esc", "from the panel, or from here, to the tree"),
         Binding(("q", "ctrl+c"), "quit", "q", "quit"),
     )),
 )  # fmt: skip
