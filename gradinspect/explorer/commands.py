@@ -135,9 +135,11 @@ class Commands:
         else:
             self._app.say("There is nothing to open in this row.")
 
-    def _step_in(self, _count: int | None) -> None:
+    def _step_in(self, count: int | None) -> None:
         row = self._browser.row
-        if row is None or row.scope is None:
+        if self._panel.has_focus:
+            self._follow(count)
+        elif row is None or row.scope is None:
             self._app.say("There is nothing to open in this row.")
         elif self._browser.open():
             self._journey.forget()
@@ -146,6 +148,9 @@ class Commands:
             self._move_to(self._browser.cursor + 1)
 
     def _step_out(self, _count: int | None) -> None:
+        if self._panel.has_focus:
+            self._tree_view.focus()
+            return
         if self._browser.close():
             self._changed()
         elif not self._browser.move_out():
@@ -222,6 +227,9 @@ class Commands:
 
     def _leave(self, _count: int | None) -> None:
         self._tree_view.focus()
+
+    def _suspend(self, _count: int | None) -> None:
+        self._app.action_suspend_process()
 
     def _quit(self, _count: int | None) -> None:
         self._app.exit()
