@@ -23,8 +23,8 @@ from gradinspect.units import format_bytes, format_count
 
 MIN_WIDTH_BESIDE = 110  # cells from which the panel stands beside the tree
 HINTS = {
-    "tree": "Enter open  / search  ] follow  Tab panel{more}  ? help  q quit",
-    "panel": "Enter follow  Tab back to the tree  y copy  ? help  q quit",
+    "tree": "? help  q quit  / search  Enter open  ] follow  Tab panel{more}",
+    "panel": "? help  q quit  Enter follow  Tab back to the tree  y copy",
     "help": "Space next screen  q back to the tree",
 }
 

@@ -73,16 +73,16 @@ class Commands:
         self._move_to(self._view.place - (count or 1))
 
     def _half_down(self, _count: int | None) -> None:
-        self._turn(self._view.size.height // 2)
+        self._turn(self._view.content_size.height // 2)
 
     def _half_up(self, _count: int | None) -> None:
-        self._turn(-(self._view.size.height // 2))
+        self._turn(-(self._view.content_size.height // 2))
 
     def _page_down(self, _count: int | None) -> None:
-        self._turn(self._view.size.height - 1)
+        self._turn(self._view.content_size.height - 1)
 
     def _page_up(self, _count: int | None) -> None:
-        self._turn(1 - self._view.size.height)
+        self._turn(1 - self._view.content_size.height)
 
     def _turn(self, by: int) -> None:
         """Move the cursor and the window by as many lines."""

@@ -91,7 +91,7 @@ gradients go to
 source
   train.py:8
 
-Enter open  / search  ] follow  Tab panel  ? help  q quit
+? help  q quit  / search  Enter open  ] follow  Tab panel
 """)
 
 
@@ -189,10 +189,10 @@ def test_the_last_line_names_the_keys_of_the_pane_and_what_was_answered() -> Non
     steps = [[], ["tab"], ["escape"], [*"/relu", "enter"], ["j"], ["w"]]
     tree, panel, back, answered, after, warned = (seen.status for seen in explore_on(two_layers(), steps))
 
-    assert tree == back == "Enter open  / search  ] follow  Tab panel  ? help  q quit"
-    assert panel == "Enter follow  Tab back to the tree  y copy  ? help  q quit"
+    assert tree == back == "? help  q quit  / search  Enter open  ] follow  Tab panel"
+    assert panel == "? help  q quit  Enter follow  Tab back to the tree  y copy"
     assert answered == "/relu  1 of 1 hit"
-    assert after == "Enter open  / search  ] follow  Tab panel, 6 more lines  ? help  q quit"
+    assert after == "? help  q quit  / search  Enter open  ] follow  Tab panel, 6 more lines"
     assert warned == "Nothing went wrong while the graph was recorded."
 
 
@@ -246,3 +246,24 @@ def test_ascii() -> None:
     for seen in explore_on(residual_blocks(4), [["z", "R", "4", "j"], ["?"]], unicode=False):
         assert "\n".join(seen.lines).isascii()
         assert "\\u" not in "\n".join(seen.lines)
+
+
+def test_resizing_keeps_the_cursor_on_the_screen() -> None:
+    """The tree is written anew at the new width, and the panel moves to where there is room."""
+
+    async def run() -> tuple[Seen, Seen]:
+        explorer = Explorer(Exploration(residual_blocks(9), lambda _: None, lambda _: None), max_rows=4)
+        async with explorer.run_test(size=(120, 40)) as pilot:
+            await pilot.press("z", "R", *"/mulb", "enter", "N")
+            wide = Seen(explorer)
+            await pilot.resize_terminal(60, 12)
+            await pilot.pause()
+            return wide, Seen(explorer)
+
+    wide, narrow = asyncio.run(run())
+
+    assert wide.nodes == narrow.nodes == (26,)
+    assert any("#26 MulBackward0" in line for line in narrow.lines[1:6])
+    assert max(map(len, narrow.lines)) <= 60
+    assert any("\u2500" * 60 in line for line in narrow.lines)
+    assert not any("\u2500" * 60 in line for line in wide.lines)
