@@ -166,6 +166,7 @@ function drawLegend() {
 function colourBy(name) {
   colouring = name ? COLOURINGS[name]() : null;
   byId('colour').value = name;
+  forgetUnits();
   drawLegend();
 }
 

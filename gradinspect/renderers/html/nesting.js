@@ -91,10 +91,27 @@ function layOutPart(parts, place) {
     to: edge.end.item === undefined ? part.outs.get(edge.end.port) : at.get(edge.end.item),
     fromX: portX(parts, edge.start, 'outs'), toX: portX(parts, edge.end, 'ins'),
   }));
-  const { width, height } = layOut(vertices, edges);
+  const { width, height } = layOutOnce(place, vertices, edges);
   const title = place ? titleWidth(place) : 0;
   part.inner = { width, height, margin: Math.max(0, (title - width) / 2), vertices, edges };
   part.size = sizeOfPart(part);
+}
+
+const laidOut = new Map(); // by scope: what it was like when it was last laid out, and how
+
+/** Lay out a scope, unless it is as it was: opening one box leaves most others as they are. */
+function layOutOnce(place, vertices, edges) {
+  const sizes = vertices.map((vertex) => (vertex.item < 0 || vertex.role !== 'item' ? [vertex.left, vertex.right, vertex.height] : 0));
+  const likeness = JSON.stringify([sizes, edges.map(({ from, to, fromX, toX }) => [from, to, fromX, toX])]);
+  const before = laidOut.get(place);
+  if (before?.likeness === likeness) {
+    vertices.forEach((vertex, index) => { [vertex.x, vertex.y] = before.places[index]; });
+    edges.forEach((edge, index) => { edge.points = before.lines[index]; });
+    return before;
+  }
+  const { width, height } = layOut(vertices, edges);
+  laidOut.set(place, { likeness, width, height, places: vertices.map(({ x, y }) => [x, y]), lines: edges.map(({ points }) => points) });
+  return { width, height };
 }
 
 const titleWidth = (place) => {
