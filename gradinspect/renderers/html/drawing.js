@@ -19,9 +19,16 @@ function pathOf(points, hasTip) {
 function drawEdge(edge) {
   const end = edge.points.at(-1);
   const tip = edge.hasTip && svg('path', { class: 'tip', d: `M${round(end[0])},${round(end[1])}l-4,-7l8,0z` });
-  const group = svg('g', { class: 'stream' }, svg('path', { class: 'edge', d: pathOf(edge.points, edge.hasTip) }), tip);
+  const group = svg('g', { class: 'stream' }, svg('path', { class: 'edge', d: pathOf(edge.points, edge.hasTip) }), tip, edgeName(edge));
   edge.element = group;
   return group;
+}
+
+/** The argument that an edge belongs to, where it first turns aside: there edges from one box are apart already. */
+function edgeName({ points, names }) {
+  if (!names || points.length < 3) return null;
+  const [[x, y], [toX, toY]] = points.slice(1, 3);
+  return svg('text', { class: 'argument', x: round((x + toX) / 2 + 5), y: round((y + toY) / 2 + (Math.abs(toX - x) < 8 ? 3 : -4)), text: names });
 }
 
 const text = (x, y, content, className, anchor) => svg('text', { x: round(x), y: round(y), class: className, 'text-anchor': anchor, text: content });

@@ -25,6 +25,15 @@ function visibleBoxes() {
   return { boxOf, items, depth };
 }
 
+const MAX_NAMES = 3;
+
+/** The forward arguments that a piece of an edge stands for, where it leaves a node with several. */
+function namesOn(edge, pairs) {
+  const from = edge.start.item;
+  if (from === undefined || isScope(from) || edgesOf(from).filter(Boolean).length < 2) return '';
+  return edge.pairs.flatMap((number) => pairs[number].names.map((way) => textAt(way[2]))).filter(Boolean).slice(0, MAX_NAMES).join(', ');
+}
+
 /** The edges between boxes, those between the same two as one with a count. */
 function pairsBetween({ boxOf, items }) {
   const found = new Map();
@@ -35,9 +44,10 @@ function pairsBetween({ boxOf, items }) {
       const head = edge ? boxOf[edge[0]] : -1;
       if (head < 0 || head === tail) continue;
       const key = tail * items.length + head;
-      const pair = found.get(key);
-      if (pair) pair.count += 1;
-      else found.set(key, { tail: items[tail], head: items[head], count: 1 });
+      const pair = found.get(key) || { tail: items[tail], head: items[head], count: 0, names: [] };
+      found.set(key, pair);
+      pair.count += 1;
+      if (items[tail] === from && pair.names.length < MAX_NAMES) pair.names.push(edge);
     }
   }
   return [...found.values()];
@@ -158,7 +168,7 @@ function putTogether(parts, pairs) {
       if (edge.end.item === undefined) points[points.length - 1][1] = upper + inner.height + INSET - (outs.size ? 4 : 0);
       const hasTip = edge.end.item !== undefined && edge.end.port === null;
       const count = edge.pairs.reduce((sum, number) => sum + pairs[number].count, 0);
-      edges.push({ points, pairs: edge.pairs, hasTip, count, depth });
+      edges.push({ points, pairs: edge.pairs, hasTip, count, depth, names: namesOn(edge, pairs) });
     }
   }
   return { boxes, edges, width: top.width, height: top.height };
