@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from gradinspect.analyses.cut import Cut, lost_places, number_of, uses_in_whole
-from gradinspect.analyses.folding import Scope, later_copies, node_ids
+from gradinspect.analyses.folding import Scope, ids_of_copy, later_copies, node_ids
 from gradinspect.analyses.outline import leaves_of
 from gradinspect.analyses.outline_rows import Link, Row
 from gradinspect.analyses.shape_chains import chain_title
@@ -21,6 +21,7 @@ from gradinspect.units import format_bytes, format_count, format_tensor
 
 MAX_REFERENCES = 3
 MAX_SHAPES = 2
+NO_IDS = range(0)
 
 
 class Symbols(NamedTuple):
@@ -134,30 +135,36 @@ class RowWriter:
 
     def _scope(self, row: Row, scope: Scope) -> Iterator[Part]:
         ids = node_ids(scope)
-        yield from self._root_label(later_copies(scope) if row.is_open else ids)
+        yield from self._root_label(ids, ids_of_copy(scope, row.copy or 0) if row.is_open else NO_IDS)
         yield from self._row_label(row, ids.start)
         if scope.kind != "shapes":
             yield Part(f"{self.symbols.opened if row.is_open else self.symbols.closed} ")
         times = len(scope.copies) + 1
-        if times > 1:
+        if row.copy is not None:
+            yield Part(f"{row.copy + 1:,} of {times:,} ", "bold")
+        elif times > 1:
             yield Part(f"{self.symbols.times}{times:,} ", "bold")
+        if row.copy is not None:
+            ids = ids_of_copy(scope, row.copy)
         first, last = self._number(ids.start), self._number(ids.stop - 1)
         span = first if len(ids) == 1 else f"{first}{self.symbols.to}{last[1:]}"
         yield Part(f"{span}  ", "cyan")
-        yield from self._scope_name(scope)
+        yield from self._scope_name(scope, row.copy)
         yield from self._scope_size(scope, times, is_open=row.is_open)
         if row.way_on:
             yield Part(f"  {self.symbols.arrow} ", can_wrap=True)
             yield from (part._replace(can_wrap=True) for part in self._ends(row.way_on))
         yield from self._cut_edges(later_copies(scope) if row.is_open else ids, is_closed=True)
 
-    def _scope_name(self, scope: Scope) -> Iterator[Part]:
+    def _scope_name(self, scope: Scope, copy: int | None) -> Iterator[Part]:
+        """Name a chain of views by its links, a module call; of a repeat the first and the last, or the one told."""
         if scope.kind == "shapes":
             title = chain_title([self.graph.nodes[node_id] for node_id in node_ids(scope)], f" {self.symbols.arrow} ")
             yield Part(self._visible(title), "bold", can_shrink=True)
             yield Part("  ")
             return
-        calls = [items[0] for items in (scope.items, *scope.copies[-1:])] if scope.kind == "repeat" else [scope]
+        bodies = (scope.items, *scope.copies[-1:]) if copy is None else ((scope.items, *scope.copies)[copy],)
+        calls = [body[0] for body in bodies] if scope.kind == "repeat" else [scope]
         modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
         if not modules or (scope.kind == "repeat" and len(scope.items) > 1):
             return
@@ -196,9 +203,14 @@ class RowWriter:
         if leaves and not is_open:
             yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
 
-    def _root_label(self, ids: Sequence[int]) -> Iterator[Part]:
-        """Name the roots among some nodes that have no row of their own."""
-        roots = [root for node_id, roots in self.roots.items() if node_id in ids for root in roots]
+    def _root_label(self, ids: Sequence[int], with_rows: range = NO_IDS) -> Iterator[Part]:
+        """Name the roots among some nodes, without those that have a row of their own."""
+        roots = [
+            root
+            for node_id, roots in self.roots.items()
+            if node_id in ids and node_id not in with_rows
+            for root in roots
+        ]
         for root in roots[:MAX_REFERENCES]:
             output = f" (output {root.output_nr})" if root.output_nr else ""
             name = " ".join(filter(None, ("root", self._visible(root.name or ""))))
