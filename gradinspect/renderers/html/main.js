@@ -156,7 +156,7 @@ function clicked(event) {
 }
 
 function drawLegend() {
-  const has = (name) => (name === 'shared' ? nodes.some((node) => node.leaf?.uses > 1) : name === 'leaf' ? nodes.some((node) => node.leaf)
+  const has = (name) => (name === 'shared' ? nodes.some((node) => node.leaf?.uses > 1) : name === 'leaf' ? nodes.some((node) => node.leaf?.uses < 2)
     : name === 'cut' ? page.cut
     : name === 'repeat' ? scopes.some((scope) => scope.kind === 'repeat') : name === 'closed' ? scopes.some((scope) => scope.kind === 'module')
       : nodes.some((node) => textAt(node.kind) === 'custom'));

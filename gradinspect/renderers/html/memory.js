@@ -102,6 +102,6 @@ function drawMemory() {
   const { total, extra, kinds } = page.memory;
   const words = Object.entries(kinds).map(([kind, bytes]) => `${formatBytes(bytes)} ${kind}`).join(', ');
   memoryView.replaceChildren(html('p', { text: `${formatBytes(total)} held for backward, ${formatBytes(extra)} of it beyond parameters and buffers: ${words}` }),
-    html('h2', { text: 'By module' }), moduleMap(), html('h2', { text: 'While backward runs' }), releaseCurve(),
+    html('h2', { text: page.memory.by }), moduleMap(), html('h2', { text: 'While backward runs' }), releaseCurve(),
     html('h2', { text: 'Where the most is freed' }), largestReleases());
 }
