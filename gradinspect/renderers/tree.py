@@ -154,7 +154,7 @@ class TreePage:
         """Yield what was left out, and a legend."""
         missing = num_nodes - self.num_told
         if missing:
-            words = f"{format_count(missing, 'more node')} not shown: --depth, --full or -o FILE"
+            words = f"{format_count(missing, 'more node')} not shown: --depth, --around, --full or -o FILE"
             yield fit([Part(f"{self.symbols.ellipsis} {words}", "bold")], self.options.width, self.symbols.ellipsis)
         yield self._legend()
 

@@ -293,6 +293,24 @@ def test_a_chosen_parameter_shows_the_way_to_it(seen: Seen) -> None:
     assert not seen.page.locator(".lit").count()
 
 
+def test_what_keeps_a_storage_alive_is_lit(browser: Any, tmp_path: Path) -> None:
+    """All nodes that keep the same memory, and no others."""
+    shared = saved("_saved_self", 2, storage=0)
+    kept = graph(
+        op("MulBackward0", 1, saved=(shared,)), op("ExpBackward0", 2, saved=(saved("_saved_result", 2, storage=1),)),
+        op("SinBackward0", 3, saved=(shared,)), leaf("w", 3), storages=(Storage(num_bytes=8), Storage(num_bytes=8)),
+    )  # fmt: skip
+    file = tmp_path / "kept.html"
+    file.write_text(render_html(kept), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(f"{file.as_uri()}#n0")
+    page.get_by_role("button", name="kept by 2").click()
+    lit = page.evaluate("[...document.querySelectorAll('.node.lit')].map((box) => box.dataset.item)")
+    page.close()
+
+    assert sorted(lit) == ["0", "2"]
+
+
 def test_edges_have_the_names_of_arguments(seen: Seen) -> None:
     """Where a node has several, the edge to each says which it is."""
     assert seen.page.locator("#picture .argument").all_text_contents() == ["self"]

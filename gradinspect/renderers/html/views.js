@@ -15,6 +15,7 @@ function toggleView(name) {
     if (isShown) draw();
   }
   byId('stage').hidden = shownView !== null;
+  forgetStage();
   if (!shownView) followAddress();
 }
 
