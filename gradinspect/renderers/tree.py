@@ -9,7 +9,9 @@ from itertools import chain, islice, pairwise
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.folding import Scope, first_saved_bytes, fold_graph
+from gradinspect.analyses.cut import Cut, describe_cut
+from gradinspect.analyses.folding import Scope, first_saved_bytes, fold_graph, node_ids
+from gradinspect.analyses.opening import can_open, depth_that_fits, opens_to
 from gradinspect.analyses.outline import IsOpen, outline
 from gradinspect.analyses.outline_rows import Guide, Row, guides_below, split_row
 from gradinspect.graph import Graph, Record
@@ -31,16 +33,19 @@ class TreeOptions(Record, frozen=True, kw_only=True):
     width: int = 80
     depth: int | None = None  # open scopes inside one another; None for as many as the rows allow
     full: bool = False  # fold nothing
+    fold_shapes: bool = False  # chains of shape-only nodes are one row
     max_rows: int | None = 100
     unicode: bool = True
+    cut: Cut | None = None  # what the graph lacks, when it is a part of another
 
 
 def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Text]:
-    """Yield the lines of the tree, then what was left out, then a legend."""
+    """Yield what is told of which graph, the lines of the tree, then what was left out, then a legend."""
     options = options or TreeOptions()
-    scope = fold_graph(graph, repeats=not options.full)
+    scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
     is_open = _opener(graph, scope, options)
-    page = _Page(graph, options)
+    page = TreePage(graph, options)
+    yield from page.first_lines()
     rows = islice(outline(graph, scope, is_open), options.max_rows)
     for row, following in pairwise(chain(rows, [None])):
         if row is not None:
@@ -54,30 +59,19 @@ def _opener(graph: Graph, scope: Scope, options: TreeOptions) -> IsOpen:
     if options.depth is not None and not options.full:
         depth = options.depth
     elif depth == 0:
-        while options.max_rows is not None and _goes_deeper(graph, scope, depth, options.max_rows):
-            depth += 1
-    return _opens_to(depth)
+        depth = depth_that_fits(graph, scope, options.max_rows or 0)
+    return opens_to(depth)
 
 
-def _opens_to(depth: int) -> IsOpen:
-    return lambda _, level: level < depth
-
-
-def _goes_deeper(graph: Graph, scope: Scope, depth: int, max_rows: int) -> bool:
-    """Tell whether one more level opens something and still fits."""
-    closed = any(row.scope is not None and not row.is_open for row in outline(graph, scope, _opens_to(depth)))
-    deeper = islice(outline(graph, scope, _opens_to(depth + 1)), max_rows + 1)
-    return closed and sum(1 for _ in deeper) <= max_rows
-
-
-class _Page:
+class TreePage:
     """Puts rows into columns, and keeps count of what was told."""
 
     def __init__(self, graph: Graph, options: TreeOptions) -> None:
+        """Measure the columns."""
         self.graph = graph
         self.options = options
         self.saved = first_saved_bytes(graph)
-        self.writer = RowWriter(graph, self.saved, unicode=options.unicode)
+        self.writer = RowWriter(graph, self.saved, unicode=options.unicode, cut=options.cut)
         self.symbols: Symbols = self.writer.symbols
         self.bytes_cells = BYTES_CELLS + 1 if any(self.saved) else 0
         self.sources = self._source_texts()
@@ -88,6 +82,12 @@ class _Page:
         self.last_source = ""
         self.num_told = 0
         self.kinds: set[str] = set()
+
+    def first_lines(self) -> Iterator[Text]:
+        """Yield which part of the graph this is."""
+        if self.options.cut is not None:
+            words = visible(describe_cut(self.options.cut), unicode=self.options.unicode)
+            yield fit([Part(words, "bold", can_shrink=True)], self.options.width, self.symbols.ellipsis)
 
     def lines(self, row: Row, following: Row | None) -> Iterator[Text]:
         """Yield a row as one line, or more where it is too wide.
@@ -101,6 +101,11 @@ class _Page:
         for part_of_row, below in pairwise([*rows, following]):
             if part_of_row is not None:
                 yield from self._wrapped_lines(part_of_row, below)
+
+    def line(self, row: Row) -> Text:
+        """Return a row as one line, cut where it is too wide, whatever stands above it."""
+        self.last_source = ""
+        return self._line(row, list(self.writer.parts(row)))
 
     def _wrapped_lines(self, row: Row, following: Row | None) -> Iterator[Text]:
         parts = list(self.writer.parts(row))
@@ -117,7 +122,7 @@ class _Page:
             following is not None and following.guides[: len(below)] == below and len(following.guides) > len(below)
         )
         guides = self._guides((*below, "line" if has_twigs else "gap"))
-        line = Text(guides, "dim", no_wrap=True, end="")
+        line = Text(no_wrap=True, end="").append(guides, "dim")
         line.append_text(fit(parts, self.options.width - cell_len(guides), self.symbols.ellipsis))
         return line
 
@@ -134,7 +139,7 @@ class _Page:
         return max((self.options.width if is_free else self.text_cells) - guides, 0)
 
     def _line(self, row: Row, parts: list[Part]) -> Text:
-        line = Text(self._guides(row.guides), "dim", no_wrap=True, end="")
+        line = Text(no_wrap=True, end="").append(self._guides(row.guides), "dim")
         line.append_text(fit(parts, self._room(row, parts), self.symbols.ellipsis))
         if line.cell_len <= self.text_cells:
             line.append(" " * (self.text_cells - line.cell_len))
@@ -145,6 +150,7 @@ class _Page:
         return line
 
     def last_lines(self, num_nodes: int) -> Iterator[Text]:
+        """Yield what was left out, and a legend."""
         missing = num_nodes - self.num_told
         if missing:
             words = f"{format_count(missing, 'more node')} not shown: --depth, --full or -o FILE"
@@ -156,7 +162,7 @@ class _Page:
         if row.scope is not None:
             times = len(row.scope.copies) + 1
             self.num_told += row.scope.num_nodes * (times - 1) // times if row.is_open else row.scope.num_nodes
-            self.kinds.add("open" if row.is_open else "closed")
+            self.kinds.add("closed" if can_open(row.scope) and not row.is_open else "open")
         for link in row.way_on:
             self.kinds.add("leaf" if self.graph.nodes[link.edge.next_node].kind == "accumulate_grad" else "reference")
 
@@ -174,7 +180,9 @@ class _Page:
         return (format_bytes(num_bytes) if num_bytes else "").rjust(self.bytes_cells)
 
     def _source_text(self, row: Row) -> str:
-        frame = self.graph.nodes[row.nodes[0]].frame if row.nodes and self.source_cells else None
+        is_chain = row.scope is not None and row.scope.kind == "shapes"
+        nodes = node_ids(row.scope) if row.scope is not None and is_chain else row.nodes
+        frame = self.graph.nodes[nodes[0]].frame if nodes and self.source_cells else None
         return "" if frame is None else f"  {self.sources[frame]}"
 
     def _source_texts(self) -> dict[int, str]:
@@ -194,6 +202,7 @@ class _Page:
             ("gradients flow down", True),
             (f"{leaf} leaf (AccumulateGrad)", "leaf" in self.kinds),
             (f"{arrow} #n see there", "reference" in self.kinds),
+            ("cut: to what is left out", self.options.cut is not None),
             ("bytes saved", bool(self.bytes_cells)),
             (f"{self.symbols.closed} opens with --depth", "closed" in self.kinds),
         )

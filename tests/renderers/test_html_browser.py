@@ -29,7 +29,7 @@ def small() -> Graph:
         leaf("scale.weight", 768),
         leaf(HOSTILE, 3),
         modules=(ModuleCall(path="scale", class_name="Scale"), ModuleCall(path=HOSTILE, class_name="Odd")),
-        frames=(Frame(file="train.py", line=9, code="y = w * x"),),
+        frames=(Frame(file="train.py", line=9, code="y = w * xp"),),
         storages=(Storage(num_bytes=8),),
         arguments={"MulBackward0": ("self", "other")},
         warnings=(f"odd: {HOSTILE}",),
@@ -191,6 +191,7 @@ def test_an_address_names_a_node(seen: Seen) -> None:
         ("[*, 768]", ["#1 MulBackward0"]),
         ("f32[2, *] mul", ["#1 MulBackward0"]),
         ("train.py:9", ["#1 MulBackward0"]),
+        ("xp", ["#3 ExpBackward0", "#1 MulBackward0"]),  # a name goes before the code of a line
         ("[[(", []),
         ("no such thing", []),
     ],
@@ -240,7 +241,7 @@ def test_a_parameter_lights_all_ways_to_it(seen: Seen) -> None:
     assert "scale.weight" in seen.page.locator("#panel").inner_text()
 
 
-@pytest.mark.parametrize("name", ["module", "bytes", "dtype"])
+@pytest.mark.parametrize("name", ["module", "bytes", "dtype", "device", "file"])
 def test_boxes_are_filled(seen: Seen, name: str) -> None:
     """Each way to fill gives some box a fill and the legend its meaning; there are no gradients to fill by."""
     seen.page.locator("#colour").select_option(name)
