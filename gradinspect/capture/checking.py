@@ -8,12 +8,13 @@ from gradinspect.analyses.findings import Finding, Findings
 from gradinspect.analyses.gradient_findings import forward_finding, gradient_findings
 from gradinspect.analyses.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.stale_values import stale_findings
+from gradinspect.capture.cuts import GradientCuts
 from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.mutations import MutationLog
 from gradinspect.capture.namespaces import base_folder
 from gradinspect.capture.nonfinite import nonfinite_value
-from gradinspect.capture.outputs import OutputTensor
+from gradinspect.capture.outputs import OutputTensor, has_graph
 from gradinspect.capture.recorder import Recorder, next_sequence_nr
 from gradinspect.capture.request import Request
 from gradinspect.capture.run import Run
@@ -33,6 +34,7 @@ class Checker:
             stop: Is told, with the program's frame, that there is nothing left to wait for.
         """
         self.log = MutationLog(recorder)
+        self.cuts = GradientCuts(recorder, base_folder(request.source))
         self._asked = request.checks or 1
         self._source = request.label
         self._folder: Path = base_folder(request.source)
@@ -51,11 +53,18 @@ class Checker:
         """Return what was found so far; None before the first call."""
         if not self._num_calls:
             return None
-        return Findings(source=self._source, num_calls=self._num_calls, findings=tuple(self._findings))
+        found = (*self._findings, *self.cuts.findings())
+        return Findings(source=self._source, num_calls=self._num_calls, findings=found)
 
     def on_call(self, run: Run, call: EngineCall) -> Watch | None:
         """Record, look for what is wrong before the engine meets it, then watch the engine run."""
-        recorded = run.record_call(call) if run.is_wanted(call) and not self.is_done else None
+        if self.is_done:
+            return None
+        if not has_graph(call.outputs):
+            with run.surroundings.visit():
+                self._refused(call)
+            return None
+        recorded = run.record_call(call) if run.is_wanted(call) else None
         if recorded is None:
             return None
         with run.surroundings.visit():
@@ -82,6 +91,11 @@ class Checker:
 
         return Watch(after, gradients.close)
 
+    def _refused(self, call: EngineCall) -> None:
+        """Look at a call that has no graph to go through."""
+        self._num_calls += 1
+        self._findings += self.cuts.refused(call)
+
     def _before(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
         """Find what the engine will fail on, or fail to notice."""
         values = stale_values(graph, call, self.log, self._frame)
@@ -91,6 +105,7 @@ class Checker:
         value = nonfinite_value(graph, call)
         if value is not None:
             yield forward_finding(graph, value, backward)
+        yield from self.cuts.begin(graph, call)
 
     def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:
         """Remember what a call is about to use up."""
