@@ -1,5 +1,8 @@
 """Numbers and shapes as people read them: bytes, counts, `f32[2, 3]`."""
 
+import re
+
+from gradinspect.errors import GradInspectError
 from gradinspect.graph import TensorInfo
 
 DTYPE_NAMES = {
@@ -21,6 +24,21 @@ def format_bytes(num_bytes: int) -> str:
             return f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
+
+
+def parse_bytes(text: str) -> int:
+    """Read a byte count with or without a unit: `24`, `1.5 KiB`, `2MB`, `1G`; units are powers of 1024.
+
+    Raises:
+        GradInspectError: It is none.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.ASCII | re.IGNORECASE)
+    if match is None:
+        raise GradInspectError(
+            f"'{text}' is no size.", "Write a number of bytes, or one with a unit: 512KiB, 1MiB, 2GiB."
+        )
+    factor: int = 1024 ** " KMGT".index(match[2].upper() or " ")
+    return round(float(match[1]) * factor)
 
 
 def format_count(count: int, singular: str, plural: str | None = None) -> str:

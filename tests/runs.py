@@ -1,15 +1,109 @@
-"""Running the command line as a user does."""
+"""Running the command line as a user does.
 
+NOTE [A process of its own]
+Each run is a process of its own, but nearly all of what a process costs here is importing torch. So the first run
+starts one that has imported it, and each run is a fork of that: our package is not imported in it yet, and it has its
+own arguments, folder, environment and streams. What Python reads only as it starts (PYTHONIOENCODING, the hash seed)
+needs `is_new`.
+"""
+
+import atexit
+import contextlib
+import json
 import os
+import socket
 import subprocess
 import sys
+import threading
+from functools import cache
 from pathlib import Path
+
+SERVER = Path(__file__).parent / "fork_server.py"
+PATIENCE_S = 120.0
 
 
 def gradinspect(
-    *arguments: str | Path, cwd: Path | None = None, **variables: str
+    *arguments: str | Path, cwd: Path | None = None, typed: str = "", is_new: bool = False, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run the command in a process of its own, at 80 columns, in a pipe."""
+    """Run the command in a process of its own, at 80 columns, in a pipe.
+
+    Args:
+        arguments: The words of the command line after `gradinspect`.
+        cwd: The folder to run in.
+        typed: What comes through stdin.
+        is_new: Start Python for it. NOTE [A process of its own].
+        variables: Of the environment.
+    """
     environment = {**os.environ, "COLUMNS": "80", **variables}
-    command = [sys.executable, "-m", "gradinspect", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=cwd, env=environment)
+    words = list(map(str, arguments))
+    if not is_new and not any(name.startswith("PYTHON") for name in variables):
+        return _fork(["gradinspect", *words], str(cwd or Path.cwd()), environment, typed)
+    return subprocess.run(
+        [sys.executable, "-m", "gradinspect", *words], input=typed, capture_output=True, text=True, timeout=PATIENCE_S,
+        check=False, cwd=cwd, env=environment,
+    )  # fmt: skip
+
+
+def python(script: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a script as its author does."""
+    return _fork([str(script)], str(Path.cwd()), dict(os.environ), "", is_script=True)
+
+
+@cache
+def _server() -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
+    """Start the process that forks; it ends when the tests do."""
+    ours, theirs = socket.socketpair()
+    process = subprocess.Popen([sys.executable, SERVER, str(theirs.fileno())], pass_fds=[theirs.fileno()])
+    theirs.close()
+    atexit.register(_end, ours, process)
+    return ours, process
+
+
+def _end(ours: socket.socket, process: "subprocess.Popen[bytes]") -> None:
+    ours.close()
+    process.wait()
+
+
+def _fork(
+    words: list[str], folder: str, environment: dict[str, str], typed: str, *, is_script: bool = False
+) -> "subprocess.CompletedProcess[str]":
+    server, _ = _server()
+    pipes = [os.pipe() for _ in range(3)]
+    (stdin, feed), (output, stdout), (errors, stderr) = pipes
+    request = {"words": words, "folder": folder, "environment": environment, "is_script": is_script}
+    socket.send_fds(server, [json.dumps(request).encode()], [stdin, stdout, stderr])
+    for theirs in (stdin, stdout, stderr):
+        os.close(theirs)
+    pid = int(_line(server))
+    timer = threading.Timer(PATIENCE_S, os.kill, (pid, 9))
+    timer.start()
+    threading.Thread(target=_feed, args=(feed, typed), daemon=True).start()
+    read: dict[int, str] = {}
+    readers = [threading.Thread(target=_read, args=(stream, read)) for stream in (output, errors)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    code = int(_line(server))
+    timer.cancel()
+    return subprocess.CompletedProcess(words, code, read[output], read[errors])
+
+
+def _line(server: socket.socket) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        part = server.recv(1)
+        if not part:
+            raise RuntimeError("The process that forks has ended.")
+        line += part
+    return line
+
+
+def _feed(stream: int, text: str) -> None:
+    with open(stream, "w") as feed, contextlib.suppress(BrokenPipeError):  # a number
+        feed.write(text)
+
+
+def _read(stream: int, read: dict[int, str]) -> None:
+    with open(stream) as opened:  # a number
+        read[stream] = opened.read()

@@ -5,8 +5,9 @@ from factories import tensor_info
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradinspect.errors import GradInspectError
 from gradinspect.graph import TensorInfo
-from gradinspect.units import escape_control, format_bytes, format_count, format_dtype, format_tensor
+from gradinspect.units import escape_control, format_bytes, format_count, format_dtype, format_tensor, parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,24 @@ from gradinspect.units import escape_control, format_bytes, format_count, format
 def test_format_bytes(num_bytes: int, expected: str) -> None:
     """A byte count has a binary unit, never reads 1024.0 of one, and ends at TiB."""
     assert expected == format_bytes(num_bytes)
+
+
+@pytest.mark.parametrize(
+    ("text", "num_bytes"),
+    [("0", 0), ("24", 24), ("24B", 24), ("1KiB", 1024), ("1.5 kib", 1536), ("2MB", 2 * 1024**2), (" 3g ", 3 * 1024**3)],
+)
+def test_parse_bytes(text: str, num_bytes: int) -> None:
+    """A size is read with or without a unit; each unit is 1024 of the one before."""
+    assert num_bytes == parse_bytes(text)
+
+
+@pytest.mark.parametrize("text", ["", "MiB", "-1", "1 XB", "1e3", "\u0661", "1MiB extra"])
+def test_parse_bytes_refuses_what_is_none(text: str) -> None:
+    """What is no size is quoted, with an example of one."""
+    with pytest.raises(GradInspectError, match="is no size") as raised:
+        parse_bytes(text)
+
+    assert f"'{text}'" in str(raised.value)
 
 
 @pytest.mark.parametrize(

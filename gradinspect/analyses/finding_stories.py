@@ -36,6 +36,44 @@ _STORIES = (
         remedy="Do it after backward.",
     ),
     Story(
+        code="GI104",
+        title="A checkpointed block did something else the second time",
+        text="checkpoint() keeps only the inputs of a block, and backward runs it again for the rest. Both runs must "
+        "save the same tensors, or backward puts the wrong ones into its formulas. torch compares their number, "
+        "shapes and dtypes and says 'tensor at position 46'; the check says which operator and line that is, in both "
+        "runs, where they first part, which is often earlier. Two branches that save tensors of the same shape go "
+        "unnoticed by torch; the check tells them by their lines. With use_reentrant=True no run is compared.",
+        sample="def block(x):\n    if random.random() < 0.5:  # drawn again in backward\n        return left(x)\n"
+        "    return right(x)\ncheckpoint(block, x, use_reentrant=False).sum().backward()",
+        remedy="Draw, count and decide before the block, and hand the result in as an argument. Torch's own random "
+        "numbers are put back by checkpoint() itself.",
+    ),
+    Story(
+        code="GI201",
+        title="The backward of a custom Function is wrong",
+        text="With --gradcheck, each custom autograd.Function in the watched graphs is run again when the program has "
+        "ended: in double precision, on copies of the arguments of its first call, cut to a small size where it runs "
+        "on that. Its backward is compared with differences of its forward, as torch.autograd.gradcheck does it. A "
+        "gradient of one's own choice behind a step (a straight-through estimator) or behind the identity (gradient "
+        "reversal) is left in peace. What is random, or runs in one dtype only, is named as not checked.",
+        sample="class Cube(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        ctx.save_for_backward(x)\n        return x**3\n    @staticmethod\n    def backward(ctx, grad):\n"
+        "        return grad * ctx.saved_tensors[0] ** 2  # 3 is missing\nCube.apply(x).sum().backward()",
+        remedy="Correct the formula of the argument that is named.",
+    ),
+    Story(
+        code="GI202",
+        title="The double backward of a custom Function is wrong",
+        text="A backward that is written with torch operators can itself be derived, which gradient penalties and "
+        "second-order methods do. What it uses must have a history then: inputs and outputs from ctx.saved_tensors "
+        "have one; tensors kept as attributes of ctx, detached ones, what NumPy or no_grad() made have none, and "
+        "their part is silently left out. --gradcheck finds it with torch.autograd.gradgradcheck.",
+        sample="    def forward(ctx, x):\n        ctx.result = x.exp()  # no history in backward\n"
+        "        return ctx.result.clone()\n    def backward(ctx, grad):\n        return grad * ctx.result\n"
+        "gradient.norm().backward()",
+        remedy="Return the result and save it with save_for_backward, or mark backward with once_differentiable.",
+    ),
+    Story(
         code="GI401",
         title="Backward meets what an earlier backward has used up",
         text="Backward frees what the nodes saved as it goes, so a graph serves once: 'Trying to backward through the "
@@ -77,6 +115,29 @@ _STORIES = (
         sample="code = encoder(x).round()   # flat: its derivative is 0\nloss = decoder(code).pow(2).mean()\n"
         "loss.backward()             # encoder.weight.grad is all zeros",
         remedy="Pass the gradient straight through the rounding: z + (z.round() - z).detach().",
+    ),
+    Story(
+        code="GI701",
+        title="A loss compares everything with everything",
+        text="A model returns [64, 1], the targets are [64], and [64, 1] - [64] is [64, 64]: where dimensions are "
+        "missing, torch puts them in front. The mean over all pairs is a number like any other, it even falls, and "
+        "the model learns to predict the average. The check tells it from what is meant: a dimension that is added "
+        "on the spot, a mask of the grown shape, two sides that are both learned.",
+        sample="prediction = model(x)                  # [64, 1]\nloss = ((prediction - y) ** 2).mean()  # y is [64]\n"
+        "loss.backward()",
+        remedy="Write model(x).squeeze(-1), or y.unsqueeze(-1).",
+    ),
+    Story(
+        code="GI801",
+        title="History is kept from one backward to the next",
+        text="A tensor with a grad_fn keeps the whole graph behind it, and so does a list of such tensors, a running "
+        "sum, a hidden state, or a gradient made with create_graph=True. In a loop that is more every time: memory "
+        "grows, and where backward goes through the old part again, each step takes longer than the one before. Two "
+        "rounds show it: the second finds the graph of the first still held by something that is added to, or joins "
+        "it on the line that made it. How much it grows: gradinspect memory train.py --iterations 5.",
+        sample="losses = []\nfor x in data:\n    loss = model(x).mean()\n    loss.backward()\n"
+        "    losses.append(loss)  # keeps every graph",
+        remedy="Write losses.append(loss.item()), or detach() what one round hands to the next.",
     ),
 )
 STORIES = {story.code: story for story in (*_STORIES, *CUT_STORIES)}

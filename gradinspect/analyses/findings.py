@@ -34,6 +34,7 @@ class Findings(Record, frozen=True, kw_only=True):
     source: str
     num_calls: int  # backward calls that were watched
     findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()  # what could not be looked at, and why
 
 
 def place_of(role: str, frame: Frame | None) -> tuple[Place, ...]:

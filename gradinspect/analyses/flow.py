@@ -15,15 +15,10 @@ from typing import NamedTuple
 
 from gradinspect.analyses.dominators import ENTRY, DominatorTree, dominator_tree
 from gradinspect.analyses.folding import Item, node_ids
-from gradinspect.graph import Edge, Graph
+from gradinspect.analyses.shape_chains import shape_name
+from gradinspect.graph import Edge, Graph, Node
 
-SHAPE_ONLY = frozenset(
-    f"{name}Backward0"
-    for name in (
-        "Alias", "AsStrided", "Expand", "Narrow", "Permute", "ReshapeAlias", "Select", "Slice", "Squeeze", "T",
-        "ToCopy", "Transpose", "UnsafeView", "Unsqueeze", "View",
-    )
-)  # fmt: skip
+CAST = "ToCopyBackward0"
 
 
 class Told(NamedTuple):
@@ -83,9 +78,9 @@ class Flow:
         """Tell whether nothing but views and casts lies between a place and a leaf."""
         nodes = self.graph.nodes
         while place < len(self.items):
-            item = self.items[place]
+            item = last_of_chain(self.items[place])
             children = self._children.get(place, [])
-            if not isinstance(item, int) or nodes[item].name not in SHAPE_ONLY or len(children) > 1:
+            if item is None or not _is_view(nodes[item]) or len(children) > 1:
                 return False
             if any(
                 edge is not None and nodes[edge.next_node].kind == "accumulate_grad" for edge in nodes[item].next_edges
@@ -111,6 +106,17 @@ class Flow:
         if not predecessors[-1]:
             predecessors.pop()
         return predecessors
+
+
+def _is_view(node: Node) -> bool:
+    return node.name == CAST or shape_name(node) is not None
+
+
+def last_of_chain(item: Item) -> int | None:
+    """Return a node itself, the last node of a chain of views, and None for any other scope."""
+    if isinstance(item, int):
+        return item
+    return node_ids(item).stop - 1 if item.kind == "shapes" else None
 
 
 def edges_out(graph: Graph, item: Item) -> Iterator[Edge]:

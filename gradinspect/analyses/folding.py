@@ -9,17 +9,18 @@ topological order (NOTE [Topological ids]). A call whose nodes are not an unbrok
 
 from collections.abc import Hashable, Iterator
 from itertools import accumulate
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from gradinspect.analyses.repeats import Repeat, Wiring, find_repeats, read_wiring
 from gradinspect.analyses.saved_storages import first_savers
+from gradinspect.analyses.shape_chains import chain_links
 from gradinspect.graph import Graph, Record
 
-ScopeKind: TypeAlias = Literal["graph", "module", "repeat"]
+ScopeKind: TypeAlias = Literal["graph", "module", "repeat", "shapes"]
 
 
 class Scope(Record, frozen=True, kw_only=True):
-    """A part of the graph: all of it, one module call, or equal copies of one body. Its items are in id order."""
+    """A part of the graph: all, a module call, equal copies of a body, a chain of views. Its items are in id order."""
 
     kind: ScopeKind
     items: tuple["Item", ...]
@@ -32,14 +33,15 @@ class Scope(Record, frozen=True, kw_only=True):
 Item: TypeAlias = int | Scope  # a node id, or a part of the graph
 
 
-def fold_graph(graph: Graph, *, repeats: bool = True) -> Scope:
+def fold_graph(graph: Graph, *, repeats: bool = True, shapes: bool = False) -> Scope:
     """Nest the nodes by module call and fold what repeats itself.
 
     Args:
         graph: The graph.
         repeats: Whether to fold repeats; module calls are always nested.
+        shapes: Whether to fold chains of shape-only nodes.
     """
-    folder = _Folder(graph, repeats=repeats)
+    folder = _Folder(graph, repeats=repeats, links=chain_links(graph) if shapes else frozenset())
     chains = _module_chains(graph)
     for node_id in folder.wiring.positions:
         folder.add(node_id, chains[graph.nodes[node_id].module])
@@ -110,9 +112,10 @@ class _OpenScope:
 class _Folder:
     """Receives the nodes in id order; a scope is closed, and its repeats folded, when a node lies outside it."""
 
-    def __init__(self, graph: Graph, *, repeats: bool) -> None:
+    def __init__(self, graph: Graph, *, repeats: bool, links: frozenset[int]) -> None:
         self.graph = graph
         self.repeats = repeats
+        self.links = links
         self.numbers: dict[Hashable, int] = {}
         self.wiring: Wiring = read_wiring(graph, self.numbers)
         saved = first_saved_bytes(graph)
@@ -162,6 +165,7 @@ class _Folder:
 
     def _close_items(self, scope: _OpenScope) -> tuple[Item, ...]:
         stop = self.position
+        self._fold_chains(scope, stop)
         while self.repeats:
             found = find_repeats(scope.looks, [*scope.starts, stop], self.wiring)
             if not found:
@@ -170,20 +174,37 @@ class _Folder:
                 self._fold(scope, repeat, stop)
         return tuple(scope.items)
 
+    def _fold_chains(self, scope: _OpenScope, stop: int) -> None:
+        """Fold each node with the links that follow it, the last chain first, so that places stay what they are."""
+        last = len(scope.items)
+        for place in range(len(scope.items) - 1, -1, -1):
+            if scope.items[place] in self.links and self._follows(scope, place):
+                continue
+            if last - place > 1:
+                self._fold_chain(scope, place, last, stop)
+            last = place
+
+    def _follows(self, scope: _OpenScope, place: int) -> bool:
+        item = scope.items[place]
+        return place > 0 and isinstance(item, int) and scope.items[place - 1] == item - 1
+
+    def _fold_chain(self, scope: _OpenScope, first: int, last: int, stop: int) -> None:
+        looks = ("shapes", *scope.looks[first:last])
+        self._put(scope, range(first, last), stop, looks, kind="shapes", items=tuple(scope.items[first:last]))
+
     def _fold(self, scope: _OpenScope, repeat: Repeat, stop: int) -> None:
         first, period, count = repeat
         last = first + period * count
-        begin = scope.starts[first]
-        end = scope.starts[last] if last < len(scope.starts) else stop
         bodies = [tuple(scope.items[at : at + period]) for at in range(first, last, period)]
         looks = ("repeat", count, *scope.looks[first : first + period])
-        folded = Scope(
-            kind="repeat",
-            items=bodies[0],
-            copies=tuple(bodies[1:]),
-            num_nodes=end - begin,
-            saved_bytes=self.saved_before[end] - self.saved_before[begin],
-        )
-        scope.items[first:last] = [folded]
+        self._put(scope, range(first, last), stop, looks, kind="repeat", items=bodies[0], copies=tuple(bodies[1:]))
+
+    def _put(self, scope: _OpenScope, places: range, stop: int, looks: Hashable, **fields: Any) -> None:  # noqa: ANN401
+        """Put one scope in the place of some items."""
+        first, last = places.start, places.stop
+        begin = scope.starts[first]
+        end = scope.starts[last] if last < len(scope.starts) else stop
+        saved_bytes = self.saved_before[end] - self.saved_before[begin]
+        scope.items[first:last] = [Scope(num_nodes=end - begin, saved_bytes=saved_bytes, **fields)]
         scope.looks[first:last] = [self.numbers.setdefault(looks, len(self.numbers))]
         scope.starts[first:last] = [begin]

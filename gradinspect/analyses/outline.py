@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from gradinspect.analyses.flow import Flow, edges_out
+from gradinspect.analyses.flow import Flow, edges_out, last_of_chain
 from gradinspect.analyses.folding import Item, Scope, later_copies, node_ids
 from gradinspect.analyses.outline_rows import Guide, Link, Row
 from gradinspect.graph import Edge, Graph, argument_name
@@ -105,7 +105,8 @@ class _Teller:
 
     def _tell_scope(self, scope: Scope) -> list[Row | _Spot]:
         if not self.is_open:
-            return self._with_twigs(scope, _distinct_targets(self.graph, scope))
+            last = last_of_chain(scope)
+            return self._with_twigs(scope, _distinct_targets(self.graph, scope) if last is None else self._links(last))
         inside = Flow(self.graph, body_of(scope), self._way_out(scope))
         guides: tuple[Guide, ...] = (*self.spot.guides_below, "scope")
         below = [_Spot(inside, entry, guides, guides, self.spot.level + 1) for entry in inside.entries()]

@@ -12,7 +12,7 @@ _ASSIGNED = re.compile(r"^([\w.]+(?:, *[\w.]+)*) *[-+*/@]?= ")
 
 
 class UsedCall(Record, frozen=True, kw_only=True):
-    """A backward call that freed what it went through."""
+    """A backward call, and what it went through."""
 
     number: int
     frame: Frame | None

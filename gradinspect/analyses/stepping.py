@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from gradinspect.analyses.name_patterns import containing_paths, matching_names
+from gradinspect.analyses.name_patterns import matching_names
+from gradinspect.analyses.node_names import named_nodes
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Record, argument_name
 
@@ -131,30 +132,16 @@ def _condition(word: str, graph: Graph) -> Callable[[Step], bool]:
         return turns_nonfinite
     if word == "zero":
         return turns_zero
-    if word.startswith("#"):
-        return _one_of({node_number(word, graph)})
     file, colon, line = word.rpartition(":")
     if line.isdigit() and colon:
         return _on_line(graph, file, int(line))
     if _SHAPE.fullmatch(word):
         return _has_shape(tuple(re.findall(r"\d+|\*", word)))
-    return _one_of(_named_nodes(graph, word))
+    return _one_of(named_nodes(word, graph))
 
 
 def _one_of(nodes: Collection[int]) -> Callable[[Step], bool]:
     return lambda step: step.node in nodes
-
-
-def node_number(word: str, graph: Graph) -> int:
-    """Read `#12` or `12`.
-
-    Raises:
-        GradInspectError: There is no such node.
-    """
-    digits = word.removeprefix("#")
-    if not digits.isdecimal() or int(digits) >= len(graph.nodes):
-        raise GradInspectError(f"There is no node '{word}'.", f"It has #0 to #{len(graph.nodes) - 1}.")
-    return int(digits)
 
 
 def _on_line(graph: Graph, file: str, line: int) -> Callable[[Step], bool]:
@@ -180,20 +167,6 @@ def _has_shape(wanted: Sequence[str]) -> Callable[[Step], bool]:
         )
 
     return hits
-
-
-def _named_nodes(graph: Graph, word: str) -> set[int]:
-    """Find the nodes of a class, or of a module and all that is inside it."""
-    names: dict[str, set[int]] = {}
-    for number, node in enumerate(graph.nodes):
-        names.setdefault(node.name, set()).add(number)
-        if node.module is not None:
-            for path in containing_paths(graph.modules[node.module].path):
-                names.setdefault(path or "model", set()).add(number)
-        if node.leaf is not None and node.leaf.name:
-            names.setdefault(node.leaf.name, set()).add(number)
-    found = matching_names(word, names.keys(), "class, module or parameter")
-    return set[int]().union(*(names[name] for name in found))
 
 
 def _tensors(step: Step) -> Iterator[ShownTensor]:

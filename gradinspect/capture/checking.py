@@ -1,20 +1,28 @@
 """Look for what is wrong in the first backward calls of a program, before and while the engine goes through them."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
+from gradinspect.analyses.broadcasts import broadcast_findings
+from gradinspect.analyses.checkpoint_mismatch import checkpoint_findings
+from gradinspect.analyses.custom_derivatives import derivative_findings, unchecked_notes
 from gradinspect.analyses.findings import Finding, Findings
 from gradinspect.analyses.gradient_findings import forward_finding, gradient_findings
+from gradinspect.analyses.growing_graphs import earlier_rounds, growing_findings
 from gradinspect.analyses.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.stale_values import stale_findings
+from gradinspect.capture.custom_functions import CustomFunctions
 from gradinspect.capture.cuts import GradientCuts
 from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.gradients import GradientWatch
+from gradinspect.capture.kept_history import kept_history
 from gradinspect.capture.mutations import MutationLog
 from gradinspect.capture.namespaces import base_folder
 from gradinspect.capture.nonfinite import nonfinite_value
 from gradinspect.capture.outputs import OutputTensor, has_graph
+from gradinspect.capture.recomputation import CheckpointWatch
 from gradinspect.capture.recorder import Recorder, next_sequence_nr
 from gradinspect.capture.request import Request
 from gradinspect.capture.run import Run
@@ -33,16 +41,25 @@ class Checker:
             recorder: Knows the lines.
             stop: Is told, with the program's frame, that there is nothing left to wait for.
         """
-        self.log = MutationLog(recorder)
-        self.cuts = GradientCuts(recorder, base_folder(request.source))
+        self._folder: Path = base_folder(request.source)
+        self._log = MutationLog(recorder)
+        self._checkpoints = CheckpointWatch(self._folder)
+        self._custom = CustomFunctions(self._folder) if request.gradcheck else None
+        self._cuts = GradientCuts(recorder, self._folder)
         self._asked = request.checks or 1
         self._source = request.label
-        self._folder: Path = base_folder(request.source)
         self._recorder = recorder
         self._stop = stop
         self._num_calls = 0
         self._findings: list[Finding] = []
-        self._used: list[UsedCall] = []
+        self._calls: list[UsedCall] = []
+        self._used: list[UsedCall] = []  # those of them that freed what they went through
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Remember what the program does, from before it runs."""
+        with self._log, self._cuts, self._checkpoints, self._custom or nullcontext():
+            yield
 
     @property
     def is_done(self) -> bool:
@@ -53,8 +70,13 @@ class Checker:
         """Return what was found so far; None before the first call."""
         if not self._num_calls:
             return None
-        found = (*self._findings, *self.cuts.findings())
-        return Findings(source=self._source, num_calls=self._num_calls, findings=found)
+        checked = [] if self._custom is None else self._custom.check()
+        return Findings(
+            source=self._source,
+            num_calls=self._num_calls,
+            findings=(*self._findings, *self._cuts.findings(), *derivative_findings(checked)),
+            notes=unchecked_notes(checked),
+        )
 
     def on_call(self, run: Run, call: EngineCall) -> Watch | None:
         """Record, look for what is wrong before the engine meets it, then watch the engine run."""
@@ -67,45 +89,64 @@ class Checker:
         recorded = run.record_call(call) if run.is_wanted(call) else None
         if recorded is None:
             return None
+        if self._custom is not None:
+            self._custom.note(recorded.graph, run.door)
         with run.surroundings.visit():
             return self.begin(recorded.graph, call)
 
     def begin(self, graph: Graph, call: EngineCall) -> Watch:
         """Look at a call that is about to begin."""
         self._num_calls += 1
+        backward = self._backward_line(graph)
         found = list(self._before(graph, call))
         was_finite = all(finding.code != "GI502" for finding in found)
         self._findings += found
+        self._calls.append(self._used_by(graph, call))
         if not call.keeps_graph:
-            self._used.append(self._used_by(graph, call))
-        if self.is_done:
-            self._recorder.pause()
-
+            self._used.append(self._calls[-1])
         gradients = GradientWatch(graph, [OutputTensor(None, output) for output in call.outputs])
 
         def after(_returned: object) -> None:
-            backward = self._backward_line(graph)
+            self._ran(backward)
             self._findings += gradient_findings(gradients.finish(), backward, was_finite=was_finite)
             if self.is_done:
                 self._stop(call.caller)
 
-        return Watch(after, gradients.close)
+        def abandon() -> None:
+            gradients.close()
+            self._ran(backward)
+
+        return Watch(after, abandon)
+
+    def _ran(self, backward: Frame | None) -> None:
+        """Look at what happened inside a call, whether it came to its end or not."""
+        if self.is_done:
+            self._recorder.pause()
+        self._findings += checkpoint_findings(self._checkpoints.take(), backward)
 
     def _refused(self, call: EngineCall) -> None:
         """Look at a call that has no graph to go through."""
         self._num_calls += 1
-        self._findings += self.cuts.refused(call)
+        self._findings += self._cuts.refused(call)
 
     def _before(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
         """Find what the engine will fail on, or fail to notice."""
-        values = stale_values(graph, call, self.log, self._frame)
+        values = stale_values(graph, call, self._log, self._frame)
         backward = self._backward_line(graph)
         yield from stale_findings(graph, values, backward)
         yield from second_backward_findings(graph, self._used, backward)
+        yield from broadcast_findings(graph, self._log.broadcasts.operators(self._frame), backward)
+        yield from self._growing(graph, call, backward)
         value = nonfinite_value(graph, call)
         if value is not None:
             yield forward_finding(graph, value, backward)
-        yield from self.cuts.begin(graph, call)
+        yield from self._cuts.begin(graph, call)
+
+    def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        """Compare with earlier rounds of the same loop; autograd.grad() builds on its own results by design."""
+        rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
+        if rounds:
+            yield from growing_findings(graph, rounds, kept_history(call, rounds, self._folder), backward)
 
     def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:
         """Remember what a call is about to use up."""

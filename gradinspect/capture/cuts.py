@@ -102,6 +102,7 @@ class GradientCuts:
         finally:
             walk.close()
         self._reached |= reached
+        self._flow.has_grad_with_graph = call.creates_graph
         yield from self._missed_inputs(missed, call, backward)
         for root in roots:
             for term in lost_terms(self._flow.calls, root):

@@ -42,6 +42,7 @@ class Dataflow:
         self.frozen: dict[int, int | None] = {}  # id of a leaf -> the frame that froze it
         self.on_missing_grad: Callable[[torch.Tensor, Read, FrameType | None], None] | None = None
         self.num_pauses = 0
+        self.has_grad_with_graph = False  # the last backward was called with create_graph=True
         self.grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
         self._recorder = recorder
         self._names: dict[Any, tuple[str, CallKind]] = {}
@@ -112,6 +113,8 @@ class Dataflow:
         manner: Manner | None = "python" if kind is CallKind.TO_PYTHON else None
         if outputs and any(read.is_live for read in reads) and not any(output.requires_grad for output in outputs):
             manner = manner_of(name, kind, outputs, frame)
+            if manner == "gradient" and _creates_graph(args, kwargs):
+                manner = "unknown"  # as of a linear function, whose derivative is a constant
         is_off = not torch.is_grad_enabled()
         if is_off:
             self.grad_off[len(self.calls)] = self._switched_off
@@ -163,7 +166,7 @@ class Dataflow:
     def _read_grad(self, name: str, tensor: Any, result: Any, number: int | None, frame: FrameType | None) -> None:
         if isinstance(result, torch.Tensor):
             if not result.requires_grad:
-                self.calls.append(Call(name, (), number, "gradient"))
+                self.calls.append(Call(name, (), number, "unknown" if self.has_grad_with_graph else "gradient"))
                 self._remember([result], is_write=False)
         elif self.on_missing_grad is not None and tensor.requires_grad:
             self.on_missing_grad(tensor, self.read(tensor), frame)
@@ -197,6 +200,11 @@ def _taken_and_made(
     given = {id(tensor) for tensor in inputs}
     into = kwargs.get("out")
     return inputs, [output for output in tensors_in(result) if output is into or id(output) not in given]
+
+
+def _creates_graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Read an argument of autograd.grad. Source: torch/autograd/__init__.py, torch 2.13."""
+    return bool(kwargs.get("create_graph", args[4] if len(args) > 4 else False))
 
 
 def _with_respect_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:

@@ -34,6 +34,7 @@ class EngineCall:
     gradients: tuple[Any, ...] = ()  # of the outputs
     inputs: tuple[Any, ...] = ()  # tensors or GradientEdges; none: every leaf
     keeps_graph: bool = False
+    creates_graph: bool = False
     allows_unused: bool = True  # inputs that the graph does not lead to
     frame: FrameType | None  # the user's line
     caller: FrameType  # who called the engine: torch itself
@@ -128,6 +129,7 @@ class EngineDoor:
             gradients=tuple(arguments[0] or ()) if arguments else (),
             inputs=tuple(arguments[3] or ()) if len(arguments) > 3 else (),
             keeps_graph=len(arguments) > 1 and bool(arguments[1]),
+            creates_graph=len(arguments) > 2 and bool(arguments[2]),
             allows_unused=len(arguments) <= 4 or bool(arguments[4]),
             frame=next(user_frames(caller), None),
             caller=caller,

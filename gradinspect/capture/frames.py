@@ -101,13 +101,25 @@ class FrameTable:
 
     def _record(self, number: int, index: dict[int, int], base_folder: Path) -> Frame:
         code, line, caller = self._keys[number]
-        return Frame(
-            file=short_file_name(code.co_filename, base_folder),
-            line=line,
-            function=code.co_qualname,
-            code=linecache.getline(code.co_filename, line).strip(),
-            caller=None if caller is None else index.get(caller),
-        )
+        return line_record(code, line, base_folder, None if caller is None else index.get(caller))
+
+
+def line_record(code: CodeType, line: int, base_folder: Path, caller: int | None = None) -> Frame:
+    """Make the record of a line.
+
+    Args:
+        code: The function it is in.
+        line: Its number.
+        base_folder: Files below it are named relative to it.
+        caller: Index of the line that called the function.
+    """
+    return Frame(
+        file=short_file_name(code.co_filename, base_folder),
+        line=line,
+        function=code.co_qualname,
+        code=linecache.getline(code.co_filename, line).strip(),
+        caller=caller,
+    )
 
 
 def is_user_file(file: str) -> bool:

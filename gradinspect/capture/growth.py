@@ -1,13 +1,11 @@
 """Count at each backward call what is alive of the graphs made so far, and find who holds it.
 
-NOTE [What is alive]
-Every tensor with a grad_fn that Python knows is a root; a leaf's `.grad` that carries a graph is one too, also where
-Python does not know it (`create_graph=True` makes a cycle that only C++ sees). What is reachable from the roots is
-alive. Nodes made before the last backward call began belong to earlier iterations.
+NOTE [What is alive] in `live_graph` says what that means. Nodes made before the last backward call began belong to
+earlier iterations.
 """
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -15,8 +13,8 @@ import torch
 from gradinspect.analyses.growth import Growth, HeldBy, Holder, Iteration
 from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.holders import HolderSearch
+from gradinspect.capture.live_graph import LiveGraph, next_nodes, number_of, reachable, reaching, tensors_with_graph
 from gradinspect.capture.recorder import Recorder, next_sequence_nr
-from gradinspect.capture.release import park_wrappers
 from gradinspect.capture.run import Run
 from gradinspect.capture.storages import plain_tensors
 from gradinspect.capture.walk import ACCUMULATE_GRAD_NR
@@ -58,9 +56,9 @@ class GrowthWatch:
     def observe(self, call: EngineCall) -> None:
         """Count what is alive as a backward call begins. Runs the garbage collector first."""
         gc.collect()
-        live = _LiveGraph(_roots())
+        live = LiveGraph(tensors_with_graph())
         try:
-            old = [node for node in live.nodes if _number(node) < self._boundary]
+            old = [node for node in live.nodes if number_of(node) < self._boundary]
             self._iterations.append(
                 Iteration(
                     number=call.number,
@@ -77,32 +75,31 @@ class GrowthWatch:
             live.close()
         self._boundary = next_sequence_nr()
 
-    def _find_holders(self, live: "_LiveGraph", call: EngineCall) -> Iterator[Holder]:
+    def _find_holders(self, live: "LiveGraph", call: EngineCall) -> Iterator[Holder]:
         """Find what keeps old nodes: tensors that the program holds, the newest graph itself, gradients."""
-        own = _reachable(output.grad_fn for output in call.outputs if getattr(output, "grad_fn", None) is not None)
+        own = reachable(output.grad_fn for output in call.outputs if getattr(output, "grad_fn", None) is not None)
         joined = self._joined(own)
         if joined is not None:
             yield joined
-        reaching = self._reaching_old(live.nodes)
+        old = reaching(live.nodes, lambda number: number < self._boundary)
         own_nodes = set(own)
-        old_roots = [
-            tensor for tensor in live.tensors if tensor.grad_fn in reaching and tensor.grad_fn not in own_nodes
-        ]
+        old_roots = [tensor for tensor in live.tensors if tensor.grad_fn in old and tensor.grad_fn not in own_nodes]
         groups = HolderSearch(call.frame).groups(old_roots)
-        gradients = [gradient.grad_fn for gradient in live.gradients if gradient.grad_fn in reaching]
+        gradients = [gradient.grad_fn for gradient in live.gradients if gradient.grad_fn in old]
         named = [tensor.grad_fn for group in groups if group.name for tensor in group.tensors]
-        explained = set(_reachable([*own, *gradients, *named]))  # nodes hold tensors too: what they saved
+        explained = set(reachable([*own, *gradients, *named]))  # nodes hold tensors too: what they saved
         for group in groups:
             functions = [tensor.grad_fn for tensor in group.tensors]
             if not group.name:
                 functions = [function for function in functions if function not in explained]
             if functions:
-                yield self._holder("variable" if group.name else "nothing", functions, group.name, group.stored_at)
+                stored_at = tuple(store.describe() for store in group.stored_at)
+                yield self._holder("variable" if group.name else "nothing", functions, group.name, stored_at)
         if gradients:
             yield self._holder("gradient", gradients)
 
     def _holder(self, held_by: HeldBy, functions: list[Any], name: str = "", stored_at: tuple[str, ...] = ()) -> Holder:
-        nodes = [node for node in _reachable(functions) if _number(node) < self._boundary]
+        nodes = [node for node in reachable(functions) if number_of(node) < self._boundary]
         return Holder(
             held_by=held_by,
             name=name,
@@ -113,25 +110,17 @@ class GrowthWatch:
             made_at=self._line_of(functions[0]),
         )
 
-    def _reaching_old(self, nodes: list[Any]) -> set[Any]:
-        """Return the nodes that keep one of an earlier iteration alive; a node is made after those it leads to."""
-        reaching: set[Any] = set()
-        for node in sorted(nodes, key=_number):
-            if _number(node) < self._boundary or any(after in reaching for after in _next_nodes(node)):
-                reaching.add(node)
-        return reaching
-
     def _joined(self, own: list[Any]) -> Holder | None:
         """Find where the graph of this very backward call goes on into earlier iterations."""
-        old = [node for node in own if _number(node) < self._boundary]
+        old = [node for node in own if number_of(node) < self._boundary]
         if not old:
             return None
         seams = [
             (node, next_node)
             for node in own
-            if self._boundary <= _number(node) < ACCUMULATE_GRAD_NR
-            for next_node in _next_nodes(node)
-            if _number(next_node) < self._boundary
+            if self._boundary <= number_of(node) < ACCUMULATE_GRAD_NR
+            for next_node in next_nodes(node)
+            if number_of(next_node) < self._boundary
         ]
         lines = dict.fromkeys(line for new, _ in seams if (line := self._line_of(new)) is not None)
         made = next((line for _, before in seams if (line := self._line_of(before)) is not None), None)
@@ -147,32 +136,6 @@ class GrowthWatch:
     def _line_of(self, node: Any) -> str | None:
         frame = self._recorder.frame_of(node._sequence_nr())
         return None if frame is None else self._recorder.frames.describe(frame)
-
-
-class _LiveGraph:
-    """Every node that is alive, with the tensors and gradients that are its roots."""
-
-    def __init__(self, tensors: list[torch.Tensor]) -> None:
-        self.tensors = tensors
-        self.gradients: list[torch.Tensor] = []
-        self.nodes = _reachable((tensor.grad_fn for tensor in tensors), self._after)
-
-    def _after(self, node: Any) -> Iterator[Any]:
-        """Yield the nodes that one keeps alive, those behind the gradient of a leaf too."""
-        yield from _next_nodes(node)
-        gradient = getattr(getattr(node, "variable", None), "grad", None)
-        if gradient is not None and gradient.grad_fn is not None:
-            self.gradients.append(gradient)
-            yield gradient.grad_fn
-
-    def close(self) -> None:
-        """Let go, with the care that a walked graph needs: latest made first."""
-        nodes, self.nodes, self.tensors, self.gradients = self.nodes, [], [], []
-        nodes.sort(key=_number, reverse=True)
-        leaves = 0
-        while leaves < len(nodes) and _number(nodes[leaves]) == ACCUMULATE_GRAD_NR:
-            leaves += 1
-        park_wrappers(nodes[leaves:] + nodes[:leaves])
 
 
 class _SavedBytes:
@@ -207,41 +170,6 @@ class _SavedBytes:
                 for tensor in plain_tensors(saved.data):
                     if tensor.layout is torch.strided:
                         yield tensor
-
-
-def _roots() -> list[torch.Tensor]:
-    """Return every tensor with a graph that Python knows."""
-    found = []
-    for item in gc.get_objects():
-        if issubclass(type(item), torch.Tensor):
-            try:
-                is_root = item.grad_fn is not None
-            except Exception:  # noqa: S112  # a subclass of the user that does not like to be looked at
-                continue
-            if is_root:
-                found.append(item)
-    return found
-
-
-def _next_nodes(node: Any) -> Iterator[Any]:
-    return (next_node for next_node, _ in node.next_functions if next_node is not None)
-
-
-def _reachable(roots: Iterable[Any], after: Callable[[Any], Iterable[Any]] = _next_nodes) -> list[Any]:
-    """List the roots and all that follows, each once; `after` is asked once of each."""
-    seen = dict.fromkeys(roots)
-    nodes = list(seen)
-    for node in nodes:
-        for next_node in after(node):
-            if next_node not in seen:
-                seen[next_node] = None
-                nodes.append(next_node)
-    return nodes
-
-
-def _number(node: Any) -> int:
-    number: int = node._sequence_nr()
-    return number
 
 
 def _place(call: EngineCall) -> str:

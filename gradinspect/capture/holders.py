@@ -28,12 +28,25 @@ _STORING = frozenset(
 _INDEX = re.compile(r"\[[^\]]*\]")
 
 
+class Store(NamedTuple):
+    """A statement that stores under some name."""
+
+    file: str
+    line: int
+    code: str
+    adds: bool  # to what is there already, rather than in its place
+
+    def describe(self) -> str:
+        """Write it as `train.py:22  losses.append(loss)`."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}  {self.code}"
+
+
 class HeldGroup(NamedTuple):
     """Tensors that are held in one place."""
 
     name: str  # "losses[*]"; "" when nothing that has a name holds them
     tensors: list[torch.Tensor]
-    stored_at: tuple[str, ...]
+    stored_at: tuple[Store, ...]
 
 
 class _Place(NamedTuple):
@@ -83,14 +96,14 @@ class HolderSearch:
                     if not name.startswith("__") and not isinstance(value, ModuleType):
                         yield _Place(value, prefix + name)
 
-    def _stored_at(self, path: str) -> Iterator[str]:
+    def _stored_at(self, path: str) -> Iterator[Store]:
         """Find the statements that store under the last name of a path."""
         name = _INDEX.sub("", path).rpartition(".")[2]
         files = dict.fromkeys(frame.f_code.co_filename for frame in self._frames)
         main = getattr(sys.modules.get("__main__"), "__file__", None)
         if main is not None:
             files[main] = None
-        lines = dict.fromkeys(line for file in files for line in _storing_lines(file, name))
+        lines = dict.fromkeys(store for file in files for store in _stores(file, name))
         return islice(lines, MAX_LINES)
 
 
@@ -146,8 +159,8 @@ def _attributes(value: Any, path: str) -> Iterator[_Place]:
             yield _Place(item, f"{path}.{name}")
 
 
-def _storing_lines(file: str, name: str) -> Iterator[str]:
-    """Yield `train.py:22  losses.append(loss)` for each statement that stores under a name."""
+def _stores(file: str, name: str) -> Iterator[Store]:
+    """Yield each statement that stores under a name."""
     source = "".join(linecache.getlines(file))
     try:
         tree = ast.parse(source)
@@ -155,8 +168,7 @@ def _storing_lines(file: str, name: str) -> Iterator[str]:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and any(_names(target, name) for target in _targets(node)):
-            line = linecache.getline(file, node.lineno).strip()
-            yield f"{file.rpartition('/')[2]}:{node.lineno}  {line}"
+            yield Store(file, node.lineno, linecache.getline(file, node.lineno).strip(), _adds(node, name))
 
 
 def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
@@ -172,6 +184,19 @@ def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
             yield from target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     elif isinstance(statement, ast.AnnAssign) and statement.value is not None and not _is_empty(statement.value):
         yield statement.target
+
+
+def _adds(statement: ast.stmt, name: str) -> bool:
+    """Tell `losses.append(loss)`, `total += loss`, `total = total + loss` and `log[step] = loss` from `last = loss`."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return True
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    if any(isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Constant) for target in targets):
+        return True
+    match statement.value:
+        case ast.BinOp(left=left, right=right):
+            return _names(left, name) or _names(right, name)
+    return False
 
 
 def _is_empty(value: ast.expr) -> bool:

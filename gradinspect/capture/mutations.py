@@ -18,8 +18,10 @@ import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
+from gradinspect.capture.broadcasts import GROWING, BroadcastLog
 from gradinspect.capture.frames import user_frames
 from gradinspect.capture.recorder import Recorder, next_sequence_nr
+from gradinspect.capture.regions import Region, region_of
 from gradinspect.capture.variables import local_variables
 
 MAX_WRITES = 500_000  # remembered; then the older ones are forgotten
@@ -37,8 +39,7 @@ class SeenWrite(NamedTuple):
     op: str
     frame: int | None  # number in the recorder's table
     optimizer: str | None
-    start: int  # bytes within the storage
-    end: int
+    region: Region
 
 
 class MutationLog(TorchDispatchMode):
@@ -49,6 +50,7 @@ class MutationLog(TorchDispatchMode):
     def __init__(self, recorder: Recorder) -> None:
         """Share the recorder's frames, its thread and its pauses."""
         super().__init__()
+        self.broadcasts = BroadcastLog(recorder)
         self._recorder = recorder
         self._by_storage: dict[int, list[SeenWrite]] = {}
         self._num_writes = 0
@@ -87,6 +89,8 @@ class MutationLog(TorchDispatchMode):
         if written and self._recorder.is_active and not torch.compiler.is_compiling():
             with suppress(RuntimeError, NotImplementedError, TypeError):  # no memory of the usual kind
                 self._note(func, written, args, kwargs or {})
+        elif func in GROWING and self._recorder.is_active and not torch.compiler.is_compiling():
+            self.broadcasts.note(func, args)
         return func(*args, **(kwargs or {}))
 
     def since(self, key: int, sequence_nr: int) -> list[SeenWrite]:
@@ -107,8 +111,7 @@ class MutationLog(TorchDispatchMode):
         makes_node = torch.is_grad_enabled() and any(_requires_grad(value) for value in (*args, *kwargs.values()))
         op = func.__name__.partition(".")[0]
         for tensor in targets:
-            start, end = extent(tensor)
-            write = SeenWrite(clock, makes_node, tensor._version, op, frame, optimizer, start, end)
+            write = SeenWrite(clock, makes_node, tensor._version, op, frame, optimizer, region_of(tensor))
             self._by_storage.setdefault(tensor.untyped_storage()._cdata, []).append(write)
         self._num_writes += len(targets)
         if self._num_writes > MAX_WRITES:
@@ -133,16 +136,6 @@ class MutationLog(TorchDispatchMode):
     def _after_step(self, _optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if not torch.compiler.is_compiling() and self._stepping:
             self._stepping.pop()
-
-
-def extent(tensor: torch.Tensor) -> tuple[int, int]:
-    """Return the bytes of its storage that a tensor lies in."""
-    size = tensor.element_size()
-    start = tensor.storage_offset() * size
-    if not tensor.numel():
-        return start, start
-    last = sum((length - 1) * stride for length, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return start, start + (last + 1) * size
 
 
 def _written_arguments(func: Any) -> tuple[Argument, ...]:

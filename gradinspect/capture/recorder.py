@@ -218,6 +218,9 @@ class _CallMode(TorchFunctionMode):
             self._recorder.gaps[start] = tuple(stack)
 
 
+CALL_MODE: CodeType = _CallMode.__torch_function__.__code__
+
+
 def _pause_in_child(recorder: "ReferenceType[Recorder]") -> Callable[[], None]:
     """Make the handler that keeps forked workers (DataLoader's) from recording on."""
 

@@ -28,6 +28,7 @@ class Request:
     gradients: bool = False  # let the engine run, and watch the gradients
     steps: int | None = None  # watch the gradients of so many backward calls in a row
     checks: int | None = None  # look for what is wrong in so many backward calls
+    gradcheck: bool = False  # and check the backward of custom Functions by differences
     times: bool = False  # let the engine run, and time each node
     creates_graph: bool = False  # look at the graph that backward itself builds
     watcher: Watcher | None = None  # let the engine run, and tell of each step

@@ -101,8 +101,7 @@ class Session:
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
             if isinstance(self._mode, Checker):
-                stack.enter_context(self._mode.log)
-                stack.enter_context(self._mode.cuts)
+                stack.enter_context(self._mode.watching())
             if self._request.fake:
                 self._run.fake = stack.enter_context(FakeRun(self._request.device))
             if isinstance(source, Expression):

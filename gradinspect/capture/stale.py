@@ -7,8 +7,9 @@ import torch
 
 from gradinspect.analyses.stale_values import StaleValue, Write
 from gradinspect.capture.engine import EngineCall
-from gradinspect.capture.mutations import MutationLog, SeenWrite, extent
+from gradinspect.capture.mutations import MutationLog, SeenWrite
 from gradinspect.capture.outputs import OutputTensor
+from gradinspect.capture.regions import overlaps, region_of
 from gradinspect.capture.saved import raw_tensor
 from gradinspect.capture.storages import storage_key
 from gradinspect.capture.variables import variables_from
@@ -54,8 +55,8 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
         if expected is not None and value.tensor.version is not None:  # one version for all that shares the memory
             seen = [write for write in seen if expected <= write.version < value.tensor.version]
         else:
-            start, end = extent(tensor)
-            seen = [write for write in seen if write.start < end and write.end > start]
+            region = region_of(tensor)
+            seen = [write for write in seen if overlaps(write.region, region)]
             if not seen or _is_unused(value, node):
                 continue
         yield StaleValue(

@@ -27,6 +27,9 @@ def check(
         list[str] | None, typer.Option(metavar="CODE", help="Only these findings: GI101, or GI1 for all that begin so.")
     ] = None,
     skip: Annotated[list[str] | None, typer.Option(metavar="CODE", help="Leave these findings out.")] = None,
+    gradcheck: Annotated[
+        bool, typer.Option("--gradcheck", help="Check the backward of each custom Function by differences.")
+    ] = False,
     output_format: Annotated[Format, typer.Option("--format")] = "text",
 ) -> int:
     """Run a program and say what is wrong with its backward: which lines, why, what to do. Exit code 1 if it is.
@@ -51,7 +54,7 @@ def check(
         _print(found, request, output_format)
 
     try:
-        report_on(request, report, Watched(checks=steps))
+        report_on(request, report, Watched(checks=steps, gradcheck=gradcheck))
     except ScriptFailed as error:
         if not codes:
             raise

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from gradinspect.analyses.explanation import InputGradient, explain_class
+from gradinspect.analyses.node_names import node_number
 from gradinspect.analyses.stepping import (
     Breakpoint,
     Step,
     leaf_node,
-    node_number,
     parse_breakpoint,
     path_to_root,
 )

@@ -1,20 +1,28 @@
 """`gradinspect export`: show me."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gradinspect.cli.files import parse_targets, write_targets
+from gradinspect.cli.focusing import takes_focus
 from gradinspect.cli.reporting import Watched, report_on
 from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.user_source import path_finder
 from gradinspect.errors import GradInspectError
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.focus import Focus
+    from gradinspect.graph import Graph
 
 
 @takes_source
+@takes_focus
 def export(  # noqa: PLR0913  # the drawing options live here
     request: SourceRequest,
     *,
+    focus: "Focus",
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -24,14 +32,24 @@ def export(  # noqa: PLR0913  # the drawing options live here
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
     depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
+    fold_shapes: Annotated[
+        bool, typer.Option("--fold-shapes", help="Draw a chain of views and transposes as one box.")
+    ] = False,
     none_edges: Annotated[bool, typer.Option("--none", help="Draw the empty places of next_functions.")] = False,
     saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
     gradients: Annotated[
         bool, typer.Option("--gradients", help="Let backward run, and keep its gradients: for grads.")
     ] = False,
     colour_by: Annotated[
-        Literal["grad", "bytes", "dtype"] | None,
-        typer.Option("--colour-by", "--color-by", help="Fill boxes by gradient norm, bytes saved or dtype."),
+        Literal["grad", "bytes", "dtype", "device", "module", "file"] | None,
+        typer.Option("--colour-by", "--color-by", help="Fill boxes by gradient norm, bytes saved, or kind."),
+    ] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="Light on dark; the page follows the system anyway.")] = False,
+    link: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Link nodes to their lines: 'vscode://file/{path}:{line}', 'https://…/{file}#L{line}'."
+        ),
     ] = None,
     direction: Annotated[
         Literal["TB", "BT", "LR", "RL"], typer.Option(help="Where the arrows lead: TB has the roots on top.")
@@ -46,10 +64,22 @@ def export(  # noqa: PLR0913  # the drawing options live here
     if not output:
         raise GradInspectError("No file was named.", "Name one: -o graph.svg")
     targets = parse_targets(output, force=force)
-    drawing = {"depth": depth, "full": full, "none_edges": none_edges, "saved": saved, "direction": direction,
-               "colour_by": colour_by}  # fmt: skip
+    drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes, "none_edges": none_edges, "saved": saved,
+               "direction": direction, "colour_by": colour_by, "dark": dark}  # fmt: skip
+    if link is not None:
+        from gradinspect.renderers.source_links import check_link  # noqa: PLC0415  # what --help need not wait for
+
+        check_link(link)
     report_on(
         request,
-        lambda graph: write_targets(graph, targets, force=force, **drawing),
+        lambda graph: write_targets(
+            graph, targets, focus=focus, force=force, **drawing, links=_links(request, graph, link)
+        ),
         Watched(gradients=gradients or colour_by == "grad"),
     )
+
+
+def _links(request: SourceRequest, graph: "Graph", link: str | None) -> tuple[str | None, ...]:
+    from gradinspect.renderers.source_links import source_links  # noqa: PLC0415  # what --help need not wait for
+
+    return () if link is None else source_links(graph, link, path_finder(request))

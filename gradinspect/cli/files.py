@@ -9,6 +9,7 @@ from gradinspect.cli.printing import ReaderLeft, print_message, working
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
+    from gradinspect.analyses.focus import Focus
     from gradinspect.graph import Graph
 
 
@@ -65,29 +66,43 @@ def _closed(folder: Path) -> GradInspectError:
     return GradInspectError(f"The folder '{folder}' cannot be written.", "Choose another place.")
 
 
-def write_targets(graph: "Graph", targets: Sequence[Target], *, force: bool, **drawing: Any) -> None:  # noqa: ANN401
+def write_targets(
+    graph: "Graph",
+    targets: Sequence[Target],
+    *,
+    focus: "Focus",
+    force: bool,
+    **drawing: Any,  # noqa: ANN401
+) -> None:
     """Write each file, and say so.
 
     Args:
         graph: What to write.
         targets: Where to, and in which format.
+        focus: What of the graph to draw; files of data hold all of it.
         force: Overwrite what is there.
         **drawing: Fields of `DrawOptions`.
     """
     if not targets:
         return
-    from gradinspect.cli.formats import FORMATS, DrawOptions  # noqa: PLC0415  # what --help need not wait for
+    # ruff: noqa: PLC0415  # what --help need not wait for
+    from gradinspect.analyses.focus import focus_graph
+    from gradinspect.cli.formats import DATA_FORMATS, FORMATS, DrawOptions
 
-    options = DrawOptions(**drawing)
+    part, cut = focus_graph(graph, focus)
+    options = DrawOptions(**drawing, cut=cut)
     for path, suffix in targets:
+        is_data = suffix in DATA_FORMATS
         with working(f"Making {path.name}"):
-            content, notes = FORMATS[suffix](graph, options)
+            content, notes = FORMATS[suffix](graph if is_data else part, options)
+        if is_data and cut is not None:
+            notes = (*notes, "holds the whole graph, not only what is in focus")
         write_content(path, content, notes, force=force)
 
 
 def write_content(path: Path, content: bytes, notes: Sequence[str] = (), *, force: bool) -> None:
     """Write one file, and say so."""
-    from gradinspect.storage import write_file  # noqa: PLC0415  # what --help need not wait for
+    from gradinspect.storage import write_file  # what --help need not wait for
 
     try:
         write_file(path, content, force=force)

@@ -9,13 +9,14 @@ from gradinspect.renderers.html_page import render_html
 from gradinspect.renderers.picture import Picture, PictureFormat, draw
 from gradinspect.storage import encode_graph
 
-__all__ = ["FORMATS", "DrawOptions"]
+__all__ = ["DATA_FORMATS", "FORMATS", "DrawOptions"]
 
 
 def _draws(picture_format: PictureFormat) -> Callable[[Graph, DrawOptions], Picture]:
     return lambda graph, options: draw(graph, picture_format, options)
 
 
+DATA_FORMATS = frozenset({".json.gz", ".json", ".csv"})  # all of the graph, however it is drawn elsewhere
 FORMATS: dict[str, Callable[[Graph, DrawOptions], Picture]] = {
     ".json.gz": lambda graph, _: Picture(encode_graph(graph, compressed=True), ()),
     ".json": lambda graph, _: Picture(encode_graph(graph, compressed=False), ()),

@@ -22,6 +22,7 @@ class Watched:
     gradients: bool = False  # the gradients of each node; the graph has them then
     steps: int | None = None  # the gradients of so many backward calls in a row: `GradientSteps`
     checks: int | None = None  # what is wrong in so many backward calls: `Findings`
+    gradcheck: bool = False  # with checks: custom Functions by differences too
     times: bool = False  # the time of each node: `Timeline`
     watcher: Any = None  # a `capture.lockstep.Watcher`, who is told of each node: how the steps ended
     grad_output: str | None = None  # a `capture.own_backward.GradOutput`

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from gradinspect.cli.files import parse_targets, write_targets
+from gradinspect.cli.focusing import takes_focus
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import SourceRequest, takes_source
@@ -14,15 +15,21 @@ from gradinspect.cli.request import SourceRequest, takes_source
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from gradinspect.analyses.focus import Focus
     from gradinspect.graph import Graph
 
 
 @takes_source
-def trace(
+@takes_focus
+def trace(  # noqa: PLR0913  # the options of the tree
     request: SourceRequest,
     *,
+    focus: "Focus",
     depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Fold nothing, leave nothing out.")] = False,
+    fold_shapes: Annotated[
+        bool, typer.Option("--fold-shapes", help="Show a chain of views and transposes as one.")
+    ] = False,
     output_format: Annotated[Literal["text", "json", "markdown"], typer.Option("--format")] = "text",
     output: Annotated[
         list[Path] | None, typer.Option("-o", metavar="FILE", help="Also write a file: .svg .png .pdf .dot .json .csv")
@@ -43,28 +50,38 @@ def trace(
 
         match output_format:
             case "text":
-                print_lines(_page(graph, depth, full=full))
+                print_lines(_page(graph, focus, depth=depth, full=full, fold_shapes=fold_shapes))
             case "json":
                 print_text(render_summary_json(summarize(graph)))
             case "markdown":
                 print_text(render_summary_markdown(summarize(graph)))
-        write_targets(graph, targets, force=force, depth=depth, full=full)
+        write_targets(graph, targets, force=force, depth=depth, full=full, fold_shapes=fold_shapes, focus=focus)
 
     report_on(request, report)
 
 
-def _page(graph: "Graph", depth: int | None, *, full: bool) -> "Iterator[Text]":
-    """Yield the head, an empty line, and the tree."""
+def _page(
+    graph: "Graph",
+    focus: "Focus",
+    **options: Any,  # noqa: ANN401  # fields of `TreeOptions`
+) -> "Iterator[Text]":
+    """Yield the head of the whole graph, an empty line, and the tree of what is in focus."""
     from rich.text import Text  # noqa: PLC0415  # what --help need not wait for
 
+    from gradinspect.analyses.focus import focus_graph  # noqa: PLC0415  # as above
     from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # as above
     from gradinspect.renderers.summary import render_summary  # noqa: PLC0415  # as above
     from gradinspect.renderers.tree import TreeOptions, render_tree  # noqa: PLC0415  # as above
 
     console = output_console()
+    part, cut = focus_graph(graph, focus)
     yield from render_summary(summarize(graph), width=console.width).split("\n")
     yield Text()
-    options = TreeOptions(
-        width=console.width, depth=depth, full=full, unicode=can_print_unicode(console), max_rows=None if full else 100
+    tree_options = TreeOptions(
+        width=console.width,
+        unicode=can_print_unicode(console),
+        max_rows=None if options["full"] else 100,
+        cut=cut,
+        **options,
     )
-    yield from render_tree(graph, options)
+    yield from render_tree(part, tree_options)

@@ -14,7 +14,7 @@ def source_reader(request: SourceRequest) -> Callable[[str], Sequence[str] | Non
     folders = _folders(request)
 
     def read(file: str) -> Sequence[str] | None:
-        if Path(file).is_absolute() or ".." in Path(file).parts:  # a capture file may come from anybody
+        if _leads_away(file):
             return None
         for folder in folders:
             try:
@@ -39,6 +39,24 @@ def path_namer(request: SourceRequest) -> Callable[[str], str]:
             return path.as_posix()
 
     return name
+
+
+def path_finder(request: SourceRequest) -> Callable[[str], tuple[str, str | None]]:
+    """Find files: as seen from here, and their absolute path when they are there."""
+    name, folders = path_namer(request), _folders(request)
+
+    def find(file: str) -> tuple[str, str | None]:
+        if _leads_away(file):
+            return file, None
+        path = next((folder / file for folder in folders if (folder / file).is_file()), None)
+        return name(file), None if path is None else path.resolve().as_posix()
+
+    return find
+
+
+def _leads_away(file: str) -> bool:
+    """Tell whether a file is none of the program's: a capture file may come from anybody."""
+    return "\0" in file or Path(file).is_absolute() or ".." in Path(file).parts
 
 
 def _folders(request: SourceRequest) -> list[Path]:

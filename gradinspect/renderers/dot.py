@@ -9,24 +9,22 @@ not the number of nodes, are what layered layout cannot bear.
 
 from collections.abc import Iterator
 
+from gradinspect.analyses.cut import lost_places
 from gradinspect.graph import Graph, Node, argument_name
-from gradinspect.renderers.colouring import COLOURINGS, Colouring
-from gradinspect.renderers.dot_boxes import TIMES, BoxLooks, more_leaves, more_roots, root_box, saved_note
+from gradinspect.renderers.dot_boxes import BoxLooks
 from gradinspect.renderers.dot_caption import caption
+from gradinspect.renderers.dot_chips import Chips
+from gradinspect.renderers.dot_scene import Scene, set_scene
+from gradinspect.renderers.dot_scopes import TIMES
 from gradinspect.renderers.dot_text import attributes, quoted, tooltip
 from gradinspect.renderers.drawing import Drawing, plan_drawing
 from gradinspect.renderers.drawing_arrows import Arrow
-from gradinspect.renderers.drawing_parts import MAX_CHIPS, Box, Closing, DrawOptions, Opening, copy_ranges
+from gradinspect.renderers.drawing_parts import MAX_CHIPS, Box, Closing, DrawOptions, Opening, copy_ranges, is_detailed
+from gradinspect.renderers.palettes import Palette
 
 FONT = "Helvetica"  # its widths are known to every Graphviz, and SVG viewers replace it by a sans font
 MAX_ROOTS = 16
 TRUNK_WEIGHT = 8  # how much straighter the longest way to a leaf is drawn than a way aside
-PREAMBLE = f"""\
-  graph [fontname="{FONT}" fontsize=10 labelloc="b" labeljust="l" nodesep=0.18 ranksep=0.28 pad=0.15]
-  node [fontname="{FONT}" fontsize=10 shape="box" style="filled,rounded" color="#555555" fontcolor="#111111" \
-penwidth=0.8 margin="0.08,0.04" height=0.2 width=0.2]
-  edge [fontname="{FONT}" fontsize=8 fontcolor="#555555" color="#444444" arrowsize=0.55 penwidth=0.8]
-"""
 
 
 def render_dot(graph: Graph, options: DrawOptions | None = None) -> str:
@@ -37,13 +35,23 @@ def render_dot(graph: Graph, options: DrawOptions | None = None) -> str:
 
 def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
     """Write a planned drawing as DOT."""
-    colouring = None if options.colour_by is None else COLOURINGS[options.colour_by](graph, list(_drawn(drawing)))
-    writer = _Writer(graph, drawing, options, colouring)
+    scene = set_scene(graph, options, list(_drawn(drawing)))
+    writer = _Writer(scene, drawing)
     title = tooltip(f"Autograd graph of {graph.source}")
-    label = caption(graph, drawing, options, colouring)
+    label = caption(scene, drawing)
     head = f"  graph [rankdir={options.direction} tooltip={title}]\n  label={label}\n"
     lines = "".join(f"  {line}\n" for line in writer.statements())
-    return f'digraph "autograd" {{\n{PREAMBLE}{head}{lines}}}\n'
+    return f'digraph "autograd" {{\n{_preamble(scene.palette)}{head}{lines}}}\n'
+
+
+def _preamble(palette: Palette) -> str:
+    return f"""\
+  graph [fontname="{FONT}" fontsize=10 labelloc="b" labeljust="l" nodesep=0.18 ranksep=0.28 pad=0.15 \
+bgcolor="{palette.paper}" fontcolor="{palette.ink}"]
+  node [fontname="{FONT}" fontsize=10 shape="box" style="filled,rounded" color="{palette.card_line}" \
+fontcolor="{palette.ink}" penwidth=0.8 margin="0.08,0.04" height=0.2 width=0.2]
+  edge [fontname="{FONT}" fontsize=8 fontcolor="{palette.quiet}" color="{palette.edge}" arrowsize=0.55 penwidth=0.8]
+"""
 
 
 def _drawn(drawing: Drawing) -> Iterator[range]:
@@ -55,11 +63,13 @@ def _drawn(drawing: Drawing) -> Iterator[range]:
 class _Writer:
     """Writes the statements of one drawing."""
 
-    def __init__(self, graph: Graph, drawing: Drawing, options: DrawOptions, colouring: Colouring | None) -> None:
-        self.graph = graph
+    def __init__(self, scene: Scene, drawing: Drawing) -> None:
+        self.graph = scene.graph
         self.drawing = drawing
-        self.options = options
-        self.looks = BoxLooks(graph, colouring)
+        self.options = scene.options
+        self.palette = scene.palette
+        self.looks = BoxLooks(scene)
+        self.chips = Chips(scene)
 
     def statements(self) -> Iterator[str]:
         yield from self._roots()
@@ -70,14 +80,14 @@ class _Writer:
     def _roots(self) -> Iterator[str]:
         alone = sorted({root.node for root in self.graph.roots if self._is_leaf(root.node)})
         for node_id in alone[:MAX_ROOTS]:
-            yield f"n{node_id} {self.looks.chip(node_id)}"
+            yield f"n{node_id} {self.chips.leaf(node_id)}"
         for index, root in enumerate(self.graph.roots[:MAX_ROOTS]):
-            yield f"root{index} {root_box(root)}"
+            yield f"root{index} {self.chips.root(root)}"
             if not self._is_leaf(root.node) or root.node in alone[:MAX_ROOTS]:
                 yield _edge(f"root{index}", self._name_of(root.node), _edge_label("", root.output_nr))
         others = self.graph.roots[MAX_ROOTS:]
         if others:
-            yield f"root{MAX_ROOTS} {more_roots(len(others))}"
+            yield f"root{MAX_ROOTS} {self.chips.more_roots(len(others))}"
             for index in sorted({self.drawing.box_of[root.node] for root in others if not self._is_leaf(root.node)}):
                 yield f"root{MAX_ROOTS} -> {_name(self.drawing.boxes[index])}"
 
@@ -88,8 +98,9 @@ class _Writer:
             indent = "  " * level
             if isinstance(part, Box):
                 yield f"{indent}{_name(part)} {self.looks.box(part)}"
-                if part.kind == "node":
-                    yield from (indent + line for line in self._around(part.ids.start))
+                yield from (indent + line for line in self._cut_edges(part))
+                if is_detailed(part):
+                    yield from (indent + line for line in self._around(_name(part), part.ids.stop - 1))
             elif isinstance(part, Opening):
                 yield f"{indent}subgraph cluster_{clusters} {{"
                 yield f'{indent}  graph {self.looks.cluster(part.scope, part.level)[:-1]} labelloc="t" margin=7]'
@@ -98,22 +109,39 @@ class _Writer:
             else:
                 yield f"{indent}}}"
 
-    def _around(self, node_id: int) -> Iterator[str]:
-        """Write what hangs on a node: its leaves, None edges and saved tensors."""
+    def _cut_edges(self, box: Box) -> Iterator[str]:
+        """Write the ends of edges that a focus has cut: one above a box, one below it."""
+        came, lead = (0, 0) if self.options.cut is None else self.options.cut.num_lost(box.ids)
+        name = _name(box)
+        line: dict[str, str | float] = {"color": self.palette.cut, "style": "dashed"}
+        if came:
+            yield f"{name}_came {self.chips.cut(came)}"
+            yield _edge(f"{name}_came", name, line)
+        if lead:
+            last = box.ids.stop - 1
+            places = lost_places(self.options.cut, last) if is_detailed(box) else ()
+            label = self._label(self.graph.nodes[last], places[0], 0) if len(places) == 1 else {}
+            yield f"{name}_lead {self.chips.cut(lead)}"
+            yield _edge(name, f"{name}_lead", {**line, **label})
+
+    def _around(self, name: str, node_id: int) -> Iterator[str]:
+        """Write what hangs on a node, or on the last of a chain: its leaves, None edges and saved tensors."""
         node = self.graph.nodes[node_id]
-        yield from self._leaves(node_id, node)
+        yield from self._leaves(name, node)
         if self.options.none_edges:
-            for position in [place for place, edge in enumerate(node.next_edges) if edge is None][:MAX_CHIPS]:
-                end = f"n{node_id}_none{position}"
+            lost = lost_places(self.options.cut, node_id)
+            nones = [place for place, edge in enumerate(node.next_edges) if edge is None and place not in lost]
+            for position in nones[:MAX_CHIPS]:
+                end = f"{name}_none{position}"
                 yield f"{end} {attributes(shape='point', width=0.06, tooltip='None')}"
-                yield _edge(f"n{node_id}", end, self._label(node, position, 0))
+                yield _edge(name, end, self._label(node, position, 0))
         if self.options.saved:
             tensors = [value for value in node.saved if value.kind == "tensor"]
             for number, value in enumerate(tensors[:MAX_CHIPS]):
-                yield f"n{node_id}_saved{number} {saved_note(value)}"
-                yield f"n{node_id} -> n{node_id}_saved{number} {attributes(style='dotted', arrowhead='none')}"
+                yield f"{name}_saved{number} {self.chips.saved(value)}"
+                yield f"{name} -> {name}_saved{number} {attributes(style='dotted', arrowhead='none')}"
 
-    def _leaves(self, node_id: int, node: Node) -> Iterator[str]:
+    def _leaves(self, name: str, node: Node) -> Iterator[str]:
         uses = [
             (position, edge.next_node)
             for position, edge in enumerate(node.next_edges)
@@ -122,21 +150,21 @@ class _Writer:
         distinct = list(dict.fromkeys(leaf for _, leaf in uses))
         shown = distinct if len(distinct) <= MAX_CHIPS else distinct[: MAX_CHIPS - 1]
         for leaf in shown:
-            yield f"n{node_id}_leaf{leaf} {self.looks.chip(leaf)}"
+            yield f"{name}_leaf{leaf} {self.chips.leaf(leaf)}"
         for position, leaf in uses:
             if leaf in shown:
-                yield _edge(f"n{node_id}", f"n{node_id}_leaf{leaf}", self._label(node, position, 0))
+                yield _edge(name, f"{name}_leaf{leaf}", self._label(node, position, 0))
         if len(shown) < len(distinct):
-            yield f"n{node_id}_leaves {more_leaves(len(distinct) - len(shown))}"
+            yield f"{name}_leaves {self.chips.more_leaves(len(distinct) - len(shown))}"
             others = sum(leaf not in shown for _, leaf in uses)
-            yield f"n{node_id} -> n{node_id}_leaves {attributes(label=f' {TIMES}{others}')}"
+            yield f"{name} -> {name}_leaves {attributes(label=f' {TIMES}{others}')}"
 
     def _arrow(self, arrow: Arrow) -> str:
         tail, head = self.drawing.boxes[arrow.tail], self.drawing.boxes[arrow.head]
         values: dict[str, str | float] = {"weight": TRUNK_WEIGHT} if arrow.is_trunk else {}
         values |= {"minlen": arrow.length} if arrow.length > 1 else {}
         if arrow.position is not None:
-            values |= self._label(self.graph.nodes[tail.ids.start], arrow.position, arrow.input_nr)
+            values |= self._label(self.graph.nodes[tail.ids.stop - 1], arrow.position, arrow.input_nr)
         if arrow.num_edges > 1:
             values |= {"label": f" {TIMES}{arrow.num_edges:,}", "penwidth": 1.6}
         return _edge(_name(tail), _name(head), values)

@@ -8,6 +8,7 @@ as `&lt;`. So a backslash is doubled and an ampersand becomes `&amp;` in both ki
 """
 
 import re
+from collections.abc import Sequence
 
 from gradinspect.units import escape_control
 
@@ -38,9 +39,9 @@ def html(text: str, limit: int = MAX_LABEL) -> str:
     return shorten(text, limit).translate(HTML_TABLE)
 
 
-def small(markup: str, color: str = "#555555", points: int = 8) -> str:
-    """Make markup small and quiet. Graphviz takes no empty element."""
-    return markup and f'<FONT POINT-SIZE="{points}" COLOR="{color}">{markup}</FONT>'
+def small(markup: str, colour: str, points: int = 8) -> str:
+    """Make markup small. Graphviz takes no empty element."""
+    return markup and f'<FONT POINT-SIZE="{points}" COLOR="{colour}">{markup}</FONT>'
 
 
 def without_colours(markup: str) -> str:
@@ -48,9 +49,25 @@ def without_colours(markup: str) -> str:
     return re.sub(r' COLOR="#\w+"', "", markup)
 
 
+def boxed(lines: Sequence[str], **values: str | float) -> str:
+    """Write lines one above the other. Graphviz takes text or tables in a label, so a table makes all of it one."""
+    written = list(filter(None, lines))
+    if any("<TABLE" in line for line in written):
+        rows = "".join(f"<TR><TD>{line}</TD></TR>" for line in written)
+        label = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0">{rows}</TABLE>'
+    else:
+        label = "<BR/>".join(written)
+    return attributes(label=f"<{label}>", **values)
+
+
 def quoted(text: str) -> str:
     """Write a text as a quoted string."""
     return f'"{shorten(text).translate(QUOTED_TABLE)}"'
+
+
+def address(url: str) -> str:
+    """Write a URL as a quoted string, whole: half of one leads astray."""
+    return f'"{escape_control(url).translate(QUOTED_TABLE)}"'
 
 
 def tooltip(*lines: str) -> str:

@@ -3,18 +3,20 @@
 What comes in: records of the graph. What goes out: quoted DOT strings of several lines.
 """
 
+from collections.abc import Sequence
+
 from gradinspect.analyses.folding import Scope
-from gradinspect.graph import Graph, SavedValue
+from gradinspect.graph import Graph, Node, SavedValue, TensorInfo
 from gradinspect.renderers.dot_text import tooltip
 from gradinspect.units import format_bytes, format_tensor
 
 MAX_SAVED_LINES = 12
 
 
-def node_tooltip(graph: Graph, node_id: int, look: str = "") -> str:
+def node_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str:
     """Tell a node's number, what its fill means, its module, source line, hooks and saved attributes."""
     node = graph.nodes[node_id]
-    lines = [f"#{node_id} {node.name}", *filter(None, [look])]
+    lines = [f"#{number} {node.name}", *filter(None, [look])]
     if node.function is not None:
         lines.append(f"custom Function {node.function}")
     if node.module is not None:
@@ -30,15 +32,26 @@ def node_tooltip(graph: Graph, node_id: int, look: str = "") -> str:
     return tooltip(*lines)
 
 
-def leaf_tooltip(graph: Graph, node_id: int, look: str = "") -> str:
+def leaf_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str:
     """Tell a leaf's names, shape, what its fill means and whether it has a gradient already."""
     leaf = graph.nodes[node_id].leaf
     if leaf is None:
-        return tooltip(f"#{node_id} AccumulateGrad")
-    lines = [f"#{node_id} AccumulateGrad of {leaf.kind} {leaf.name or ''}".rstrip(), format_tensor(leaf.info)]
+        return tooltip(f"#{number} AccumulateGrad")
+    lines = [f"#{number} AccumulateGrad of {leaf.kind} {leaf.name or ''}".rstrip(), format_tensor(leaf.info)]
     lines += [f"also {alias}" for alias in leaf.aliases[:MAX_SAVED_LINES]]
     lines.append(".grad is set" if leaf.has_grad else ".grad is not set")
     return tooltip(*lines, *filter(None, [look]))
+
+
+def chain_tooltip(numbers: Sequence[int], nodes: Sequence[Node]) -> str:
+    """Tell the links of a chain of views, one a line."""
+    links = list(zip(numbers, nodes, strict=True))[:MAX_SAVED_LINES]
+    lines = [" ".join((f"#{number}", node.name, *map(_tensor, node.forward_outputs[:1]))) for number, node in links]
+    return tooltip(*lines, *([f"and {len(nodes) - len(links)} more"] if len(nodes) > len(links) else []))
+
+
+def _tensor(info: TensorInfo | None) -> str:
+    return "" if info is None else format_tensor(info)
 
 
 def call_tooltip(graph: Graph, scope: Scope, look: str = "") -> str:

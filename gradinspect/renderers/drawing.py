@@ -39,11 +39,11 @@ def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
 
 def _ever_coarser(graph: Graph, options: DrawOptions) -> Iterator[tuple[Scope, int, str]]:
     """Yield foldings and depths to try, and what is not as asked for in each."""
-    scope = fold_graph(graph, repeats=not options.full)
+    scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
     depth = MAX_LEVELS if options.depth is None or options.full else options.depth
     yield scope, depth, ""
     if options.full:
-        scope = fold_graph(graph)
+        scope = fold_graph(graph, shapes=options.fold_shapes)
         yield scope, depth, "repeats folded"
     for less in range(min(depth, deepest_level(scope)) - 1, -1, -1):
         yield scope, less, f"folded to depth {less}"

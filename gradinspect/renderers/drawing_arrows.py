@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.graph import Edge, Graph
-from gradinspect.renderers.drawing_parts import Box, Closing, Opening, Part
+from gradinspect.renderers.drawing_parts import Box, Closing, Opening, Part, is_detailed
 
 
 class Arrow(NamedTuple):
-    """Edges between two boxes. An arrow between two nodes is one edge and knows its position."""
+    """Edges between two boxes. An arrow between two nodes or chains of views is one edge and knows its position."""
 
     tail: int  # index into Drawing.boxes
     head: int
@@ -31,9 +31,11 @@ def find_arrows(graph: Graph, parts: Sequence[Part], box_of: Sequence[int]) -> t
     bundles: Counter[tuple[int, int]] = Counter()
     for node_id, position, edge in _edges(graph):
         tail, head = box_of[node_id], box_of[edge.next_node]
-        if boxes[tail].kind == boxes[head].kind == "node":
+        if tail == head:
+            continue
+        if is_detailed(boxes[tail]) and is_detailed(boxes[head]):
             arrows.append(Arrow(tail, head, position, edge.input_nr, 1))
-        elif tail != head:
+        else:
             bundles[tail, head] += 1
     arrows += [Arrow(tail, head, None, 0, num_edges) for (tail, head), num_edges in bundles.items()]
     arrows.sort(key=_tail)
@@ -105,5 +107,5 @@ def _scope_paths(parts: Sequence[Part]) -> list[tuple[int, ...]]:
 
 
 def _has_leaves(graph: Graph, box: Box) -> bool:
-    edges = graph.nodes[box.ids.start].next_edges if box.kind == "node" else ()
+    edges = graph.nodes[box.ids.stop - 1].next_edges if is_detailed(box) else ()
     return any(edge is not None and graph.nodes[edge.next_node].kind == "accumulate_grad" for edge in edges)

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
+from gradinspect.analyses.cut import Cut
 from gradinspect.analyses.folding import Item, Scope, node_ids
 from gradinspect.analyses.outline import body_of
 from gradinspect.graph import Graph, Record
 
-BoxKind: TypeAlias = Literal["node", "closed", "copies", "cut"]
-ColourBy: TypeAlias = Literal["grad", "bytes", "dtype"]
+BoxKind: TypeAlias = Literal["node", "shapes", "closed", "copies", "cut"]
+ColourBy: TypeAlias = Literal["grad", "bytes", "dtype", "device", "module", "file"]
 Direction: TypeAlias = Literal["TB", "BT", "LR", "RL"]
 MAX_CHIPS = 8  # leaves drawn beside one node; the rest is one chip
 MAX_LEVELS = 1_000_000
@@ -28,12 +29,16 @@ class DrawOptions(Record, frozen=True, kw_only=True):
     """How to draw a graph."""
 
     depth: int | None = None  # open scopes inside one another
-    full: bool = False  # fold nothing
+    full: bool = False  # fold no repeats, close nothing
+    fold_shapes: bool = False  # chains of shape-only nodes are one box
     none_edges: bool = False
     saved: bool = False
     argument_names: bool = True
     direction: Direction = "TB"  # TB: roots on top
     colour_by: ColourBy | None = None
+    dark: bool = False
+    links: tuple[str | None, ...] = ()  # the address of each line in Graph.frames, or nothing at all
+    cut: Cut | None = None  # what the graph lacks, when it is a part of another
     max_boxes: int | None = 2000  # chips included; past it the picture is folded, then cut
 
 
@@ -43,6 +48,11 @@ class Box(NamedTuple):
     kind: BoxKind
     ids: range
     scope: Scope | None = None
+
+
+def is_detailed(box: Box) -> bool:
+    """Tell whether a box is drawn with its leaves, and its edges with their names: one node, or one chain of views."""
+    return box.kind in ("node", "shapes")
 
 
 class Opening(NamedTuple):
@@ -83,6 +93,8 @@ def parts_of(items: Iterable[Item], depth: int) -> Iterator[Part]:
             waiting.extend(reversed([inner for items in (item.items, *item.copies) for inner in items]))
         elif item.kind == "module" and item.num_nodes == 1:
             yield Box("node", node_ids(item), item)
+        elif item.kind == "shapes":
+            yield Box("shapes", node_ids(item), item)
         elif level >= depth:
             yield Box("closed", node_ids(item), item)
         else:
@@ -145,9 +157,9 @@ class PartChooser:
     def _weight(self, part: Part) -> int:
         if not isinstance(part, Box):
             return 0
-        if part.kind != "node":
+        if not is_detailed(part):
             return 1
-        node = self.graph.nodes[part.ids.start]
+        node = self.graph.nodes[part.ids.stop - 1]
         shown = sum(
             self.options.none_edges if edge is None else self.graph.nodes[edge.next_node].kind == "accumulate_grad"
             for edge in node.next_edges

@@ -23,10 +23,12 @@ class FindingsPage(Page):
         super().__init__(width=max(width, MIN_WIDTH), unicode=unicode)
 
     def lines(self, found: Findings) -> Iterator[Text]:
-        """Yield each finding: headline, lines of source, why, what to do. Then one line that counts them."""
+        """Yield each finding: headline, lines of source, why, what to do. Then notes, and one line that counts."""
         for finding in found.findings:
             yield from self._finding(finding)
             yield Text()
+        for note in found.notes:
+            yield from (Text(line, "dim") for line in self._parts(note, 2))
         count = format_count(len(found.findings), "finding") if found.findings else "Nothing found"
         style = "bold red" if found.findings else "bold green"
         yield Text(

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from gradinspect.analyses.folding import Item, Scope, node_ids
+from gradinspect.analyses.shape_chains import chain_title
 from gradinspect.graph import Graph, Record
 from gradinspect.renderers.drawing_parts import MAX_NODES_UNFOLDED
 from gradinspect.units import escape_control
 
-PageScopeKind: TypeAlias = Literal["graph", "module", "repeat", "copy", "run"]
+PageScopeKind: TypeAlias = Literal["graph", "module", "repeat", "copy", "run", "shapes"]
 MAX_ITEMS = 100  # shown side by side in one open scope
 MAX_COPIES = 12  # of a repeat that are shown side by side; of more, the first and a box for the others
 NUM_NAMED = 2  # parts of a repeated body that its title names
@@ -95,6 +96,8 @@ def _parted(items: list["Item | _Group"]) -> Sequence["Item | _Group"]:
 def _group(graph: Graph, scope: Scope) -> _Group:
     if scope.kind == "repeat":
         return _repeat(graph, scope)
+    if scope.kind == "shapes":
+        return _Group("shapes", chain_title([graph.nodes[node_id] for node_id in node_ids(scope)]), scope.items)
     call = graph.modules[scope.module or 0]
     return _Group("module", call.path or call.class_name, scope.items, scope.module)
 

@@ -9,7 +9,8 @@ from itertools import chain, islice, pairwise
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.folding import Scope, first_saved_bytes, fold_graph
+from gradinspect.analyses.cut import Cut, describe_cut
+from gradinspect.analyses.folding import Scope, first_saved_bytes, fold_graph, node_ids
 from gradinspect.analyses.outline import IsOpen, outline
 from gradinspect.analyses.outline_rows import Guide, Row, guides_below, split_row
 from gradinspect.graph import Graph, Record
@@ -31,16 +32,19 @@ class TreeOptions(Record, frozen=True, kw_only=True):
     width: int = 80
     depth: int | None = None  # open scopes inside one another; None for as many as the rows allow
     full: bool = False  # fold nothing
+    fold_shapes: bool = False  # chains of shape-only nodes are one row
     max_rows: int | None = 100
     unicode: bool = True
+    cut: Cut | None = None  # what the graph lacks, when it is a part of another
 
 
 def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Text]:
-    """Yield the lines of the tree, then what was left out, then a legend."""
+    """Yield what is told of which graph, the lines of the tree, then what was left out, then a legend."""
     options = options or TreeOptions()
-    scope = fold_graph(graph, repeats=not options.full)
+    scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
     is_open = _opener(graph, scope, options)
     page = _Page(graph, options)
+    yield from page.first_lines()
     rows = islice(outline(graph, scope, is_open), options.max_rows)
     for row, following in pairwise(chain(rows, [None])):
         if row is not None:
@@ -60,14 +64,18 @@ def _opener(graph: Graph, scope: Scope, options: TreeOptions) -> IsOpen:
 
 
 def _opens_to(depth: int) -> IsOpen:
-    return lambda _, level: level < depth
+    return lambda scope, level: level < depth and scope.kind != "shapes"
 
 
 def _goes_deeper(graph: Graph, scope: Scope, depth: int, max_rows: int) -> bool:
     """Tell whether one more level opens something and still fits."""
-    closed = any(row.scope is not None and not row.is_open for row in outline(graph, scope, _opens_to(depth)))
+    closed = any(_can_open(row) for row in outline(graph, scope, _opens_to(depth)))
     deeper = islice(outline(graph, scope, _opens_to(depth + 1)), max_rows + 1)
     return closed and sum(1 for _ in deeper) <= max_rows
+
+
+def _can_open(row: Row) -> bool:
+    return row.scope is not None and row.scope.kind != "shapes" and not row.is_open
 
 
 class _Page:
@@ -77,7 +85,7 @@ class _Page:
         self.graph = graph
         self.options = options
         self.saved = first_saved_bytes(graph)
-        self.writer = RowWriter(graph, self.saved, unicode=options.unicode)
+        self.writer = RowWriter(graph, self.saved, unicode=options.unicode, cut=options.cut)
         self.symbols: Symbols = self.writer.symbols
         self.bytes_cells = BYTES_CELLS + 1 if any(self.saved) else 0
         self.sources = self._source_texts()
@@ -88,6 +96,11 @@ class _Page:
         self.last_source = ""
         self.num_told = 0
         self.kinds: set[str] = set()
+
+    def first_lines(self) -> Iterator[Text]:
+        if self.options.cut is not None:
+            words = visible(describe_cut(self.options.cut), unicode=self.options.unicode)
+            yield fit([Part(words, "bold", can_shrink=True)], self.options.width, self.symbols.ellipsis)
 
     def lines(self, row: Row, following: Row | None) -> Iterator[Text]:
         """Yield a row as one line, or more where it is too wide.
@@ -156,7 +169,7 @@ class _Page:
         if row.scope is not None:
             times = len(row.scope.copies) + 1
             self.num_told += row.scope.num_nodes * (times - 1) // times if row.is_open else row.scope.num_nodes
-            self.kinds.add("open" if row.is_open else "closed")
+            self.kinds.add("closed" if _can_open(row) else "open")
         for link in row.way_on:
             self.kinds.add("leaf" if self.graph.nodes[link.edge.next_node].kind == "accumulate_grad" else "reference")
 
@@ -174,7 +187,9 @@ class _Page:
         return (format_bytes(num_bytes) if num_bytes else "").rjust(self.bytes_cells)
 
     def _source_text(self, row: Row) -> str:
-        frame = self.graph.nodes[row.nodes[0]].frame if row.nodes and self.source_cells else None
+        is_chain = row.scope is not None and row.scope.kind == "shapes"
+        nodes = node_ids(row.scope) if row.scope is not None and is_chain else row.nodes
+        frame = self.graph.nodes[nodes[0]].frame if nodes and self.source_cells else None
         return "" if frame is None else f"  {self.sources[frame]}"
 
     def _source_texts(self) -> dict[int, str]:
@@ -194,6 +209,7 @@ class _Page:
             ("gradients flow down", True),
             (f"{leaf} leaf (AccumulateGrad)", "leaf" in self.kinds),
             (f"{arrow} #n see there", "reference" in self.kinds),
+            ("cut: to what is left out", self.options.cut is not None),
             ("bytes saved", bool(self.bytes_cells)),
             (f"{self.symbols.closed} opens with --depth", "closed" in self.kinds),
         )

@@ -4,15 +4,17 @@ What comes in: rows of `analyses.outline`. What goes out: parts of text with sty
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 import msgspec
 
+from gradinspect.analyses.cut import Cut, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.folding import Scope, later_copies, node_ids
-from gradinspect.analyses.outline import leaf_uses, leaves_of
+from gradinspect.analyses.outline import leaves_of
 from gradinspect.analyses.outline_rows import Link, Row
+from gradinspect.analyses.shape_chains import chain_title
 from gradinspect.graph import Graph, ModuleCall, Node, Root, TensorInfo, argument_name
 from gradinspect.renderers.terminal_text import Part, visible
 from gradinspect.units import format_bytes, format_count, format_tensor
@@ -26,6 +28,7 @@ class Symbols(NamedTuple):
 
     leaf: str = "◆"
     arrow: str = "→"
+    back: str = "←"
     opened: str = "▾"
     closed: str = "▸"
     times: str = "×"
@@ -34,25 +37,29 @@ class Symbols(NamedTuple):
     separator: str = "·"
 
 
-ASCII_SYMBOLS = Symbols(leaf="*", arrow="->", opened="v", closed=">", times="x", to="-", ellipsis="...", separator="|")
+ASCII_SYMBOLS = Symbols(
+    leaf="*", arrow="->", back="<-", opened="v", closed=">", times="x", to="-", ellipsis="...", separator="|"
+)
 
 
 class RowWriter:
     """Writes rows of one graph."""
 
-    def __init__(self, graph: Graph, saved: Sequence[int], *, unicode: bool) -> None:
+    def __init__(self, graph: Graph, saved: Sequence[int], *, unicode: bool, cut: Cut | None = None) -> None:
         """Prepare.
 
         Args:
             graph: The graph.
             saved: Bytes for each node, from `first_saved_bytes`.
             unicode: Whether other characters than ASCII can be shown.
+            cut: What the graph lacks, when it is a part of another.
         """
         self.graph = graph
+        self.cut = cut
         self.saved = saved
         self.unicode = unicode
         self.symbols = Symbols() if unicode else ASCII_SYMBOLS
-        self.uses: Counter[int] = leaf_uses(graph)
+        self.uses: Counter[int] = uses_in_whole(graph, cut)
         self.roots: dict[int, list[Root]] = {}
         for root in graph.roots:
             self.roots.setdefault(root.node, []).append(root)
@@ -76,7 +83,7 @@ class RowWriter:
         for number, node_id in enumerate(row.nodes):
             node = self.graph.nodes[node_id]
             yield Part(f" {self.symbols.arrow} " if number else "")
-            yield Part(f"#{node_id} ", "cyan")
+            yield Part(f"{self._number(node_id)} ", "cyan")
             yield Part(self._visible(node.name), "bold", can_shrink=True)
             if not row.ends_in_leaf:
                 yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
@@ -90,7 +97,8 @@ class RowWriter:
             yield Part(self._visible(self._call_name(call)), "yellow", can_shrink=True)
             yield Part(f" {self._visible(call.class_name)}", is_optional=True)
         for node_id in row.nodes:
-            yield from self._nones(self.graph.nodes[node_id])
+            yield from self._nones(node_id)
+        yield from self._cut_edges(row.nodes)
 
     def _marks(self, node: Node) -> Iterator[Part]:
         if node.function is not None:
@@ -103,33 +111,52 @@ class RowWriter:
         if node.hooks:
             yield Part(f"  {format_count(len(node.hooks), 'hook')}", "magenta", can_wrap=True)
 
-    def _nones(self, node: Node) -> Iterator[Part]:
-        names = [
-            argument_name(self.graph, node, position) or f"[{position}]"
-            for position, edge in enumerate(node.next_edges)
-            if edge is None
-        ]
-        if names:
-            shown = ", ".join(names) if len(names) <= 2 else f"{len(names)} inputs"
-            yield Part(f"  {self._visible(shown)}: None", "dim", can_wrap=True)
+    def _nones(self, node_id: int) -> Iterator[Part]:
+        lost = lost_places(self.cut, node_id)
+        edges = enumerate(self.graph.nodes[node_id].next_edges)
+        nones = [position for position, edge in edges if edge is None and position not in lost]
+        for positions, word in ((nones, "None"), (lost, "cut")):
+            if positions:
+                yield Part(f"  {self._visible(self._arguments(node_id, positions))}: {word}", "dim", can_wrap=True)
+
+    def _arguments(self, node_id: int, positions: Sequence[int]) -> str:
+        node = self.graph.nodes[node_id]
+        names = [argument_name(self.graph, node, position) or f"[{position}]" for position in positions]
+        return ", ".join(names) if len(names) <= 2 else f"{len(names)} inputs"
+
+    def _cut_edges(self, ids: Iterable[int], *, is_closed: bool = False) -> Iterator[Part]:
+        """Count the edges that a focus has cut; where nodes have no rows, those that lead away too."""
+        came, lead = (0, 0) if self.cut is None else self.cut.num_lost(ids)
+        if came:
+            yield Part(f"  {self.symbols.back} {came:,} cut", "dim", can_wrap=True)
+        if lead and is_closed:
+            yield Part(f"  {self.symbols.arrow} {lead:,} cut", "dim", can_wrap=True)
 
     def _scope(self, row: Row, scope: Scope) -> Iterator[Part]:
         ids = node_ids(scope)
         yield from self._root_label(later_copies(scope) if row.is_open else ids)
         yield from self._row_label(row, ids.start)
-        yield Part(f"{self.symbols.opened if row.is_open else self.symbols.closed} ")
+        if scope.kind != "shapes":
+            yield Part(f"{self.symbols.opened if row.is_open else self.symbols.closed} ")
         times = len(scope.copies) + 1
         if times > 1:
             yield Part(f"{self.symbols.times}{times:,} ", "bold")
-        span = f"#{ids.start}" if len(ids) == 1 else f"#{ids.start}{self.symbols.to}{ids.stop - 1}"
+        first, last = self._number(ids.start), self._number(ids.stop - 1)
+        span = first if len(ids) == 1 else f"{first}{self.symbols.to}{last[1:]}"
         yield Part(f"{span}  ", "cyan")
         yield from self._scope_name(scope)
         yield from self._scope_size(scope, times, is_open=row.is_open)
         if row.way_on:
             yield Part(f"  {self.symbols.arrow} ", can_wrap=True)
             yield from (part._replace(can_wrap=True) for part in self._ends(row.way_on))
+        yield from self._cut_edges(later_copies(scope) if row.is_open else ids, is_closed=True)
 
     def _scope_name(self, scope: Scope) -> Iterator[Part]:
+        if scope.kind == "shapes":
+            title = chain_title([self.graph.nodes[node_id] for node_id in node_ids(scope)], f" {self.symbols.arrow} ")
+            yield Part(self._visible(title), "bold", can_shrink=True)
+            yield Part("  ")
+            return
         calls = [items[0] for items in (scope.items, *scope.copies[-1:])] if scope.kind == "repeat" else [scope]
         modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
         if not modules or (scope.kind == "repeat" and len(scope.items) > 1):
@@ -200,7 +227,7 @@ class RowWriter:
         if target.kind == "accumulate_grad":
             yield from self._leaf(links[0].edge.next_node, target)
             return
-        yield Part(", ".join(f"#{link.edge.next_node}" for link in links[:MAX_REFERENCES]), "cyan")
+        yield Part(", ".join(self._number(link.edge.next_node) for link in links[:MAX_REFERENCES]), "cyan")
         if len(links) == 1:
             yield Part(f" {self._visible(target.name)}", "dim", can_shrink=True)
             yield Part(_input_nrs(links))
@@ -210,7 +237,7 @@ class RowWriter:
     def _leaf(self, node_id: int, node: Node) -> Iterator[Part]:
         name = node.leaf.name if node.leaf else None
         yield Part(f"{self.symbols.leaf} ", "yellow")
-        yield Part(self._visible(name) if name else f"#{node_id}", "yellow", can_shrink=True)
+        yield Part(self._visible(name) if name else self._number(node_id), "yellow", can_shrink=True)
         yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
         if self.uses[node_id] > 1:
             yield Part(f"  used {self.symbols.times}{self.uses[node_id]:,}", "dim")
@@ -224,6 +251,9 @@ class RowWriter:
         texts = [f"{count:,} {self.symbols.times} {text}" if count > 1 else text for text, count in shown[:MAX_SHAPES]]
         more = f" and {len(shown) - MAX_SHAPES} more" if len(shown) > MAX_SHAPES else ""
         return self._visible(", ".join(texts) + more)
+
+    def _number(self, node_id: int) -> str:
+        return f"#{number_of(self.cut, node_id)}"
 
     def _visible(self, text: str) -> str:
         return visible(text, unicode=self.unicode)

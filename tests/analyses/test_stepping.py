@@ -7,6 +7,7 @@ from factories import graph, leaf, op
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradinspect.analyses.node_names import node_number
 from gradinspect.analyses.stepping import (
     Arrived,
     Ending,
@@ -15,7 +16,6 @@ from gradinspect.analyses.stepping import (
     Step,
     combine,
     leaf_node,
-    node_number,
     parse_breakpoint,
     path_to_root,
     place_name,

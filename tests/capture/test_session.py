@@ -56,7 +56,7 @@ def test_the_script_does_not_notice(tmp_path: Path) -> None:
     arguments = ["--lr", "0.1", "--", "rest"]
     command = [sys.executable, "project/train.py", *arguments]
     plain = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=True)
-    traced = gradinspect("trace", "project/train.py", "--continue", "--", *arguments, cwd=tmp_path)
+    traced = gradinspect("trace", "project/train.py", "--continue", "--", *arguments, cwd=tmp_path, is_new=True)
     expected = [json.loads(line) for line in plain.stdout.splitlines()]
     actual = [json.loads(line) for line in traced.stdout.splitlines() if line.startswith("{")]
 
@@ -226,7 +226,7 @@ def test_a_compiled_program_compiles_what_it_compiled_before(tmp_path: Path) -> 
     script = tmp_path / "compiled.py"
     script.write_text(COMPILED)
     plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
-    traced = gradinspect("trace", script, "--continue")
+    traced = gradinspect("trace", script, "--continue", is_new=True)
 
     assert traced.stderr == ""
     assert plain.stdout in traced.stdout

@@ -2,28 +2,27 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from runs import gradinspect
+from runs import gradinspect, python
 
 PROGRAMS = Path(__file__).parent.parent / "check_programs"
 BROKEN = sorted((PROGRAMS / "broken").glob("*.py"))
 CLEAN = sorted((PROGRAMS / "clean").glob("*.py"))
 EXPECTED = re.compile(r"^# expect: (GI\d+)((?: \w+=\d+)*)", re.MULTILINE)
+OPTIONS = re.compile(r"^# options: (.+)", re.MULTILINE)
 
 
-def python(script: Path) -> "subprocess.CompletedProcess[str]":
-    """Run a script as its author does."""
-    return subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+def options_of(script: Path) -> list[str]:
+    """Return the options that a program asks for."""
+    return " ".join(OPTIONS.findall(script.read_text())).split()
 
 
 @pytest.mark.parametrize("script", BROKEN, ids=lambda path: path.stem)
 def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
     """Each finding that the program declares, with every line it names, and no other finding."""
-    done = gradinspect("check", script, "--format", "json")
+    done = gradinspect("check", script, *options_of(script), "--format", "json")
     found = json.loads(done.stdout)["findings"]
     declared = EXPECTED.findall(script.read_text())
     lines = [{f"{place['role']}={place['line']}" for place in finding["places"]} for finding in found]
@@ -36,7 +35,7 @@ def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
 @pytest.mark.parametrize("script", CLEAN, ids=lambda path: path.stem)
 def test_a_clean_program_is_left_in_peace(script: Path) -> None:
     """Nothing is found, and every number it prints is the one that it prints by itself."""
-    done = gradinspect("check", script, "--continue", "--steps", "3")
+    done = gradinspect("check", script, *options_of(script), "--continue", "--steps", "3")
     plain = python(script)
 
     assert done.returncode == plain.returncode == 0

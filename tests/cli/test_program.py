@@ -55,6 +55,65 @@ def test_a_capture_file_is_traced(capture_file: str, capsys: pytest.CaptureFixtu
     assert captured.out.splitlines()[-1].startswith("gradients flow down")
 
 
+def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tree and the picture have what was asked for, a file of data all of it, and says so."""
+    code = main(["trace", capture_file, "--around", "#1", "--radius", "0", "-o", "part.dot", "-o", "all.json"])
+    captured = capsys.readouterr()
+
+    assert code == 0
+    assert "1 of 2 nodes, with 1 of 1 leaf: within 0 of #1\n#1 AddBackward0" in captured.out
+    assert captured.err.splitlines() == [
+        "Wrote part.dot", "all.json: holds the whole graph, not only what is in focus", "Wrote all.json",
+    ]  # fmt: skip
+    assert "MulBackward0" not in Path("part.dot").read_text()
+    assert read_graph(Path("all.json")) == product_plus_two()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--radius", "2"], "gradinspect: '--radius 2' needs --around. Name what it is the radius of: --around NAME\n"),
+        (["--around", "c"], 'gradinspect: No class, module or parameter matches "c". The nearest: "AccumulateGrad", '),
+        (["--min-bytes", "big"], "gradinspect: 'big' is no size. Write a number of bytes, or one with a unit: "),
+    ],
+)
+def test_a_part_that_is_not_there(
+    words: list[str], problem: str, capture_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence, and nothing is printed or written."""
+    code = main(["trace", capture_file, *words, "-o", "part.dot"])
+    captured = capsys.readouterr()
+
+    assert (code, captured.out) == (2, "")
+    assert captured.err.startswith(problem)
+    assert not Path("part.dot").exists()
+
+
+def test_a_link_that_is_none(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is refused before anything is run or written."""
+    code = main(["export", capture_file, "-o", "graph.svg", "--link", "javascript:alert({line})//{file}"])
+
+    assert code == 2
+    assert capsys.readouterr().err.startswith("gradinspect: 'javascript:alert({line})//{file}' is no address that a")
+    assert not Path("graph.svg").exists()
+
+
+def test_links_lead_to_files_that_are_there(capture_file: str) -> None:
+    """A file beside the capture is linked by its path; one that is not there, or not below it, is not."""
+    frames = (Frame(file="train.py", line=3), Frame(file="../secret.py", line=4))
+    linked = product_plus_two()
+    nodes = (replace(linked.nodes[0], frame=0), replace(linked.nodes[1], frame=1), linked.nodes[2])
+    Path(capture_file).write_bytes(encode_graph(replace(linked, frames=frames, nodes=nodes), compressed=False))
+    Path("train.py").write_text("")
+    Path("../secret.py").write_text("")
+
+    assert main(["export", capture_file, "-o", "graph.dot", "--link", "vscode://file/{path}:{line}"]) == 0
+    written = Path("graph.dot").read_text()
+
+    assert f'URL="vscode://file{Path("train.py").resolve()}:3"' in written
+    assert written.count("URL=") == 1
+
+
 def test_the_figures_for_machines(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`--format json` has exactly the figures of the head."""
     assert main(["trace", capture_file, "--format", "json"]) == 0
@@ -315,6 +374,6 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     """A capture file can be committed and compared."""
     sample = Path(__file__).parent.parent.parent / "samples" / "transformer.py"
     for name in ("a.json", "b.json"):
-        assert gradinspect("export", sample, "-o", name, cwd=tmp_path).returncode == 0
+        assert gradinspect("export", sample, "-o", name, cwd=tmp_path, is_new=True).returncode == 0
 
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()

@@ -31,11 +31,7 @@ def product(tmp_path: Path) -> Path:
 
 def step(script: Path, *commands: str, options: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
     """Step through a script with commands from a pipe."""
-    command = [sys.executable, "-m", "gradinspect", "step", str(script), *options]
-    return subprocess.run(
-        command, input="\n".join(commands), capture_output=True, text=True, timeout=120, check=False,
-        env={**os.environ, "COLUMNS": "80"},
-    )  # fmt: skip
+    return gradinspect("step", script, *options, typed="\n".join(commands))
 
 
 END = """\

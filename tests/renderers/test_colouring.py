@@ -13,22 +13,22 @@ from msgspec.structs import replace
 from strategies import gradients, graphs
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Gradients, Graph, ModuleCall, NodeGradients
+from gradinspect.graph import Frame, Gradients, Graph, ModuleCall, NodeGradients
 from gradinspect.renderers.colouring import (
     COLOURINGS,
-    NO_GRADIENT,
-    NOT_FINITE,
-    RAMP,
-    ZERO,
-    Look,
     colour_by_bytes,
-    colour_by_dtype,
     colour_by_gradient,
-    luminance,
+    no_gradient,
+    not_finite,
+    zero,
 )
+from gradinspect.renderers.colouring_kinds import colour_by_dtype
 from gradinspect.renderers.dot import render_dot
-from gradinspect.renderers.drawing_parts import DrawOptions
+from gradinspect.renderers.drawing_parts import ColourBy, DrawOptions
 from gradinspect.renderers.graphviz_engine import find_engine, lay_out
+from gradinspect.renderers.looks import Look
+from gradinspect.renderers.palettes import DARK, LIGHT, Palette, luminance
+from gradinspect.renderers.palettes import contrast as contrast_of
 
 NAN = float("nan")
 
@@ -45,15 +45,14 @@ def watched(*norms: float | None) -> Graph:
 
 
 def contrast(look: Look) -> float:
-    """Return the contrast of text and fill, as WCAG 2 defines it."""
-    light, dark = sorted((luminance(look.fill), luminance(look.ink)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
+    """Return the contrast of text and fill."""
+    return contrast_of(look.fill, look.ink)
 
 
 @given(st.lists(st.floats(1e-30, 1e30), min_size=3, max_size=3))
 def test_text_can_be_read_and_larger_is_darker(norms: list[float]) -> None:
     """On every fill of the scale, wherever a norm is on it."""
-    colouring = colour_by_gradient(watched(*sorted(norms)), [])
+    colouring = colour_by_gradient(watched(*sorted(norms)), [], LIGHT)
     looks = [colouring.look(range(node, node + 1)) for node in range(3)]
     lights = [luminance(look.fill) for look in [*looks, *(swatch.look for swatch in colouring.scale)]]
 
@@ -64,27 +63,31 @@ def test_text_can_be_read_and_larger_is_darker(norms: list[float]) -> None:
 
 def test_a_factor_of_ten_is_the_least_range() -> None:
     """Norms that hardly differ look alike; the ends of the scale are the ends of the ramp."""
-    near = colour_by_gradient(watched(1.0, 1.01), [])
-    far = colour_by_gradient(watched(1.0, 1e-9), [])
+    near = colour_by_gradient(watched(1.0, 1.01), [], LIGHT)
+    far = colour_by_gradient(watched(1.0, 1e-9), [], LIGHT)
 
     assert near.look(range(1)).fill == near.look(range(1, 2)).fill or abs(
         luminance(near.look(range(1)).fill) - luminance(near.look(range(1, 2)).fill)
     ) < 0.01  # fmt: skip
-    assert (far.look(range(1)).fill, far.look(range(1, 2)).fill) == (RAMP[-1], RAMP[0])
+    assert (far.look(range(1)).fill, far.look(range(1, 2)).fill) == (LIGHT.ramp[-1], LIGHT.ramp[0])
     assert [swatch.text for swatch in far.scale] == ["1e-09", "2e-07", "3e-05", "6e-03", "1e+00"]
 
 
 def test_what_is_not_on_the_scale_has_a_look_of_its_own() -> None:
     """Zero, none, NaN, Inf; a module is marked when anything inside is not finite. Only what is there is explained."""
-    colouring = colour_by_gradient(watched(1.0, 0.0, None, NAN, float("inf"), 0.5), [])
+    colouring = colour_by_gradient(watched(1.0, 0.0, None, NAN, float("inf"), 0.5), [], LIGHT)
     looks = [colouring.look(range(node, node + 1)) for node in range(6)]
 
-    assert looks[1:5] == [ZERO, NO_GRADIENT, NOT_FINITE, NOT_FINITE]
-    assert colouring.look(range(4)) == NOT_FINITE
+    assert looks[1:5] == [zero(LIGHT), no_gradient(LIGHT), *[not_finite(LIGHT)] * 2]
+    assert colouring.look(range(4)) == not_finite(LIGHT)
     assert colouring.look(range(2)) == looks[0]
-    assert colouring.leaf(6) == NO_GRADIENT
+    assert colouring.leaf(6) == no_gradient(LIGHT)
     assert [mark.words for mark in colouring.marks] == ["exactly zero", "no gradient came", "NaN or Inf"]
-    assert all(contrast(look) >= 4.5 for look in (ZERO, NO_GRADIENT, NOT_FINITE))
+    assert all(
+        contrast(look) >= 4.5
+        for palette in (LIGHT, DARK)
+        for look in (zero(palette), no_gradient(palette), not_finite(palette))
+    )
 
 
 def test_the_picture_tells_norm_and_scale() -> None:
@@ -127,9 +130,9 @@ def test_each_copy_of_a_repeat_has_a_cell() -> None:
 def test_bytes_and_dtypes() -> None:
     """Closed boxes count all that is inside; two dtypes have two fills."""
     record = product_plus_two()
-    by_bytes = colour_by_bytes(record, [range(1), range(2)])
+    by_bytes = colour_by_bytes(record, [range(1), range(2)], LIGHT)
     mixed = graph(op("A", 1), op("B", 2, forward_outputs=(tensor_info(2, dtype="bfloat16"),)), leaf("w", 10))
-    by_dtype = colour_by_dtype(mixed, [range(2)])
+    by_dtype = colour_by_dtype(mixed, [range(2)], LIGHT)
 
     assert by_bytes.look(range(1)).words == "8 B saved"
     assert by_bytes.look(range(1, 2)).words == "nothing saved"
@@ -137,6 +140,86 @@ def test_bytes_and_dtypes() -> None:
     assert by_dtype.look(range(1)).fill != by_dtype.look(range(1, 2)).fill
     assert by_dtype.look(range(2)).words == "several dtypes"
     assert [mark.text for mark in by_dtype.marks] == ["mixed"]
+
+
+def placed() -> Graph:
+    """Nodes in two classes of modules and two files, one on a GPU."""
+    calls = (
+        ModuleCall(path="", class_name="Net"),
+        ModuleCall(path="a", class_name="Linear", parent=0),
+        ModuleCall(path="b", class_name="ReLU", parent=0),
+    )
+    return graph(
+        op("SumBackward0", 1),
+        op("ReluBackward0", 2, module=2, frame=1),
+        op("AddmmBackward0", 3, module=1, frame=0, forward_outputs=(replace(tensor_info(2), device="cuda:0"),)),
+        op("TBackward0", 4, module=1, frame=0),
+        leaf("w", 10),
+        modules=calls,
+        frames=(Frame(file="model.py", line=1), Frame(file="x" * 90, line=2)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "scale", "words", "closed"),
+    [
+        ("device", ["cpu", "cuda:0"], ["cpu", "cpu", "cuda:0", "cpu"], "several devices"),
+        ("module", ["Linear", "Net", "ReLU"], ["outside of any module", "ReLU", "Linear", "Linear"], "Net"),
+        ("file", ["model.py", "x" * 15 + "…" + "x" * 16],
+         ["no source line", "x" * 90, "model.py", "model.py"], "several files"),
+    ],
+)  # fmt: skip
+def test_kinds(by: ColourBy, scale: list[str], words: list[str], closed: str) -> None:
+    """Each kind has a fill, in the legend by name; a closed module is of its own class, else a box may be mixed."""
+    drawn = [*(range(node, node + 1) for node in range(4)), range(1, 4)]
+    colouring = COLOURINGS[by](placed(), drawn, DARK)
+    looks = [colouring.look(ids) for ids in drawn]
+
+    assert [swatch.text for swatch in colouring.scale] == scale
+    assert [look.words for look in looks] == [*words, closed]
+    assert len({look.fill for look in looks[1:3]}) == 2
+    assert all(contrast(look) >= 4.5 for look in looks)
+    assert {mark.words for mark in colouring.marks} <= {
+        "no source line",
+        "outside of any module",
+        f"{closed} in one box",
+    }
+
+
+def test_more_kinds_than_fills() -> None:
+    """The most frequent have a fill each; the others share one, and the legend says how many they are."""
+    calls = tuple(ModuleCall(path=str(number), class_name=f"Class{number:02}") for number in range(12))
+    nodes = [op("ExpBackward0", number + 1, module=number // 2) for number in range(20)]
+    many = graph(*nodes, *(op("SinBackward0", 22 + n if n else None, module=10 + n) for n in range(2)), modules=calls)
+    colouring = COLOURINGS["module"](many, [range(node, node + 1) for node in range(22)], LIGHT)
+    fills = {colouring.look(range(2 * number, 2 * number + 1)).fill for number in range(8)}
+
+    assert len(fills) == len(colouring.scale) == len(LIGHT.kinds) == 8
+    assert [(mark.text, mark.words) for mark in colouring.marks] == [("other", "4 more")]
+    assert colouring.look(range(20, 21)).fill == LIGHT.plain
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_words_can_be_told_from_what_is_behind_them(palette: Palette) -> None:
+    """Every ink on every ground where it stands has a contrast of 4.5 at least."""
+    grounds = (palette.paper, palette.card, palette.other, palette.leaf, palette.shared, palette.custom, palette.closed,
+               palette.copies, palette.plain, *palette.clusters, *palette.plain_clusters)  # fmt: skip
+    pairs = [(ink, ground) for ink in (palette.ink, palette.soft, palette.quiet) for ground in grounds]
+    pairs += [(palette.cut, ground) for ground in (palette.paper, *palette.clusters, *palette.plain_clusters)]
+    pairs += [(palette.shared_line, palette.shared), (palette.custom_line, palette.custom)]
+    pairs += [(palette.root_ink, palette.root), (palette.accumulate_ink, palette.accumulate)]
+
+    assert not [(ink, ground) for ink, ground in pairs if contrast_of(ink, ground) < 4.5]
+
+
+def test_dark_is_dark() -> None:
+    """A dark picture has no light ground but that of marks, and is the same picture otherwise."""
+    light, dark = (render_dot(placed(), DrawOptions(dark=is_dark, depth=0)) for is_dark in (False, True))
+    colourless = [re.sub(r"#[0-9A-F]{6}", "", dot) for dot in (light, dark)]
+
+    assert colourless[0] == colourless[1]
+    assert f'bgcolor="{DARK.paper}"' in dark
+    assert not {LIGHT.card, LIGHT.leaf, LIGHT.closed, *LIGHT.clusters} & set(re.findall(r"#[0-9A-F]{6}", dark))
 
 
 def test_a_graph_without_gradients_is_one_sentence() -> None:

@@ -10,6 +10,7 @@ from inline_snapshot import snapshot
 from msgspec import structs
 from strategies import graphs
 
+from gradinspect.analyses.focus import Focus, focus_graph
 from gradinspect.graph import Frame, Graph, ModuleCall, Root
 from gradinspect.renderers.dot import render_dot
 from gradinspect.renderers.dot_text import MAX_LABEL, WORD_JOINER, shorten
@@ -60,11 +61,36 @@ def test_node_looks_exactly() -> None:
     ).splitlines() == snapshot(
         [
             "  n0 [label=<<B>MulBackward0</B>",
-            '<BR/><FONT POINT-SIZE="8" COLOR="#555555">f32[2, 3] · 4 B saved</FONT>>',
+            '<BR/><FONT POINT-SIZE="8" COLOR="#4C4C4C">f32[2, 3] · 4 B saved</FONT>>',
             'tooltip="#0 MulBackward0\\ntrain.py:7  b = a * (a + 2)\\n_saved_self = f32[2, 3], 24 B, activation"',
             'fillcolor="#FFFFFF"]',
         ]
     )
+
+
+def test_cut_edges_are_stubs_with_a_count() -> None:
+    """What a focus has cut ends in a stub above or below its box, and the caption says what is left."""
+    part, cut = focus_graph(product_plus_two(), Focus(around="#1", radius=0))
+    dot = render_dot(part, DrawOptions(cut=cut, none_edges=True))
+
+    assert statements(dot) == snapshot(
+        ["n0", "n0_came", "n0_came -> n0", "n0_leaf1", "n0 -> n0_leaf1", "n0_none1", "n0 -> n0_none1"]
+    )
+    assert "1 edge cut" in dot
+    assert "<B>1 of 2 nodes, with 1 of 1 leaf: within 0 of #1</B>" in dot
+    assert "2 uses" in dot
+
+
+def test_a_closed_box_counts_the_edges_that_are_cut_from_it() -> None:
+    """What is not drawn of a part is counted at its box."""
+    calls = (ModuleCall(path="a", class_name="Net"),)
+    whole = graph(op("AddBackward0", 1, 2), op("ExpBackward0", 3, module=0), op("SinBackward0", 3, 4, module=0),
+                  op("CosBackward0", 4), leaf("w", 3), modules=calls)  # fmt: skip
+    part, cut = focus_graph(whole, Focus(around="a", radius=0))
+    stubs = [line for line in render_dot(part, DrawOptions(cut=cut, depth=0)).splitlines() if "edges cut" in line]
+
+    assert [stub.split()[0] for stub in stubs] == ["closed0_came", "closed0_lead"]
+    assert all("2 edges cut" in stub for stub in stubs)
 
 
 def test_none_edges_and_saved_tensors_on_request() -> None:

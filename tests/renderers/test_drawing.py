@@ -128,7 +128,14 @@ def test_arrow_out_of_a_scope_ends_below_it() -> None:
 @given(graphs())
 @pytest.mark.parametrize(
     "options",
-    [DrawOptions(), DrawOptions(full=True), DrawOptions(depth=0), DrawOptions(depth=1), DrawOptions(max_boxes=1)],
+    [
+        DrawOptions(),
+        DrawOptions(full=True),
+        DrawOptions(depth=0),
+        DrawOptions(depth=1),
+        DrawOptions(max_boxes=1),
+        DrawOptions(fold_shapes=True),
+    ],
     ids=repr,
 )
 def test_nothing_is_lost_unsaid(options: DrawOptions, graph: Graph) -> None:

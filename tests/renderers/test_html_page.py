@@ -13,11 +13,13 @@ from factories import graph, leaf, op, product_plus_two, saved
 from hypothesis import given
 from strategies import graphs
 
+from gradinspect.analyses.focus import Focus, focus_graph
 from gradinspect.analyses.folding import fold_graph
 from gradinspect.graph import Frame, Graph, Hook, ModuleCall, Root, Storage
-from gradinspect.renderers.colouring import luminance
+from gradinspect.renderers.drawing_parts import DrawOptions
 from gradinspect.renderers.html_page import SCRIPTS, render_html
 from gradinspect.renderers.html_tree import MAX_ITEMS, page_scopes
+from gradinspect.renderers.palettes import contrast as contrast_of
 
 HOSTILE = "</script><img onerror=alert(1) src=x>&\u2028\u202e\udcff"
 ASSETS = files("gradinspect.renderers") / "html"
@@ -160,6 +162,16 @@ def test_the_data_tells_what_the_graph_holds() -> None:
     assert [texts[value[0]] for value in product["saved"]] == ["_saved_other", "_saved_self"]
 
 
+def test_a_part_of_a_graph_says_so() -> None:
+    """The page has the numbers of the whole graph, what is cut from each node, and how much is left."""
+    part, cut = focus_graph(product_plus_two(), Focus(around="#1", radius=0))
+    data = Parsed(render_html(part, DrawOptions(cut=cut))).data
+
+    assert data["cut"] == {"numbers": [1, 2], "lost": {}, "came": {"0": 1, "1": 1}}
+    assert data["figures"] == ["1 of 2 nodes, with 1 of 1 leaf: within 0 of #1"]
+    assert data["nodes"][1]["leaf"]["uses"] == 2
+
+
 def test_a_root_that_is_a_leaf_is_shown() -> None:
     """Backward called on a leaf itself still gives a page with that leaf in it."""
     lone = graph(leaf("w", 3), roots=())
@@ -187,8 +199,7 @@ def test_words_can_be_told_from_what_is_behind_them(scheme: int) -> None:
     pairs += [("quiet", "closed"), ("quiet", "repeat"), ("accent", "card"), ("accent", "paper"), ("closed-ink", "card")]
 
     def contrast(ink: str, ground: str) -> float:
-        low, high = sorted(luminance(colours[name]) for name in (ink, ground))
-        return (high + 0.05) / (low + 0.05)
+        return contrast_of(colours[ink], colours[ground])
 
     assert not [(ink, ground, contrast(ink, ground)) for ink, ground in pairs if contrast(ink, ground) < 4.5]
 

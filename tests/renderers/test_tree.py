@@ -11,6 +11,8 @@ from inline_snapshot import snapshot
 from rich.cells import cell_len
 from strategies import graphs
 
+from gradinspect.analyses.cut import cut_graph
+from gradinspect.analyses.focus import Focus, focus_graph
 from gradinspect.analyses.folding import fold_graph
 from gradinspect.analyses.outline import outline
 from gradinspect.graph import Frame, Graph, Hook, ModuleCall, Root, SavedStatus, SavedValue, Storage
@@ -105,6 +107,49 @@ root: #0 NllLossBackward0  f32[]  weight: None                                  
 ┊ ▸ #4–5  0  Linear  f32[4, 20]  2 nodes, 2 leaves                                160 B
 gradients flow down · bytes saved · ▸ opens with --depth
 """)
+
+
+def focused(whole: Graph, focus: Focus, **options: object) -> str:
+    """Print the tree of what is in focus."""
+    part, cut = focus_graph(whole, focus)
+    return screen(part, cut=cut, **options)
+
+
+def test_a_focus() -> None:
+    """The head says how much of what is left; nodes keep their numbers, and cut edges are counted."""
+    assert focused(two_layers(), Focus(around="1", radius=1)) == snapshot("""\
+
+3 of 6 nodes, with 2 of 4 leaves: within 1 of 1
+▾ #1–4  model  Sequential  3 nodes                            480 B
+┊ #1 AddmmBackward0  f32[4, 3]  2  mat2: cut  ← 1 cut         320 B  model.py:21
+┊ ├─ self: ◆ 2.bias  f32[3]
+┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
+┊ #4 AddmmBackward0  f32[4, 20]  0 Linear                     160 B  model.py:21
+┊ │    mat1: None  mat2: cut
+┊ └─ ◆ 0.bias  f32[20]
+gradients flow down · ◆ leaf (AccumulateGrad) · cut: to what is left out
+""")
+    assert focused(two_layers(), Focus(path_to="0.weight"), depth=1, unicode=False) == snapshot("""\
+
+5 of 6 nodes, with 1 of 4 leaves: on a path to 0.weight
+root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
+v #1-5  model  Sequential  4 nodes                            480 B
+: #1 AddmmBackward0  f32[4, 3]  2  self, mat2: cut            320 B  model.py:21
+: #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
+: > #4-5  0  Linear  2 nodes  -> 1 cut                        160 B
+gradients flow down | cut: to what is left out | bytes saved
+""")
+
+
+@given(graphs(), st.integers(20, 120), st.booleans())
+def test_a_focus_fits(whole: Graph, width: int, unicode: bool) -> None:
+    """No line is wider than the screen, whatever is cut away."""
+    kept = range(0, len(whole.nodes), 2)
+    part, cut = cut_graph(whole, kept, "ten\x1b[2Jnodes")
+    lines = list(render_tree(part, TreeOptions(width=width, unicode=unicode, cut=cut)))
+
+    assert all(line.cell_len <= width and "\x1b" not in line.plain for line in lines)
+    assert len(lines) > 1
 
 
 def test_repeated_blocks() -> None:

@@ -1,4 +1,4 @@
-// Filling boxes by module, bytes saved, dtype or gradient norm. Dark fills get white words, light ones black.
+// Filling boxes by module, bytes saved, dtype, device, file or gradient norm. Dark fills get white words, light ones black.
 
 // ColorBrewer's Blues, light to dark, so that the order survives grey print; tints of the Okabe-Ito palette for kinds.
 const RAMP = ['#F0F6FC', '#DAE8F5', '#BAD6EB', '#89BEDC', '#539ECD', '#2B7BBA', '#0B559F', '#08306B'];
@@ -43,6 +43,17 @@ function kindScale(names) {
   return { fills, scale: shown.slice(0, 10).map((name) => ({ fill: fills.get(name), words: name })) };
 }
 
+/** A fill for each kind of node; a box with several kinds has none. */
+function byKind(kindOf, several) {
+  const { fills, scale } = kindScale(nodes.map((_, id) => kindOf(id)));
+  const look = (item) => {
+    const all = new Set(idsOf(item).map(kindOf).filter(Boolean));
+    const [only] = all;
+    return all.size === 1 ? { fill: fills.get(only), words: only } : { fill: null, words: all.size ? several : '' };
+  };
+  return { look, scale };
+}
+
 const idsOf = (item) => (isScope(item) ? scopeNodes(-item) : [item]);
 const className = (id) => moduleOf(id)?.[1] || '';
 
@@ -62,15 +73,9 @@ const COLOURINGS = {
     const { fill: fillOf, scale } = logScale([...nodes.map((node) => node.bytes || 0), ...scopes.map((_, place) => (place ? sum(-place) : 0))], (value) => formatBytes(Math.round(value)));
     return { look: (item) => (sum(item) ? { fill: fillOf(sum(item)), words: `${formatBytes(sum(item))} saved` } : NOTHING), scale };
   },
-  dtype: () => {
-    const { fills, scale } = kindScale(nodes.map((node) => textAt(node.dtype)));
-    const look = (item) => {
-      const all = new Set(idsOf(item).map((id) => textAt(nodes[id].dtype)).filter(Boolean));
-      const [only] = all;
-      return all.size === 1 ? { fill: fills.get(only), words: only } : { fill: null, words: all.size ? 'several dtypes' : '' };
-    };
-    return { look, scale };
-  },
+  dtype: () => byKind((id) => textAt(nodes[id].dtype), 'several dtypes'),
+  device: () => byKind((id) => textAt(nodes[id].device) || (nodes[id].dtype === undefined ? '' : page.device), 'several devices'),
+  file: () => byKind((id) => frames[nodes[id].frame]?.[0] || '', 'several files'),
   grad: () => {
     const norms = nodes.map((node) => (node.norm === undefined ? null : Number(String(node.norm).replace('inf', 'Infinity'))));
     const { fill: fillOf, scale } = logScale(norms.filter((norm) => norm !== null), (value) => value.toExponential(0));

@@ -53,7 +53,7 @@ function drawNode(box) {
 /** What a screen reader says of a node. */
 function nodeLabel(id) {
   const leaves = leavesOf(id).map(leafName).join(', ');
-  return [`node ${id}`, nodeTitle(id), outputsOf(id).join(', '), leaves && `leaves ${leaves}`, moduleOf(id)?.[0]].filter(Boolean).join(', ');
+  return [`node ${numberOf(id)}`, nodeTitle(id), outputsOf(id).join(', '), leaves && `leaves ${leaves}`, moduleOf(id)?.[0]].filter(Boolean).join(', ');
 }
 
 function drawClosed(box) {
@@ -86,11 +86,11 @@ function openBox(box) {
 function drawChips(box) {
   const left = box.x + box.frame / 2 + CHIP_GAP;
   const start = box.y - ((box.chips.length - 1) * CHIP_STEP) / 2;
-  return box.chips.flatMap(({ leaf, text: name, isShared }, index) => {
+  return box.chips.flatMap(({ leaf, text: name, isShared, isCut }, index) => {
     const y = start + index * CHIP_STEP;
     const tie = svg('path', { class: 'tie', d: `M${round(left - CHIP_GAP)},${round(box.y)}C${round(left - 7)},${round(box.y)} ${round(left - 9)},${round(y)} ${round(left)},${round(y)}` });
     const rect = svg('rect', { x: round(left), y: round(y - CHIP_HEIGHT / 2), width: round(widthOf(name, 'chip') + 16), height: CHIP_HEIGHT, rx: 10 });
-    const chip = svg('g', { class: `chip ${isShared ? 'shared' : ''}`, 'data-leaf': leaf ?? `of${box.item}` }, rect, text(left + 8, y + 4, name));
+    const chip = svg('g', { class: `chip ${isCut ? 'cut' : isShared ? 'shared' : ''}`, 'data-leaf': leaf ?? `of${box.item}` }, rect, text(left + 8, y + 4, name));
     return [tie, chip];
   });
 }

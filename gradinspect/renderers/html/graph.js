@@ -5,12 +5,21 @@ const { nodes, texts, modules, frames, scopes } = page;
 const textAt = (place) => (place === undefined || place === null ? '' : texts[place]);
 
 const nodeName = (id) => textAt(nodes[id].name);
+/** The number a reader knows a node by: in a part of a graph, that in the whole graph. */
+const numberOf = (id) => (page.cut ? page.cut.numbers[id] : id);
+const idOf = (number) => (page.cut ? page.cut.numbers.indexOf(number) : number);
 const isLeaf = (id) => textAt(nodes[id].kind) === 'accumulate_grad';
 const outputsOf = (id) => (nodes[id].outputs || []).map(textAt);
 const edgesOf = (id) => nodes[id].edges || [];
 const leavesOf = (id) => edgesOf(id).flatMap((edge) => (edge && isLeaf(edge[0]) ? [edge[0]] : []));
 const leafName = (id) => textAt(nodes[id].leaf.name) || textAt(nodes[id].leaf.tensor);
 const moduleOf = (id) => (nodes[id].module === undefined ? null : modules[nodes[id].module]);
+/** What a focus has cut from some nodes, in words. */
+function cutWords(ids) {
+  const came = ids.reduce((sum, id) => sum + (page.cut?.came[id] || 0), 0);
+  const lost = ids.reduce((sum, id) => sum + (page.cut?.lost[id]?.length || 0), 0);
+  return came + lost ? `cut: ${[came && `${came} in`, lost && `${lost} out`].filter(Boolean).join(', ')}` : '';
+}
 const rootsAt = new Map();
 for (const [node, output, name] of page.roots) {
   rootsAt.set(node, [...(rootsAt.get(node) || []), name || `output ${output}`]);

@@ -71,8 +71,8 @@ function goTo(item) {
 /** Open the way to the item that the address names, and show it. */
 function followAddress() {
   const [, kind, number] = /^#([ns])(\d+)$/.exec(window.location.hash) || [];
-  const place = Number(number);
-  const isThere = kind === 'n' ? place < nodes.length : kind === 's' && place > 0 && place < scopes.length;
+  const place = kind === 'n' ? idOf(Number(number)) : Number(number);
+  const isThere = kind === 'n' ? place >= 0 && place < nodes.length : kind === 's' && place > 0 && place < scopes.length;
   if (!isThere) { if (!window.location.hash) { panel.hidden = true; choose(null); } return; }
   const item = kind === 's' ? -place : place;
   choose(item);
@@ -93,7 +93,7 @@ function whereToLook(item) {
 
 /** Open every box of one more level, as long as the picture can be looked at. */
 function unfold() {
-  const closed = layout.boxes.filter((box) => isScope(box.item) && !box.isOpen);
+  const closed = layout.boxes.filter((box) => isScope(box.item) && !box.isOpen && scopes[-box.item].kind !== 'shapes');
   let room = 1500 - layout.boxes.length;
   for (const { item } of closed) {
     room -= scopes[-item].items.length;
@@ -154,9 +154,10 @@ function clicked(event) {
 
 function drawLegend() {
   const has = (name) => (name === 'shared' ? nodes.some((node) => node.leaf?.uses > 1) : name === 'leaf' ? nodes.some((node) => node.leaf)
+    : name === 'cut' ? page.cut
     : name === 'repeat' ? scopes.some((scope) => scope.kind === 'repeat') : name === 'closed' ? scopes.some((scope) => scope.kind === 'module')
       : nodes.some((node) => textAt(node.kind) === 'custom'));
-  const words = { closed: 'module', repeat: 'equal copies', leaf: 'leaf', shared: 'leaf used more than once', custom: 'custom Function' };
+  const words = { cut: 'edge to what is left out', closed: 'module', repeat: 'equal copies', leaf: 'leaf', shared: 'leaf used more than once', custom: 'custom Function' };
   const entries = Object.entries(words).filter(([name]) => has(name)).map(([name, word]) => html('span', {}, html('i', { class: name }), html('span', { text: word })));
   byId('legend').replaceChildren(html('span', { text: '↓ gradients flow down' }), ...(colouring ? legendOfColours() : entries));
 }
@@ -169,7 +170,7 @@ function colourBy(name) {
 }
 
 byId('title').textContent = page.title;
-byId('captured').textContent = [page.captured, ...page.figures, `torch ${page.torch}`].join('  ·  ');
+byId('captured').textContent = [...(page.cut ? page.figures : []), page.captured, ...(page.cut ? [] : page.figures), `torch ${page.torch}`].join('  ·  ');
 byId('captured').setAttribute('title', byId('captured').textContent);
 if (page.warnings.length) {
   byId('warnings').textContent = formatCount(page.warnings.length, 'warning');

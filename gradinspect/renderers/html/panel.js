@@ -1,8 +1,8 @@
 // The side panel: all that is known of what is chosen.
 
 const panel = byId('panel');
-const hashOf = (item) => (isScope(item) ? `#s${-item}` : `#n${item}`);
-const link = (id, content) => html('a', { href: hashOf(id), text: content || `#${id} ${nodeTitle(id)}` });
+const hashOf = (item) => (isScope(item) ? `#s${-item}` : `#n${numberOf(item)}`);
+const link = (id, content) => html('a', { href: hashOf(id), text: content || `#${numberOf(id)} ${nodeTitle(id)}` });
 const section = (title, ...children) => (children.some(Boolean) ? html('section', {}, html('h3', { text: title }), ...children) : null);
 const list = (rows) => (rows.length ? html('ul', {}, ...rows) : null);
 const MAX_ROWS = 200;
@@ -17,7 +17,7 @@ function longList(items, row) {
 function edgeRows(id) {
   return edgesOf(id).map((edge, position) => {
     const argument = html('span', { class: 'argument', text: (edge && textAt(edge[2])) || String(position) });
-    if (!edge) return html('li', {}, argument, html('span', { class: 'quiet', text: 'None: needs no gradient' }));
+    if (!edge) return html('li', {}, argument, html('span', { class: 'quiet', text: page.cut?.lost[id]?.includes(position) ? 'cut: leads to what is left out' : 'None: needs no gradient' }));
     return html('li', {}, argument, link(edge[0]), edge[1] ? html('span', { class: 'quiet', text: `  its input ${edge[1]}` }) : null);
   });
 }
@@ -38,8 +38,10 @@ function savedTable(id) {
 function sourceLines(id) {
   const lines = [];
   for (let place = nodes[id].frame; place !== undefined && place !== null; place = frames[place][4]) {
-    const [file, line, name, code] = frames[place];
-    lines.push(html('p', {}, html('code', { text: `${file}:${line}` }), html('span', { class: 'quiet', text: name ? `  in ${name}` : '' })));
+    const [file, line, name, code, , address] = frames[place];
+    const words = html('code', { text: `${file}:${line}` });
+    const shown = address ? html('a', { href: address, target: '_blank', rel: 'noreferrer' }, words) : words;
+    lines.push(html('p', {}, shown, html('span', { class: 'quiet', text: name ? `  in ${name}` : '' })));
     if (code) lines.push(html('pre', { text: code }));
   }
   return lines;
@@ -58,7 +60,7 @@ function nodePanel(id) {
   const call = moduleOf(id);
   const texts_ = (places) => (places || []).map((place) => html('p', {}, html('code', { text: textAt(place) })));
   return [
-    html('h2', { text: `#${id} ${nodeName(id)}` }),
+    html('h2', { text: `#${numberOf(id)} ${nodeName(id)}` }),
     node.leaf ? html('p', { text: leafName(id) }) : null,
     html('p', { class: 'quiet', text: [textAt(node.kind).replaceAll('_', ' '), rootsAt.has(id) && `root ${rootsAt.get(id).join(', ')}`].filter(Boolean).join(' · ') }),
     node.function === undefined ? null : html('p', {}, html('code', { text: textAt(node.function) })),

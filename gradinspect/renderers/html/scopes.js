@@ -34,7 +34,7 @@ function openAtFirst() {
   for (let depth = 0; level.length && depth < (page.depth ?? Infinity); depth += 1) {
     const next = [];
     for (const item of level) {
-      const isWorthIt = isScope(item) && (scopes[-item].items.length <= room || page.depth !== null);
+      const isWorthIt = isScope(item) && scopes[-item].kind !== 'shapes' && (scopes[-item].items.length <= room || page.depth !== null);
       if (!isWorthIt) continue;
       room -= scopes[-item].items.length - 1;
       open.add(-item);
@@ -74,6 +74,6 @@ function scopeTitle(place) {
     return { name: path ? (inside ? shortPath(path) : path) : className, detail: path ? className : '', call };
   }
   if (kind === 'repeat') return { name: title, detail: `× ${times.toLocaleString('en')}`, call: 1 };
-  if (kind === 'run' && !title) return { name: `#${first} to #${last}`, detail: '', call: 1 };
+  if (kind === 'run' && !title) return { name: `#${numberOf(first)} to #${numberOf(last)}`, detail: '', call: 1 };
   return { name: kind === 'copy' ? `copy ${title}` : title, detail: '', call: 1 };
 }

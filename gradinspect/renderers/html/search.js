@@ -19,7 +19,7 @@ function wordsOf(id) {
   const leaves = node.leaf ? [id] : leavesOf(id);
   const names = leaves.flatMap((leaf) => [textAt(nodes[leaf].leaf.name), ...(nodes[leaf].leaf.aliases || []).map(textAt)]);
   const frame = frames[node.frame];
-  return [`#${id}`, nodeName(id), textAt(node.function), ...names, ...(moduleOf(id) || []).slice(0, 2), ...outputsOf(id), textAt(node.dtype),
+  return [`#${numberOf(id)}`, nodeName(id), textAt(node.function), ...names, ...(moduleOf(id) || []).slice(0, 2), ...outputsOf(id), textAt(node.dtype),
     ...(frame ? [`${frame[0]}:${frame[1]}`, frame[3]] : [])];
 }
 
@@ -44,7 +44,7 @@ function search(text) {
 }
 
 function resultRow({ item }) {
-  const line = isScope(item) ? `${modules[scopes[-item].module][0] || scopeTitle(-item).name}` : `#${item} ${nodeTitle(item)}`;
+  const line = isScope(item) ? `${modules[scopes[-item].module][0] || scopeTitle(-item).name}` : `#${numberOf(item)} ${nodeTitle(item)}`;
   const frame = isScope(item) ? null : frames[nodes[item].frame];
   const small = isScope(item) ? `${modules[scopes[-item].module][1]} · ${formatCount(countNodes(scopes[-item]), 'node')}`
     : [outputsOf(item)[0], moduleOf(item)?.[0], frame && `${frame[0]}:${frame[1]}  ${frame[3]}`].filter(Boolean).join(' · ');

@@ -32,6 +32,8 @@ function chipsOf(id) {
     return { leaf, text: shorten(short, 30) + (uses > 1 ? ` · ${uses} uses` : ''), isShared: uses > 1 };
   });
   if (shown.length < leaves.length) chips.push({ leaf: null, text: `${leaves.length - shown.length} more`, isShared: false });
+  const cut = cutWords([id]);
+  if (cut) chips.push({ leaf: null, text: cut, isCut: true });
   return chips;
 }
 
@@ -51,9 +53,9 @@ function nodeWords(id) {
 /** The words in a closed scope's box. */
 function scopeWords(place) {
   const { name, detail, call } = scopeTitle(place);
-  const count = countNodes(scopes[place]);
+  const small = [formatCount(countNodes(scopes[place]), 'node'), cutWords(open.has(place) ? [] : scopeNodes(place))].filter(Boolean).join(' · ');
   const title = shorten(name);
-  return { title, detail: shorten(detail) + (call > 1 ? ` · call ${call}` : ''), small: formatCount(count, 'node') };
+  return { title, detail: shorten(detail) + (call > 1 ? ` · call ${call}` : ''), small };
 }
 
 /** Size of a node or a closed scope: extents to both sides of its column, height, and the width of its frame. */
@@ -64,16 +66,22 @@ function sizeOf(item) {
   if (isScope(item)) {
     const words = scopeWords(-item);
     const width = Math.max(120, 46 + widthOf(`${words.title}  ${words.detail}`, 'title'), 30 + widthOf(words.small, 'small'));
-    return { frame: width, left: width / 2 + before, right: width / 2 + 6, height: 46, words, pill, chips: [] };
+    const chips = scopes[-item].kind === 'shapes' ? chipsOf(scopes[-item].last) : [];
+    return { frame: width, left: width / 2 + before, right: width / 2 + roomForChips(chips, 6), height: heightWith(chips, 46), words, pill, chips };
   }
   const words = nodeWords(item);
   const chips = chipsOf(item);
   const width = Math.max(84, 2 * PAD + widthOf(words.title, 'title'), 2 * PAD + widthOf(words.small, 'small'),
     2 * PAD + widthOf(words.over, 'chip'));
-  const chipWidth = Math.max(0, ...chips.map((chip) => widthOf(chip.text, 'chip') + 16));
-  const height = Math.max(words.over ? 60 : 42, chips.length * CHIP_STEP - 4);
-  return { frame: width, left: width / 2 + before, right: width / 2 + (chips.length ? CHIP_GAP + chipWidth : 0), height,
+  return { frame: width, left: width / 2 + before, right: width / 2 + roomForChips(chips, 0), height: heightWith(chips, words.over ? 60 : 42),
     words, chips, pill };
+}
+
+const heightWith = (chips, height) => Math.max(height, chips.length * CHIP_STEP - 4);
+
+/** How far the chips reach beyond a box; without any, as far as the box needs. */
+function roomForChips(chips, without) {
+  return chips.length ? CHIP_GAP + Math.max(...chips.map((chip) => widthOf(chip.text, 'chip') + 16)) : without;
 }
 
 function pillsOfScope(place) {

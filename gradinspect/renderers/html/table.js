@@ -38,7 +38,7 @@ function tableRow(id) {
   return html('tr', {}, ...COLUMNS.map(([name, valueOf], column) => {
     const value = valueOf(id);
     if (column === 1) return html('td', {}, html('a', { href: hashOf(id), text: value }));
-    const words = name === 'Saved' ? (value ? formatBytes(value) : '') : name === '#' ? `#${value}` : String(value);
+    const words = name === 'Saved' ? (value ? formatBytes(value) : '') : name === '#' ? `#${numberOf(value)}` : String(value);
     return html('td', { class: typeof value === 'number' ? 'number' : '', text: words });
   }));
 }

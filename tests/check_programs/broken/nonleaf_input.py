@@ -9,5 +9,4 @@ image = torch.rand(3, 2, 2, requires_grad=True)
 batch = image.unsqueeze(0)
 model(batch)[0, 1].backward()
 saliency = batch.grad
-print(saliency)
 # expect: GI305 made=9 backward=10 read=11

@@ -6,5 +6,5 @@ torch.manual_seed(0)
 w = torch.randn(4, requires_grad=True) * 0.1
 loss = (w * torch.randn(4)).sum()
 loss.backward()
-print(w.grad)
+gradient = w.grad
 # expect: GI305 made=6 backward=8 read=9

@@ -1,0 +1,48 @@
+"""Find chains of nodes that only look at the same elements in another shape: view, transpose, expand.
+
+What comes in: a `Graph`. What goes out: which node is one more link of the chain of the node before it.
+"""
+
+import re
+from collections import Counter
+
+from gradinspect.graph import Graph, Node
+
+SHAPE_ONLY = frozenset({
+    "Alias", "AsStrided", "Diagonal", "Expand", "Narrow", "Permute", "ReshapeAlias", "Select", "Slice", "Squeeze", "T",
+    "Transpose", "UnsafeView", "Unfold", "Unsqueeze", "View",
+})  # fmt: skip
+ARROW = " → "  # the way gradients flow
+
+
+def shape_name(node: Node) -> str | None:
+    """Return `View` for ViewBackward0, and None for a node that does more than change a shape."""
+    match = re.fullmatch(r"(\w+)Backward\d+", node.name)
+    return match[1] if match and match[1] in SHAPE_ONLY else None
+
+
+def chain_links(graph: Graph) -> frozenset[int]:
+    """Return the shape-only nodes that only the node right before them leads to, which leads nowhere else.
+
+    A root is no link, and no node that a user watches: what happens there is to be seen.
+    """
+    users = Counter(edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
+    roots = {root.node for root in graph.roots}
+    return frozenset(
+        number
+        for number in range(1, len(graph.nodes))
+        if users[number] == 1
+        and number not in roots
+        and _is_plain(graph.nodes[number])
+        and _is_plain(graph.nodes[number - 1])
+        and [edge.next_node for edge in graph.nodes[number - 1].next_edges if edge is not None] == [number]
+    )
+
+
+def chain_title(nodes: list[Node], arrow: str = ARROW) -> str:
+    """Name a chain by its links: `View → Transpose`."""
+    return arrow.join(shape_name(node) or node.name for node in nodes)
+
+
+def _is_plain(node: Node) -> bool:
+    return not node.hooks and shape_name(node) is not None

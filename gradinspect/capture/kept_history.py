@@ -1,0 +1,59 @@
+"""What keeps the graphs of earlier backward calls alive when another one begins: variables, and gradients."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from gradinspect.analyses.growing_graphs import KeptHistory
+from gradinspect.analyses.second_backward import UsedCall
+from gradinspect.capture.engine import EngineCall
+from gradinspect.capture.frames import short_file_name
+from gradinspect.capture.holders import HeldGroup, HolderSearch
+from gradinspect.capture.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
+from gradinspect.graph import Frame
+
+
+def kept_history(call: EngineCall, rounds: Sequence[UsedCall], base_folder: Path) -> list[KeptHistory]:
+    """Find what holds nodes that earlier rounds went through, besides the graph of this call itself.
+
+    Args:
+        call: The call, which has not begun.
+        rounds: The earlier ones.
+        base_folder: Files below it are named relative to it.
+    """
+    history = frozenset().union(*(earlier.nodes for earlier in rounds))
+    live = LiveGraph(tensors_with_graph())
+    try:
+        return list(_holders(live, call, rounds, history, base_folder))
+    finally:
+        live.close()
+
+
+def _holders(
+    live: LiveGraph, call: EngineCall, rounds: Sequence[UsedCall], history: frozenset[int], base_folder: Path
+) -> Iterator[KeptHistory]:
+    old = reaching(live.nodes, history.__contains__)
+    own = set(reachable(output.grad_fn for output in call.outputs if getattr(output, "grad_fn", None) is not None))
+    roots = [tensor for tensor in live.tensors if tensor.grad_fn in old and tensor.grad_fn not in own]
+    for group in HolderSearch(call.frame).groups(roots) if roots else ():
+        if group.name:
+            yield _held(group, rounds, base_folder)
+    gradients = [gradient for gradient in live.gradients if gradient.grad_fn in old]
+    if gradients:
+        yield KeptHistory(held_by="gradient", num_tensors=len(gradients), num_rounds=1)
+
+
+def _held(group: HeldGroup, rounds: Sequence[UsedCall], base_folder: Path) -> KeptHistory:
+    nodes: list[Any] = reachable(tensor.grad_fn for tensor in group.tensors)
+    numbers = set(map(number_of, nodes))
+    stores = [store for store in group.stored_at if store.adds] or group.stored_at
+    return KeptHistory(
+        held_by="variable",
+        name=group.name,
+        num_tensors=len(group.tensors),
+        num_rounds=sum(not numbers.isdisjoint(earlier.nodes) for earlier in rounds),
+        stores=tuple(
+            Frame(file=short_file_name(store.file, base_folder), line=store.line, code=store.code) for store in stores
+        ),
+        adds=any(store.adds for store in group.stored_at),
+    )

@@ -1,0 +1,56 @@
+"""A process that has imported torch, and forks itself for every command that it is sent. See runs.py."""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import socket
+import sys
+from typing import Any
+
+
+def serve(connection: socket.socket) -> dict[str, Any]:
+    """Fork for each request, one after the other. Only the child returns, with what it shall do."""
+    while True:
+        message, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+        if not message:
+            os._exit(0)
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            for number, stream in enumerate(streams):
+                os.dup2(stream, number)
+                os.close(stream)
+            request: dict[str, Any] = json.loads(message)
+            return request
+        for stream in streams:
+            os.close(stream)
+        connection.send(f"{pid}\n".encode())
+        connection.send(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
+
+
+def become(request: dict[str, Any]) -> None:
+    """Be as new: what Python sets up from the outside is set up again."""
+    atexit.register(gc.freeze)  # at its end Python would look at all of torch's objects, and so copy their memory
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    sys.argv = request["words"]
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # type: ignore[misc]  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # type: ignore[misc]  # noqa: SIM115
+
+
+if __name__ == "__main__":
+    for slow in ("torch._dynamo", "typer.main"):
+        importlib.import_module(slow)
+    asked = serve(socket.socket(fileno=int(sys.argv[1])))
+    become(asked)
+    if asked["is_script"]:
+        sys.path[0] = os.path.dirname(sys.argv[0])  # noqa: PTH120  # as Python has it
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        sys.path[0] = asked["folder"]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
