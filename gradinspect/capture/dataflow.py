@@ -32,6 +32,14 @@ class _Memory(NamedTuple):
     written: int = OUTSIDE
 
 
+class _Made(NamedTuple):
+    """Which call made a tensor."""
+
+    tensor: ReferenceType[torch.Tensor]
+    call: int
+    was_live: bool  # it required grad then
+
+
 class Dataflow:
     """Notes calls while the recorder is active."""
 
@@ -46,7 +54,7 @@ class Dataflow:
         self.grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
         self._recorder = recorder
         self._names: dict[Any, tuple[str, CallKind]] = {}
-        self._made: dict[int, tuple[ReferenceType[torch.Tensor], int]] = {}
+        self._made: dict[int, _Made] = {}
         self._memory: dict[int, _Memory] = {}
         self._leaf_numbers: dict[int, int] = {}
         self._switched_off: int | None = None
@@ -106,10 +114,14 @@ class Dataflow:
             self._read_grad(name, args[0], result, number, frame)
             return
         inputs, outputs = _taken_and_made(kind, args, kwargs, result)
-        is_empty = not inputs if kind in (CallKind.WRITES, CallKind.TO_PYTHON) else not outputs
-        if is_empty:
+        is_write = kind is CallKind.WRITES
+        if not (inputs if kind is CallKind.TO_PYTHON else outputs):
             return
         reads = self._all_reads(inputs)
+        if is_write:
+            reads = (*self._overwritten(outputs[0]), *reads)
+            if not reads or (not inputs and outputs[0].requires_grad):
+                return
         manner: Manner | None = "python" if kind is CallKind.TO_PYTHON else None
         if outputs and any(read.is_live for read in reads) and not any(output.requires_grad for output in outputs):
             manner = manner_of(name, kind, outputs, frame)
@@ -119,7 +131,6 @@ class Dataflow:
         if is_off:
             self.grad_off[len(self.calls)] = self._switched_off
         wrt = self._all_reads(_with_respect_to(args, kwargs)) if kind is CallKind.GRADIENT else ()
-        is_write = kind is CallKind.WRITES
         self.calls.append(Call(name, reads, number, manner, wrt=wrt, is_off=is_off, is_write=is_write))
         self._remember(outputs, is_write=is_write)
 
@@ -127,7 +138,7 @@ class Dataflow:
         """Remember what the latest call has made. NOTE [Which tensor is it]."""
         number = len(self.calls) - 1
         for output in outputs:
-            self._made[id(output)] = (ref(output), number)
+            self._made[id(output)] = _Made(ref(output), number, output.requires_grad)
             key = storage_key(output)
             if key is None:
                 continue
@@ -143,10 +154,9 @@ class Dataflow:
     def _reads(self, tensor: torch.Tensor) -> list[Read]:
         """Return a read of what was written into the tensor's memory by others, if something was, and of itself."""
         is_live = tensor.requires_grad
-        is_leaf = tensor.is_leaf and (is_live or isinstance(tensor, nn.Parameter))
-        leaf = self._leaf_number(tensor) if is_leaf else NO_LEAF
-        kept = self._made.get(id(tensor))
-        made = kept[1] if kept is not None and kept[0]() is tensor else OUTSIDE
+        leaf = self._leaf_number(tensor) if _is_leaf(tensor) else NO_LEAF
+        kept = self._maker(tensor)
+        made = OUTSIDE if kept is None else kept.call
         key = storage_key(tensor)
         memory = self._memory.get(key) if key is not None else None
         if memory is None:
@@ -155,6 +165,15 @@ class Dataflow:
         if memory.written > made:
             reads.insert(0, Read(memory.written, leaf, is_live))
         return reads
+
+    def _maker(self, tensor: torch.Tensor) -> _Made | None:
+        kept = self._made.get(id(tensor))
+        return kept if kept is not None and kept.tensor() is tensor else None
+
+    def _overwritten(self, tensor: torch.Tensor) -> tuple[Read, ...]:
+        """Return the read of a tensor as it was before the call that has just written into it."""
+        kept = self._maker(tensor)
+        return () if kept is None or _is_leaf(tensor) else (Read(kept.call, is_live=kept.was_live),)
 
     def _leaf_number(self, tensor: torch.Tensor) -> int:
         number = self._leaf_numbers.get(id(tensor))
@@ -195,11 +214,16 @@ def _taken_and_made(
     inputs = [*tensors_in(args), *tensors_in(kwargs)]
     if kind is CallKind.TO_PYTHON:
         return inputs, []
-    if kind is CallKind.WRITES:  # a leaf's old values make no difference to what comes later
-        return (inputs[1:] if inputs and inputs[0].is_leaf else inputs), inputs[:1]
+    if kind is CallKind.WRITES:
+        return inputs[1:], inputs[:1]
     given = {id(tensor) for tensor in inputs}
     into = kwargs.get("out")
     return inputs, [output for output in tensors_in(result) if output is into or id(output) not in given]
+
+
+def _is_leaf(tensor: torch.Tensor) -> bool:
+    """Tell what was made to be learned from a constant, which torch calls a leaf too."""
+    return bool(tensor.is_leaf and (tensor.requires_grad or isinstance(tensor, nn.Parameter)))
 
 
 def _creates_graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
