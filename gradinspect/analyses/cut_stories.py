@@ -52,7 +52,8 @@ CUT_STORIES = (
         sample="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
         "model = Net()                   # the optimizer still holds the old one\nmodel(x).sum().backward()\n"
         "optimizer.step()",
-        remedy="Make the optimizer after the model is complete. Leave out what is not used.",
+        remedy="Make the optimizer after the model is complete. Leave out what is not used. If a later batch uses it, "
+        "watch more backward calls with --steps.",
     ),
     Story(
         code="GI305",

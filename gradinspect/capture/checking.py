@@ -75,7 +75,7 @@ class Checker:
             source=self._source,
             num_calls=self._num_calls,
             findings=(*self._findings, *self._cuts.findings(), *derivative_findings(checked)),
-            notes=unchecked_notes(checked),
+            notes=(*unchecked_notes(checked), *self._cuts.notes()),
         )
 
     def on_call(self, run: Run, call: EngineCall) -> Watch | None:

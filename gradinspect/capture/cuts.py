@@ -20,7 +20,7 @@ from gradinspect.analyses.findings import Finding
 from gradinspect.analyses.gradient_terms import lost_terms
 from gradinspect.analyses.missing_gradients import Wish, lost_term_finding, missing_findings, nonleaf_finding
 from gradinspect.analyses.value_flow import OUTSIDE, Read
-from gradinspect.capture.dataflow import Dataflow
+from gradinspect.capture.dataflow import MAX_CALLS, Dataflow
 from gradinspect.capture.engine import EngineCall
 from gradinspect.capture.frames import is_own_file, lines_from
 from gradinspect.capture.mutations import name_of_optimizer
@@ -132,6 +132,11 @@ class GradientCuts:
             is_uncalled = one.owner is not None and not one.owner.is_called
             records.append(replace(record, module=one.name.rpartition(".")[0] or None) if is_uncalled else record)
         yield from missing_findings(records)
+
+    def notes(self) -> Iterator[str]:
+        """Say what could not be looked for."""
+        if self._flow.is_full:
+            yield f"Missing gradients were not looked for: more than {MAX_CALLS:,} calls of torch functions."
 
     def _missed_inputs(self, missed: Sequence[Any], call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         tensors = [value for value in missed if isinstance(value, torch.Tensor)]

@@ -21,7 +21,7 @@ from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.storages import storage_key
 from gradinspect.capture.torch_calls import CallKind, call_kind, function_name, manner_of, tensors_in
 
-MAX_CALLS = 300_000  # then nothing more is noted, and nothing is said of what comes later
+MAX_CALLS = 100_000  # then nothing more is noted, and nothing is said of missing gradients
 
 
 class _Memory(NamedTuple):

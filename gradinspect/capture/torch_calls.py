@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from itertools import islice
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.overrides import resolve_name
@@ -84,15 +85,19 @@ def manner_of(name: str, kind: CallKind, outputs: list[torch.Tensor], frame: Fra
 
 
 def tensors_in(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
-    """Yield the tensors in the arguments or results of a call."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif depth and isinstance(value, list | tuple):
-        for item in value[:MAX_NESTED]:
+    """Yield the tensors in the arguments or results of a call, without running code of the containers."""
+    kind = type(value)
+    if issubclass(kind, torch.Tensor):
+        yield cast("torch.Tensor", value)
+    elif depth and issubclass(kind, list | tuple | dict):
+        for item in islice(_items(value), MAX_NESTED):
             yield from tensors_in(item, depth - 1)
-    elif depth and type(value) is dict:
-        for item in list(value.values())[:MAX_NESTED]:
-            yield from tensors_in(item, depth - 1)
+
+
+def _items(container: Any) -> Iterator[object]:
+    if isinstance(container, dict):
+        return iter(dict.values(container))
+    return list.__iter__(container) if isinstance(container, list) else tuple.__iter__(container)
 
 
 def _kind_of_attribute(short: str, *, is_set: bool) -> CallKind:
