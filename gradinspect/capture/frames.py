@@ -137,12 +137,22 @@ def is_user_file(file: str) -> bool:
     return file.startswith(_INSTALLED) or not file.startswith(_STDLIB)
 
 
+def is_own_file(file: str) -> bool:
+    """Tell whether code of this file is the program's own, rather than that of an installed package."""
+    return is_user_file(file) and not file.startswith(_INSTALLED)
+
+
 def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """Yield the user's frames from this one outwards, as far as the program goes."""
     while frame is not None and frame.f_code.co_filename not in RUNNERS:
         if is_user_file(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
+
+
+def lines_from(frame: FrameType, count: int) -> list[str]:
+    """Return the line where a frame stands and those after it."""
+    return [linecache.getline(frame.f_code.co_filename, frame.f_lineno + offset).strip() for offset in range(count)]
 
 
 def short_file_name(file: str, base_folder: Path) -> str:

@@ -140,7 +140,7 @@ class MutationLog(TorchDispatchMode):
         if torch.compiler.is_compiling():
             return
         try:
-            name = _name_of(optimizer)
+            name = name_of_optimizer(optimizer)
         except Exception:  # whatever the program keeps there
             name = type(optimizer).__name__
         self._stepping.append(name)
@@ -179,7 +179,7 @@ def _requires_grad(value: object) -> bool:
     return isinstance(value, list | tuple) and any(map(_requires_grad, value))
 
 
-def _name_of(optimizer: Optimizer) -> str:
+def name_of_optimizer(optimizer: Optimizer) -> str:
     """Find the variable that holds an optimizer, where its step is called."""
     for frame in user_frames(sys._getframe(2)):
         for space in (local_variables(frame), frame.f_globals):
