@@ -1,17 +1,7 @@
 """The codes of findings, each with its story and a small sample: one table, for `check` and for `explain`."""
 
-from gradinspect.graph import Record
-
-
-class Story(Record, frozen=True, kw_only=True):
-    """What a code means."""
-
-    code: str
-    title: str
-    text: str
-    sample: str  # a program that has it
-    remedy: str
-
+from gradinspect.analyses.cut_stories import CUT_STORIES
+from gradinspect.analyses.story import Story
 
 _STORIES = (
     Story(
@@ -149,6 +139,28 @@ _STORIES = (
         "    losses.append(loss)  # keeps every graph",
         remedy="Write losses.append(loss.item()), or detach() what one round hands to the next.",
     ),
+    Story(
+        code="GI901",
+        title="Parameters get no gradient on some ranks",
+        text="DistributedDataParallel averages each gradient over all ranks as it becomes ready, so every rank waits "
+        "for every parameter. A layer that one rank skips makes the others wait, or the next forward fail with "
+        "'Expected to have finished reduction' and a list of indices. Under torchrun, the ranks tell each other "
+        "before backward begins which parameters it will not reach; the check names them and the line that only some "
+        "ranks ran, and stops all ranks, for the engine would wait. Not said with find_unused_parameters=True or "
+        "static_graph=True.",
+        sample="if rank == 0:\n    h = extra(h)  # on rank 1 extra has no gradient\nmodel(x).mean().backward()",
+        remedy="Run the same layers on every rank, or give DistributedDataParallel find_unused_parameters=True.",
+    ),
+    Story(
+        code="GI902",
+        title="Ranks build different graphs",
+        text="The gradients that are averaged over ranks belong together only if the ranks compute the same. Under "
+        "torchrun, the ranks compare which lines made which nodes. How often a loop went round does not matter: "
+        "sequences may differ in length. With find_unused_parameters=True ranks may differ, and nothing is said.",
+        sample="loss = model(x).mean()\nif rank == 0:\n    loss = loss + penalty  # averaged with others\n"
+        "loss.backward()",
+        remedy="Let all ranks decide by the same thing, such as a number that rank 0 broadcasts.",
+    ),
 )
-STORIES = {story.code: story for story in _STORIES}
+STORIES = {story.code: story for story in (*_STORIES, *CUT_STORIES)}
 CODES = tuple(sorted(STORIES))
