@@ -12,6 +12,7 @@ from gradinspect.cli.opening import open_page, temporary_page
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -45,6 +46,11 @@ def trace(  # noqa: PLR0913  # the options of the tree
     gradinspect trace samples/train.py --backward 2 -- --epochs 1
     """
     targets = parse_targets(output or [], force=force)
+    if focus.is_set and output_format != "text" and not (targets or opens):
+        raise GradInspectError(
+            f"'--format {output_format}' has the figures of the whole graph, not of a part.",
+            "Leave one of the two out.",
+        )
 
     def report(graph: "Graph") -> None:
         from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # what --help need not wait for

@@ -116,6 +116,10 @@ def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixt
     [
         (["--radius", "2"], "gradinspect: '--radius 2' needs --around. Name what it is the radius of: --around NAME\n"),
         (["--around", "c"], 'gradinspect: No class, module or parameter matches "c". The nearest: "AccumulateGrad", '),
+        (
+            ["--format", "json", "--path-to", "a"],
+            "gradinspect: '--format json' has the figures of the whole graph, not",
+        ),
         (["--min-bytes", "big"], "gradinspect: 'big' is no size. Write a number of bytes, or one with a unit: "),
     ],
 )
@@ -123,7 +127,7 @@ def test_a_part_that_is_not_there(
     words: list[str], problem: str, capture_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One sentence, and nothing is printed or written."""
-    code = main(["trace", capture_file, *words, "-o", "part.dot"])
+    code = main(["trace", capture_file, *words, *([] if "json" in words else ["-o", "part.dot"])])
     captured = capsys.readouterr()
 
     assert (code, captured.out) == (2, "")
