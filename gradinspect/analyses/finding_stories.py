@@ -1,17 +1,7 @@
 """The codes of findings, each with its story and a small sample: one table, for `check` and for `explain`."""
 
-from gradinspect.graph import Record
-
-
-class Story(Record, frozen=True, kw_only=True):
-    """What a code means."""
-
-    code: str
-    title: str
-    text: str
-    sample: str  # a program that has it
-    remedy: str
-
+from gradinspect.analyses.cut_stories import CUT_STORIES
+from gradinspect.analyses.story import Story
 
 _STORIES = (
     Story(
@@ -174,5 +164,5 @@ _STORIES = (
         remedy="Let all ranks decide by the same thing, such as a number that rank 0 broadcasts.",
     ),
 )
-STORIES = {story.code: story for story in _STORIES}
+STORIES = {story.code: story for story in (*_STORIES, *CUT_STORIES)}
 CODES = tuple(sorted(STORIES))

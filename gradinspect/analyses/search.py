@@ -24,11 +24,19 @@ class Hit(NamedTuple):
     call: int | None = None  # index into Graph.modules, when it is the call that was found
 
 
+class Found(NamedTuple):
+    """What a search found."""
+
+    hits: tuple[Hit, ...] = ()
+    num_named: int = 0  # of the first hits: those that need no code of a source line to be found
+
+
 class _Entry(NamedTuple):
     """What something is found by, in lower case."""
 
     hit: Hit
     words: str
+    code: str  # of the source line
     shapes: str  # without blanks
 
 
@@ -44,12 +52,19 @@ class Search:
             (*_calls(graph), *_nodes(graph)), key=lambda entry: (entry.hit.node, entry.hit.call is None)
         )
 
-    def find(self, text: str) -> tuple[Hit, ...]:
-        """Return what has all the words of a text, in the order of node ids, a call before its nodes."""
+    def find(self, text: str) -> Found:
+        """Return what has all the words of a text, in the order of node ids, a call before its nodes.
+
+        A line of code has many words, so what only the code of its source line has comes last.
+        """
         tests = list(_tests(text))
         if not tests:
-            return ()
-        return tuple(entry.hit for entry in self._entries if all(test(entry) for test in tests))
+            return Found()
+        entries = [entry for entry in self._entries if all(test(entry) for test in tests)]
+        is_named = [all(test(entry._replace(code="")) for test in tests) for entry in entries]
+        named = [entry.hit for entry, named in zip(entries, is_named, strict=True) if named]
+        others = [entry.hit for entry, named in zip(entries, is_named, strict=True) if not named]
+        return Found((*named, *others), len(named))
 
 
 def _tests(text: str) -> Iterator[_Test]:
@@ -60,7 +75,7 @@ def _tests(text: str) -> Iterator[_Test]:
 
 
 def _word_test(word: str) -> _Test:
-    return lambda entry: word in entry.words
+    return lambda entry: word in entry.words or word in entry.code
 
 
 def _shape_test(pattern: str) -> _Test:
@@ -82,7 +97,7 @@ def _calls(graph: Graph) -> Iterator[_Entry]:
     for call, node_id in first.items():
         module = graph.modules[call]
         if num_nodes[call] > 1:
-            yield _Entry(Hit(node_id, call), f"{module.path} {module.class_name}".lower(), "")
+            yield _Entry(Hit(node_id, call), f"{module.path} {module.class_name}".lower(), "", "")
 
 
 def _nodes(graph: Graph) -> Iterator[_Entry]:
@@ -91,7 +106,9 @@ def _nodes(graph: Graph) -> Iterator[_Entry]:
         words = (f"#{node_id}", node.name, node.function or "", *_leaf_names(graph, node), *_place(graph, node),
                  *outputs, *_dtypes(node))  # fmt: skip
         leaf = [format_tensor(node.leaf.info)] if node.leaf is not None else []
-        yield _Entry(Hit(node_id), "\n".join(words).lower(), "\n".join((*outputs, *leaf)).lower().replace(" ", ""))
+        code = "" if node.frame is None else graph.frames[node.frame].code
+        shapes = "\n".join((*outputs, *leaf)).replace(" ", "")
+        yield _Entry(Hit(node_id), "\n".join(words).lower(), code.lower(), shapes.lower())
 
 
 def _leaf_names(graph: Graph, node: Node) -> Iterator[str]:
@@ -109,7 +126,7 @@ def _place(graph: Graph, node: Node) -> Iterator[str]:
         yield from (graph.modules[node.module].path, graph.modules[node.module].class_name)
     if node.frame is not None:
         frame = graph.frames[node.frame]
-        yield from (f"{frame.file}:{frame.line}", frame.code)
+        yield f"{frame.file}:{frame.line}"
 
 
 def _dtypes(node: Node) -> Iterator[str]:

@@ -15,6 +15,7 @@ from gradinspect.analyses.ranks import missing_notes, rank_findings
 from gradinspect.analyses.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.stale_values import stale_findings
 from gradinspect.capture.custom_functions import CustomFunctions
+from gradinspect.capture.cuts import GradientCuts
 from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.grad_scaling import is_scaling
 from gradinspect.capture.gradients import GradientWatch
@@ -22,7 +23,7 @@ from gradinspect.capture.kept_history import kept_history
 from gradinspect.capture.mutations import MutationLog
 from gradinspect.capture.namespaces import base_folder
 from gradinspect.capture.nonfinite import nonfinite_value
-from gradinspect.capture.outputs import OutputTensor
+from gradinspect.capture.outputs import OutputTensor, has_graph
 from gradinspect.capture.ranks import ranks_of_this_run, summary_of_rank
 from gradinspect.capture.recomputation import CheckpointWatch
 from gradinspect.capture.recorder import Recorder, next_sequence_nr
@@ -48,6 +49,7 @@ class Checker:
         self._checkpoints = CheckpointWatch(self._folder)
         self._ranks = ranks_of_this_run()
         self._custom = CustomFunctions(self._folder) if request.gradcheck else None
+        self._cuts = GradientCuts(recorder, self._folder)
         self._asked = request.checks or 1
         self._source = request.label
         self._recorder = recorder
@@ -60,7 +62,7 @@ class Checker:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Remember what the program does, from before it runs."""
-        with self._log, self._checkpoints, self._custom or nullcontext():
+        with self._log, self._cuts, self._checkpoints, self._custom or nullcontext():
             yield
 
     @property
@@ -78,13 +80,19 @@ class Checker:
             rank=0 if self._ranks is None else self._ranks.rank,
             source=self._source,
             num_calls=self._num_calls,
-            findings=(*self._findings, *derivative_findings(checked)),
-            notes=(*unchecked_notes(checked), *missing_notes(ranks)),
+            findings=(*self._findings, *self._cuts.findings(), *derivative_findings(checked)),
+            notes=(*unchecked_notes(checked), *self._cuts.notes(), *missing_notes(ranks)),
         )
 
     def on_call(self, run: Run, call: EngineCall) -> Watch | None:
         """Record, look for what is wrong before the engine meets it, then watch the engine run."""
-        recorded = run.record_call(call) if run.is_wanted(call) and not self.is_done else None
+        if self.is_done:
+            return None
+        if not has_graph(call.outputs):
+            with run.surroundings.visit():
+                self._refused(call)
+            return None
+        recorded = run.record_call(call) if run.is_wanted(call) else None
         if recorded is None:
             return None
         if self._custom is not None:
@@ -130,6 +138,11 @@ class Checker:
             self._recorder.pause()
         self._findings += checkpoint_findings(self._checkpoints.take(), backward)
 
+    def _refused(self, call: EngineCall) -> None:
+        """Look at a call that has no graph to go through."""
+        self._num_calls += 1
+        self._findings += self._cuts.refused(call)
+
     def _before(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
         """Find what the engine will fail on, or fail to notice."""
         values = stale_values(graph, call, self._log, self._frame)
@@ -142,6 +155,7 @@ class Checker:
         value = nonfinite_value(graph, call)
         if value is not None:
             yield forward_finding(graph, value, backward)
+        yield from self._cuts.begin(graph, call)
 
     def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare with earlier rounds of the same loop; autograd.grad() builds on its own results by design."""

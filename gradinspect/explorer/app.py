@@ -12,7 +12,7 @@ from gradinspect.analyses.folding import Item, Scope
 from gradinspect.analyses.summary import describe_capture, summarize
 from gradinspect.explorer.commands import Commands
 from gradinspect.explorer.journey import Journey
-from gradinspect.explorer.keys import KeyReader
+from gradinspect.explorer.keys import HelpPage, KeyReader
 from gradinspect.explorer.views import PanelView, TextLine, TreeView
 from gradinspect.graph import Graph
 from gradinspect.renderers.node_page import NodePage
@@ -22,7 +22,11 @@ from gradinspect.renderers.terminal_text import Part, fit, visible
 from gradinspect.units import format_bytes, format_count
 
 MIN_WIDTH_BESIDE = 110  # cells from which the panel stands beside the tree
-HINTS = "/ search  ] follow  zR open all  ? help  q quit"
+HINTS = {
+    "tree": "? help  q quit  / search  Enter open  ] follow  Tab panel{more}",
+    "panel": "? help  q quit  Enter follow  Tab back to the tree  y copy",
+    "help": "Space next screen  q back to the tree",
+}
 
 
 class Exploration(NamedTuple):
@@ -60,6 +64,7 @@ class Explorer(App[None]):
         self.status = TextLine(id="status")
         self.prompt = Input(id="prompt", select_on_focus=False)
         self.commands = Commands(self)
+        self._message = ""
 
     def compose(self) -> ComposeResult:
         """Put the parts together."""
@@ -80,10 +85,17 @@ class Explorer(App[None]):
         self.screen.set_class(event.size.width >= MIN_WIDTH_BESIDE, "beside")
         self.call_after_refresh(self._after_resize)
 
+    def on_descendant_focus(self) -> None:
+        """Name the keys of the pane that has them now."""
+        self.say(self._message)
+
     def _after_resize(self) -> None:
         self._show_head()
         self.say("")
-        self.show_item()
+        if self.is_helping:
+            self.start_helping()
+        else:
+            self.show_item()
 
     # Keys.
 
@@ -107,6 +119,26 @@ class Explorer(App[None]):
         self.prompt.focus()
         self.prompt.cursor_position = len(what)
 
+    @property
+    def is_helping(self) -> bool:
+        """Whether the page of keys has the screen."""
+        return self.screen.has_class("helping")
+
+    def start_helping(self) -> None:
+        """Give the screen to the page of keys."""
+        page = HelpPage(width=self.size.width, unicode=self.exploration.unicode)
+        self.screen.add_class("helping")
+        self.panel.show([PageLine(line) for line in page.lines()])
+        self.panel.focus()
+        self.say("")
+
+    def stop_helping(self) -> None:
+        """Give it back."""
+        self.screen.remove_class("helping")
+        self.tree_view.focus()
+        self.call_after_refresh(self.show_item)
+        self.say("")
+
     def _stop_asking(self) -> None:
         self.screen.remove_class("asking")
         self.tree_view.focus()
@@ -127,6 +159,7 @@ class Explorer(App[None]):
         """Let the panel tell what the reader looks at."""
         item = self.journey.item
         self.panel.show([] if item is None else list(self._lines_about(item)))
+        self.say(self._message)
 
     def _lines_about(self, item: Item) -> Iterator[PageLine]:
         if not isinstance(item, Scope):
@@ -140,7 +173,7 @@ class Explorer(App[None]):
 
     def warnings(self) -> list[PageLine]:
         """Return what went wrong while the graph was recorded."""
-        return list(NodePage(self.facts, **self._looks()).warnings())
+        return list(NodePage(self.facts, **self._looks()).warnings()) if self.exploration.graph.warnings else []
 
     def _show_head(self) -> None:
         graph = self.exploration.graph
@@ -155,7 +188,10 @@ class Explorer(App[None]):
 
     def say(self, message: str) -> None:
         """Write a message into the last line; none: the keys one needs most."""
-        parts = [
-            Part(visible(message, unicode=self.exploration.unicode) if message else HINTS, "" if message else "dim")
-        ]
+        self._message = message
+        place = "help" if self.is_helping else "panel" if self.panel.has_focus else "tree"
+        hidden = len(self.panel.lines) - self.panel.content_size.height
+        more = f", {format_count(hidden, 'more line')}" if hidden > 0 else ""
+        text = visible(message, unicode=self.exploration.unicode) if message else HINTS[place].format(more=more)
+        parts = [Part(text, "" if message else "dim")]
         self.status.show(fit(parts, self.status.size.width, "…" if self.exploration.unicode else "..."))

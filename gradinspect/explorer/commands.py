@@ -3,13 +3,15 @@
 from typing import TYPE_CHECKING
 
 from gradinspect.explorer.browsing import Place
-from gradinspect.explorer.keys import Command, HelpPage
+from gradinspect.explorer.keys import Command
 from gradinspect.explorer.views import LinesView
-from gradinspect.renderers.panel_page import PageLine
 from gradinspect.units import format_count
 
 if TYPE_CHECKING:
     from gradinspect.explorer.app import Explorer
+
+
+IN_HELP = {"down", "up", "half_down", "half_up", "page_down", "page_up", "first", "last", "centre", "copy"}
 
 
 class Commands:
@@ -23,7 +25,11 @@ class Commands:
         self._before: Place | None = None  # where `g` was pressed
 
     def run(self, command: Command) -> None:
-        """Do what a key says."""
+        """Do what a key says; while help is shown, move in it, or leave it."""
+        if self._app.is_helping and command.name not in IN_HELP:
+            self._app.stop_helping()
+            if command.name in {"quit", "help", "leave", "enter", "switch"}:
+                return
         getattr(self, f"_{command.name}")(command.number)
 
     def answer(self, typed: str) -> None:
@@ -67,16 +73,16 @@ class Commands:
         self._move_to(self._view.place - (count or 1))
 
     def _half_down(self, _count: int | None) -> None:
-        self._turn(self._view.size.height // 2)
+        self._turn(self._view.content_size.height // 2)
 
     def _half_up(self, _count: int | None) -> None:
-        self._turn(-(self._view.size.height // 2))
+        self._turn(-(self._view.content_size.height // 2))
 
     def _page_down(self, _count: int | None) -> None:
-        self._turn(self._view.size.height - 1)
+        self._turn(self._view.content_size.height - 1)
 
     def _page_up(self, _count: int | None) -> None:
-        self._turn(1 - self._view.size.height)
+        self._turn(1 - self._view.content_size.height)
 
     def _turn(self, by: int) -> None:
         """Move the cursor and the window by as many lines."""
@@ -129,9 +135,11 @@ class Commands:
         else:
             self._app.say("There is nothing to open in this row.")
 
-    def _step_in(self, _count: int | None) -> None:
+    def _step_in(self, count: int | None) -> None:
         row = self._browser.row
-        if row is None or row.scope is None:
+        if self._panel.has_focus:
+            self._follow(count)
+        elif row is None or row.scope is None:
             self._app.say("There is nothing to open in this row.")
         elif self._browser.open():
             self._journey.forget()
@@ -140,6 +148,9 @@ class Commands:
             self._move_to(self._browser.cursor + 1)
 
     def _step_out(self, _count: int | None) -> None:
+        if self._panel.has_focus:
+            self._tree_view.focus()
+            return
         if self._browser.close():
             self._changed()
         elif not self._browser.move_out():
@@ -206,12 +217,19 @@ class Commands:
         self._app.say(f"Copied {format_count(len(self._panel.lines), 'line')}, if the terminal allows it.")
 
     def _warnings(self, _count: int | None) -> None:
-        self._panel.show(list(self._app.warnings()))
+        if self._app.warnings():
+            self._panel.show(self._app.warnings())
+        else:
+            self._app.say("Nothing went wrong while the graph was recorded.")
 
     def _help(self, _count: int | None) -> None:
-        page = HelpPage(width=self._panel.size.width, unicode=self._app.exploration.unicode)
-        self._panel.show([PageLine(line) for line in page.lines()])
-        self._panel.focus()
+        self._app.start_helping()
+
+    def _leave(self, _count: int | None) -> None:
+        self._tree_view.focus()
+
+    def _suspend(self, _count: int | None) -> None:
+        self._app.action_suspend_process()
 
     def _quit(self, _count: int | None) -> None:
         self._app.exit()

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 
 from gradinspect.analyses.folding import Item, Scope, node_ids
-from gradinspect.analyses.search import Hit, Search
+from gradinspect.analyses.search import Found, Search
 from gradinspect.explorer.browsing import Browser, Place
 from gradinspect.graph import Graph
 from gradinspect.units import format_count
@@ -21,7 +21,7 @@ class Journey:
         self._ahead: list[Place] = []
         self._search: Search | None = None
         self._query = ""
-        self._hits: tuple[Hit, ...] = ()
+        self._found = Found()
         self._hit: int | None = None  # the one that the cursor is at
 
     @property
@@ -63,7 +63,7 @@ class Journey:
         """Go to a node by its number."""
         digits = number.strip().lstrip("#")
         if not (digits.isascii() and digits.isdecimal()):
-            return f"'{number.strip()}' is no node. Give a number, as in :17."
+            return f"'{number.strip()}' is no number of a node. Type one, as in :17, or search with /."
         if int(digits[:18]) >= len(self.graph.nodes):
             last = len(self.graph.nodes) - 1
             return f"There is no node '#{digits}'." + (f" There are #0 to #{last}." if last >= 0 else "")
@@ -98,18 +98,19 @@ class Journey:
     def search(self, text: str) -> str:
         """Look for what has all words of a text, and go to the next from here."""
         self._search = self._search or Search(self.graph)
-        self._query, self._hits, self._hit = text, self._search.find(text), None
+        self._query, self._found, self._hit = text, self._search.find(text), None
         return self.next_hit(1)
 
     def next_hit(self, by: int) -> str:
         """Go to another of what was found: 1 for the next, -1 for the one before; after the last comes the first."""
         if not self._query:
             return "Nothing was searched for yet. Type / and some words."
-        if not self._hits:
+        hits = self._found.hits
+        if not hits:
             return f"'{self._query}' was not found."
         wanted = self._beside(by)
-        place = wanted % len(self._hits)
-        hit = self._hits[place]
+        place = wanted % len(hits)
+        hit = hits[place]
         self._leave()
         if hit.call is None:
             self.browser.reveal(hit.node)
@@ -119,7 +120,7 @@ class Journey:
             self._chosen = None
         self._hit = place
         around = "" if wanted == place else ", around the end" if by > 0 else ", around the start"
-        return f"/{self._query}  {place + 1:,} of {format_count(len(self._hits), 'hit')}{around}"
+        return f"/{self._query}  {place + 1:,} of {format_count(len(hits), 'hit')}{around}"
 
     def _beside(self, by: int) -> int:
         """Return the place of the next hit, before it is brought back into the list."""
@@ -127,5 +128,6 @@ class Journey:
             return self._hit + by
         item = self.item
         here = (-1 if item is None else node_ids(item).start, not isinstance(item, Scope))
-        keys = [(hit.node, hit.call is None) for hit in self._hits]
+        hits = self._found.hits[: self._found.num_named] or self._found.hits
+        keys = [(hit.node, hit.call is None) for hit in hits]
         return bisect_right(keys, here) if by > 0 else bisect_left(keys, here) - 1

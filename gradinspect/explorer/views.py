@@ -67,13 +67,13 @@ class LinesView(Widget, can_focus=True):
 
     def follow_cursor(self) -> None:
         """Move the window so that the cursor is in it."""
-        height = max(self.size.height, 1)
+        height = max(self.content_size.height, 1)
         margin = min(MARGIN, (height - 1) // 2)
-        lowest = max(self.place - margin, 0)
-        highest = self.place + margin - height + 1
-        if self.line(self.place + margin) is None:
-            highest = min(highest, self._last_top(height))
-        self.top = max(min(self.top, lowest), highest, 0)
+        top = min(self.top, max(self.place - margin, 0))
+        top = max(top, self.place + margin - height + 1, 0)
+        if self.line(top + height - 1) is None:
+            top = min(top, self._last_top(height))
+        self.top = top
         self.refresh()
 
     def _last_top(self, height: int) -> int:
@@ -85,7 +85,7 @@ class LinesView(Widget, can_focus=True):
 
     def centre(self) -> None:
         """Move the window so that the cursor is in its middle."""
-        self.top = max(self.place - self.size.height // 2, 0)
+        self.top = max(self.place - self.content_size.height // 2, 0)
         self.follow_cursor()
 
     def on_focus(self) -> None:

@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import webbrowser
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,46 @@ def test_a_capture_file_is_traced(capture_file: str, capsys: pytest.CaptureFixtu
     assert captured.out.startswith("backward #1")
     assert "MulBackward0" in captured.out
     assert captured.out.splitlines()[-1].startswith("gradients flow down")
+
+
+def test_a_page_is_opened(
+    capture_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is in a folder of its own for nobody else, named after the source, and its path is said."""
+    opened: list[str] = []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def opens(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", opens)
+    monkeypatch.setenv("BROWSER", "any")
+
+    assert main(["trace", capture_file, "--open", "--around", "#1", "--radius", "0"]) == 0
+    page = Path(capsys.readouterr().err.removeprefix("Wrote ").strip())
+
+    assert opened == [page.as_uri()]
+    assert page.name == "run.html"
+    assert page.parent.stat().st_mode & 0o077 == 0
+    assert "1 of 2 nodes" in page.read_text()
+
+
+@pytest.mark.skipif(sys.platform in {"darwin", "win32"}, reason="there is always a browser")
+def test_without_a_browser_the_file_is_named(
+    capture_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is started in the terminal."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(webbrowser, "open", lambda _: pytest.fail("a browser was asked for"))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+
+    assert main(["trace", capture_file, "--open"]) == 0
+    wrote, no_browser = capsys.readouterr().err.splitlines()
+
+    assert Path(wrote.removeprefix("Wrote ")).is_file()
+    assert no_browser == "No browser was found here. Open that file with one, on any machine."
 
 
 def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,7 +91,7 @@ gradients go to
 source
   train.py:8
 
-/ search  ] follow  zR open all  ? help  q quit
+? help  q quit  / search  Enter open  ] follow  Tab panel
 """)
 
 
@@ -171,12 +171,29 @@ def test_the_panel_has_a_cursor_of_its_own() -> None:
     assert nowhere.status.startswith("This line leads to no node.")
 
 
-def test_help_lists_the_keys_and_goes_away() -> None:
-    """It stands in the panel until the cursor moves."""
-    page, after = explore_on(two_layers(), ["?", ["tab", "j", "k"]])
+def test_help_has_the_screen_and_gives_it_back() -> None:
+    """It is read like a text; what only leaves it does nothing else."""
+    page, further, left, opened = explore_on(two_layers(), ["?", ["space"], "q", ["?", "j", "z", "R"]])
 
-    assert any("half a screen down" in line for line in page.panel)
-    assert after.panel[0].startswith("#0")
+    assert any("half a screen down" in line for line in page.lines)
+    assert "root: #0" not in "".join(page.lines)
+    assert any("A search finds" in line for line in further.lines)
+    assert left.is_running
+    assert left.panel[0].startswith("#0")
+    assert left.focus == opened.focus == "tree"
+    assert len([line for line in opened.lines if line]) > len([line for line in left.lines if line])
+
+
+def test_the_last_line_names_the_keys_of_the_pane_and_what_was_answered() -> None:
+    """An answer stays until the next key, though the focus moves when the prompt is left."""
+    steps = [[], ["tab"], ["escape"], [*"/relu", "enter"], ["j"], ["w"]]
+    tree, panel, back, answered, after, warned = (seen.status for seen in explore_on(two_layers(), steps))
+
+    assert tree == back == "? help  q quit  / search  Enter open  ] follow  Tab panel"
+    assert panel == "? help  q quit  Enter follow  Tab back to the tree  y copy"
+    assert answered == "/relu  1 of 1 hit"
+    assert after == "? help  q quit  / search  Enter open  ] follow  Tab panel, 6 more lines"
+    assert warned == "Nothing went wrong while the graph was recorded."
 
 
 @pytest.mark.parametrize("keys", ["q", ["ctrl+c"], [*":q", "enter"], [*"/q", "escape", "q"]])
@@ -226,6 +243,27 @@ def test_any_size(size: tuple[int, int]) -> None:
 
 def test_ascii() -> None:
     """Where the terminal has no more than ASCII, nothing else is written."""
-    seen = explore(residual_blocks(4), ["z", "R", "4", "j"], unicode=False)
+    for seen in explore_on(residual_blocks(4), [["z", "R", "4", "j"], ["?"]], unicode=False):
+        assert "\n".join(seen.lines).isascii()
+        assert "\\u" not in "\n".join(seen.lines)
 
-    assert "\n".join(seen.lines).isascii()
+
+def test_resizing_keeps_the_cursor_on_the_screen() -> None:
+    """The tree is written anew at the new width, and the panel moves to where there is room."""
+
+    async def run() -> tuple[Seen, Seen]:
+        explorer = Explorer(Exploration(residual_blocks(9), lambda _: None, lambda _: None), max_rows=4)
+        async with explorer.run_test(size=(120, 40)) as pilot:
+            await pilot.press("z", "R", *"/mulb", "enter", "N")
+            wide = Seen(explorer)
+            await pilot.resize_terminal(60, 12)
+            await pilot.pause()
+            return wide, Seen(explorer)
+
+    wide, narrow = asyncio.run(run())
+
+    assert wide.nodes == narrow.nodes == (26,)
+    assert any("#26 MulBackward0" in line for line in narrow.lines[1:6])
+    assert max(map(len, narrow.lines)) <= 60
+    assert any("\u2500" * 60 in line for line in narrow.lines)
+    assert not any("\u2500" * 60 in line for line in wide.lines)

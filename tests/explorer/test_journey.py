@@ -45,7 +45,7 @@ def test_what_is_not_there_is_said() -> None:
 
     assert journey.follow() == "This row leads nowhere else: what its gradients go to is right below."
     assert journey.go_to_node("10") == "There is no node '#10'. There are #0 to #9."
-    assert journey.go_to_node("#x") == "'#x' is no node. Give a number, as in :17."
+    assert journey.go_to_node("#x") == "'#x' is no number of a node. Type one, as in :17, or search with /."
     assert journey.back() == "There is nothing to go back to."
     assert journey.forward() == "There is nothing to go forward to."
     assert journey.next_hit(1) == "Nothing was searched for yet. Type / and some words."

@@ -1,6 +1,6 @@
 // Which boxes and edges matter to what is chosen: where its gradient comes from, where it goes, the way to a parameter.
 
-let highlight = null; // {kind, node}
+let highlight = null; // {kind, node, isSoft}; a soft one dims nothing
 
 /** All nodes that can be reached from a set of nodes along edges, given how to take a step. */
 function reach(starts, step) {
@@ -25,7 +25,7 @@ function highlighted({ kind, node }) {
 
 /** Dim what is not on the way. */
 function showHighlight(layout) {
-  canvas.classList.toggle('dimmed', highlight !== null);
+  canvas.classList.toggle('dimmed', highlight !== null && !highlight.isSoft);
   for (const element of canvas.querySelectorAll('.lit')) element.classList.remove('lit');
   if (!highlight) return;
   const marks = highlighted(highlight);
@@ -47,7 +47,7 @@ function showHighlight(layout) {
 function highlightButtons(item) {
   const isALeaf = !isScope(item) && isLeaf(item);
   const button = (kind, words) => {
-    const element = html('button', { type: 'button', 'aria-pressed': String(highlight?.kind === kind && highlight.node === item), text: words });
+    const element = html('button', { type: 'button', 'aria-pressed': String(highlight?.kind === kind && highlight.node === item && !highlight.isSoft), text: words });
     element.addEventListener('click', () => {
       const isOn = element.getAttribute('aria-pressed') === 'true';
       setHighlight(isOn ? null : { kind, node: item });

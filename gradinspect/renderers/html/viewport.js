@@ -13,7 +13,12 @@ function setView(x, y, scale) {
   for (const listener of viewListeners) listener();
 }
 
-const stageSize = () => ({ width: picture.clientWidth || 800, height: picture.clientHeight || 600 });
+// Asking an element for its size makes the browser lay out all that has changed, so it is asked when it changes only.
+const stage = { width: picture.clientWidth || 800, height: picture.clientHeight || 600 };
+const stageSize = () => stage;
+new ResizeObserver(() => {
+  if (picture.clientWidth) Object.assign(stage, { width: picture.clientWidth, height: picture.clientHeight });
+}).observe(picture);
 
 /** Show all, or at the start as much from the top as can still be read. */
 function fit(layout, smallest = MIN_SCALE) {
