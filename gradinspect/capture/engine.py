@@ -34,6 +34,8 @@ class EngineCall:
     gradients: tuple[Any, ...] = ()  # of the outputs
     inputs: tuple[Any, ...] = ()  # tensors or GradientEdges; none: every leaf
     keeps_graph: bool = False
+    creates_graph: bool = False
+    allows_unused: bool = True  # inputs that the graph does not lead to
     frame: FrameType | None  # the user's line
     caller: FrameType  # who called the engine: torch itself
 
@@ -116,7 +118,8 @@ class EngineDoor:
     def _announce(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "Watch | None":
         """Tell of a call.
 
-        Its arguments are (gradients, retain_graph, create_graph, inputs): torch/autograd/graph.py, torch 2.13.
+        Its arguments are (gradients, retain_graph, create_graph, inputs, allow_unused).
+        Source: torch/autograd/__init__.py, torch 2.13.
         """
         self.num_calls += 1
         call = EngineCall(
@@ -126,6 +129,8 @@ class EngineDoor:
             gradients=tuple(arguments[0] or ()) if arguments else (),
             inputs=tuple(arguments[3] or ()) if len(arguments) > 3 else (),
             keeps_graph=len(arguments) > 1 and bool(arguments[1]),
+            creates_graph=len(arguments) > 2 and bool(arguments[2]),
+            allows_unused=len(arguments) <= 4 or bool(arguments[4]),
             frame=next(user_frames(caller), None),
             caller=caller,
         )

@@ -76,6 +76,12 @@ class FrameTable:
         text = linecache.getline(code.co_filename, line).strip()
         return f"{code.co_filename.rpartition('/')[2]}:{line}  {text}".rstrip()
 
+    def is_within(self, number: int | None, caller: int) -> bool:
+        """Tell whether a frame is another one, or was called from there."""
+        while number is not None and number != caller:
+            number = self._keys[number][2]
+        return number is not None
+
     def record(self, number: int, base_folder: Path) -> Frame:
         """Make the record of one frame, without its callers."""
         return self._record(number, {}, base_folder)
@@ -131,12 +137,22 @@ def is_user_file(file: str) -> bool:
     return file.startswith(_INSTALLED) or not file.startswith(_STDLIB)
 
 
+def is_own_file(file: str) -> bool:
+    """Tell whether code of this file is the program's own, rather than that of an installed package."""
+    return is_user_file(file) and not file.startswith(_INSTALLED)
+
+
 def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """Yield the user's frames from this one outwards, as far as the program goes."""
     while frame is not None and frame.f_code.co_filename not in RUNNERS:
         if is_user_file(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
+
+
+def lines_from(frame: FrameType, count: int) -> list[str]:
+    """Return the line where a frame stands and those after it."""
+    return [linecache.getline(frame.f_code.co_filename, frame.f_lineno + offset).strip() for offset in range(count)]
 
 
 def short_file_name(file: str, base_folder: Path) -> str:

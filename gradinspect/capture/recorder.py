@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from threading import get_ident
 from types import CodeType, FrameType, TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 from weakref import ReferenceType, ref
 
 import torch
@@ -32,6 +32,8 @@ from gradinspect.capture.unnoticed import unnoticed
 
 next_sequence_nr: Callable[[], int] = torch._C._autograd._get_sequence_nr
 NOWHERE = -1
+# The function, its arguments, its result, the number of the user's frame where it is known, the frame that called
+CallListener: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any], Any, int | None, FrameType | None], None]
 _APPLY: CodeType = torch.autograd.Function.apply.__func__.__code__
 
 
@@ -58,6 +60,7 @@ class Recorder:
         self.call_ends = array("q")  # ascending: a call inside another one is not seen
         self.call_frames = array("q")  # frame number, or NOWHERE
         self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
+        self.listener: CallListener | None = None  # is told of each call of a torch function
         self._module_numbers: dict[int, int] = {}
         self._open: list[tuple[int, int]] = []  # window index, start
         self._thread = get_ident()
@@ -192,11 +195,14 @@ class _CallMode(TorchFunctionMode):
             self._record_gap(start, sys._getframe(1))
         result = func(*args, **(kwargs or {}))
         end = next_sequence_nr()
+        number = None
         if end != start:
             number = self._recorder.frames.number_of(sys._getframe(1))
             self._recorder.call_starts.append(start)
             self._recorder.call_ends.append(end)
             self._recorder.call_frames.append(NOWHERE if number is None else number)
+        if self._recorder.listener is not None:
+            self._recorder.listener(func, args, kwargs or {}, result, number, sys._getframe(1))
         self._last_end = end
         return result
 

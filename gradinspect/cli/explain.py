@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gradinspect.analyses.custom_functions import CustomFunction
     from gradinspect.analyses.explanation import Explanation
-    from gradinspect.analyses.finding_stories import Story
+    from gradinspect.analyses.story import Story
     from gradinspect.catalog import Catalog
 
 # ruff: noqa: PLC0415  # what --help need not wait for
@@ -108,7 +108,7 @@ def _page(found: "Sequence[Explanation | CustomFunction | Story]") -> "Iterator[
     from rich.text import Text
 
     from gradinspect.analyses.explanation import Explanation
-    from gradinspect.analyses.finding_stories import Story
+    from gradinspect.analyses.story import Story
     from gradinspect.renderers.explanation import ExplanationPage
     from gradinspect.renderers.findings import FindingsPage
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from gradinspect.analyses.explanation import Explanation
 from gradinspect.graph import Graph, Node, NodeGradients
 from gradinspect.renderers.page import GAP, Page
-from gradinspect.renderers.tree_rows import ASCII_SYMBOLS, Symbols
+from gradinspect.renderers.tree_words import ASCII_SYMBOLS, Symbols
 from gradinspect.units import format_count, format_tensor
 
 MAX_LISTED = 200

@@ -19,6 +19,7 @@ from gradinspect.renderers.drawing_parts import DrawOptions
 from gradinspect.renderers.graphviz_engine import Engine, LayoutError, find_engine, lay_out
 from gradinspect.renderers.large_svg import render_large_svg
 from gradinspect.renderers.svg_descriptions import describe_parts
+from gradinspect.renderers.svg_lines import join_lines
 from gradinspect.renderers.svg_to_pdf import require_typst, svg_to_pdf
 
 PictureFormat: TypeAlias = Literal["dot", "svg", "png", "pdf"]
@@ -115,7 +116,7 @@ def _lay_out_as(picture_format: str, dot: str, engine: Engine, try_s: float) -> 
             return re.sub(rb"/CreationDate \(D:\d{14}", b"/CreationDate (D:19700101000000", content), ()
         case _:
             svg = lay_out(dot, picture_format, engine, time_limit_s=try_s)
-            return describe_parts(svg.decode()).encode(), ()
+            return join_lines(describe_parts(svg.decode())).encode(), ()
 
 
 def _png(dot: str, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:

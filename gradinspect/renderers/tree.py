@@ -16,7 +16,8 @@ from gradinspect.analyses.outline import IsOpen, outline
 from gradinspect.analyses.outline_rows import Guide, Row, guides_below, split_row
 from gradinspect.graph import Graph, Record
 from gradinspect.renderers.terminal_text import Part, fit, shorten, visible
-from gradinspect.renderers.tree_rows import RowWriter, Symbols
+from gradinspect.renderers.tree_rows import RowWriter
+from gradinspect.renderers.tree_words import Symbols
 from gradinspect.units import format_bytes, format_count
 
 BYTES_CELLS = 10
@@ -153,7 +154,7 @@ class TreePage:
         """Yield what was left out, and a legend."""
         missing = num_nodes - self.num_told
         if missing:
-            words = f"{format_count(missing, 'more node')} not shown: --depth, --full or -o FILE"
+            words = f"{format_count(missing, 'more node')} not shown: --depth, --around, --full or -o FILE"
             yield fit([Part(f"{self.symbols.ellipsis} {words}", "bold")], self.options.width, self.symbols.ellipsis)
         yield self._legend()
 

@@ -6,41 +6,20 @@ What comes in: rows of `analyses.outline`. What goes out: parts of text with sty
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
-
-import msgspec
 
 from gradinspect.analyses.cut import Cut, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.folding import Scope, ids_of_copy, later_copies, node_ids
 from gradinspect.analyses.outline import leaves_of
 from gradinspect.analyses.outline_rows import Link, Row
 from gradinspect.analyses.shape_chains import chain_title
-from gradinspect.graph import Graph, ModuleCall, Node, Root, TensorInfo, argument_name
+from gradinspect.graph import Graph, Node, Root, TensorInfo, argument_name
 from gradinspect.renderers.terminal_text import Part, visible
+from gradinspect.renderers.tree_words import ASCII_SYMBOLS, Symbols, call_name, call_names, input_nrs
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 MAX_REFERENCES = 3
 MAX_SHAPES = 2
 NO_IDS = range(0)
-
-
-class Symbols(NamedTuple):
-    """The characters that are not letters."""
-
-    leaf: str = "◆"
-    arrow: str = "→"
-    back: str = "←"
-    opened: str = "▾"
-    closed: str = "▸"
-    times: str = "×"
-    to: str = "–"
-    ellipsis: str = "…"
-    separator: str = "·"
-
-
-ASCII_SYMBOLS = Symbols(
-    leaf="*", arrow="->", back="<-", opened="v", closed=">", times="x", to="-", ellipsis="...", separator="|"
-)
 
 
 class RowWriter:
@@ -95,7 +74,7 @@ class RowWriter:
         if row.call is not None:
             call = self.graph.modules[row.call]
             yield Part("  ")
-            yield Part(self._visible(self._call_name(call)), "yellow", can_shrink=True)
+            yield Part(self._visible(call_name(self.graph, call)), "yellow", can_shrink=True)
             yield Part(f" {self._visible(call.class_name)}", is_optional=True)
         for node_id in row.nodes:
             yield from self._nones(node_id)
@@ -168,23 +147,10 @@ class RowWriter:
         modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
         if not modules or (scope.kind == "repeat" and len(scope.items) > 1):
             return
-        name = self._call_names([self.graph.modules[module] for module in modules])
+        name = call_names(self.graph, [self.graph.modules[module] for module in modules], self.symbols.ellipsis)
         yield Part(self._visible(name), "bold yellow", can_shrink=True)
         yield Part(f"  {self._visible(self.graph.modules[modules[0]].class_name)}", "bold", can_shrink=True)
         yield Part("  ")
-
-    def _call_names(self, calls: list[ModuleCall]) -> str:
-        """Name one call, or the first and the last of many."""
-        between = f" {self.symbols.ellipsis} "
-        if len({call.path for call in calls}) == 1 < len(calls):
-            first, last = calls[0], calls[-1]
-            return self._call_name(msgspec.structs.replace(first, call=1)) + f" calls {first.call}{between}{last.call}"
-        return between.join(map(self._call_name, calls))
-
-    def _call_name(self, call: ModuleCall) -> str:
-        parent = None if call.parent is None else self.graph.modules[call.parent].path
-        name = call.path.removeprefix(f"{parent}.") if parent else call.path
-        return (name or "model") + (f" (call {call.call})" if call.call > 1 else "")
 
     def _scope_size(self, scope: Scope, times: int, *, is_open: bool) -> Iterator[Part]:
         ids = node_ids(scope)
@@ -224,7 +190,7 @@ class RowWriter:
             link.edge.input_nr or link.edge.next_node != first_node for link in row.links if link.position is not None
         )
         if is_branch or is_special:
-            yield from self._label(row.links, _input_nrs(row.links))
+            yield from self._label(row.links, input_nrs(row.links))
 
     def _label(self, links: Sequence[Link], input_nrs: str = "") -> Iterator[Part]:
         if not links or links[0].position is None:
@@ -242,7 +208,7 @@ class RowWriter:
         yield Part(", ".join(self._number(link.edge.next_node) for link in links[:MAX_REFERENCES]), "cyan")
         if len(links) == 1:
             yield Part(f" {self._visible(target.name)}", "dim", can_shrink=True)
-            yield Part(_input_nrs(links))
+            yield Part(input_nrs(links))
         if len(links) > MAX_REFERENCES:
             yield Part(f" and {len(links) - MAX_REFERENCES:,} more")
 
@@ -269,9 +235,3 @@ class RowWriter:
 
     def _visible(self, text: str) -> str:
         return visible(text, unicode=self.unicode)
-
-
-def _input_nrs(links: Sequence[Link]) -> str:
-    """Name the receiving inputs, unless all are the first, as nearly always."""
-    input_nrs = sorted({link.edge.input_nr for link in links})
-    return f" (input_nr {', '.join(map(str, input_nrs))})" if any(input_nrs) else ""

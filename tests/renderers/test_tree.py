@@ -202,7 +202,7 @@ def test_what_is_not_shown_is_counted() -> None:
 root: #0 Op0Backward0  f32[2, 3]
 #1 Op1Backward0  f32[2, 3]
 #2 Op2Backward0  f32[2, 3]
-… 997 more nodes not shown: --depth, --full or -o FILE
+… 997 more nodes not shown: --depth, --around, --full or -o FILE
 gradients flow down
 """)
 
