@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradinspect.cli.printing import can_print_unicode, output_console
+from gradinspect.cli.printing import can_print_unicode, output_console, working
 from gradinspect.cli.reporting import ScriptFailed, Watched, report_on
 from gradinspect.cli.request import SourceRequest, takes_source
 from gradinspect.cli.user_source import source_reader
@@ -84,7 +84,8 @@ def _show(request: SourceRequest, graph: "Graph") -> int:
     console = output_console()
     read_source = functools.lru_cache(FILES_KEPT)(source_reader(request))
     exploration = Exploration(graph, _explainer(), read_source, can_print_unicode(console))
-    explorer = Explorer(exploration, max_rows=int(console.height * ROWS_OF_TREE))
+    with working("Folding the graph"):
+        explorer = Explorer(exploration, max_rows=int(console.height * ROWS_OF_TREE))
     explorer.run(mouse=False)  # the terminal keeps its own selection of text
     return explorer.return_code or 0
 
