@@ -91,7 +91,8 @@ _STORIES = (
         text="A derivative can be infinite where the value itself is fine: that of sqrt, log or a norm at "
         "0. Often the culprit's value was not even used: torch.where gives the branch that it leaves out a gradient "
         "of 0, and 0 times an infinite derivative is NaN. The check names the first node that got a finite gradient "
-        "and passed on one that is not, and its line. With a GradScaler an Inf in the first steps is on purpose.",
+        "and passed on one that is not, and its line. Where a GradScaler is at work, gradients overflow in float16 on "
+        "purpose until it has found its scale, and nothing is said of those.",
         sample="x = torch.zeros(3, requires_grad=True)\ny = torch.where(x > 0, x.sqrt(), 0.0)\ny.sum().backward()   "
         "# x.grad is NaN",
         remedy="Keep the input itself away from the bad place: torch.where(x > 0, x, 1.0).sqrt() inside the where.",
@@ -111,7 +112,8 @@ _STORIES = (
         title="A gradient dies on the way to its parameters",
         text="A node got a gradient and passed on exactly zero to all its inputs, and some parameters behind it get "
         "nothing else: they will not learn, and there is no error. Rounding is flat everywhere, a clamp outside its "
-        "bounds, a ReLU where its input is negative.",
+        "bounds, a ReLU where its input is negative. A softmax, sigmoid or tanh that passes on less than a millionth "
+        "counts as well: the sum of a softmax is 1 whatever goes in.",
         sample="code = encoder(x).round()   # flat: its derivative is 0\nloss = decoder(code).pow(2).mean()\n"
         "loss.backward()             # encoder.weight.grad is all zeros",
         remedy="Pass the gradient straight through the rounding: z + (z.round() - z).detach().",

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from gradinspect.analyses.folding import Scope, ids_of_copy, node_ids
-from gradinspect.analyses.outline import IsOpen, body_of, outline
+from gradinspect.analyses.outline import IsOpen, body_of, outline, unwrapped
 from gradinspect.graph import Graph
 
 
@@ -55,7 +55,7 @@ def scopes_around(folded: Scope, node_id: int) -> Iterator[Around]:
     while items:
         place = bisect_right(items, node_id, key=lambda item: node_ids(item).start) - 1
         item = items[max(place, 0)]
-        if isinstance(item, int) or node_id not in node_ids(item) or item.num_nodes == 1:
+        if isinstance(item, int) or node_id not in node_ids(item) or isinstance(unwrapped(item)[0], int):
             return
         copy = _copy_around(item, node_id)
         yield Around(item, level, copy)

@@ -108,7 +108,7 @@ class _Teller:
         self.graph = telling.graph
         self.roots = [root.node for root in self.graph.roots]
         self.spot = spot
-        self.item, self.call = _unwrapped(spot.flow.items[spot.place])
+        self.item, self.call = unwrapped(spot.flow.items[spot.place])
         self.told = spot.flow.told_under(spot.place)
         self.places = {*self.told.branches, *self.told.trunks}
         self.is_open = isinstance(self.item, Scope) and telling.is_open(self.item, spot.level)
@@ -252,7 +252,7 @@ class _Teller:
         return Row(guides=self.spot.guides, links=self.spot.links, **fields)  # type: ignore[arg-type]
 
 
-def _unwrapped(item: Item) -> tuple[Item, int | None]:
+def unwrapped(item: Item) -> tuple[Item, int | None]:
     """Return the only node of a module call that has no other, with the call."""
     if isinstance(item, Scope) and item.kind == "module" and isinstance(item.items[0], int) and item.num_nodes == 1:
         return item.items[0], item.module

@@ -85,7 +85,7 @@ def _shape_test(pattern: str) -> _Test:
 
 
 def _calls(graph: Graph) -> Iterator[_Entry]:
-    """Yield the module calls that have more than one node; the only node of a call is found by the same words."""
+    """Yield the module calls, but not one whose only node is found by the same words."""
     first: dict[int, int] = {}
     num_nodes: Counter[int] = Counter()
     for node_id, node in enumerate(graph.nodes):
@@ -96,7 +96,7 @@ def _calls(graph: Graph) -> Iterator[_Entry]:
             call = graph.modules[call].parent
     for call, node_id in first.items():
         module = graph.modules[call]
-        if num_nodes[call] > 1:
+        if num_nodes[call] > 1 or graph.nodes[node_id].module != call:
             yield _Entry(Hit(node_id, call), f"{module.path} {module.class_name}".lower(), "", "")
 
 

@@ -7,6 +7,8 @@ no gradient, whether its value reached the loss at all, and the call that gave i
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 OUTSIDE = -1  # a tensor that no call was seen to make
 NO_LEAF = -1
 _FROM_PYTHON = frozenset(("tensor", "as_tensor", "asarray", "full", "new_tensor", "scalar_tensor", "from_numpy"))
@@ -18,8 +20,8 @@ Manner: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-class Read(NamedTuple):
-    """A tensor that a call read."""
+class Read(Struct, frozen=True, gc=False):
+    """A tensor that a call read. There are very many: the garbage collector shall not look at them."""
 
     call: int = OUTSIDE  # the call that made it
     leaf: int = NO_LEAF
@@ -31,7 +33,7 @@ class Read(NamedTuple):
         return self.is_live and self.leaf == NO_LEAF
 
 
-class Call(NamedTuple):
+class Call(Struct, frozen=True, gc=False):
     """One call of a torch function."""
 
     op: str  # "torch.Tensor.detach"

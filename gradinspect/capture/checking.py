@@ -9,7 +9,7 @@ from gradinspect.analyses.broadcasts import broadcast_findings
 from gradinspect.analyses.checkpoint_mismatch import checkpoint_findings
 from gradinspect.analyses.custom_derivatives import derivative_findings, unchecked_notes
 from gradinspect.analyses.findings import Finding, Findings
-from gradinspect.analyses.gradient_findings import forward_finding, gradient_findings
+from gradinspect.analyses.gradient_findings import forward_finding, gradient_findings, overflows_in_half
 from gradinspect.analyses.growing_graphs import earlier_rounds, growing_findings
 from gradinspect.analyses.ranks import missing_notes, rank_findings
 from gradinspect.analyses.second_backward import UsedCall, second_backward_findings
@@ -17,6 +17,7 @@ from gradinspect.analyses.stale_values import stale_findings
 from gradinspect.capture.custom_functions import CustomFunctions
 from gradinspect.capture.cuts import GradientCuts
 from gradinspect.capture.engine import EngineCall, Watch
+from gradinspect.capture.grad_scaling import is_scaling
 from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.kept_history import kept_history
 from gradinspect.capture.mutations import MutationLog
@@ -115,7 +116,7 @@ class Checker:
 
         def after(_returned: object) -> None:
             self._ran(backward)
-            self._findings += gradient_findings(gradients.finish(), backward, was_finite=was_finite)
+            self._findings += self._gradients(gradients.finish(), backward, was_finite=was_finite)
             if self.is_done:
                 self._stop(call.caller)
 
@@ -124,6 +125,12 @@ class Checker:
             self._ran(backward)
 
         return Watch(after, abandon)
+
+    def _gradients(self, graph: Graph, backward: Frame | None, *, was_finite: bool) -> list[Finding]:
+        """Look at the gradients that flowed; what a GradScaler does on purpose is left in peace."""
+        found = list(gradient_findings(graph, backward, was_finite=was_finite))
+        is_on_purpose = any(finding.code == "GI501" for finding in found) and overflows_in_half(graph) and is_scaling()
+        return [finding for finding in found if not (is_on_purpose and finding.code == "GI501")]
 
     def _ran(self, backward: Frame | None) -> None:
         """Look at what happened inside a call, whether it came to its end or not."""
@@ -154,7 +161,8 @@ class Checker:
         """Compare with earlier rounds of the same loop; autograd.grad() builds on its own results by design."""
         rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
         if rounds:
-            yield from growing_findings(graph, rounds, kept_history(call, rounds, self._folder), backward)
+            kept = kept_history(call, rounds, self._recorder, self._folder)
+            yield from growing_findings(graph, rounds, kept, backward)
 
     def _between_ranks(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare this call with that of the other ranks."""

@@ -84,6 +84,7 @@ class GradientCuts:
         self._recorder.listener = None
         for handle in self._handles:
             handle.remove()
+        self._flow.close()
 
     def begin(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
         """Look at a call that is about to begin: what it reaches, and what it was asked for in vain."""

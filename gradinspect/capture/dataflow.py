@@ -9,12 +9,12 @@ from being used again, and lets its bytes go. Nothing here keeps memory of the p
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ReferenceType, ref
 
 import torch
+from msgspec import Struct
 from torch import nn
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradinspect.analyses.value_flow import NO_LEAF, OUTSIDE, Call, Manner, Read
 from gradinspect.capture.recorder import Recorder
@@ -24,15 +24,7 @@ from gradinspect.capture.torch_calls import CallKind, call_kind, function_name, 
 MAX_CALLS = 100_000  # then nothing more is noted, and nothing is said of missing gradients
 
 
-class _Memory(NamedTuple):
-    """What is known of one storage."""
-
-    storage: StorageWeakRef
-    made: int  # the call that gave a tensor of it first
-    written: int = OUTSIDE
-
-
-class _Made(NamedTuple):
+class _Made(Struct, frozen=True, gc=False):
     """Which call made a tensor."""
 
     tensor: ReferenceType[torch.Tensor]
@@ -55,7 +47,7 @@ class Dataflow:
         self._recorder = recorder
         self._names: dict[Any, tuple[str, CallKind]] = {}
         self._made: dict[int, _Made] = {}
-        self._memory: dict[int, _Memory] = {}
+        self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote into it
         self._leaf_numbers: dict[int, int] = {}
         self._switched_off: int | None = None
         self._was_on = True
@@ -97,6 +89,12 @@ class Dataflow:
                 self._freeze(args, number)
             else:
                 self._note(name, kind, args, kwargs, result, number, frame)
+
+    def close(self) -> None:
+        """Let go of the numbers of all storages. What was noted stays."""
+        for key in self._memory:
+            torch.UntypedStorage._free_weak_ref(key)
+        self._memory.clear()
 
     def read(self, tensor: torch.Tensor) -> Read:
         """Tell which tensor this is."""
@@ -144,9 +142,10 @@ class Dataflow:
                 continue
             known = self._memory.get(key)
             if known is None:
-                self._memory[key] = _Memory(StorageWeakRef(output.untyped_storage()), number)
+                output.untyped_storage()._weak_ref()  # until `close`
+                self._memory[key] = (number, OUTSIDE)
             elif is_write:
-                self._memory[key] = known._replace(written=number)
+                self._memory[key] = (known[0], number)
 
     def _all_reads(self, tensors: list[torch.Tensor]) -> tuple[Read, ...]:
         return tuple(dict.fromkeys(read for tensor in tensors for read in self._reads(tensor)))
@@ -161,10 +160,9 @@ class Dataflow:
         memory = self._memory.get(key) if key is not None else None
         if memory is None:
             return [Read(made, leaf, is_live)]
-        reads = [Read(made if made != OUTSIDE else memory.made, leaf, is_live)]
-        if memory.written > made:
-            reads.insert(0, Read(memory.written, leaf, is_live))
-        return reads
+        first, written = memory
+        read = Read(made if made != OUTSIDE else first, leaf, is_live)
+        return [Read(written, leaf, is_live), read] if written > made else [read]
 
     def _maker(self, tensor: torch.Tensor) -> _Made | None:
         kept = self._made.get(id(tensor))
@@ -210,8 +208,8 @@ def _taken_and_made(
     """List the tensors whose values a call read, and those that it made or wrote into."""
     if kind is CallKind.GRADIENT:
         of = kwargs.get("outputs", args[0] if args else ())
-        return list(tensors_in(of)), list(tensors_in(result))
-    inputs = [*tensors_in(args), *tensors_in(kwargs)]
+        return tensors_in(of), tensors_in(result)
+    inputs = tensors_in(args, kwargs) if kwargs else tensors_in(*args)
     if kind is CallKind.TO_PYTHON:
         return inputs, []
     if kind is CallKind.WRITES:
@@ -232,4 +230,4 @@ def _creates_graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def _with_respect_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    return list(tensors_in(kwargs.get("inputs", args[1] if len(args) > 1 else ())))
+    return tensors_in(kwargs.get("inputs", args[1] if len(args) > 1 else ()))

@@ -20,6 +20,8 @@ _TO_PYTHON = frozenset((
 ))  # fmt: skip
 _COPIES = frozenset(("tensor", "as_tensor", "asarray", "new_tensor", "new"))
 _AUGMENTED = frozenset(("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imatmul__"))
+_PLAIN = frozenset((int, float, bool, str, type(None)))  # the most frequent arguments, told at once
+MAX_DEPTH = 3
 MAX_NESTED = 1_000  # elements of one list of arguments that are looked at
 
 
@@ -84,14 +86,22 @@ def manner_of(name: str, kind: CallKind, outputs: list[torch.Tensor], frame: Fra
     return "assigned" if kind is CallKind.WRITES else "unknown"
 
 
-def tensors_in(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
-    """Yield the tensors in the arguments or results of a call, without running code of the containers."""
-    kind = type(value)
-    if issubclass(kind, torch.Tensor):
-        yield cast("torch.Tensor", value)
-    elif depth and issubclass(kind, list | tuple | dict):
-        for item in islice(_items(value), MAX_NESTED):
-            yield from tensors_in(item, depth - 1)
+def tensors_in(*values: object) -> list[torch.Tensor]:
+    """List the tensors in the arguments or results of a call, without running code of the containers."""
+    found: list[torch.Tensor] = []
+    _collect(values, MAX_DEPTH, found)
+    return found
+
+
+def _collect(container: object, depth: int, found: list[torch.Tensor]) -> None:
+    for item in islice(_items(container), MAX_NESTED):
+        kind = type(item)
+        if kind in _PLAIN:
+            continue
+        if issubclass(kind, torch.Tensor):
+            found.append(cast("torch.Tensor", item))
+        elif depth and issubclass(kind, list | tuple | dict):
+            _collect(item, depth - 1, found)
 
 
 def _items(container: Any) -> Iterator[object]:

@@ -10,21 +10,14 @@ from itertools import count
 from typing import NamedTuple
 
 from gradinspect.analyses.flow import Flow
-from gradinspect.analyses.folding import Item, Scope, fold_graph, ids_of_copy, node_ids
+from gradinspect.analyses.folding import Item, Scope, fold_graph, node_ids
 from gradinspect.analyses.opening import Around, depth_that_fits, scopes_around
 from gradinspect.analyses.outline import Telling, tell
 from gradinspect.analyses.outline_rows import Row
+from gradinspect.explorer.openings import Openings
 from gradinspect.graph import Graph
 
 ALL_LEVELS = 1_000_000
-
-
-class ScopeKey(NamedTuple):
-    """A scope, as it can be recognized in any telling: nested scopes may cover the same nodes, but not in one level."""
-
-    level: int
-    start: int
-    stop: int
 
 
 class Place(NamedTuple):
@@ -42,9 +35,7 @@ class Browser:
         self.graph = graph
         self.folded = fold_graph(graph)
         self.cursor = 0
-        self._depth = depth_that_fits(graph, self.folded, max_rows)
-        self._toggled: set[ScopeKey] = set()  # open though deeper than `_depth`, or closed though not
-        self._copies: dict[ScopeKey, int] = {}
+        self._openings = Openings(depth_that_fits(graph, self.folded, max_rows))
         self._flows: dict[tuple[int, int, range], Flow] = {}
         self._first_user: dict[int, int] = {}
         for node_id in reversed(range(len(graph.nodes))):
@@ -102,19 +93,17 @@ class Browser:
 
     def open(self) -> bool:
         """Open the scope under the cursor; tell whether it was closed."""
-        row = self.row
-        if row is None or row.scope is None or row.is_open:
-            return False
-        self._set_open(self._key(row, row.scope), is_open=True)
-        self._tell()
-        return True
+        return self._set_open(is_open=True)
 
     def close(self) -> bool:
         """Close the scope under the cursor; tell whether it was open."""
+        return self._set_open(is_open=False)
+
+    def _set_open(self, *, is_open: bool) -> bool:
         row = self.row
-        if row is None or row.scope is None or not row.is_open:
+        if row is None or row.scope is None or row.is_open == is_open:
             return False
-        self._set_open(self._key(row, row.scope), is_open=False)
+        self._openings.set_open(row.scope, _level(row), is_open=is_open)
         self._tell()
         return True
 
@@ -128,8 +117,7 @@ class Browser:
 
     def _open_to(self, depth: int) -> None:
         place = self.here()
-        self._depth = depth
-        self._toggled.clear()
+        self._openings.open_to(depth)
         self._tell()
         if place is not None:
             self._find(place.item)
@@ -158,27 +146,24 @@ class Browser:
                 self.cursor = min(uses, key=lambda place: abs(place - self.cursor))
                 return
             first = self._first_user.get(item, item)
-        for scope, level, copy in scopes_around(self.folded, first):
-            if scope is item:
+        for around in scopes_around(self.folded, first):
+            if around.scope is item:
                 break
-            self._show(scope, level, copy)
+            self._show(around)
         self._find(item)
 
     def reveal_call(self, call: int, node_id: int) -> None:
         """Move the cursor to a module call, given one of its nodes."""
         target: Item = node_id
-        shown: list[Around] = []
         for around in scopes_around(self.folded, node_id):
             if around.scope.module == call:
                 target = around.scope
                 break
-            shown.append(around)
+            self._show(around)
             body = (around.scope.items, *around.scope.copies)[around.copy]
             if isinstance(body[0], Scope) and body[0].module == call and len(body) == 1:
                 target = around.scope
                 break
-        for scope, level, copy in shown:
-            self._show(scope, level, copy)
         self._find(target)
 
     def shift_copy(self, by: int) -> bool:
@@ -195,55 +180,20 @@ class Browser:
         wanted = max(0, min(copy + by, len(scope.copies)))
         if wanted == copy:
             return False
-        old, new = ids_of_copy(scope, copy), ids_of_copy(scope, wanted)
-        key = self._key(row, scope)
-        self._copies[key] = wanted
-        self._move_choices(key.level, old, new.start - old.start)
+        self._openings.move(scope, _level(row), wanted)
         self._tell()
         self.move_to(self.cursor)  # the last copy may end in fewer rows
         return True
 
-    def _move_choices(self, level: int, old: range, by: int) -> None:
-        """Let the scopes in a copy be as open as those in the copy that was told before it."""
-
-        def moved(key: ScopeKey) -> ScopeKey:
-            return ScopeKey(key.level, key.start + by, key.stop + by)
-
-        def is_in(key: ScopeKey, ids: range) -> bool:
-            return key.level > level and ids.start <= key.start and key.stop <= ids.stop
-
-        new = range(old.start + by, old.stop + by)
-        inside = {moved(key) for key in self._toggled if is_in(key, old)}
-        self._toggled = {key for key in self._toggled if not is_in(key, new)} | inside
-        copies = {moved(key): copy for key, copy in self._copies.items() if is_in(key, old)}
-        self._copies = {key: copy for key, copy in self._copies.items() if not is_in(key, new)} | copies
-
     # Parts.
 
-    def _key(self, row: Row, scope: Scope) -> ScopeKey:
-        return _key(scope, row.guides.count("scope"))
-
-    def _is_open(self, scope: Scope, level: int) -> bool:
-        return (_key(scope, level) in self._toggled) != (level < self._depth)
-
-    def _set_open(self, key: ScopeKey, *, is_open: bool) -> None:
-        if is_open != (key.level < self._depth):
-            self._toggled.add(key)
-        else:
-            self._toggled.discard(key)
-
-    def _show(self, scope: Scope, level: int, copy: int) -> None:
+    def _show(self, around: Around) -> None:
         """Open a scope at one copy; rows are told anew only if it was not."""
-        key = _key(scope, level)
-        if self._is_open(scope, level) and self._copies.get(key, 0) == copy:
-            return
-        self._set_open(key, is_open=True)
-        self._copies[key] = copy
-        self._tell()
+        if self._openings.show(around.scope, around.level, around.copy):
+            self._tell()
 
     def _tell(self) -> None:
-        telling = Telling(self.graph, self._is_open, lambda scope, level: self._copies.get(_key(scope, level), 0),
-                          self._flow)  # fmt: skip
+        telling = Telling(self.graph, self._openings.is_open, self._openings.copy_of, self._flow)
         self._rows: list[Row] = []
         self._coming: Iterator[Row] = tell(telling, self.folded)
 
@@ -261,10 +211,10 @@ class Browser:
             self._rows.append(row)
 
     def _row_around(self, place: int) -> int | None:
-        level = self._rows[place].guides.count("scope") if self._rows else 0
+        level = _level(self._rows[place]) if self._rows else 0
         for above in reversed(range(place)):
             row = self._rows[above]
-            if row.is_open and row.guides.count("scope") < level:
+            if row.is_open and _level(row) < level:
                 return above
         return None
 
@@ -282,12 +232,11 @@ class Browser:
     def _is_about(self, row: Row, item: Item) -> bool:
         if row.scope is item or item in row.nodes:
             return True
-        if row.scope is not None:
-            return not row.is_open and node_ids(item).start in node_ids(row.scope)
-        is_leaf = isinstance(item, int) and self.graph.nodes[item].kind == "accumulate_grad"
-        return is_leaf and any(link.edge.next_node == item for link in row.way_on)
+        if isinstance(item, int) and self.graph.nodes[item].kind == "accumulate_grad":
+            return row.scope is None and any(link.edge.next_node == item for link in row.way_on)
+        return row.scope is not None and not row.is_open and node_ids(item).start in node_ids(row.scope)
 
 
-def _key(scope: Scope, level: int) -> ScopeKey:
-    ids = node_ids(scope)
-    return ScopeKey(level, ids.start, ids.stop)
+def _level(row: Row) -> int:
+    """Count the open scopes that a row is in."""
+    return row.guides.count("scope")

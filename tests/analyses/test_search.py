@@ -4,7 +4,7 @@ import pytest
 from factories import graph, leaf, op, residual_blocks, two_layers
 
 from gradinspect.analyses.search import Found, Hit, Search
-from gradinspect.graph import Frame, Graph
+from gradinspect.graph import Frame, Graph, ModuleCall
 
 
 def nodes(drawn: Graph, text: str) -> list[int]:
@@ -68,3 +68,11 @@ def test_what_only_the_code_of_a_line_has_comes_last() -> None:
 
     assert Search(drawn).find("relu") == Found((Hit(1), Hit(0)), 1)
     assert Search(drawn).find("relu mul") == Found((Hit(0),), 0)
+
+
+def test_a_module_around_a_module_of_one_node_is_found() -> None:
+    """It has a row of its own, and the node knows only the inner one."""
+    calls = (ModuleCall(path="body", class_name="Sequential"), ModuleCall(path="body.0", class_name="ReLU", parent=0))
+    drawn = graph(op("ReluBackward0", 1, module=1), leaf("x", 2), modules=calls)
+
+    assert Search(drawn).find("sequential").hits == (Hit(0, 0),)

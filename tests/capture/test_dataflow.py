@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from gradinspect.analyses.value_flow import NO_LEAF, OUTSIDE, Manner
+from gradinspect.analyses.value_flow import NO_LEAF, OUTSIDE, Manner, Read
 from gradinspect.capture.dataflow import Dataflow
 from gradinspect.capture.recorder import Recorder
 
@@ -22,6 +22,7 @@ def flow() -> Iterator[Dataflow]:
         noted = Dataflow(recorder)
         recorder.listener = noted.note
         yield noted
+        noted.close()
 
 
 def without_grad(w: torch.Tensor) -> torch.Tensor:
@@ -81,7 +82,7 @@ def test_a_result_is_read_as_the_call_that_made_it(flow: Dataflow) -> None:
 
     assert [(read.leaf != NO_LEAF, read.is_live) for read in first] == [(True, True), (False, False)]
     assert first[1].call == OUTSIDE
-    assert second[0] == flow.read(y) == (len(flow.calls) - 2, NO_LEAF, True)
+    assert second[0] == flow.read(y) == Read(len(flow.calls) - 2, NO_LEAF, is_live=True)
     assert second[1].leaf not in (first[0].leaf, NO_LEAF)
     assert flow.read(z).leads_back
 
@@ -157,7 +158,7 @@ def test_a_custom_function_is_no_scope_of_the_program(flow: Dataflow) -> None:
     y = Double.apply(torch.ones(3, requires_grad=True))
 
     assert flow.calls[-1].manner == "function"
-    assert flow.read(y) == (len(flow.calls) - 1, NO_LEAF, True)
+    assert flow.read(y) == Read(len(flow.calls) - 1, NO_LEAF, is_live=True)
 
 
 def test_nothing_is_kept_alive(flow: Dataflow) -> None:

@@ -91,12 +91,12 @@ def test_codes_choose(tmp_path: Path) -> None:
     script = PROGRAMS / "broken" / "inplace_exp.py"
     only = gradinspect("check", script, "--only", "gi102,GI103")
     skipped = gradinspect("check", script, "--skip", "GI1")
-    unknown = gradinspect("check", script, "--only", "GI9")
+    unknown = gradinspect("check", script, "--only", "GI99")
 
     assert only.returncode == skipped.returncode == 3
     assert only.stdout.startswith("Nothing found in 1 backward call of ")
     assert unknown.returncode == 2
-    assert unknown.stderr.startswith("gradinspect: No finding has the code 'GI9'. There are GI101, ")
+    assert unknown.stderr.startswith("gradinspect: No finding has the code 'GI99'. There are GI101, ")
 
 
 def test_steps_are_backward_calls(tmp_path: Path) -> None:

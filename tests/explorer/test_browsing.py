@@ -1,6 +1,6 @@
 """What a reader opens and closes, and which rows he sees then."""
 
-from factories import graph, product_plus_two, residual_blocks, two_layers
+from factories import graph, leaf, op, product_plus_two, residual_blocks, two_layers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -8,7 +8,7 @@ from strategies import graphs
 
 from gradinspect.analyses.folding import Scope
 from gradinspect.explorer.browsing import Browser
-from gradinspect.graph import Graph
+from gradinspect.graph import Graph, ModuleCall
 from gradinspect.renderers.tree import TreeOptions, TreePage
 
 MANY = 100_000
@@ -115,6 +115,16 @@ def test_a_leaf_is_found_where_it_is_used() -> None:
     beside.reveal(2)
 
     assert beside.cursor == 2
+
+
+def test_modules_around_a_single_node_open_as_far_as_they_have_rows() -> None:
+    """The innermost has none: its node stands for it."""
+    calls = (ModuleCall(path="body", class_name="Sequential"), ModuleCall(path="body.0", class_name="ReLU", parent=0))
+    browser = Browser(graph(op("ReluBackward0", 1, module=1), leaf("x", 2), modules=calls))
+    browser.reveal(0)
+
+    assert browser.row is not None
+    assert browser.row.nodes == (0,)
 
 
 def test_an_empty_graph_has_no_row() -> None:
