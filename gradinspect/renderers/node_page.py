@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.saved_rows import SavedRow, saved_rows_of
@@ -37,7 +38,7 @@ class NodePage(PanelPage):
         outputs = "" if node.leaf is not None else self.outputs(node)
         line = Text().append(f"#{node_id} ", "cyan")
         line.append(self.fit(node.name, self.width - line.cell_len), "bold")
-        if line.cell_len + 2 + len(outputs) <= self.width:
+        if line.cell_len + cell_len(GAP + outputs) <= self.width:
             yield PageLine(line.append(f"{GAP}{outputs}", "green"))
         else:
             yield PageLine(line)

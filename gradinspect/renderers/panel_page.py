@@ -100,7 +100,7 @@ class PanelPage(Page):
             looks = self.outputs(node)
         line.append(self.fit(name, self.width - line.cell_len), style)
         for text, look in ((f"{GAP}{looks}", "green"), (after, "dim")):
-            if line.cell_len + len(text) <= self.width:
+            if line.cell_len + cell_len(text) <= self.width:
                 line.append(text, look)
         return PageLine(line, node_id)
 
