@@ -6,6 +6,7 @@ A fresh process each time, because torch makes the Python wrapper of a node when
 import gc
 import json
 import os
+import resource
 import statistics
 import sys
 import time
@@ -25,6 +26,7 @@ from gradinspect.capture.outputs import outputs_in
 from gradinspect.capture.record import Moment, capture_graph, record_graph
 from gradinspect.capture.recorder import Recorder
 from gradinspect.renderers.dot import render_dot
+from gradinspect.renderers.drawing_parts import DrawOptions
 from gradinspect.renderers.picture import draw
 from gradinspect.renderers.tree import render_tree
 
@@ -73,6 +75,18 @@ def svg(loss: torch.Tensor) -> int:
     return len(draw(capture_graph(loss), "svg").content)
 
 
+def svg_full(loss: torch.Tensor) -> int:
+    """Record and draw all of it."""
+    return len(draw(capture_graph(loss), "svg", DrawOptions(full=True)).content)
+
+
+def svg_by_torchviz(loss: torch.Tensor) -> int:
+    """Draw as torchviz and `dot` do."""
+    from torchviz import make_dot  # noqa: PLC0415  # a benchmark's own requirement
+
+    return len(make_dot(loss).pipe(format="svg"))
+
+
 def memory(loss: torch.Tensor) -> int:
     """Record, and account for every byte."""
     graph = capture_graph(loss)
@@ -84,7 +98,17 @@ def memory(loss: torch.Tensor) -> int:
 
 WHATS: dict[str, Callable[[torch.Tensor], int]] = {
     function.__name__: function
-    for function in (bare_walk, record, dot_by_torchviz, dot_by_gradinspect, tree, svg, memory)
+    for function in (
+        bare_walk,
+        record,
+        dot_by_torchviz,
+        dot_by_gradinspect,
+        tree,
+        svg,
+        svg_full,
+        svg_by_torchviz,
+        memory,
+    )
 }
 _kept: list[Any] = []
 
@@ -108,7 +132,9 @@ def main(what: str, graph: str) -> None:
         print(json.dumps({"failed": "RecursionError"}))
     else:
         seconds = time.perf_counter() - start
-        print(json.dumps({"seconds": seconds, "count": count, "bytes": resident_bytes() - before}))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        held = resident_bytes() - before
+        print(json.dumps({"seconds": seconds, "count": count, "bytes": held, "peak": peak}))
     sys.stdout.flush()
     del model
     os._exit(0)  # a walked graph must not be freed by recursion

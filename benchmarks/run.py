@@ -6,6 +6,7 @@ the things compared take turns, so that a machine that slows down slows both.
 
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -14,17 +15,27 @@ from pathlib import Path
 from typing import Any
 
 REPEATS = 5
+MAX_DOT_S = 120
 MEASURE = Path(__file__).parent / "measure.py"
 LARGE = ("RNN, 5,000 steps", "RNN, 50,000 steps", "wide, 100,000 nodes")
 MODELS = ("ResNet-50", "GPT-2")
 
 
-def measure(*words: str) -> dict[str, Any]:
+def measure(*words: str, limit_s: int = 600) -> dict[str, Any]:
     """Run one measurement."""
-    done = subprocess.run([sys.executable, MEASURE, *words], capture_output=True, text=True, check=False, timeout=600)
-    if done.returncode:
-        return {"failed": done.stderr.strip().splitlines()[-1]}
-    result: dict[str, Any] = json.loads(done.stdout)
+    command = [sys.executable, str(MEASURE), *words]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # with the `dot` that it started
+        process.communicate()
+        return {"failed": f"not done after {limit_s} s"}
+    if process.returncode:
+        return {"failed": stderr.strip().splitlines()[-1]}
+    result: dict[str, Any] = json.loads(stdout)
     return result
 
 
@@ -71,10 +82,16 @@ def main() -> None:
     for graph in (*MODELS, *LARGE):
         theirs, ours = in_turn(("dot_by_torchviz", graph), ("dot_by_gradinspect", graph), repeats=3)
         print(f"  {graph:22} torchviz {shown(theirs):>16}  gradinspect {shown(ours):>8}")
-    print("Recording, then a page of the tree, or an SVG")
+    print("Recording, then a page of the tree")
     for graph in (*MODELS, *LARGE):
-        tree, svg = in_turn(("tree", graph), ("svg", graph), repeats=1)
-        print(f"  {graph:22} tree {shown(tree):>8}  svg {shown(svg):>8}")
+        print(f"  {graph:22} tree {shown(measure('tree', graph)):>8}")
+    print("An SVG, from recording to the last byte: folded, and all of it, against torchviz and dot")
+    for graph in (*MODELS, *LARGE):
+        theirs = measure("svg_by_torchviz", graph, limit_s=MAX_DOT_S)
+        folded, full = in_turn(("svg", graph), ("svg_full", graph), repeats=3)
+        peak = full.get("peak", 0) / 2**20
+        print(f"  {graph:22} torchviz and dot {shown(theirs):>24}  folded {shown(folded):>8}  full {shown(full):>8}"
+              f"  peak {peak:,.0f} MiB")  # fmt: skip
     print("Held memory: recording, then the accounting of all storages, modules and observations")
     for graph in ("GPT-2", "wide, 100,000 nodes"):
         record, both = in_turn(("record", graph), ("memory", graph), repeats=3)

@@ -3,9 +3,11 @@
 from gradinspect.graph import (
     CapturePoint,
     Edge,
+    Frame,
     GradientStats,
     Graph,
     Leaf,
+    ModuleCall,
     Node,
     Root,
     SavedTensor,
@@ -82,4 +84,45 @@ def gradient_stats(norm: float, *, zeros: int = 0, bad: int = 0) -> GradientStat
     return GradientStats(
         shape=(10,), dtype="float32", norm=norm, max_abs=norm, mean=0.0, num_zeros=zeros, num_nonfinite=bad,
         num_elements=10,
+    )  # fmt: skip
+
+
+def two_layers() -> Graph:
+    """A perceptron with its module calls, source lines and bytes."""
+    calls = [("", "Sequential", None), ("2", "Linear", 0), ("1", "ReLU", 0), ("0", "Linear", 0)]
+    first, second = Frame(file="train.py", line=8), Frame(file="src/model.py", line=21)
+    return graph(
+        op("NllLossBackward0", 1, None, shape=(), frame=0),
+        op("AddmmBackward0", 6, 3, 2, shape=(4, 3), module=1, frame=1, saved=(saved("_saved_mat1", 4, 20, storage=0),)),
+        op("TBackward0", 7, shape=(20, 3), module=1, frame=1),
+        op("ReluBackward0", 4, shape=(4, 20), module=2, frame=1, saved=(saved("_saved_result", 4, 20, storage=0),)),
+        op(
+            "AddmmBackward0", 8, None, 5, shape=(4, 20), module=3, frame=1,
+            saved=(saved("_saved_mat1", 4, 10, storage=1),),
+        ),
+        op("TBackward0", 9, shape=(10, 20), module=3, frame=1),
+        leaf("2.bias", 3), leaf("2.weight", 3, 20), leaf("0.bias", 20), leaf("0.weight", 20, 10),
+        storages=(Storage(num_bytes=320), Storage(num_bytes=160)),
+        modules=tuple(ModuleCall(path=path, class_name=name, parent=parent) for path, name, parent in calls),
+        frames=(first, second),
+        arguments={"AddmmBackward0": ("self", "mat1", "mat2"), "NllLossBackward0": ("self", "weight")},
+    )  # fmt: skip
+
+
+def residual_blocks(count: int) -> Graph:
+    """Equal blocks, each `x + exp(x * weight)`."""
+    nodes = [
+        node
+        for first in range(0, 3 * count, 3)
+        for node in (
+            op("AddBackward0", first + 3, first + 1, module=1 + first // 3),
+            op("ExpBackward0", first + 2, module=1 + first // 3),
+            op("MulBackward0", first + 3, 3 * count + 1, module=1 + first // 3),
+        )
+    ]
+    calls = (ModuleCall(path=f"h.{count - 1 - place}", class_name="Block", parent=0) for place in range(count))
+    return graph(
+        *nodes, op("EmbeddingBackward0", 3 * count + 1, module=0), leaf("shared", 3),
+        modules=(ModuleCall(path="", class_name="Net"), *calls),
+        arguments={"AddBackward0": ("self", "other"), "MulBackward0": ("self", "other")},
     )  # fmt: skip

@@ -29,7 +29,7 @@ def test_all_but_capture_imports_without_torch() -> None:
     assert len(PARTS) > 40
 
 
-@pytest.mark.parametrize("heavy", ["torch", "graphviz", "yaml", "gradinspect.renderers"])
+@pytest.mark.parametrize("heavy", ["torch", "graphviz", "yaml", "textual", "gradinspect.renderers"])
 def test_help_loads_nothing_heavy(heavy: str) -> None:
     """Who asks for help does not wait for what he has not asked for."""
     done = run_python(

@@ -91,7 +91,8 @@ _STORIES = (
         text="A derivative can be infinite where the value itself is fine: that of sqrt, log or a norm at "
         "0. Often the culprit's value was not even used: torch.where gives the branch that it leaves out a gradient "
         "of 0, and 0 times an infinite derivative is NaN. The check names the first node that got a finite gradient "
-        "and passed on one that is not, and its line. With a GradScaler an Inf in the first steps is on purpose.",
+        "and passed on one that is not, and its line. Where a GradScaler is at work, gradients overflow in float16 on "
+        "purpose until it has found its scale, and nothing is said of those.",
         sample="x = torch.zeros(3, requires_grad=True)\ny = torch.where(x > 0, x.sqrt(), 0.0)\ny.sum().backward()   "
         "# x.grad is NaN",
         remedy="Keep the input itself away from the bad place: torch.where(x > 0, x, 1.0).sqrt() inside the where.",
@@ -111,7 +112,8 @@ _STORIES = (
         title="A gradient dies on the way to its parameters",
         text="A node got a gradient and passed on exactly zero to all its inputs, and some parameters behind it get "
         "nothing else: they will not learn, and there is no error. Rounding is flat everywhere, a clamp outside its "
-        "bounds, a ReLU where its input is negative.",
+        "bounds, a ReLU where its input is negative. A softmax, sigmoid or tanh that passes on less than a millionth "
+        "counts as well: the sum of a softmax is 1 whatever goes in.",
         sample="code = encoder(x).round()   # flat: its derivative is 0\nloss = decoder(code).pow(2).mean()\n"
         "loss.backward()             # encoder.weight.grad is all zeros",
         remedy="Pass the gradient straight through the rounding: z + (z.round() - z).detach().",
@@ -138,6 +140,28 @@ _STORIES = (
         sample="losses = []\nfor x in data:\n    loss = model(x).mean()\n    loss.backward()\n"
         "    losses.append(loss)  # keeps every graph",
         remedy="Write losses.append(loss.item()), or detach() what one round hands to the next.",
+    ),
+    Story(
+        code="GI901",
+        title="Parameters get no gradient on some ranks",
+        text="DistributedDataParallel averages each gradient over all ranks as it becomes ready, so every rank waits "
+        "for every parameter. A layer that one rank skips makes the others wait, or the next forward fail with "
+        "'Expected to have finished reduction' and a list of indices. Under torchrun, the ranks tell each other "
+        "before backward begins which parameters it will not reach; the check names them and the line that only some "
+        "ranks ran, and stops all ranks, for the engine would wait. Not said with find_unused_parameters=True or "
+        "static_graph=True.",
+        sample="if rank == 0:\n    h = extra(h)  # on rank 1 extra has no gradient\nmodel(x).mean().backward()",
+        remedy="Run the same layers on every rank, or give DistributedDataParallel find_unused_parameters=True.",
+    ),
+    Story(
+        code="GI902",
+        title="Ranks build different graphs",
+        text="The gradients that are averaged over ranks belong together only if the ranks compute the same. Under "
+        "torchrun, the ranks compare which lines made which nodes. How often a loop went round does not matter: "
+        "sequences may differ in length. With find_unused_parameters=True ranks may differ, and nothing is said.",
+        sample="loss = model(x).mean()\nif rank == 0:\n    loss = loss + penalty  # averaged with others\n"
+        "loss.backward()",
+        remedy="Let all ranks decide by the same thing, such as a number that rank 0 broadcasts.",
     ),
 )
 STORIES = {story.code: story for story in (*_STORIES, *CUT_STORIES)}

@@ -34,6 +34,7 @@ class Findings(Record, frozen=True, kw_only=True):
     source: str
     num_calls: int  # backward calls that were watched
     findings: tuple[Finding, ...]
+    rank: int = 0  # of the process; only rank 0 reports
     notes: tuple[str, ...] = ()  # what could not be looked at, and why
 
 

@@ -23,6 +23,11 @@ class Focus(Record, frozen=True):
     only_class: str | None = None
     min_bytes: int | None = None
 
+    @property
+    def is_set(self) -> bool:
+        """Whether less than the whole is asked for."""
+        return any(wish is not None for wish in (self.around, self.path_to, self.only_class, self.min_bytes))
+
 
 def focus_graph(graph: Graph, focus: Focus) -> tuple[Graph, Cut | None]:
     """Cut a graph down to what is asked for; all of it and None when nothing is.

@@ -76,9 +76,16 @@ def node_ids(item: Item) -> range:
     return range(first, last + 1)
 
 
-def later_copies(scope: Scope) -> range:
-    """Return the ids that the second and all further copies of a repeat cover."""
-    return range(node_ids(scope.copies[0][0]).start, node_ids(scope).stop) if scope.copies else range(0)
+def later_copies(scope: Scope, copy: int = 0) -> range:
+    """Return the ids of all copies of a repeat after one of them; the first is number 0."""
+    following = scope.copies[copy:]
+    return range(node_ids(following[0][0]).start, node_ids(scope).stop) if following else range(0)
+
+
+def ids_of_copy(scope: Scope, copy: int) -> range:
+    """Return the ids that one copy of a repeat covers."""
+    body = (scope.items, *scope.copies)[copy]
+    return range(node_ids(body[0]).start, node_ids(body[-1]).stop)
 
 
 def _module_chains(graph: Graph) -> dict[int | None, tuple[int, ...]]:

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from gradinspect.analyses.findings import Finding, line_of, listed, place_of
 from gradinspect.analyses.gradients import Finding as Trouble
-from gradinspect.analyses.gradients import findings
+from gradinspect.analyses.gradients import findings, gradients_of
+from gradinspect.analyses.shrunk_gradients import shrunk_gradients
 from gradinspect.graph import Frame, Graph, Record
 
 
@@ -35,8 +36,15 @@ KILLED = (
            "Scale its input into the bounds, or clamp where no gradient is wanted."),
     _Cause(("Relu", "Threshold"), "Every element is negative: the unit is dead.",
            "Look at the bias and the learning rate, or use leaky_relu or gelu."),
+    _Cause(("Softmax",), "Its outputs add up to 1, so to weigh them all alike, as a sum does, has no derivative.",
+           "Weigh the outputs differently, or use the inputs."),
+    _Cause(("Sigmoid", "Tanh", "Erf"), "Its input is far from 0, where it is flat.",
+           "Scale its input down, or normalise it."),
     _Cause(("Mul",), "The other factor is zero everywhere, as a mask may be.", "Look at that factor."),
 )  # fmt: skip
+
+
+_DIES = "a gradient dies on the way to its parameters"
 
 
 class NonfiniteValue(Record, frozen=True, kw_only=True):
@@ -47,14 +55,26 @@ class NonfiniteValue(Record, frozen=True, kw_only=True):
 
 
 def gradient_findings(graph: Graph, backward: Frame | None, *, was_finite: bool = True) -> Iterator[Finding]:
-    """Find where gradients stopped being finite, unless the loss was not, and where they died on the way."""
+    """Find where gradients stopped being finite or died on the way, unless the loss was not finite to begin with."""
+    if not was_finite:
+        return
     for trouble in findings(graph):
-        if trouble.node is None:
-            continue
-        if trouble.kind == "non-finite" and was_finite:
-            yield _finding("GI501", "backward turned a finite gradient into NaN or Inf", graph, trouble, backward)
+        if trouble.kind == "non-finite":
+            title = "backward turned a finite gradient into NaN or Inf"
+            got = "a finite gradient and passed on one that is not"
+            yield _finding(("GI501", title, got), graph, trouble, backward)
         if trouble.kind == "killed" and trouble.starved:
-            yield _finding("GI601", "a gradient dies on the way to its parameters", graph, trouble, backward)
+            yield _finding(("GI601", _DIES, "a gradient and passed on zeros only"), graph, trouble, backward)
+    for trouble in shrunk_gradients(graph):
+        yield _finding(("GI601", _DIES, trouble.text), graph, trouble, backward)
+
+
+def overflows_in_half(graph: Graph) -> bool:
+    """Tell whether the first gradients that are not finite are float16, as a GradScaler's are on purpose."""
+    first = next((trouble.node for trouble in findings(graph) if trouble.kind == "non-finite"), None)
+    ran = next((ran for ran in gradients_of(graph).nodes if ran.node == first), None)
+    bad = [] if ran is None else [stats for stats in ran.outgoing if stats is not None and not stats.is_finite]
+    return bool(bad) and all(stats.dtype == "float16" for stats in bad)
 
 
 def forward_finding(graph: Graph, value: NonfiniteValue, backward: Frame | None) -> Finding:
@@ -79,12 +99,20 @@ def forward_finding(graph: Graph, value: NonfiniteValue, backward: Frame | None)
     )
 
 
-def _finding(code: str, title: str, graph: Graph, trouble: Trouble, backward: Frame | None) -> Finding:
+def _finding(what: tuple[str, str, str], graph: Graph, trouble: Trouble, backward: Frame | None) -> Finding:
+    """Tell of one node.
+
+    Args:
+        what: Code, title, and what the node got and passed on.
+        graph: The graph.
+        trouble: Which node, and whom it concerns.
+        backward: The line of the call.
+    """
+    code, title, got = what
     node = graph.nodes[trouble.node or 0]
     frame = None if node.frame is None else graph.frames[node.frame]
     is_killed = code == "GI601"
     cause = _cause(KILLED if is_killed else NONFINITE, node.name)
-    got = "a gradient and passed on zeros only" if is_killed else "a finite gradient and passed on one that is not"
     whom = f" It {'starves' if is_killed else 'reaches'} {listed(trouble.starved)}." if trouble.starved else ""
     why = "The reason is not known." if cause is None else cause.why
     look = f"Look at the values there: gradinspect step, with 'break {'zero' if is_killed else 'nan'}'."

@@ -17,11 +17,22 @@ from gradinspect.analyses.outline_rows import Guide, Link, Row
 from gradinspect.graph import Edge, Graph, argument_name
 
 IsOpen: TypeAlias = Callable[[Scope, int], bool]  # a scope, and how many open scopes it is in
+CopyOf: TypeAlias = Callable[[Scope, int], int | None]  # which copy of an open repeat to tell; None for the first
+FlowMaker: TypeAlias = Callable[[Graph, Sequence[Item], range], Flow]
 
 _LinksTo: TypeAlias = dict[int, tuple[Link, ...]]  # by place in the flow
 
 NO_WAY_OUT = range(0)
 MAX_NODES_IN_A_ROW = 3
+
+
+class Telling(NamedTuple):
+    """What to tell, and how to find the order of it."""
+
+    graph: Graph
+    is_open: IsOpen
+    copy_of: CopyOf = lambda _scope, _level: None
+    make_flow: FlowMaker = Flow  # a reader who opens and closes keeps those that were made
 
 
 def outline(graph: Graph, scope: Scope, is_open: IsOpen) -> Iterator[Row]:
@@ -32,23 +43,30 @@ def outline(graph: Graph, scope: Scope, is_open: IsOpen) -> Iterator[Row]:
         scope: Its folding, from `fold_graph`.
         is_open: Whether to tell what is inside a scope, given how many open scopes it is in.
     """
+    return tell(Telling(graph, is_open), scope)
+
+
+def tell(telling: Telling, scope: Scope) -> Iterator[Row]:
+    """Yield the rows of a folded graph, as the reader chose."""
+    graph = telling.graph
     for leaf in sorted({root.node for root in graph.roots if graph.nodes[root.node].kind == "accumulate_grad"}):
         yield Row(kind="leaf", way_on=(Link(edge=Edge(next_node=leaf)),))
-    flow = Flow(graph, scope.items, NO_WAY_OUT)
+    flow = telling.make_flow(graph, scope.items, NO_WAY_OUT)
     waiting: list[Row | _Spot] = [_Spot(flow, entry, (), (), 0) for entry in reversed(flow.entries())]
     while waiting:
         current = waiting.pop()
         if isinstance(current, Row):
             yield current
         else:
-            waiting.extend(reversed(_Teller(graph, current, is_open).tell()))
+            waiting.extend(reversed(_Teller(telling, current).tell()))
 
 
-def body_of(scope: Scope) -> tuple[Item, ...]:
-    """Return the items to tell inside a scope; a repeat of single module calls tells the first call's insides."""
-    first = scope.items[0]
-    is_lone_call = scope.kind == "repeat" and len(scope.items) == 1 and isinstance(first, Scope)
-    return first.items if is_lone_call and isinstance(first, Scope) and first.kind == "module" else scope.items
+def body_of(scope: Scope, copy: int = 0) -> tuple[Item, ...]:
+    """Return the items to tell inside a scope; a repeat of single module calls tells the insides of one call."""
+    items = scope.copies[copy - 1] if copy else scope.items
+    first = items[0]
+    is_lone_call = scope.kind == "repeat" and len(items) == 1 and isinstance(first, Scope)
+    return first.items if is_lone_call and isinstance(first, Scope) and first.kind == "module" else items
 
 
 def leaves_of(graph: Graph, item: Item) -> set[int]:
@@ -85,14 +103,15 @@ class _Spot(NamedTuple):
 class _Teller:
     """Tells one item: its row, what is inside, its branches, and its trunk."""
 
-    def __init__(self, graph: Graph, spot: _Spot, is_open: IsOpen) -> None:
-        self.graph = graph
-        self.roots = [root.node for root in graph.roots]
+    def __init__(self, telling: Telling, spot: _Spot) -> None:
+        self.telling = telling
+        self.graph = telling.graph
+        self.roots = [root.node for root in self.graph.roots]
         self.spot = spot
-        self.item, self.call = _unwrapped(spot.flow.items[spot.place])
+        self.item, self.call = unwrapped(spot.flow.items[spot.place])
         self.told = spot.flow.told_under(spot.place)
         self.places = {*self.told.branches, *self.told.trunks}
-        self.is_open = isinstance(self.item, Scope) and is_open(self.item, spot.level)
+        self.is_open = isinstance(self.item, Scope) and telling.is_open(self.item, spot.level)
 
     def tell(self) -> list[Row | _Spot]:
         """Return the item's row, and the rows and items below it in order."""
@@ -107,10 +126,16 @@ class _Teller:
         if not self.is_open:
             last = last_of_chain(scope)
             return self._with_twigs(scope, _distinct_targets(self.graph, scope) if last is None else self._links(last))
-        inside = Flow(self.graph, body_of(scope), self._way_out(scope))
+        copy = self.telling.copy_of(scope, self.spot.level) if scope.copies else None
+        inside = self.telling.make_flow(self.graph, body_of(scope, copy or 0), self._way_out(scope, copy or 0))
         guides: tuple[Guide, ...] = (*self.spot.guides_below, "scope")
         below = [_Spot(inside, entry, guides, guides, self.spot.level + 1) for entry in inside.entries()]
-        return [self._row(kind="scope", scope=scope, is_open=True), *below, *self._twigs({}), *self._trunks({})]
+        return [
+            self._row(kind="scope", scope=scope, is_open=True, copy=copy),
+            *below,
+            *self._twigs({}),
+            *self._trunks({}),
+        ]
 
     def _with_twigs(self, item: Item, links: Sequence[Link]) -> list[Row | _Spot]:
         ends = [link for link in links if self._is_told_elsewhere(link)]
@@ -184,10 +209,11 @@ class _Teller:
         place = self.spot.flow.place_of(link.edge.next_node)
         return place is None or place not in self.places
 
-    def _way_out(self, scope: Scope) -> range:
-        """Return the ids that are told right below the scope."""
-        if scope.copies:
-            return later_copies(scope)
+    def _way_out(self, scope: Scope, copy: int) -> range:
+        """Return the ids that are told right below the scope, or would be: those of the copies that are not told."""
+        following = later_copies(scope, copy)
+        if following:
+            return following
         if self.told.branches or not self.told.trunks:
             return NO_WAY_OUT
         flow, trunk = self.spot.flow, self.told.trunks[0]
@@ -226,7 +252,7 @@ class _Teller:
         return Row(guides=self.spot.guides, links=self.spot.links, **fields)  # type: ignore[arg-type]
 
 
-def _unwrapped(item: Item) -> tuple[Item, int | None]:
+def unwrapped(item: Item) -> tuple[Item, int | None]:
     """Return the only node of a module call that has no other, with the call."""
     if isinstance(item, Scope) and item.kind == "module" and isinstance(item.items[0], int) and item.num_nodes == 1:
         return item.items[0], item.module

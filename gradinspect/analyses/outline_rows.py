@@ -27,6 +27,7 @@ class Row(Record, frozen=True, kw_only=True):
     call: int | None = None  # kind "node": the module call, when this node is all of it
     scope: Scope | None = None
     is_open: bool = False
+    copy: int | None = None  # of an open repeat: which copy is told, when the reader can choose
     way_on: tuple[Link, ...] = ()  # where the row's gradients go, if not to the rows below: a leaf, or told elsewhere
     ends_in_leaf: bool = False
 

@@ -9,19 +9,22 @@ from gradinspect.analyses.broadcasts import broadcast_findings
 from gradinspect.analyses.checkpoint_mismatch import checkpoint_findings
 from gradinspect.analyses.custom_derivatives import derivative_findings, unchecked_notes
 from gradinspect.analyses.findings import Finding, Findings
-from gradinspect.analyses.gradient_findings import forward_finding, gradient_findings
+from gradinspect.analyses.gradient_findings import forward_finding, gradient_findings, overflows_in_half
 from gradinspect.analyses.growing_graphs import earlier_rounds, growing_findings
+from gradinspect.analyses.ranks import missing_notes, rank_findings
 from gradinspect.analyses.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.stale_values import stale_findings
 from gradinspect.capture.custom_functions import CustomFunctions
 from gradinspect.capture.cuts import GradientCuts
 from gradinspect.capture.engine import EngineCall, Watch
+from gradinspect.capture.grad_scaling import is_scaling
 from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.kept_history import kept_history
 from gradinspect.capture.mutations import MutationLog
 from gradinspect.capture.namespaces import base_folder
 from gradinspect.capture.nonfinite import nonfinite_value
 from gradinspect.capture.outputs import OutputTensor, has_graph
+from gradinspect.capture.ranks import ranks_of_this_run, summary_of_rank
 from gradinspect.capture.recomputation import CheckpointWatch
 from gradinspect.capture.recorder import Recorder, next_sequence_nr
 from gradinspect.capture.request import Request
@@ -44,6 +47,7 @@ class Checker:
         self._folder: Path = base_folder(request.source)
         self._log = MutationLog(recorder)
         self._checkpoints = CheckpointWatch(self._folder)
+        self._ranks = ranks_of_this_run()
         self._custom = CustomFunctions(self._folder) if request.gradcheck else None
         self._cuts = GradientCuts(recorder, self._folder)
         self._asked = request.checks or 1
@@ -71,11 +75,13 @@ class Checker:
         if not self._num_calls:
             return None
         checked = [] if self._custom is None else self._custom.check()
+        ranks = () if self._ranks is None else self._ranks.missing
         return Findings(
+            rank=0 if self._ranks is None else self._ranks.rank,
             source=self._source,
             num_calls=self._num_calls,
             findings=(*self._findings, *self._cuts.findings(), *derivative_findings(checked)),
-            notes=(*unchecked_notes(checked), *self._cuts.notes()),
+            notes=(*unchecked_notes(checked), *self._cuts.notes(), *missing_notes(ranks)),
         )
 
     def on_call(self, run: Run, call: EngineCall) -> Watch | None:
@@ -101,6 +107,8 @@ class Checker:
         found = list(self._before(graph, call))
         was_finite = all(finding.code != "GI502" for finding in found)
         self._findings += found
+        if any(finding.code == "GI901" for finding in found):
+            self._stop(call.caller)  # on every rank: the engine would wait for what does not come
         self._calls.append(self._used_by(graph, call))
         if not call.keeps_graph:
             self._used.append(self._calls[-1])
@@ -108,7 +116,7 @@ class Checker:
 
         def after(_returned: object) -> None:
             self._ran(backward)
-            self._findings += gradient_findings(gradients.finish(), backward, was_finite=was_finite)
+            self._findings += self._gradients(gradients.finish(), backward, was_finite=was_finite)
             if self.is_done:
                 self._stop(call.caller)
 
@@ -117,6 +125,12 @@ class Checker:
             self._ran(backward)
 
         return Watch(after, abandon)
+
+    def _gradients(self, graph: Graph, backward: Frame | None, *, was_finite: bool) -> list[Finding]:
+        """Look at the gradients that flowed; what a GradScaler does on purpose is left in peace."""
+        found = list(gradient_findings(graph, backward, was_finite=was_finite))
+        is_on_purpose = any(finding.code == "GI501" for finding in found) and overflows_in_half(graph) and is_scaling()
+        return [finding for finding in found if not (is_on_purpose and finding.code == "GI501")]
 
     def _ran(self, backward: Frame | None) -> None:
         """Look at what happened inside a call, whether it came to its end or not."""
@@ -136,6 +150,7 @@ class Checker:
         yield from stale_findings(graph, values, backward)
         yield from second_backward_findings(graph, self._used, backward)
         yield from broadcast_findings(graph, self._log.broadcasts.operators(self._frame), backward)
+        yield from self._between_ranks(graph, call, backward)
         yield from self._growing(graph, call, backward)
         value = nonfinite_value(graph, call)
         if value is not None:
@@ -146,7 +161,14 @@ class Checker:
         """Compare with earlier rounds of the same loop; autograd.grad() builds on its own results by design."""
         rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
         if rounds:
-            yield from growing_findings(graph, rounds, kept_history(call, rounds, self._folder), backward)
+            kept = kept_history(call, rounds, self._recorder, self._folder)
+            yield from growing_findings(graph, rounds, kept, backward)
+
+    def _between_ranks(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        """Compare this call with that of the other ranks."""
+        if self._ranks is not None:
+            mine = summary_of_rank(self._ranks.rank, graph, call, self._recorder)
+            yield from rank_findings(self._ranks.exchange(call.number, mine), backward)
 
     def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:
         """Remember what a call is about to use up."""

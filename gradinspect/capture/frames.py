@@ -76,6 +76,12 @@ class FrameTable:
         text = linecache.getline(code.co_filename, line).strip()
         return f"{code.co_filename.rpartition('/')[2]}:{line}  {text}".rstrip()
 
+    def is_within(self, number: int | None, caller: int) -> bool:
+        """Tell whether a frame is another one, or was called from there."""
+        while number is not None and number != caller:
+            number = self._keys[number][2]
+        return number is not None
+
     def record(self, number: int, base_folder: Path) -> Frame:
         """Make the record of one frame, without its callers."""
         return self._record(number, {}, base_folder)

@@ -4,7 +4,9 @@ NOTE [When a write happened]
 torch numbers the nodes of a thread, so the number that the next node would get is a clock. A write that came later than
 the node that saved is one at a larger number; at the very next number it may be the node's own operator, which makes
 its node, writes, and then saves. Such a one is told by being able to make a node at all. What was written before the
-memory was given to somebody else needs no care: a saved tensor keeps its memory from before it was saved.
+memory was given to somebody else needs no care: a saved tensor keeps its memory from before it was saved. A custom
+Function is numbered before its forward runs, and saves after it: what was written below the line that applied it came
+before.
 
 A write is seen below autograd, before the version is raised. Fused optimizers, batch norm's statistics and `.data` do
 not raise it at all; NumPy is not seen.
@@ -12,6 +14,7 @@ not raise it at all; NumPy is not seen.
 
 import sys
 from contextlib import suppress
+from types import CodeType
 from typing import Any, NamedTuple
 
 import torch
@@ -93,12 +96,21 @@ class MutationLog(TorchDispatchMode):
             self.broadcasts.note(func, args)
         return func(*args, **(kwargs or {}))
 
-    def since(self, key: int, sequence_nr: int) -> list[SeenWrite]:
-        """List the writes into a storage since a node was made. NOTE [When a write happened]."""
+    def since(self, key: int, sequence_nr: int, forward: CodeType | None = None) -> list[SeenWrite]:
+        """List the writes into a storage since a node saved. NOTE [When a write happened].
+
+        Args:
+            key: The storage.
+            sequence_nr: The node's.
+            forward: Code of a custom Function's `forward`, whose node it is.
+        """
+        frames = self._recorder.frames
+        applied = None if forward is None else self._recorder.frame_of(sequence_nr, forward)
         return [
             write
             for write in self._by_storage.get(key, ())
-            if write.clock > sequence_nr + 1 or (write.clock == sequence_nr + 1 and not write.makes_node)
+            if (write.clock > sequence_nr + 1 or (write.clock == sequence_nr + 1 and not write.makes_node))
+            and (applied is None or not frames.is_within(write.frame, applied))
         ]
 
     def _note(self, func: Any, written: tuple[Argument, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -170,11 +170,11 @@ def _frames(walk: Walk, nodes: NodeRecorder, recorder: Recorder | None, origins:
             frames.append(None)
             continue
         is_custom = nodes.node_class(node).function is not None
-        frames.append(recorder.frame_of(sequence_nr, _forward_code(node) if is_custom else None))
+        frames.append(recorder.frame_of(sequence_nr, forward_code(node) if is_custom else None))
     return frames
 
 
-def _forward_code(node: Any) -> Any:
+def forward_code(node: Any) -> Any:
     """Return the code of a custom Function's forward."""
     return getattr(getattr(getattr(node, "_forward_cls", None), "forward", None), "__code__", None)
 

@@ -9,6 +9,7 @@ from gradinspect.analyses.stale_values import StaleValue, Write
 from gradinspect.capture.engine import EngineCall
 from gradinspect.capture.mutations import MutationLog, SeenWrite
 from gradinspect.capture.outputs import OutputTensor
+from gradinspect.capture.record import forward_code
 from gradinspect.capture.regions import overlaps, region_of
 from gradinspect.capture.saved import raw_tensor
 from gradinspect.capture.storages import storage_key
@@ -50,7 +51,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
         key = None if tensor is None else storage_key(tensor)
         if tensor is None or key is None or tensor.layout is not torch.strided:
             continue
-        seen = log.since(key, node.sequence_nr)
+        seen = log.since(key, node.sequence_nr, None if node.function is None else forward_code(live))
         expected = value.tensor.expected_version
         if expected is not None and value.tensor.version is not None:  # one version for all that shares the memory
             seen = [write for write in seen if expected <= write.version < value.tensor.version]

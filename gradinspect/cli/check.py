@@ -49,6 +49,8 @@ def check(
 
         from gradinspect.analyses.findings import selected
 
+        if found.rank:
+            return
         found = replace(found, findings=selected(found.findings, wanted, unwanted))
         codes.extend(finding.code for finding in found.findings)
         _print(found, request, output_format)

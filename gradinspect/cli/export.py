@@ -46,10 +46,7 @@ def export(  # noqa: PLR0913  # the drawing options live here
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark; the page follows the system anyway.")] = False,
     link: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="Link nodes to their lines: 'vscode://file/{path}:{line}', 'https://…/{file}#L{line}'."
-        ),
+        str | None, typer.Option(metavar="URL", help="A click on a node opens its line: {path} or {file}, and {line}.")
     ] = None,
     direction: Annotated[
         Literal["TB", "BT", "LR", "RL"], typer.Option(help="Where the arrows lead: TB has the roots on top.")

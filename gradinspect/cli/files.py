@@ -32,10 +32,15 @@ def parse_targets(paths: Sequence[Path], *, force: bool, suffixes: Sequence[str]
     for position, path in enumerate(paths):
         if path in paths[:position]:
             raise GradInspectError(f"The file '{path}' is named twice.", "Give each -o once.")
-    return [_parse_target(path, suffixes, force=force) for path in paths]
+    return [parse_target(path, suffixes, force=force) for path in paths]
 
 
-def _parse_target(path: Path, suffixes: Sequence[str], *, force: bool) -> Target:
+def parse_target(path: Path, suffixes: Sequence[str] = SUFFIXES, *, force: bool = False) -> Target:
+    """Find the format of one file.
+
+    Raises:
+        GradInspectError: As `parse_targets`.
+    """
     suffix = next((suffix for suffix in suffixes if path.name.lower().endswith(suffix)), None)
     if suffix is None:
         known = ", ".join(sorted(suffixes))

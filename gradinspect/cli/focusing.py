@@ -11,23 +11,32 @@ from gradinspect.analyses.focus import Focus
 from gradinspect.errors import GradInspectError
 from gradinspect.units import parse_bytes
 
+PANEL = "Only a part of the graph"
+
 
 def _read_focus(
     around: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only what is near a node (#17), class, module or parameter."),
+        typer.Option(
+            rich_help_panel=PANEL, metavar="NAME", help="Only what is near a node (#17), class, module or parameter."
+        ),
     ] = None,
     radius: Annotated[
-        int | None, typer.Option(min=0, help="With --around: how many edges away; 2 unless given.")
+        int | None,
+        typer.Option(rich_help_panel=PANEL, min=0, help="With --around: how many edges away; 2 unless given."),
     ] = None,
     path_to: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only the ways from a root to a parameter, module or node.")
+        str | None,
+        typer.Option(
+            rich_help_panel=PANEL, metavar="NAME", help="Only the ways from a root to a parameter, module or node."
+        ),
     ] = None,
     only_class: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Only nodes of this class: 'Addmm*'.")
+        str | None, typer.Option(rich_help_panel=PANEL, metavar="PATTERN", help="Only nodes of this class: 'Addmm*'.")
     ] = None,
     min_bytes: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Only nodes that save this much or more: 1MiB.")
+        str | None,
+        typer.Option(rich_help_panel=PANEL, metavar="SIZE", help="Only nodes that save this much or more: 1MiB."),
     ] = None,
 ) -> Focus:
     if radius is not None and around is None:

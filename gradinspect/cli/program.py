@@ -10,6 +10,7 @@ import typer
 
 from gradinspect.cli.check import check
 from gradinspect.cli.explain import explain
+from gradinspect.cli.explore import explore
 from gradinspect.cli.export import export
 from gradinspect.cli.grads import grads
 from gradinspect.cli.memory import memory
@@ -37,6 +38,7 @@ app.command()(trace)
 app.command()(saved)
 app.command()(memory)
 app.command()(export)
+app.command()(explore)
 app.command()(check)
 app.command()(grads)
 app.command()(step)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gradinspect.cli.files import parse_targets, write_targets
+from gradinspect.cli.files import parse_target, parse_targets, write_targets
 from gradinspect.cli.focusing import takes_focus
+from gradinspect.cli.opening import open_page, temporary_page
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -35,6 +37,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
         list[Path] | None, typer.Option("-o", metavar="FILE", help="Also write a file: .svg .png .pdf .dot .json .csv")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
+    opens: Annotated[bool, typer.Option("--open", help="Also show the graph as a page in a browser.")] = False,
 ) -> None:
     """Run a program and show the autograd graph at its first backward call.
 
@@ -43,6 +46,11 @@ def trace(  # noqa: PLR0913  # the options of the tree
     gradinspect trace samples/train.py --backward 2 -- --epochs 1
     """
     targets = parse_targets(output or [], force=force)
+    if focus.is_set and output_format != "text" and not (targets or opens):
+        raise GradInspectError(
+            f"'--format {output_format}' has the figures of the whole graph, not of a part.",
+            "Leave one of the two out.",
+        )
 
     def report(graph: "Graph") -> None:
         from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # what --help need not wait for
@@ -55,7 +63,11 @@ def trace(  # noqa: PLR0913  # the options of the tree
                 print_text(render_summary_json(summarize(graph)))
             case "markdown":
                 print_text(render_summary_markdown(summarize(graph)))
-        write_targets(graph, targets, force=force, depth=depth, full=full, fold_shapes=fold_shapes, focus=focus)
+        page = [parse_target(temporary_page(request.label))] if opens else []
+        drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes}
+        write_targets(graph, [*targets, *page], force=force, focus=focus, **drawing)
+        for target in page:
+            open_page(target.path)
 
     report_on(request, report)
 

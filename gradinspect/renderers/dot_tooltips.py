@@ -14,6 +14,11 @@ MAX_SAVED_LINES = 12
 
 
 def node_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str:
+    """Write `node_lines` for Graphviz."""
+    return tooltip(*node_lines(graph, node_id, number, look))
+
+
+def node_lines(graph: Graph, node_id: int, number: int, look: str = "") -> list[str]:
     """Tell a node's number, what its fill means, its module, source line, hooks and saved attributes."""
     node = graph.nodes[node_id]
     lines = [f"#{number} {node.name}", *filter(None, [look])]
@@ -29,7 +34,7 @@ def node_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str
     lines += [_saved_line(value) for value in node.saved[:MAX_SAVED_LINES]]
     if len(node.saved) > MAX_SAVED_LINES:
         lines.append(f"and {len(node.saved) - MAX_SAVED_LINES} more saved")
-    return tooltip(*lines)
+    return lines
 
 
 def leaf_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str:

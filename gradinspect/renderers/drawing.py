@@ -37,6 +37,13 @@ def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
     return _drawing(graph, parts, (f"{format_count(missing, 'node')} not drawn: {too_many}",))
 
 
+def count_boxes(graph: Graph, options: DrawOptions) -> int:
+    """Count the boxes and what hangs on them when nothing is folded or closed."""
+    chooser = PartChooser(graph, options)
+    boxes = (Box("node", range(number, number + 1)) for number, node in enumerate(graph.nodes) if node.leaf is None)
+    return sum(map(chooser.weight, boxes))
+
+
 def _ever_coarser(graph: Graph, options: DrawOptions) -> Iterator[tuple[Scope, int, str]]:
     """Yield foldings and depths to try, and what is not as asked for in each."""
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)

@@ -130,7 +130,7 @@ class PartChooser:
         weight = 0
         for part in parts_of(scope.items, depth):
             parts.append(part)
-            weight += self._weight(part)
+            weight += self.weight(part)
             if self.max_boxes is not None and weight > self.max_boxes:
                 return None
         return parts
@@ -149,12 +149,13 @@ class PartChooser:
     def _how_many(self, boxes: Sequence[Box], room: float) -> int:
         """Count the boxes from the first on that fit, leaving one out at least."""
         for number, box in enumerate(islice(boxes, len(boxes) - 1)):
-            room -= self._weight(box)
+            room -= self.weight(box)
             if room < 0:
                 return number
         return max(len(boxes) - 1, 0)
 
-    def _weight(self, part: Part) -> int:
+    def weight(self, part: Part) -> int:
+        """Count a box and what hangs on it."""
         if not isinstance(part, Box):
             return 0
         if not is_detailed(part):

@@ -13,6 +13,7 @@ from gradinspect.analyses.folding import fold_graph
 from gradinspect.analyses.summary import Summary, summarize
 from gradinspect.graph import Graph
 from gradinspect.renderers.drawing_parts import DrawOptions
+from gradinspect.renderers.html_memory import page_memory
 from gradinspect.renderers.html_nodes import Texts, page_nodes, usual_device
 from gradinspect.renderers.html_tree import page_scopes
 from gradinspect.units import escape_control, format_bytes, format_count
@@ -31,6 +32,7 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
         "figures": _figures(figures) if options.cut is None else [escape_control(describe_cut(options.cut))],
         "warnings": [escape_control(warning) for warning in graph.warnings],
         "device": escape_control(usual_device(graph)),
+        "memory": page_memory(graph),
         "hasGradients": graph.gradients is not None,
         "cut": None if options.cut is None else _cut(options.cut),
         "colourBy": options.colour_by,

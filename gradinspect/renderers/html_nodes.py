@@ -11,7 +11,8 @@ from gradinspect.analyses.cut import Cut, uses_in_whole
 from gradinspect.analyses.folding import first_saved_bytes
 from gradinspect.analyses.gradients import arriving_norm, gradients_of, parameter_rows
 from gradinspect.analyses.saved_rows import SavedRow, saved_rows
-from gradinspect.graph import Edge, Graph, Node, Record, argument_name
+from gradinspect.analyses.saved_storages import storages_of
+from gradinspect.graph import Edge, Graph, Node, Record, SavedValue, argument_name
 from gradinspect.renderers.colouring_kinds import tensor_of
 from gradinspect.units import escape_control, format_tensor
 
@@ -32,6 +33,7 @@ class PageSaved(Record, frozen=True, kw_only=True, array_like=True):
     num_bytes: int | None
     status: int
     origin: int
+    storage: int | None = None
 
 
 class PageLeaf(Record, frozen=True, kw_only=True):
@@ -43,6 +45,7 @@ class PageLeaf(Record, frozen=True, kw_only=True):
     uses: int
     aliases: tuple[int, ...] = ()
     requires_grad: bool = True
+    storage: int | None = None
 
 
 class PageNode(Record, frozen=True, kw_only=True):
@@ -99,7 +102,9 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
                 texts.place("none" if info is None else format_tensor(info)) for info in node.forward_outputs
             ),
             edges=tuple(_edge(graph, node, position, edge, texts) for position, edge in enumerate(node.next_edges)),
-            saved=tuple(_saved(row, texts) for row in saved.get(node_id, ())),
+            saved=tuple(
+                _saved(row, value, texts) for row, value in zip(saved.get(node_id, ()), node.saved, strict=True)
+            ),
             leaf=_leaf(node, uses[node_id], texts),
             function=None if node.function is None else texts.place(node.function),
             made_by=None if node.made_by is None else texts.place(node.made_by),
@@ -138,13 +143,14 @@ def _saved_by_node(graph: Graph) -> dict[int, list[SavedRow]]:
     return rows
 
 
-def _saved(row: SavedRow, texts: Texts) -> PageSaved:
+def _saved(row: SavedRow, value: SavedValue, texts: Texts) -> PageSaved:
     return PageSaved(
         attribute=texts.place(row.attribute),
         value=texts.place(row.value),
         num_bytes=row.num_bytes,
         status=texts.place(" ".join(filter(None, (row.status, row.status_detail)))),
         origin=texts.place(" ".join(filter(None, (row.origin, row.origin_name)))),
+        storage=next(iter(storages_of(value)), None),
     )
 
 
@@ -158,6 +164,7 @@ def _leaf(node: Node, uses: int, texts: Texts) -> PageLeaf | None:
         uses=uses,
         aliases=tuple(map(texts.place, node.leaf.aliases)),
         requires_grad=node.leaf.requires_grad,
+        storage=node.leaf.storage,
     )
 
 

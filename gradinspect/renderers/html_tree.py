@@ -105,7 +105,7 @@ def _group(graph: Graph, scope: Scope) -> _Group:
 def _repeat(graph: Graph, scope: Scope) -> _Group:
     bodies = [scope.items, *scope.copies]
     copies = [
-        body[0] if len(body) == 1 else _Group("copy", f"{number} of {len(bodies)}", body)
+        body[0] if len(body) == 1 else _Group("copy", f"{number:,} of {len(bodies):,}", body)
         for number, body in enumerate(bodies, start=1)
     ]
     shown: Sequence[Item | _Group] = copies

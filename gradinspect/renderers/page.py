@@ -1,6 +1,6 @@
 """What the pages of a terminal have in common: a width, a set of characters, and text that fits both."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from rich.text import Text
@@ -8,6 +8,7 @@ from rich.text import Text
 from gradinspect.renderers.terminal_text import shorten, visible
 
 GAP = "  "
+AROUND = 3  # lines of the source before and after
 STEPS = " ▏▎▍▌▋▊▉"  # eighths of a cell
 
 
@@ -36,3 +37,13 @@ class Page:
     def bar(self, eighths: int) -> str:
         """Draw a bar of so many eighths of a cell; whole cells only where there is no more than ASCII."""
         return "█" * (eighths // 8) + STEPS[eighths % 8].strip() if self.unicode else "#" * (eighths // 8)
+
+    def source(self, lines: Sequence[str], number: int) -> Iterator[Text]:
+        """Yield the lines around one line of a file."""
+        first = max(number - AROUND, 1)
+        for current in range(first, min(number + AROUND, len(lines)) + 1):
+            mark = ">" if current == number else " "
+            text = self.visible(lines[current - 1].replace("\t", "    "))
+            yield Text(
+                self.fit(f"{mark} {current:>4}  {text}".rstrip(), self.width), "bold" if current == number else ""
+            )

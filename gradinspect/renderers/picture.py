@@ -13,16 +13,20 @@ import msgspec
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.dot import write_dot
-from gradinspect.renderers.drawing import plan_drawing
+from gradinspect.renderers.dot_scene import set_scene
+from gradinspect.renderers.drawing import count_boxes, plan_drawing
 from gradinspect.renderers.drawing_parts import DrawOptions
 from gradinspect.renderers.graphviz_engine import Engine, LayoutError, find_engine, lay_out
+from gradinspect.renderers.large_svg import render_large_svg
 from gradinspect.renderers.svg_descriptions import describe_parts
+from gradinspect.renderers.svg_lines import join_lines
 from gradinspect.renderers.svg_to_pdf import require_typst, svg_to_pdf
 
 PictureFormat: TypeAlias = Literal["dot", "svg", "png", "pdf"]
 FIRST_TRY_SHARE, SECOND_TRY_SHARE = 0.6, 0.3  # of the time limit
 LAST_TRY_S = 10.0  # granted even when the time is used up: what is drawn then takes a blink
 FULL_FACTOR = 4  # times the boxes when the user asks for all of them: they may have the time
+TOO_MANY_FOR_GRAPHVIZ = 4000  # boxes: it takes a minute or never ends, so an SVG of all is then drawn by us
 FEWER = 5  # a coarser try may have a fifth of the boxes
 FEWEST_BOXES = 20
 PNG_DPI = 192  # twice what a screen shows, for sharp text
@@ -60,6 +64,8 @@ def draw(
         GradInspectError: There is no program for this format, or it fails even on the smallest picture.
     """
     options = options or DrawOptions()
+    if options.full and picture_format == "svg" and count_boxes(graph, options) > TOO_MANY_FOR_GRAPHVIZ:
+        return _draw_in_rows(graph, options)
     if options.full and options.max_boxes is not None:
         limit = None if picture_format == "dot" else options.max_boxes * FULL_FACTOR
         options = msgspec.structs.replace(options, max_boxes=limit)
@@ -72,6 +78,13 @@ def draw(
     return _draw_in_time(graph, picture_format, options, engine, time_limit_s)
 
 
+def _draw_in_rows(graph: Graph, options: DrawOptions) -> Picture:
+    """Draw all of a graph that is too large for Graphviz."""
+    drawing = plan_drawing(graph, msgspec.structs.replace(options, max_boxes=None))
+    scene = set_scene(graph, options, [box.ids for box in drawing.boxes])
+    return Picture(render_large_svg(scene, drawing).encode(), ("drawn in rows, without frames: it is very large",))
+
+
 def _draw_in_time(
     graph: Graph, picture_format: PictureFormat, options: DrawOptions, engine: Engine, time_limit_s: float
 ) -> Picture:
@@ -81,6 +94,8 @@ def _draw_in_time(
         try:
             content, notes = _lay_out_as(picture_format, write_dot(graph, drawing, options), engine, try_s)
         except LayoutError as error:
+            if options.full and picture_format == "svg":
+                return _draw_in_rows(graph, options)
             reason = str(error)
             fewer = max(len(drawing.boxes) // FEWER, FEWEST_BOXES)
             options = msgspec.structs.replace(options, max_boxes=fewer)
@@ -101,7 +116,7 @@ def _lay_out_as(picture_format: str, dot: str, engine: Engine, try_s: float) -> 
             return re.sub(rb"/CreationDate \(D:\d{14}", b"/CreationDate (D:19700101000000", content), ()
         case _:
             svg = lay_out(dot, picture_format, engine, time_limit_s=try_s)
-            return describe_parts(svg.decode()).encode(), ()
+            return join_lines(describe_parts(svg.decode())).encode(), ()
 
 
 def _png(dot: str, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:

@@ -17,7 +17,6 @@ LABEL_CELLS = 9
 _LABEL = " " * LABEL_CELLS
 MAX_PRINTED_LINES = 200
 MAX_NAMED = 8  # nodes that the end names
-AROUND = 3  # lines of the source before and after
 
 
 class StepPage(Page):
@@ -167,16 +166,6 @@ class StepPage(Page):
             name = f"#{number} {node.name}" + (f" {node.leaf.name}" if node.leaf and node.leaf.name else "")
             mark = "> " if number == selected else "  "
             yield Text(self.fit(f"{mark}{name}  {line}".rstrip(), self.width), "bold" if number == selected else "")
-
-    def source(self, lines: Sequence[str], number: int) -> Iterator[Text]:
-        """Yield the lines around one line of a file."""
-        first = max(number - AROUND, 1)
-        for current in range(first, min(number + AROUND, len(lines)) + 1):
-            mark = ">" if current == number else " "
-            text = self.visible(lines[current - 1].replace("\t", "    "))
-            yield Text(
-                self.fit(f"{mark} {current:>4}  {text}".rstrip(), self.width), "bold" if current == number else ""
-            )
 
     def ending(self, ending: Ending) -> Iterator[Text]:
         """Yield how the steps compare with the engine."""

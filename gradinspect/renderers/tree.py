@@ -11,11 +11,13 @@ from rich.text import Text
 
 from gradinspect.analyses.cut import Cut, describe_cut
 from gradinspect.analyses.folding import Scope, first_saved_bytes, fold_graph, node_ids
+from gradinspect.analyses.opening import can_open, depth_that_fits, opens_to
 from gradinspect.analyses.outline import IsOpen, outline
 from gradinspect.analyses.outline_rows import Guide, Row, guides_below, split_row
 from gradinspect.graph import Graph, Record
 from gradinspect.renderers.terminal_text import Part, fit, shorten, visible
-from gradinspect.renderers.tree_rows import RowWriter, Symbols
+from gradinspect.renderers.tree_rows import RowWriter
+from gradinspect.renderers.tree_words import Symbols
 from gradinspect.units import format_bytes, format_count
 
 BYTES_CELLS = 10
@@ -43,7 +45,7 @@ def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Te
     options = options or TreeOptions()
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
     is_open = _opener(graph, scope, options)
-    page = _Page(graph, options)
+    page = TreePage(graph, options)
     yield from page.first_lines()
     rows = islice(outline(graph, scope, is_open), options.max_rows)
     for row, following in pairwise(chain(rows, [None])):
@@ -58,30 +60,15 @@ def _opener(graph: Graph, scope: Scope, options: TreeOptions) -> IsOpen:
     if options.depth is not None and not options.full:
         depth = options.depth
     elif depth == 0:
-        while options.max_rows is not None and _goes_deeper(graph, scope, depth, options.max_rows):
-            depth += 1
-    return _opens_to(depth)
+        depth = depth_that_fits(graph, scope, options.max_rows or 0)
+    return opens_to(depth)
 
 
-def _opens_to(depth: int) -> IsOpen:
-    return lambda scope, level: level < depth and scope.kind != "shapes"
-
-
-def _goes_deeper(graph: Graph, scope: Scope, depth: int, max_rows: int) -> bool:
-    """Tell whether one more level opens something and still fits."""
-    closed = any(_can_open(row) for row in outline(graph, scope, _opens_to(depth)))
-    deeper = islice(outline(graph, scope, _opens_to(depth + 1)), max_rows + 1)
-    return closed and sum(1 for _ in deeper) <= max_rows
-
-
-def _can_open(row: Row) -> bool:
-    return row.scope is not None and row.scope.kind != "shapes" and not row.is_open
-
-
-class _Page:
+class TreePage:
     """Puts rows into columns, and keeps count of what was told."""
 
     def __init__(self, graph: Graph, options: TreeOptions) -> None:
+        """Measure the columns."""
         self.graph = graph
         self.options = options
         self.saved = first_saved_bytes(graph)
@@ -98,6 +85,7 @@ class _Page:
         self.kinds: set[str] = set()
 
     def first_lines(self) -> Iterator[Text]:
+        """Yield which part of the graph this is."""
         if self.options.cut is not None:
             words = visible(describe_cut(self.options.cut), unicode=self.options.unicode)
             yield fit([Part(words, "bold", can_shrink=True)], self.options.width, self.symbols.ellipsis)
@@ -115,6 +103,11 @@ class _Page:
             if part_of_row is not None:
                 yield from self._wrapped_lines(part_of_row, below)
 
+    def line(self, row: Row) -> Text:
+        """Return a row as one line, cut where it is too wide, whatever stands above it."""
+        self.last_source = ""
+        return self._line(row, list(self.writer.parts(row)))
+
     def _wrapped_lines(self, row: Row, following: Row | None) -> Iterator[Text]:
         parts = list(self.writer.parts(row))
         marks = [part for part in parts if part.can_wrap]
@@ -130,7 +123,7 @@ class _Page:
             following is not None and following.guides[: len(below)] == below and len(following.guides) > len(below)
         )
         guides = self._guides((*below, "line" if has_twigs else "gap"))
-        line = Text(guides, "dim", no_wrap=True, end="")
+        line = Text(no_wrap=True, end="").append(guides, "dim")
         line.append_text(fit(parts, self.options.width - cell_len(guides), self.symbols.ellipsis))
         return line
 
@@ -147,7 +140,7 @@ class _Page:
         return max((self.options.width if is_free else self.text_cells) - guides, 0)
 
     def _line(self, row: Row, parts: list[Part]) -> Text:
-        line = Text(self._guides(row.guides), "dim", no_wrap=True, end="")
+        line = Text(no_wrap=True, end="").append(self._guides(row.guides), "dim")
         line.append_text(fit(parts, self._room(row, parts), self.symbols.ellipsis))
         if line.cell_len <= self.text_cells:
             line.append(" " * (self.text_cells - line.cell_len))
@@ -158,9 +151,10 @@ class _Page:
         return line
 
     def last_lines(self, num_nodes: int) -> Iterator[Text]:
+        """Yield what was left out, and a legend."""
         missing = num_nodes - self.num_told
         if missing:
-            words = f"{format_count(missing, 'more node')} not shown: --depth, --full or -o FILE"
+            words = f"{format_count(missing, 'more node')} not shown: --depth, --around, --full or -o FILE"
             yield fit([Part(f"{self.symbols.ellipsis} {words}", "bold")], self.options.width, self.symbols.ellipsis)
         yield self._legend()
 
@@ -169,7 +163,7 @@ class _Page:
         if row.scope is not None:
             times = len(row.scope.copies) + 1
             self.num_told += row.scope.num_nodes * (times - 1) // times if row.is_open else row.scope.num_nodes
-            self.kinds.add("closed" if _can_open(row) else "open")
+            self.kinds.add("closed" if can_open(row.scope) and not row.is_open else "open")
         for link in row.way_on:
             self.kinds.add("leaf" if self.graph.nodes[link.edge.next_node].kind == "accumulate_grad" else "reference")
 

@@ -6,40 +6,20 @@ What comes in: rows of `analyses.outline`. What goes out: parts of text with sty
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
-
-import msgspec
 
 from gradinspect.analyses.cut import Cut, lost_places, number_of, uses_in_whole
-from gradinspect.analyses.folding import Scope, later_copies, node_ids
+from gradinspect.analyses.folding import Scope, ids_of_copy, later_copies, node_ids
 from gradinspect.analyses.outline import leaves_of
 from gradinspect.analyses.outline_rows import Link, Row
 from gradinspect.analyses.shape_chains import chain_title
-from gradinspect.graph import Graph, ModuleCall, Node, Root, TensorInfo, argument_name
+from gradinspect.graph import Graph, Node, Root, TensorInfo, argument_name
 from gradinspect.renderers.terminal_text import Part, visible
+from gradinspect.renderers.tree_words import ASCII_SYMBOLS, Symbols, call_name, call_names, input_nrs
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 MAX_REFERENCES = 3
 MAX_SHAPES = 2
-
-
-class Symbols(NamedTuple):
-    """The characters that are not letters."""
-
-    leaf: str = "◆"
-    arrow: str = "→"
-    back: str = "←"
-    opened: str = "▾"
-    closed: str = "▸"
-    times: str = "×"
-    to: str = "–"
-    ellipsis: str = "…"
-    separator: str = "·"
-
-
-ASCII_SYMBOLS = Symbols(
-    leaf="*", arrow="->", back="<-", opened="v", closed=">", times="x", to="-", ellipsis="...", separator="|"
-)
+NO_IDS = range(0)
 
 
 class RowWriter:
@@ -94,7 +74,7 @@ class RowWriter:
         if row.call is not None:
             call = self.graph.modules[row.call]
             yield Part("  ")
-            yield Part(self._visible(self._call_name(call)), "yellow", can_shrink=True)
+            yield Part(self._visible(call_name(self.graph, call)), "yellow", can_shrink=True)
             yield Part(f" {self._visible(call.class_name)}", is_optional=True)
         for node_id in row.nodes:
             yield from self._nones(node_id)
@@ -134,50 +114,43 @@ class RowWriter:
 
     def _scope(self, row: Row, scope: Scope) -> Iterator[Part]:
         ids = node_ids(scope)
-        yield from self._root_label(later_copies(scope) if row.is_open else ids)
+        yield from self._root_label(ids, ids_of_copy(scope, row.copy or 0) if row.is_open else NO_IDS)
         yield from self._row_label(row, ids.start)
         if scope.kind != "shapes":
             yield Part(f"{self.symbols.opened if row.is_open else self.symbols.closed} ")
         times = len(scope.copies) + 1
-        if times > 1:
+        if row.copy is not None:
+            yield Part(f"{row.copy + 1:,} of {times:,} ", "bold")
+        elif times > 1:
             yield Part(f"{self.symbols.times}{times:,} ", "bold")
+        if row.copy is not None:
+            ids = ids_of_copy(scope, row.copy)
         first, last = self._number(ids.start), self._number(ids.stop - 1)
         span = first if len(ids) == 1 else f"{first}{self.symbols.to}{last[1:]}"
         yield Part(f"{span}  ", "cyan")
-        yield from self._scope_name(scope)
+        yield from self._scope_name(scope, row.copy)
         yield from self._scope_size(scope, times, is_open=row.is_open)
         if row.way_on:
             yield Part(f"  {self.symbols.arrow} ", can_wrap=True)
             yield from (part._replace(can_wrap=True) for part in self._ends(row.way_on))
         yield from self._cut_edges(later_copies(scope) if row.is_open else ids, is_closed=True)
 
-    def _scope_name(self, scope: Scope) -> Iterator[Part]:
+    def _scope_name(self, scope: Scope, copy: int | None) -> Iterator[Part]:
+        """Name a chain of views by its links, a module call; of a repeat the first and the last, or the one told."""
         if scope.kind == "shapes":
             title = chain_title([self.graph.nodes[node_id] for node_id in node_ids(scope)], f" {self.symbols.arrow} ")
             yield Part(self._visible(title), "bold", can_shrink=True)
             yield Part("  ")
             return
-        calls = [items[0] for items in (scope.items, *scope.copies[-1:])] if scope.kind == "repeat" else [scope]
+        bodies = (scope.items, *scope.copies[-1:]) if copy is None else ((scope.items, *scope.copies)[copy],)
+        calls = [body[0] for body in bodies] if scope.kind == "repeat" else [scope]
         modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
         if not modules or (scope.kind == "repeat" and len(scope.items) > 1):
             return
-        name = self._call_names([self.graph.modules[module] for module in modules])
+        name = call_names(self.graph, [self.graph.modules[module] for module in modules], self.symbols.ellipsis)
         yield Part(self._visible(name), "bold yellow", can_shrink=True)
         yield Part(f"  {self._visible(self.graph.modules[modules[0]].class_name)}", "bold", can_shrink=True)
         yield Part("  ")
-
-    def _call_names(self, calls: list[ModuleCall]) -> str:
-        """Name one call, or the first and the last of many."""
-        between = f" {self.symbols.ellipsis} "
-        if len({call.path for call in calls}) == 1 < len(calls):
-            first, last = calls[0], calls[-1]
-            return self._call_name(msgspec.structs.replace(first, call=1)) + f" calls {first.call}{between}{last.call}"
-        return between.join(map(self._call_name, calls))
-
-    def _call_name(self, call: ModuleCall) -> str:
-        parent = None if call.parent is None else self.graph.modules[call.parent].path
-        name = call.path.removeprefix(f"{parent}.") if parent else call.path
-        return (name or "model") + (f" (call {call.call})" if call.call > 1 else "")
 
     def _scope_size(self, scope: Scope, times: int, *, is_open: bool) -> Iterator[Part]:
         ids = node_ids(scope)
@@ -196,9 +169,14 @@ class RowWriter:
         if leaves and not is_open:
             yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
 
-    def _root_label(self, ids: Sequence[int]) -> Iterator[Part]:
-        """Name the roots among some nodes that have no row of their own."""
-        roots = [root for node_id, roots in self.roots.items() if node_id in ids for root in roots]
+    def _root_label(self, ids: Sequence[int], with_rows: range = NO_IDS) -> Iterator[Part]:
+        """Name the roots among some nodes, without those that have a row of their own."""
+        roots = [
+            root
+            for node_id, roots in self.roots.items()
+            if node_id in ids and node_id not in with_rows
+            for root in roots
+        ]
         for root in roots[:MAX_REFERENCES]:
             output = f" (output {root.output_nr})" if root.output_nr else ""
             name = " ".join(filter(None, ("root", self._visible(root.name or ""))))
@@ -212,7 +190,7 @@ class RowWriter:
             link.edge.input_nr or link.edge.next_node != first_node for link in row.links if link.position is not None
         )
         if is_branch or is_special:
-            yield from self._label(row.links, _input_nrs(row.links))
+            yield from self._label(row.links, input_nrs(row.links))
 
     def _label(self, links: Sequence[Link], input_nrs: str = "") -> Iterator[Part]:
         if not links or links[0].position is None:
@@ -230,7 +208,7 @@ class RowWriter:
         yield Part(", ".join(self._number(link.edge.next_node) for link in links[:MAX_REFERENCES]), "cyan")
         if len(links) == 1:
             yield Part(f" {self._visible(target.name)}", "dim", can_shrink=True)
-            yield Part(_input_nrs(links))
+            yield Part(input_nrs(links))
         if len(links) > MAX_REFERENCES:
             yield Part(f" and {len(links) - MAX_REFERENCES:,} more")
 
@@ -257,9 +235,3 @@ class RowWriter:
 
     def _visible(self, text: str) -> str:
         return visible(text, unicode=self.unicode)
-
-
-def _input_nrs(links: Sequence[Link]) -> str:
-    """Name the receiving inputs, unless all are the first, as nearly always."""
-    input_nrs = sorted({link.edge.input_nr for link in links})
-    return f" (input_nr {', '.join(map(str, input_nrs))})" if any(input_nrs) else ""

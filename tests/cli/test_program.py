@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import webbrowser
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,46 @@ def test_a_capture_file_is_traced(capture_file: str, capsys: pytest.CaptureFixtu
     assert captured.out.splitlines()[-1].startswith("gradients flow down")
 
 
+def test_a_page_is_opened(
+    capture_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is in a folder of its own for nobody else, named after the source, and its path is said."""
+    opened: list[str] = []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def opens(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", opens)
+    monkeypatch.setenv("BROWSER", "any")
+
+    assert main(["trace", capture_file, "--open", "--around", "#1", "--radius", "0"]) == 0
+    page = Path(capsys.readouterr().err.removeprefix("Wrote ").strip())
+
+    assert opened == [page.as_uri()]
+    assert page.name == "run.html"
+    assert page.parent.stat().st_mode & 0o077 == 0
+    assert "1 of 2 nodes" in page.read_text()
+
+
+@pytest.mark.skipif(sys.platform in {"darwin", "win32"}, reason="there is always a browser")
+def test_without_a_browser_the_file_is_named(
+    capture_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is started in the terminal."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(webbrowser, "open", lambda _: pytest.fail("a browser was asked for"))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+
+    assert main(["trace", capture_file, "--open"]) == 0
+    wrote, no_browser = capsys.readouterr().err.splitlines()
+
+    assert Path(wrote.removeprefix("Wrote ")).is_file()
+    assert no_browser == "No browser was found here. Open that file with one, on any machine."
+
+
 def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The tree and the picture have what was asked for, a file of data all of it, and says so."""
     code = main(["trace", capture_file, "--around", "#1", "--radius", "0", "-o", "part.dot", "-o", "all.json"])
@@ -74,6 +116,10 @@ def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixt
     [
         (["--radius", "2"], "gradinspect: '--radius 2' needs --around. Name what it is the radius of: --around NAME\n"),
         (["--around", "c"], 'gradinspect: No class, module or parameter matches "c". The nearest: "AccumulateGrad", '),
+        (
+            ["--format", "json", "--path-to", "a"],
+            "gradinspect: '--format json' has the figures of the whole graph, not",
+        ),
         (["--min-bytes", "big"], "gradinspect: 'big' is no size. Write a number of bytes, or one with a unit: "),
     ],
 )
@@ -81,7 +127,7 @@ def test_a_part_that_is_not_there(
     words: list[str], problem: str, capture_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One sentence, and nothing is printed or written."""
-    code = main(["trace", capture_file, *words, "-o", "part.dot"])
+    code = main(["trace", capture_file, *words, *([] if "json" in words else ["-o", "part.dot"])])
     captured = capsys.readouterr()
 
     assert (code, captured.out) == (2, "")

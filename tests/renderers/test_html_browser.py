@@ -29,7 +29,7 @@ def small() -> Graph:
         leaf("scale.weight", 768),
         leaf(HOSTILE, 3),
         modules=(ModuleCall(path="scale", class_name="Scale"), ModuleCall(path=HOSTILE, class_name="Odd")),
-        frames=(Frame(file="train.py", line=9, code="y = w * x"),),
+        frames=(Frame(file="train.py", line=9, code="y = w * xp"),),
         storages=(Storage(num_bytes=8),),
         arguments={"MulBackward0": ("self", "other")},
         warnings=(f"odd: {HOSTILE}",),
@@ -191,6 +191,7 @@ def test_an_address_names_a_node(seen: Seen) -> None:
         ("[*, 768]", ["#1 MulBackward0"]),
         ("f32[2, *] mul", ["#1 MulBackward0"]),
         ("train.py:9", ["#1 MulBackward0"]),
+        ("xp", ["#3 ExpBackward0", "#1 MulBackward0"]),  # a name goes before the code of a line
         ("[[(", []),
         ("no such thing", []),
     ],
@@ -278,6 +279,78 @@ def test_what_is_seen_can_be_saved(seen: Seen) -> None:
     assert waiting.value.suggested_filename == "train.svg"
     assert "Tanh" in words
     assert not [element for element in saved_picture.iter() if element.tag.endswith(("script", "image", "img"))]
+
+
+def test_a_chosen_parameter_shows_the_way_to_it(seen: Seen) -> None:
+    """Choosing a leaf lights the edges that lead to it and dims nothing; choosing something else ends that."""
+    seen.page.locator('[data-leaf="5"]').click()
+
+    assert seen.page.locator(".stream.lit").count()
+    assert not seen.page.locator(".dimmed").count()
+
+    seen.box(3).click()
+
+    assert not seen.page.locator(".lit").count()
+
+
+def test_what_keeps_a_storage_alive_is_lit(browser: Any, tmp_path: Path) -> None:
+    """All nodes that keep the same memory, and no others."""
+    shared = saved("_saved_self", 2, storage=0)
+    kept = graph(
+        op("MulBackward0", 1, saved=(shared,)), op("ExpBackward0", 2, saved=(saved("_saved_result", 2, storage=1),)),
+        op("SinBackward0", 3, saved=(shared,)), leaf("w", 3), storages=(Storage(num_bytes=8), Storage(num_bytes=8)),
+    )  # fmt: skip
+    file = tmp_path / "kept.html"
+    file.write_text(render_html(kept), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(f"{file.as_uri()}#n0")
+    page.get_by_role("button", name="kept by 2").click()
+    lit = page.evaluate("[...document.querySelectorAll('.node.lit')].map((box) => box.dataset.item)")
+    page.close()
+
+    assert sorted(lit) == ["0", "2"]
+
+
+def test_edges_have_the_names_of_arguments(seen: Seen) -> None:
+    """Where a node has several, the edge to each says which it is."""
+    assert seen.page.locator("#picture .argument").all_text_contents() == ["self"]
+
+
+def test_memory_is_a_map_and_a_curve(seen: Seen) -> None:
+    """A cell for each module by its bytes, links into the picture, and what each node frees."""
+    seen.page.keyboard.press("m")
+    memory = seen.page.locator("#memory")
+
+    assert "8 B held for backward, 8 B of it beyond parameters and buffers" in memory.inner_text()
+    assert memory.locator(".cell").count() == 1
+    assert memory.locator(".curve path").count() == 2
+    assert "#1 MulBackward0 frees 8 B, 0 B left" in " ".join(memory.inner_text().split())
+
+    memory.locator("a.cell").click()
+
+    assert "scale" in seen.page.locator("#panel h2").inner_text()
+
+    seen.page.keyboard.press("m")
+
+    assert seen.page.locator("#stage").is_visible()
+
+
+def test_opening_keeps_what_is_there(seen: Seen) -> None:
+    """A box that stays is the same element, moved; what was closed and opened again is complete."""
+    seen.page.evaluate("document.querySelector('[data-item=\"3\"]').dataset.mark = 'kept'")
+    places = (
+        "[...document.querySelectorAll('#picture .node')].map((box) => box.parentNode.getAttribute('transform')).sort()"
+    )
+    before = seen.page.evaluate(places)
+    seen.click_title(-1)
+
+    assert seen.box(3).get_attribute("data-mark") == "kept"
+    assert seen.page.evaluate(places) != before
+
+    seen.box(-1).click()
+
+    assert seen.page.evaluate(places) == before
+    assert seen.page.locator('[data-leaf="5"]').count() == 1
 
 
 def test_warnings_of_the_capture_are_told(seen: Seen) -> None:

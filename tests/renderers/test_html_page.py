@@ -162,6 +162,24 @@ def test_the_data_tells_what_the_graph_holds() -> None:
     assert [texts[value[0]] for value in product["saved"]] == ["_saved_other", "_saved_self"]
 
 
+def test_held_memory_is_in_the_page() -> None:
+    """By module where there are any, else by class; none when nothing is held beyond parameters."""
+    held = Parsed(render_html(product_plus_two())).data["memory"]
+    inside = graph(
+        op("MulBackward0", 1, module=1, saved=(saved("_saved_self", 2, storage=0),)),
+        op("ExpBackward0", 2, module=0, saved=(saved("_saved_result", 3, storage=1),)), leaf("w", 3),
+        modules=(ModuleCall(path="", class_name="Net"), ModuleCall(path="fc", class_name="Linear", parent=0)),
+        storages=(Storage(num_bytes=8), Storage(num_bytes=12)),
+    )  # fmt: skip
+    by_module = Parsed(render_html(inside)).data["memory"]
+
+    assert (held["by"], held["modules"]) == ("By class of node", [["MulBackward0", "", "", 8, []]])
+    assert held["moments"] == [[0, 8, 0]]
+    assert by_module["modules"] == [["model", "Net", "", 20, [["fc", "Linear", "fc", 8, []]]]]
+    assert by_module["moments"] == [[0, 8, 12], [1, 12, 0]]
+    assert Parsed(render_html(graph(op("ExpBackward0", 1), leaf("w", 3)))).data["memory"] is None
+
+
 def test_a_part_of_a_graph_says_so() -> None:
     """The page has the numbers of the whole graph, what is cut from each node, and how much is left."""
     part, cut = focus_graph(product_plus_two(), Focus(around="#1", radius=0))

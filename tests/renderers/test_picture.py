@@ -33,6 +33,22 @@ def slow_engine(folder: Path, *, more_than: int) -> Engine:
     return Engine(path, writes_pdf=False)
 
 
+def test_all_of_a_very_large_graph_is_drawn() -> None:
+    """Every node is in the SVG, and no Graphviz is asked; other formats fold, and say so."""
+    drawn = draw(chain(5000), "svg", DrawOptions(full=True), engine=Engine(Path("none"), writes_pdf=False))
+
+    assert drawn.notes == ("drawn in rows, without frames: it is very large",)
+    assert drawn.content.count(b'<g id="n') == 5000
+
+
+def test_all_that_takes_too_long_is_drawn_in_rows(tmp_path: Path) -> None:
+    """When Graphviz does not finish all of a graph, nothing is left out for that."""
+    engine = slow_engine(tmp_path, more_than=100)
+    drawn = draw(chain(200), "svg", DrawOptions(full=True), engine=engine, time_limit_s=1)
+
+    assert drawn.content.count(b'<g id="n') == 200
+
+
 @pytest.mark.parametrize(
     ("picture_format", "start"),
     [("dot", b"digraph"), ("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")],

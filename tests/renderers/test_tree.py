@@ -4,7 +4,7 @@ from itertools import islice
 
 import msgspec
 import pytest
-from factories import graph, leaf, op, product_plus_two, saved
+from factories import graph, leaf, op, product_plus_two, residual_blocks, two_layers
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -15,7 +15,7 @@ from gradinspect.analyses.cut import cut_graph
 from gradinspect.analyses.focus import Focus, focus_graph
 from gradinspect.analyses.folding import fold_graph
 from gradinspect.analyses.outline import outline
-from gradinspect.graph import Frame, Graph, Hook, ModuleCall, Root, SavedStatus, SavedValue, Storage
+from gradinspect.graph import Graph, Hook, Root, SavedStatus, SavedValue
 from gradinspect.renderers.tree import TreeOptions, render_tree
 
 
@@ -23,47 +23,6 @@ def screen(drawn: Graph, **options: object) -> str:
     """Print a tree without colour."""
     lines = render_tree(drawn, TreeOptions(**options))  # type: ignore[arg-type]
     return "\n" + "\n".join(line.plain for line in lines) + "\n"
-
-
-def two_layers() -> Graph:
-    """A perceptron with its module calls, source lines and bytes."""
-    calls = [("", "Sequential", None), ("2", "Linear", 0), ("1", "ReLU", 0), ("0", "Linear", 0)]
-    first, second = Frame(file="train.py", line=8), Frame(file="src/model.py", line=21)
-    return graph(
-        op("NllLossBackward0", 1, None, shape=(), frame=0),
-        op("AddmmBackward0", 6, 3, 2, shape=(4, 3), module=1, frame=1, saved=(saved("_saved_mat1", 4, 20, storage=0),)),
-        op("TBackward0", 7, shape=(20, 3), module=1, frame=1),
-        op("ReluBackward0", 4, shape=(4, 20), module=2, frame=1, saved=(saved("_saved_result", 4, 20, storage=0),)),
-        op(
-            "AddmmBackward0", 8, None, 5, shape=(4, 20), module=3, frame=1,
-            saved=(saved("_saved_mat1", 4, 10, storage=1),),
-        ),
-        op("TBackward0", 9, shape=(10, 20), module=3, frame=1),
-        leaf("2.bias", 3), leaf("2.weight", 3, 20), leaf("0.bias", 20), leaf("0.weight", 20, 10),
-        storages=(Storage(num_bytes=320), Storage(num_bytes=160)),
-        modules=tuple(ModuleCall(path=path, class_name=name, parent=parent) for path, name, parent in calls),
-        frames=(first, second),
-        arguments={"AddmmBackward0": ("self", "mat1", "mat2"), "NllLossBackward0": ("self", "weight")},
-    )  # fmt: skip
-
-
-def residual_blocks(count: int) -> Graph:
-    """Equal blocks, each `x + exp(x * weight)`."""
-    nodes = [
-        node
-        for first in range(0, 3 * count, 3)
-        for node in (
-            op("AddBackward0", first + 3, first + 1, module=1 + first // 3),
-            op("ExpBackward0", first + 2, module=1 + first // 3),
-            op("MulBackward0", first + 3, 3 * count + 1, module=1 + first // 3),
-        )
-    ]
-    calls = (ModuleCall(path=f"h.{count - 1 - place}", class_name="Block", parent=0) for place in range(count))
-    return graph(
-        *nodes, op("EmbeddingBackward0", 3 * count + 1, module=0), leaf("shared", 3),
-        modules=(ModuleCall(path="", class_name="Net"), *calls),
-        arguments={"AddBackward0": ("self", "other"), "MulBackward0": ("self", "other")},
-    )  # fmt: skip
 
 
 def test_product_plus_two() -> None:
@@ -243,7 +202,7 @@ def test_what_is_not_shown_is_counted() -> None:
 root: #0 Op0Backward0  f32[2, 3]
 #1 Op1Backward0  f32[2, 3]
 #2 Op2Backward0  f32[2, 3]
-… 997 more nodes not shown: --depth, --full or -o FILE
+… 997 more nodes not shown: --depth, --around, --full or -o FILE
 gradients flow down
 """)
 
@@ -273,3 +232,12 @@ def test_shown_and_missing_nodes_add_up(drawn: Graph, max_rows: int) -> None:
     text = screen(drawn, full=True, max_rows=max_rows, width=500)
 
     assert (f"\n… {missing} more node" in text) == bool(missing)
+
+
+def test_only_the_guides_are_dim() -> None:
+    """The style of a line is that of its parts, not one for all of them."""
+    line = next(line for line in render_tree(two_layers()) if "AddmmBackward0" in line.plain)
+    place = line.plain.index("AddmmBackward0")
+    styles = [str(span.style) for span in line.spans if span.start <= place < span.end]
+
+    assert (str(line.style), styles) == ("", ["bold"])

@@ -97,18 +97,21 @@ function paint(element, look) {
   for (const words of element.querySelectorAll('text, tspan')) words.style.fill = inkOn(look.fill);
 }
 
+const coloured = new WeakSet(); // a drawn box stays, and is filled once
+
 /** Fill what is drawn; an open box keeps its own fill, what is in it tells. */
 function colourBoxes(layout) {
   if (!colouring) return;
   for (const box of layout.boxes) {
-    if (box.isOpen) continue;
+    if (box.isOpen || coloured.has(box.element)) continue;
+    coloured.add(box.element);
     const look = colouring.look(box.item);
     paint(box.element, look);
     if (look.words) box.element.append(svg('title', { text: look.words }));
-  }
-  for (const chip of canvas.querySelectorAll('.chip')) {
-    const leaf = Number(chip.dataset.leaf);
-    if (Number.isInteger(leaf)) paint(chip, colouring.look(leaf));
+    for (const chip of box.element.parentNode.querySelectorAll('.chip')) {
+      const leaf = Number(chip.dataset.leaf);
+      if (Number.isInteger(leaf)) paint(chip, colouring.look(leaf));
+    }
   }
 }
 

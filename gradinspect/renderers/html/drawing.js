@@ -19,9 +19,16 @@ function pathOf(points, hasTip) {
 function drawEdge(edge) {
   const end = edge.points.at(-1);
   const tip = edge.hasTip && svg('path', { class: 'tip', d: `M${round(end[0])},${round(end[1])}l-4,-7l8,0z` });
-  const group = svg('g', { class: 'stream' }, svg('path', { class: 'edge', d: pathOf(edge.points, edge.hasTip) }), tip);
+  const group = svg('g', { class: 'stream' }, svg('path', { class: 'edge', d: pathOf(edge.points, edge.hasTip) }), tip, edgeName(edge));
   edge.element = group;
   return group;
+}
+
+/** The argument that an edge belongs to, where it first turns aside: there edges from one box are apart already. */
+function edgeName({ points, names }) {
+  if (!names || points.length < 3) return null;
+  const [[x, y], [toX, toY]] = points.slice(1, 3);
+  return svg('text', { class: 'argument', x: round((x + toX) / 2 + 5), y: round((y + toY) / 2 + (Math.abs(toX - x) < 8 ? 3 : -4)), text: names });
 }
 
 const text = (x, y, content, className, anchor) => svg('text', { x: round(x), y: round(y), class: className, 'text-anchor': anchor, text: content });
@@ -106,19 +113,45 @@ function drawPill(box) {
     svg('path', { class: 'tip', d: `M${round(box.x - box.frame / 2)},${round(box.y)}l-7,-4l0,8z` }));
 }
 
-/** Draw a layout into a group: scopes, then edges, then what stands on them. */
+/** A closed box or a node with all that hangs on it, drawn around the origin once, and then only moved. */
+const unitsDrawn = new Map();
+
+function unitOf(box) {
+  if (!unitsDrawn.has(box.item)) {
+    const still = { ...box, x: 0, y: 0 };
+    const element = isScope(box.item) ? drawClosed(still) : drawNode(still);
+    unitsDrawn.set(box.item, { element, whole: svg('g', {}, ...drawChips(still), drawPill(still), element) });
+  }
+  return unitsDrawn.get(box.item);
+}
+
+/** Forget what was drawn: the next drawing may look otherwise. */
+const forgetUnits = () => unitsDrawn.clear();
+
+const layers = ['behind', 'edges', 'titles', 'front'].map(() => svg('g'));
+
+/** Draw a layout into a group: scopes, then edges, then what stands on them. What stays is moved, not made again. */
 function drawAll(layout, group) {
-  const behind = [], front = [], titles = [];
+  const [behind, edges, titles, front] = layers;
+  if (!behind.parentNode) group.append(...layers);
+  const scopesDrawn = [], lines = [], shown = new Set();
   for (const box of [...layout.boxes].sort((a, b) => a.depth - b.depth)) {
     if (box.isOpen) {
       const { group: element, title } = openBox(box);
       box.element = element;
-      behind.push(element);
-      titles.push(title);
-    } else {
-      box.element = isScope(box.item) ? drawClosed(box) : drawNode(box);
-      front.push(...drawChips(box), drawPill(box), box.element);
+      scopesDrawn.push(element);
+      lines.push(title);
+      continue;
     }
+    const { element, whole } = unitOf(box);
+    box.element = element;
+    element.setAttribute('tabindex', -1);
+    whole.setAttribute('transform', `translate(${round(box.x)},${round(box.y)})`);
+    shown.add(whole);
   }
-  group.replaceChildren(...behind, ...layout.edges.map(drawEdge), ...titles, ...front.filter(Boolean));
+  for (const whole of [...front.children]) if (!shown.has(whole)) whole.remove();
+  front.append(...[...shown].filter((whole) => !whole.parentNode));
+  behind.replaceChildren(...scopesDrawn);
+  edges.replaceChildren(...layout.edges.map(drawEdge));
+  titles.replaceChildren(...lines);
 }

@@ -33,6 +33,18 @@ function nodeTitle(id) {
   return isLeaf(id) ? leafName(id) : nodeName(id);
 }
 
+let keepers = null;
+
+/** The nodes that keep a storage alive, and the leaf that shows it. */
+function keepersOf(storage) {
+  if (!keepers) {
+    keepers = new Map();
+    const keep = (place, id) => { if (place !== null && place !== undefined) keepers.set(place, (keepers.get(place) || new Set()).add(id)); };
+    nodes.forEach((node, id) => { for (const saved of node.saved || []) keep(saved[5], id); keep(node.leaf?.storage, id); });
+  }
+  return [...(keepers.get(storage) || [])];
+}
+
 let users = null;
 
 /** The nodes whose gradients go to a node. Found for all nodes at once, when first asked for. */

@@ -1,6 +1,6 @@
 // Which boxes and edges matter to what is chosen: where its gradient comes from, where it goes, the way to a parameter.
 
-let highlight = null; // {kind, node}
+let highlight = null; // {kind, node, isSoft}; a soft one dims nothing; of kind 'storage', node is a storage
 
 /** All nodes that can be reached from a set of nodes along edges, given how to take a step. */
 function reach(starts, step) {
@@ -18,6 +18,11 @@ const stepUp = (id) => usersOf(id).map(([user]) => user);
 
 /** Mark the nodes of a highlight with 1. */
 function highlighted({ kind, node }) {
+  if (kind === 'storage') {
+    const marks = new Uint8Array(nodes.length);
+    for (const id of keepersOf(node)) marks[id] = 1;
+    return marks;
+  }
   const starts = isScope(node) ? scopeNodes(-node) : [node];
   if (kind === 'from') return reach(starts, stepUp);
   return reach(starts, stepDown);
@@ -25,7 +30,7 @@ function highlighted({ kind, node }) {
 
 /** Dim what is not on the way. */
 function showHighlight(layout) {
-  canvas.classList.toggle('dimmed', highlight !== null);
+  canvas.classList.toggle('dimmed', highlight !== null && !highlight.isSoft);
   for (const element of canvas.querySelectorAll('.lit')) element.classList.remove('lit');
   if (!highlight) return;
   const marks = highlighted(highlight);
@@ -43,11 +48,23 @@ function showHighlight(layout) {
   for (const chip of canvas.querySelectorAll('.chip')) if (marks[Number(chip.dataset.leaf)]) chip.classList.add('lit');
 }
 
+/** A button that lights up all that keeps a storage alive; none where only one node does. */
+function storageButton(storage) {
+  const kept = keepersOf(storage);
+  if (kept.length < 2) return null;
+  const element = html('button', { type: 'button', class: 'keepers', text: `kept by ${kept.length}`, title: `#${kept.slice(0, 12).map(numberOf).join(', #')}` });
+  element.addEventListener('click', () => {
+    const isOn = highlight?.kind === 'storage' && highlight.node === storage;
+    setHighlight(isOn ? null : { kind: 'storage', node: storage });
+  });
+  return element;
+}
+
 /** The buttons in the panel that light up what belongs to an item. */
 function highlightButtons(item) {
   const isALeaf = !isScope(item) && isLeaf(item);
   const button = (kind, words) => {
-    const element = html('button', { type: 'button', 'aria-pressed': String(highlight?.kind === kind && highlight.node === item), text: words });
+    const element = html('button', { type: 'button', 'aria-pressed': String(highlight?.kind === kind && highlight.node === item && !highlight.isSoft), text: words });
     element.addEventListener('click', () => {
       const isOn = element.getAttribute('aria-pressed') === 'true';
       setHighlight(isOn ? null : { kind, node: item });

@@ -1,7 +1,7 @@
 // A layered layout of one scope: what gradients reach later stands lower.
 // Vertices come in an order in which every edge leads to a later one, so no edge has to be turned.
 
-const ROW_GAP = 30, COLUMN_GAP = 26, LANE_GAP = 14, ORDER_SWEEPS = 8, PLACE_SWEEPS = 24;
+const ROW_GAP = 30, COLUMN_GAP = 26, LANE_GAP = 14, ORDER_SWEEPS = 8, PLACE_SWEEPS = 24, LAST_SWEEPS = 6;
 
 /**
  * Give each vertex a place.
@@ -123,13 +123,19 @@ function placeColumns(rows) {
     let x = 0;
     row.forEach((spot, index) => { x += index ? gap(row[index - 1], spot) : 0; spot.x = x; });
   }
+  const upwards = [...rows].reverse();
+  for (const row of rows) for (const spot of row) spot.both = [...spot.up, ...spot.down];
+  let moved = Infinity, before = Infinity;
   for (let sweep = 0; sweep < PLACE_SWEEPS; sweep += 1) {
-    const isLast = sweep >= PLACE_SWEEPS - 6;
+    if (moved + before < 1) sweep = Math.max(sweep, PLACE_SWEEPS - LAST_SWEEPS); // nothing moves any more
+    const isLast = sweep >= PLACE_SWEEPS - LAST_SWEEPS;
     const fromAbove = sweep % 2 === 0;
-    for (const row of fromAbove ? rows : [...rows].reverse()) {
-      for (const spot of row) wish(spot, isLast ? [...spot.up, ...spot.down] : fromAbove ? spot.up : spot.down);
-      settle(row);
+    [before, moved] = [moved, 0];
+    for (const row of fromAbove ? rows : upwards) {
+      for (const spot of row) wish(spot, isLast ? spot.both : fromAbove ? spot.up : spot.down);
+      moved = Math.max(moved, settle(row));
     }
+    if (isLast && moved < 0.05) break;
   }
 }
 
@@ -143,7 +149,7 @@ function wish(spot, near) {
   spot.weight = weights || 0.1;
 }
 
-/** The places nearest to the wishes that keep order and gaps: neighbours in each other's way move as one. */
+/** The places nearest to the wishes that keep order and gaps: neighbours in each other's way move as one. Tells how far. */
 function settle(row) {
   const blocks = [];
   let shift = 0;
@@ -157,10 +163,16 @@ function settle(row) {
     }
     blocks.push(block);
   });
+  let moved = 0;
   blocks.forEach((block, index) => {
     const stop = index + 1 < blocks.length ? blocks[index + 1].first : row.length;
-    for (let at = block.first; at < stop; at += 1) row[at].x = block.sum / block.weight + row[at].shift;
+    for (let at = block.first; at < stop; at += 1) {
+      const x = block.sum / block.weight + row[at].shift;
+      moved = Math.max(moved, Math.abs(x - row[at].x));
+      row[at].x = x;
+    }
   });
+  return moved;
 }
 
 function finish(vertices, edges, rows, lanes) {

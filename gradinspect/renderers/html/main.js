@@ -51,6 +51,9 @@ function activate(item) {
 /** Make an item the one that the panel tells of; null for none. */
 function choose(item) {
   chosen = item;
+  const isParameter = item !== null && !isScope(item) && isLeaf(item);
+  if (isParameter && (!highlight || highlight.isSoft)) setHighlight({ kind: 'from', node: item, isSoft: true });
+  else if (highlight?.isSoft) setHighlight(null);
   if (item !== null) showPanel(item);
   markChosen();
 }
@@ -126,7 +129,7 @@ function neighbour(key) {
 }
 
 const KEYS = { '+': () => zoom(1.25), '=': () => zoom(1.25), '-': () => zoom(0.8), f: () => fit(layout),
-  '/': () => { query.focus(); query.select(); }, t: () => toggleTable(),
+  '/': () => { query.focus(); query.select(); }, t: () => toggleView('table'), m: () => toggleView('memory'),
   Escape: () => { if (highlight) setHighlight(null); else if (!panel.hidden) closePanel(); } };
 
 function pressed(event) {
@@ -153,7 +156,7 @@ function clicked(event) {
 }
 
 function drawLegend() {
-  const has = (name) => (name === 'shared' ? nodes.some((node) => node.leaf?.uses > 1) : name === 'leaf' ? nodes.some((node) => node.leaf)
+  const has = (name) => (name === 'shared' ? nodes.some((node) => node.leaf?.uses > 1) : name === 'leaf' ? nodes.some((node) => node.leaf?.uses < 2)
     : name === 'cut' ? page.cut
     : name === 'repeat' ? scopes.some((scope) => scope.kind === 'repeat') : name === 'closed' ? scopes.some((scope) => scope.kind === 'module')
       : nodes.some((node) => textAt(node.kind) === 'custom'));
@@ -166,6 +169,7 @@ function drawLegend() {
 function colourBy(name) {
   colouring = name ? COLOURINGS[name]() : null;
   byId('colour').value = name;
+  forgetUnits();
   drawLegend();
 }
 

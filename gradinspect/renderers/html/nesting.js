@@ -25,6 +25,15 @@ function visibleBoxes() {
   return { boxOf, items, depth };
 }
 
+const MAX_NAMES = 3;
+
+/** The forward arguments that a piece of an edge stands for, where it leaves a node with several. */
+function namesOn(edge, pairs) {
+  const from = edge.start.item;
+  if (from === undefined || isScope(from) || edgesOf(from).filter(Boolean).length < 2) return '';
+  return edge.pairs.flatMap((number) => pairs[number].names.map((way) => textAt(way[2]))).filter(Boolean).slice(0, MAX_NAMES).join(', ');
+}
+
 /** The edges between boxes, those between the same two as one with a count. */
 function pairsBetween({ boxOf, items }) {
   const found = new Map();
@@ -35,9 +44,10 @@ function pairsBetween({ boxOf, items }) {
       const head = edge ? boxOf[edge[0]] : -1;
       if (head < 0 || head === tail) continue;
       const key = tail * items.length + head;
-      const pair = found.get(key);
-      if (pair) pair.count += 1;
-      else found.set(key, { tail: items[tail], head: items[head], count: 1 });
+      const pair = found.get(key) || { tail: items[tail], head: items[head], count: 0, names: [] };
+      found.set(key, pair);
+      pair.count += 1;
+      if (items[tail] === from && pair.names.length < MAX_NAMES) pair.names.push(edge);
     }
   }
   return [...found.values()];
@@ -91,10 +101,27 @@ function layOutPart(parts, place) {
     to: edge.end.item === undefined ? part.outs.get(edge.end.port) : at.get(edge.end.item),
     fromX: portX(parts, edge.start, 'outs'), toX: portX(parts, edge.end, 'ins'),
   }));
-  const { width, height } = layOut(vertices, edges);
+  const { width, height } = layOutOnce(place, vertices, edges);
   const title = place ? titleWidth(place) : 0;
   part.inner = { width, height, margin: Math.max(0, (title - width) / 2), vertices, edges };
   part.size = sizeOfPart(part);
+}
+
+const laidOut = new Map(); // by scope: what it was like when it was last laid out, and how
+
+/** Lay out a scope, unless it is as it was: opening one box leaves most others as they are. */
+function layOutOnce(place, vertices, edges) {
+  const sizes = vertices.map((vertex) => (vertex.item < 0 || vertex.role !== 'item' ? [vertex.left, vertex.right, vertex.height] : 0));
+  const likeness = JSON.stringify([sizes, edges.map(({ from, to, fromX, toX }) => [from, to, fromX, toX])]);
+  const before = laidOut.get(place);
+  if (before?.likeness === likeness) {
+    vertices.forEach((vertex, index) => { [vertex.x, vertex.y] = before.places[index]; });
+    edges.forEach((edge, index) => { edge.points = before.lines[index]; });
+    return before;
+  }
+  const { width, height } = layOut(vertices, edges);
+  laidOut.set(place, { likeness, width, height, places: vertices.map(({ x, y }) => [x, y]), lines: edges.map(({ points }) => points) });
+  return { width, height };
 }
 
 const titleWidth = (place) => {
@@ -141,7 +168,7 @@ function putTogether(parts, pairs) {
       if (edge.end.item === undefined) points[points.length - 1][1] = upper + inner.height + INSET - (outs.size ? 4 : 0);
       const hasTip = edge.end.item !== undefined && edge.end.port === null;
       const count = edge.pairs.reduce((sum, number) => sum + pairs[number].count, 0);
-      edges.push({ points, pairs: edge.pairs, hasTip, count, depth });
+      edges.push({ points, pairs: edge.pairs, hasTip, count, depth, names: namesOn(edge, pairs) });
     }
   }
   return { boxes, edges, width: top.width, height: top.height };

@@ -28,8 +28,8 @@ function userRow([user, position]) {
 }
 
 function savedTable(id) {
-  const rows = (nodes[id].saved || []).map(([attribute, value, bytes, status, origin]) => html('tr', {},
-    html('td', {}, html('span', { text: textAt(attribute) }), html('br'), html('small', { text: [textAt(status), textAt(origin)].filter(Boolean).join(' · ') })),
+  const rows = (nodes[id].saved || []).map(([attribute, value, bytes, status, origin, storage]) => html('tr', {},
+    html('td', {}, html('span', { text: textAt(attribute) }), html('br'), html('small', { text: [textAt(status), textAt(origin)].filter(Boolean).join(' · ') }), storageButton(storage)),
     html('td', { text: textAt(value) }), html('td', { class: 'number', text: typeof bytes === 'number' ? formatBytes(bytes) : '' })));
   return rows.length ? html('table', { 'aria-label': 'Saved attributes' }, html('tbody', {}, ...rows)) : null;
 }
@@ -103,6 +103,7 @@ function fillPanel(children) {
   const button = html('button', { type: 'button', class: 'close', 'aria-label': 'Close the panel', text: '×' });
   button.addEventListener('click', closePanel);
   panel.replaceChildren(button, ...children.filter(Boolean));
+  if (panel.hidden) forgetStage();
   panel.hidden = false;
   panel.scrollTop = 0;
 }
@@ -119,6 +120,7 @@ function showWarnings() {
 
 function closePanel() {
   panel.hidden = true;
+  forgetStage();
   choose(null);
   window.history.pushState(null, '', window.location.pathname + window.location.search);
 }

@@ -9,8 +9,9 @@ let haystack = null;
 function searchable() {
   if (haystack) return haystack;
   haystack = scopes.flatMap((scope, place) => (scope.kind === 'module'
-    ? [{ item: -place, text: `${modules[scope.module][0]} ${modules[scope.module][1]}`.toLowerCase(), shapes: '' }] : []));
-  nodes.forEach((node, id) => haystack.push({ item: id, text: wordsOf(id).join('\n').toLowerCase(), shapes: shapesOf(id) }));
+    ? [{ item: -place, text: `${modules[scope.module][0]} ${modules[scope.module][1]}`.toLowerCase(), code: '', shapes: '' }] : []));
+  nodes.forEach((node, id) => haystack.push({ item: id, text: wordsOf(id).join('\n').toLowerCase(),
+    code: (frames[node.frame]?.[3] || '').toLowerCase(), shapes: shapesOf(id) }));
   return haystack;
 }
 
@@ -20,7 +21,7 @@ function wordsOf(id) {
   const names = leaves.flatMap((leaf) => [textAt(nodes[leaf].leaf.name), ...(nodes[leaf].leaf.aliases || []).map(textAt)]);
   const frame = frames[node.frame];
   return [`#${numberOf(id)}`, nodeName(id), textAt(node.function), ...names, ...(moduleOf(id) || []).slice(0, 2), ...outputsOf(id), textAt(node.dtype),
-    ...(frame ? [`${frame[0]}:${frame[1]}`, frame[3]] : [])];
+    ...(frame ? [`${frame[0]}:${frame[1]}`] : [])];
 }
 
 const shapesOf = (id) => [...outputsOf(id), nodes[id].leaf ? textAt(nodes[id].leaf.tensor) : ''].join('\n').toLowerCase();
@@ -35,12 +36,18 @@ function shapeTest(pattern) {
 function testsFor(text) {
   const shapes = text.match(/\S*\[[^\]]*\]?/g) || [];
   const words = text.replace(/\S*\[[^\]]*\]?/g, ' ').toLowerCase().split(/\s+/).filter(Boolean);
-  return [...shapes.map(shapeTest), ...words.map((word) => (entry) => entry.text.includes(word))];
+  return [...shapes.map(shapeTest), ...words.map((word) => (entry) => entry.text.includes(word) || entry.code.includes(word))];
 }
+
+/** Names first, then what only the code of the source line has. */
+const byName = (tests) => {
+  const isNamed = ({ text, shapes }) => tests.every((test) => test({ text, shapes, code: '' }));
+  return (entries) => [...entries.filter(isNamed), ...entries.filter((entry) => !isNamed(entry))];
+};
 
 function search(text) {
   const tests = testsFor(text);
-  return tests.length ? searchable().filter((entry) => tests.every((test) => test(entry))) : [];
+  return tests.length ? byName(tests)(searchable().filter((entry) => tests.every((test) => test(entry)))) : [];
 }
 
 function resultRow({ item }) {

@@ -29,7 +29,7 @@ function chipsOf(id) {
     const name = leafName(leaf);
     const short = own && name.startsWith(`${own}.`) ? name.slice(own.length + 1) : name;
     const uses = nodes[leaf].leaf.uses;
-    return { leaf, text: shorten(short, 30) + (uses > 1 ? ` · ${uses} uses` : ''), isShared: uses > 1 };
+    return { leaf, text: shorten(short, 30) + (uses > 1 ? ` · ${uses.toLocaleString('en')} uses` : ''), isShared: uses > 1 };
   });
   if (shown.length < leaves.length) chips.push({ leaf: null, text: `${leaves.length - shown.length} more`, isShared: false });
   const cut = cutWords([id]);

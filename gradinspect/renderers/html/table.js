@@ -51,13 +51,3 @@ function drawTable() {
   tableView.replaceChildren(html('table', {}, html('caption', { text: caption }), html('thead', {}, html('tr', {}, ...COLUMNS.map(headCell))),
     html('tbody', {}, ...rows)));
 }
-
-function toggleTable() {
-  const isShown = tableView.hidden;
-  tableView.hidden = !isShown;
-  byId('stage').hidden = isShown;
-  byId('as-table').setAttribute('aria-pressed', String(isShown));
-  if (isShown) drawTable();
-  else followAddress();
-}
-byId('as-table').addEventListener('click', toggleTable);

@@ -13,7 +13,11 @@ function setView(x, y, scale) {
   for (const listener of viewListeners) listener();
 }
 
-const stageSize = () => ({ width: picture.clientWidth || 800, height: picture.clientHeight || 600 });
+// Asking an element for its size makes the browser lay out all that has changed, so it is asked when it may be another.
+let stage = null;
+const stageSize = () => (stage ||= { width: picture.clientWidth || 800, height: picture.clientHeight || 600 });
+const forgetStage = () => { stage = null; };
+new ResizeObserver(forgetStage).observe(picture);
 
 /** Show all, or at the start as much from the top as can still be read. */
 function fit(layout, smallest = MIN_SCALE) {

@@ -1,0 +1,134 @@
+"""Find nodes and module calls by what a reader knows of them: the same words as on the page.
+
+What comes in: a graph and a text. What goes out: what has all its words. A word is looked for, in any case, in a node's
+number, class and custom Function, in the names of the leaves its gradients go to, its module's path and class, shapes
+and dtypes, and its source line. A word with a bracket, such as `[*, 768]` or `f32[2, *]`, is a shape; `*` stands for
+one size.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from gradinspect.graph import Graph, Leaf, Node
+from gradinspect.units import format_tensor
+
+SHAPE_WORD = re.compile(r"\S*\[[^\]]*\]?")
+
+
+class Hit(NamedTuple):
+    """Something that was found."""
+
+    node: int  # of a module call: the first of its nodes
+    call: int | None = None  # index into Graph.modules, when it is the call that was found
+
+
+class Found(NamedTuple):
+    """What a search found."""
+
+    hits: tuple[Hit, ...] = ()
+    num_named: int = 0  # of the first hits: those that need no code of a source line to be found
+
+
+class _Entry(NamedTuple):
+    """What something is found by, in lower case."""
+
+    hit: Hit
+    words: str
+    code: str  # of the source line
+    shapes: str  # without blanks
+
+
+_Test = Callable[[_Entry], bool]
+
+
+class Search:
+    """Searches one graph; what nodes are found by is collected once."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Collect the words."""
+        self._entries = sorted(
+            (*_calls(graph), *_nodes(graph)), key=lambda entry: (entry.hit.node, entry.hit.call is None)
+        )
+
+    def find(self, text: str) -> Found:
+        """Return what has all the words of a text, in the order of node ids, a call before its nodes.
+
+        A line of code has many words, so what only the code of its source line has comes last.
+        """
+        tests = list(_tests(text))
+        if not tests:
+            return Found()
+        entries = [entry for entry in self._entries if all(test(entry) for test in tests)]
+        is_named = [all(test(entry._replace(code="")) for test in tests) for entry in entries]
+        named = [entry.hit for entry, named in zip(entries, is_named, strict=True) if named]
+        others = [entry.hit for entry, named in zip(entries, is_named, strict=True) if not named]
+        return Found((*named, *others), len(named))
+
+
+def _tests(text: str) -> Iterator[_Test]:
+    for shape in SHAPE_WORD.findall(text):
+        yield _shape_test(shape)
+    for word in SHAPE_WORD.sub(" ", text).lower().split():
+        yield _word_test(word)
+
+
+def _word_test(word: str) -> _Test:
+    return lambda entry: word in entry.words or word in entry.code
+
+
+def _shape_test(pattern: str) -> _Test:
+    sizes = r"[^,\[\]]+".join(map(re.escape, re.sub(r"\s", "", pattern.lower()).split("*")))
+    test = re.compile(sizes)
+    return lambda entry: test.search(entry.shapes) is not None
+
+
+def _calls(graph: Graph) -> Iterator[_Entry]:
+    """Yield the module calls, but not one whose only node is found by the same words."""
+    first: dict[int, int] = {}
+    num_nodes: Counter[int] = Counter()
+    for node_id, node in enumerate(graph.nodes):
+        call = node.module
+        while call is not None:
+            first.setdefault(call, node_id)
+            num_nodes[call] += 1
+            call = graph.modules[call].parent
+    for call, node_id in first.items():
+        module = graph.modules[call]
+        if num_nodes[call] > 1 or graph.nodes[node_id].module != call:
+            yield _Entry(Hit(node_id, call), f"{module.path} {module.class_name}".lower(), "", "")
+
+
+def _nodes(graph: Graph) -> Iterator[_Entry]:
+    for node_id, node in enumerate(graph.nodes):
+        outputs = [format_tensor(info) for info in node.forward_outputs if info is not None]
+        words = (f"#{node_id}", node.name, node.function or "", *_leaf_names(graph, node), *_place(graph, node),
+                 *outputs, *_dtypes(node))  # fmt: skip
+        leaf = [format_tensor(node.leaf.info)] if node.leaf is not None else []
+        code = "" if node.frame is None else graph.frames[node.frame].code
+        shapes = "\n".join((*outputs, *leaf)).replace(" ", "")
+        yield _Entry(Hit(node_id), "\n".join(words).lower(), code.lower(), shapes.lower())
+
+
+def _leaf_names(graph: Graph, node: Node) -> Iterator[str]:
+    """Yield the names of a leaf, or of the leaves that a node's gradients go to directly."""
+    following = [graph.nodes[edge.next_node].leaf for edge in node.next_edges if edge is not None]
+    leaves: list[Leaf | None] = [node.leaf, *following]
+    for leaf in leaves:
+        if leaf is not None:
+            yield from (leaf.name or "", *leaf.aliases)
+
+
+def _place(graph: Graph, node: Node) -> Iterator[str]:
+    """Yield the module and the source line."""
+    if node.module is not None:
+        yield from (graph.modules[node.module].path, graph.modules[node.module].class_name)
+    if node.frame is not None:
+        frame = graph.frames[node.frame]
+        yield f"{frame.file}:{frame.line}"
+
+
+def _dtypes(node: Node) -> Iterator[str]:
+    infos = (None if node.leaf is None else node.leaf.info, *node.forward_outputs)
+    yield from {info.dtype for info in infos if info is not None}

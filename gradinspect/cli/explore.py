@@ -1,0 +1,102 @@
+"""`gradinspect explore`: let me look around."""
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from importlib import util
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gradinspect.cli.printing import can_print_unicode, output_console
+from gradinspect.cli.reporting import ScriptFailed, Watched, report_on
+from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.user_source import source_reader
+from gradinspect.errors import GradInspectError
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.explanation import Explanation
+    from gradinspect.graph import Graph
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+ROWS_OF_TREE = 0.6  # of the screen
+FILES_KEPT = 16
+
+
+@takes_source
+def explore(
+    request: SourceRequest,
+    *,
+    gradients: Annotated[bool, typer.Option("--gradients", help="Let backward run, and show its gradients.")] = False,
+) -> int:
+    """Look around in the graph, on the whole terminal: a tree that opens and closes, and all about each node.
+
+    gradinspect explore samples/mlp.py
+
+    gradinspect explore run.json.gz
+    """
+    _require_terminal()
+    _require_textual()
+    recorded: list[Graph] = []
+    failure: ScriptFailed | None = None
+    try:
+        report_on(request, recorded.append, Watched(gradients=gradients))
+    except ScriptFailed as error:
+        if not recorded:
+            raise
+        failure = error
+    exit_code = _show(request, recorded[0])
+    if failure is not None:
+        raise failure
+    return exit_code
+
+
+def _require_terminal() -> None:
+    """Check that there is a screen to take and a keyboard to read.
+
+    Raises:
+        GradInspectError: Input or output is a file or a pipe.
+    """
+    for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout), ("stderr", sys.stderr)):
+        if stream is None or not stream.isatty():
+            raise GradInspectError(
+                f"'explore' needs a terminal, and '{name}' is none.", "Use: gradinspect trace, or export -o graph.html."
+            )
+    if os.environ.get("TERM") == "dumb":
+        raise GradInspectError("'explore' cannot draw on the terminal 'dumb'.", "Use: gradinspect trace")
+
+
+def _require_textual() -> None:
+    """Check that the screen can be drawn.
+
+    Raises:
+        GradInspectError: The package is not installed.
+    """
+    if util.find_spec("textual") is None:
+        raise GradInspectError("'explore' needs the textual package.", "Install it: pip install 'gradinspect[explore]'")
+
+
+def _show(request: SourceRequest, graph: "Graph") -> int:
+    """Take the terminal until the user quits; return 1 when the explorer failed, with its traceback on the screen."""
+    from gradinspect.explorer.app import Exploration, Explorer
+
+    console = output_console()
+    read_source = functools.lru_cache(FILES_KEPT)(source_reader(request))
+    exploration = Exploration(graph, _explainer(), read_source, can_print_unicode(console))
+    explorer = Explorer(exploration, max_rows=int(console.height * ROWS_OF_TREE))
+    explorer.run(mouse=False)  # the terminal keeps its own selection of text
+    return explorer.return_code or 0
+
+
+def _explainer() -> "Callable[[str], Explanation | None]":
+    """Return what knows the formulas; without torch installed, nothing does."""
+    from gradinspect.analyses.explanation import all_names, explain_class
+    from gradinspect.catalog import load_catalog
+
+    try:
+        catalog = load_catalog()
+    except GradInspectError:
+        return lambda _name: None
+    known = set(all_names(catalog))
+    return functools.cache(lambda name: explain_class(name, catalog) if name in known else None)

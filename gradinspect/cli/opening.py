@@ -1,0 +1,24 @@
+"""Showing a page in the user's browser."""
+
+import os
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+
+from gradinspect.cli.printing import print_message
+
+SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+
+
+def temporary_page(label: str) -> Path:
+    """Name a file for a page in a new folder that only this user can look into."""
+    stem = "".join(char if char.isalnum() or char in "-_" else "-" for char in Path(label).stem) or "graph"
+    return Path(tempfile.mkdtemp(prefix="gradinspect-")) / f"{stem[:60]}.html"
+
+
+def open_page(path: Path) -> None:
+    """Open a page in a browser, or say that there is none: one in the terminal would not show it."""
+    has_screen = sys.platform in {"darwin", "win32"} or any(os.environ.get(name) for name in SCREENS)
+    if not (has_screen and webbrowser.open(path.as_uri())):
+        print_message("No browser was found here. Open that file with one, on any machine.")

@@ -1,0 +1,1 @@
+"""The explorer: a graph on a terminal's whole screen. The only folder that imports textual."""

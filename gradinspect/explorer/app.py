@@ -1,0 +1,197 @@
+"""The explorer on a terminal: the tree, the panel beside or below it, a line of status. Keys are in `keys`."""
+
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.containers import Container
+from textual.widgets import Input
+
+from gradinspect.analyses.folding import Item, Scope
+from gradinspect.analyses.summary import describe_capture, summarize
+from gradinspect.explorer.commands import Commands
+from gradinspect.explorer.journey import Journey
+from gradinspect.explorer.keys import HelpPage, KeyReader
+from gradinspect.explorer.views import PanelView, TextLine, TreeView
+from gradinspect.graph import Graph
+from gradinspect.renderers.node_page import NodePage
+from gradinspect.renderers.panel_page import Explain, Facts, Looks, PageLine, ReadSource
+from gradinspect.renderers.scope_page import ScopePage
+from gradinspect.renderers.terminal_text import Part, fit, visible
+from gradinspect.units import format_bytes, format_count
+
+MIN_WIDTH_BESIDE = 110  # cells from which the panel stands beside the tree
+HINTS = {
+    "tree": "? help  q quit  / search  Enter open  ] follow  Tab panel{more}",
+    "panel": "? help  q quit  Enter follow  Tab back to the tree  y copy",
+    "help": "Space next screen  q back to the tree",
+}
+
+
+class Exploration(NamedTuple):
+    """What to explore, and what is known beside it."""
+
+    graph: Graph
+    explain: Explain
+    read_source: ReadSource
+    unicode: bool = True
+
+
+class Explorer(App[None]):
+    """Shows one graph."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS_PATH: ClassVar[str] = "explorer.tcss"
+
+    def __init__(self, exploration: Exploration, *, max_rows: int) -> None:
+        """Prepare.
+
+        Args:
+            exploration: What to show.
+            max_rows: Open at first what fits in so many rows.
+        """
+        super().__init__(ansi_color=True)  # the sixteen colours and the background that the terminal has anyway
+        self.theme = "ansi-dark"
+        self.exploration = exploration
+        self.journey = Journey(exploration.graph, max_rows)
+        self.browser = self.journey.browser
+        self.facts = Facts(exploration.graph, exploration.explain, exploration.read_source)
+        self.reader = KeyReader()
+        self.tree_view = TreeView(self.browser, unicode=exploration.unicode)
+        self.panel = PanelView()
+        self.head = TextLine(id="head")
+        self.status = TextLine(id="status")
+        self.prompt = Input(id="prompt", select_on_focus=False)
+        self.commands = Commands(self)
+        self._message = ""
+
+    def compose(self) -> ComposeResult:
+        """Put the parts together."""
+        yield self.head
+        with Container(id="panes"):
+            yield self.tree_view
+            yield self.panel
+        yield self.status
+        yield self.prompt
+
+    def on_mount(self) -> None:
+        """Begin at the first row."""
+        self.screen.set_class(not self.exploration.unicode, "ascii")
+        self.tree_view.focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Put the panel where there is room."""
+        self.screen.set_class(event.size.width >= MIN_WIDTH_BESIDE, "beside")
+        self.call_after_refresh(self._after_resize)
+
+    def on_descendant_focus(self) -> None:
+        """Name the keys of the pane that has them now."""
+        self.say(self._message)
+
+    def _after_resize(self) -> None:
+        self._show_head()
+        self.say("")
+        if self.is_helping:
+            self.start_helping()
+        else:
+            self.show_item()
+
+    # Keys.
+
+    async def on_key(self, event: events.Key) -> None:
+        """Do what a key says; while something is typed, the prompt has the keys."""
+        if self.prompt.has_focus:
+            if event.key in {"escape", "ctrl+c"}:
+                self._stop_asking()
+                event.prevent_default()
+            return
+        event.prevent_default()
+        is_letter = event.is_printable and event.character not in {None, " "}
+        for command in self.reader.read(str(event.character) if is_letter else event.key):
+            self.say("")
+            self.commands.run(command)
+
+    def ask(self, what: str) -> None:
+        """Let the user type something, after a first character that says what it is."""
+        self.prompt.value = what
+        self.screen.add_class("asking")
+        self.prompt.focus()
+        self.prompt.cursor_position = len(what)
+
+    @property
+    def is_helping(self) -> bool:
+        """Whether the page of keys has the screen."""
+        return self.screen.has_class("helping")
+
+    def start_helping(self) -> None:
+        """Give the screen to the page of keys."""
+        page = HelpPage(width=self.size.width, unicode=self.exploration.unicode)
+        self.screen.add_class("helping")
+        self.panel.show([PageLine(line) for line in page.lines()])
+        self.panel.focus()
+        self.say("")
+
+    def stop_helping(self) -> None:
+        """Give it back."""
+        self.screen.remove_class("helping")
+        self.tree_view.focus()
+        self.call_after_refresh(self.show_item)
+        self.say("")
+
+    def _stop_asking(self) -> None:
+        self.screen.remove_class("asking")
+        self.tree_view.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Stop asking when even the first character was deleted."""
+        if self.prompt.has_focus and not event.value:
+            self._stop_asking()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Search, or go to a node."""
+        self._stop_asking()
+        self.commands.answer(event.value)
+
+    # Parts of the screen.
+
+    def show_item(self) -> None:
+        """Let the panel tell what the reader looks at."""
+        item = self.journey.item
+        self.panel.show([] if item is None else list(self._lines_about(item)))
+        self.say(self._message)
+
+    def _lines_about(self, item: Item) -> Iterator[PageLine]:
+        if not isinstance(item, Scope):
+            return NodePage(self.facts, **self._looks()).node(item)
+        row = self.browser.row
+        return ScopePage(self.facts, **self._looks()).scope(item, row.copy if row and row.scope is item else None)
+
+    def _looks(self) -> Looks:
+        width = max(self.panel.content_size.width, 1)
+        return {"width": width, "unicode": self.exploration.unicode, "is_compact": not self.screen.has_class("beside")}
+
+    def warnings(self) -> list[PageLine]:
+        """Return what went wrong while the graph was recorded."""
+        return list(NodePage(self.facts, **self._looks()).warnings()) if self.exploration.graph.warnings else []
+
+    def _show_head(self) -> None:
+        graph = self.exploration.graph
+        figures = summarize(graph)
+        warnings = f"  {format_count(len(graph.warnings), 'warning')}: w" if graph.warnings else ""
+        parts = [
+            Part(visible(describe_capture(graph), unicode=self.exploration.unicode), "bold", can_shrink=True),
+            Part(f"  {format_count(figures.nodes, 'node')}, {format_bytes(figures.saved_bytes)} saved", "dim"),
+            Part(warnings, "yellow"),
+        ]
+        self.head.show(fit(parts, self.head.size.width, "…" if self.exploration.unicode else "..."))
+
+    def say(self, message: str) -> None:
+        """Write a message into the last line; none: the keys one needs most."""
+        self._message = message
+        place = "help" if self.is_helping else "panel" if self.panel.has_focus else "tree"
+        hidden = len(self.panel.lines) - self.panel.content_size.height
+        more = f", {format_count(hidden, 'more line')}" if hidden > 0 else ""
+        text = visible(message, unicode=self.exploration.unicode) if message else HINTS[place].format(more=more)
+        parts = [Part(text, "" if message else "dim")]
+        self.status.show(fit(parts, self.status.size.width, "…" if self.exploration.unicode else "..."))

@@ -1,0 +1,81 @@
+"""Keep the words of an SVG together where another font is used than Graphviz measured.
+
+What comes in: the SVG of a Graphviz program. What goes out: the same picture, with each line of a label as one text.
+
+Graphviz writes a piece of text for each change of font, each at the place that it computed from the widths it knows. A
+browser with another font leaves gaps between the pieces, or lets them overlap, and moves what should be in the middle.
+One text with parts flows as it should in any font; in the box of a node it is set from the middle.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+TEXT = re.compile(r"<text ([^>]*)>(.*)</text>")
+GROUP = re.compile(r'<g [^>]*class="(\w+)"')
+SHAPE = re.compile(r'<(?:polygon|path|ellipse) .*(?: points| d)="([^"]*)"')
+ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
+OWN = {"x", "y", "text-anchor", "xml:space"}  # of the line; all else is of its parts
+SPACES = (" ", "&#160;", "\xa0")
+
+
+class _Piece(NamedTuple):
+    attributes: dict[str, str]
+    content: str
+
+
+def join_lines(svg: str) -> str:
+    """Put the pieces of each line together."""
+    return "\n".join(_joined(svg.split("\n")))
+
+
+def _joined(lines: Sequence[str]) -> Iterator[str]:
+    kind, middle, num_shapes = "", 0.0, 0
+    pieces: list[_Piece] = []
+    for line in lines:
+        match = TEXT.fullmatch(line)
+        if match is not None:
+            pieces.append(_Piece(dict(ATTRIBUTE.findall(match[1])), match[2]))
+            continue
+        yield from _texts(pieces, kind, middle if kind == "node" and num_shapes == 1 else None)
+        pieces = []
+        if group := GROUP.match(line):
+            kind, num_shapes = group[1], 0
+        elif shape := SHAPE.match(line):
+            xs = [float(x) for x in re.findall(r"(-?[\d.]+),-?[\d.]+", shape[1])]
+            middle, num_shapes = (min(xs) + max(xs)) / 2 if xs and not num_shapes else middle, num_shapes + 1
+        yield line
+
+
+def _texts(pieces: Sequence[_Piece], kind: str, middle: float | None) -> Iterator[str]:
+    """Write what stands side by side as one text; in the caption, cells of a row are apart."""
+    starts = [
+        place == 0
+        or piece.attributes.get("y") != pieces[place - 1].attributes.get("y")
+        or (kind in {"graph", "edge"} and not piece.content.startswith(SPACES))
+        for place, piece in enumerate(pieces)
+    ]
+    numbers = [sum(starts[: place + 1]) for place in range(len(pieces))]
+    for _, group in groupby(zip(numbers, pieces, strict=True), key=lambda pair: pair[0]):
+        yield _text([piece for _, piece in group], middle)
+
+
+def _text(line: Sequence[_Piece], middle: float | None) -> str:
+    first = line[0].attributes
+    if middle is None and len(line) == 1:
+        return f"<text {_written(first)}>{line[0].content}</text>"
+    anchor = (
+        {"text-anchor": "start", "x": first["x"]} if middle is None else {"text-anchor": "middle", "x": f"{middle:.2f}"}
+    )
+    parts = "".join(map(_part, line))
+    return f'<text xml:space="preserve" {_written(anchor)} y="{first["y"]}">{parts}</text>'
+
+
+def _part(piece: _Piece) -> str:
+    attributes = _written({name: value for name, value in piece.attributes.items() if name not in OWN})
+    return f"<tspan{attributes and ' '}{attributes}>{piece.content}</tspan>"
+
+
+def _written(attributes: dict[str, str]) -> str:
+    return " ".join(f'{name}="{value}"' for name, value in attributes.items())

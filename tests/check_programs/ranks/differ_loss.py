@@ -1,0 +1,30 @@
+"""The first rank adds a term to its loss."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(0)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.middle, self.head = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 1)
+
+    def forward(self, x):
+        h = torch.relu(self.body(x))
+        h = self.middle(h)
+        return self.head(h)
+
+
+model = DistributedDataParallel(Net())
+loss = model(torch.randn(2, 4)).pow(2).mean()
+if rank == 0:
+    loss = loss + 0.1 * model.module.head.weight.abs().sum()
+loss.backward()
+dist.destroy_process_group()
+# expect: GI902 rank0=27 backward=28
