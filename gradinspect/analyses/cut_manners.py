@@ -65,3 +65,7 @@ MANNERS: dict[Manner, CutManner] = {
         "Look at {where}: the operator has no derivative.",
     ),
 }  # fmt: skip
+SAMPLED = CutManner(
+    "sample() draws with gradients switched off.",
+    "Use rsample() at {where} where the distribution has it, or log_prob() of the sample in the loss.",
+)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Literal
 
-from gradinspect.analyses.cut_manners import MANNERS
+from gradinspect.analyses.cut_manners import MANNERS, SAMPLED
 from gradinspect.analyses.findings import Finding, Place, line_of, listed, place_of
 from gradinspect.analyses.value_flow import Call, Fate, Manner
 from gradinspect.graph import Frame, Record
@@ -185,6 +185,8 @@ def _places(one: Starved) -> list[Place]:
 def _cut(group: Sequence[Starved], names: Sequence[str]) -> tuple[str, str]:
     first = group[0]
     manner = MANNERS[first.manner]
+    if first.manner == "grad_off" and first.off is not None and ".sample(" in first.off.code:
+        manner = SAMPLED
     verb = "get" if len(names) > 1 else "gets"
     how = "" if len(first.path) < 2 else f" The path of {first.name}: {_path(first.path)}."
     where = line_of(first.off or first.cut)
@@ -197,13 +199,15 @@ def _cut(group: Sequence[Starved], names: Sequence[str]) -> tuple[str, str]:
 def _unused(group: Sequence[Starved], names: Sequence[str]) -> tuple[str, str]:
     first = group[0]
     is_one = len(names) == 1
-    left = " Python got it as a number there; what comes back is a constant." if first.manner == "python" else ""
     them = "it" if is_one else "them"
-    return (
-        f"{listed(names)} {'gets' if is_one else 'get'} no gradient. What is computed from {them} ends at "
-        f"{line_of(first.cut)} with {first.op}: the loss does not depend on it.{left}",
-        f"Add what {line_of(first.cut)} computes to the loss, or leave {them} out of the optimizer.",
-    )
+    ends = f"{listed(names)} {'gets' if is_one else 'get'} no gradient. What is computed from {them} ends at "
+    ends += f"{line_of(first.cut)} with {first.op}: the loss does not depend on it"
+    if first.manner == "python":
+        return (
+            f"{ends}, unless through the number that Python or NumPy got there, which is a constant to backward.",
+            f"Compute with tensors only from {line_of(first.cut)} on, or leave {them} out of the optimizer.",
+        )
+    return f"{ends}.", f"Add what {line_of(first.cut)} computes to the loss, or leave {them} out of the optimizer."
 
 
 def _unread(group: Sequence[Starved], names: Sequence[str]) -> tuple[str, str]:

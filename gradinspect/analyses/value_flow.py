@@ -172,6 +172,8 @@ def _used_outside(calls: Sequence[Call], touched: Sequence[int], needed: set[int
 
 def _later(call: Call) -> Manner:
     """Tell how a graph was lost after a call that had kept it."""
+    if call.is_off:
+        return "grad_off"
     return "assigned" if call.is_write else "rewrapped"
 
 
@@ -197,5 +199,5 @@ def _fate_without_cut(
             return Fate("cut", first, left[0], min(back) if back else None, "python", (left[0],))
     used = [number for number in live if calls[number].manner not in ("grad_off", "data", "detach")]
     if used:
-        return Fate("unused", used[0], used[-1], manner="python" if left else "unknown")
+        return Fate("unused", used[0], *((left[-1], None, "python") if left else (used[-1],)))
     return Fate("unread")

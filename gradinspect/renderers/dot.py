@@ -24,6 +24,10 @@ from gradinspect.renderers.palettes import Palette
 
 FONT = "Helvetica"  # its widths are known to every Graphviz, and SVG viewers replace it by a sans font
 MAX_ROOTS = 16
+LARGE = (
+    300  # boxes; from there on, Graphviz is told to stop straightening lines earlier: half the time, hardly other looks
+)
+LARGE_NSLIMIT = 3
 TRUNK_WEIGHT = 8  # how much straighter the longest way to a leaf is drawn than a way aside
 
 
@@ -39,7 +43,8 @@ def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
     writer = _Writer(scene, drawing)
     title = tooltip(f"Autograd graph of {graph.source}")
     label = caption(scene, drawing)
-    head = f"  graph [rankdir={options.direction} tooltip={title}]\n  label={label}\n"
+    hurry = f" nslimit={LARGE_NSLIMIT}" if len(drawing.boxes) > LARGE else ""
+    head = f"  graph [rankdir={options.direction}{hurry} tooltip={title}]\n  label={label}\n"
     lines = "".join(f"  {line}\n" for line in writer.statements())
     return f'digraph "autograd" {{\n{_preamble(scene.palette)}{head}{lines}}}\n'
 

@@ -78,32 +78,31 @@ class LargeBoxes:
             text_width(line, FONT_SIZE if place == words.title else SMALL_SIZE)
             for place, line in enumerate(words.lines)
         )
-        return Size(width + 2 * PAD, LINE * len(words.lines) + PAD)
+        return Size(width / 2 + PAD, width / 2 + PAD, LINE * len(words.lines) + PAD)
 
     def size(self, words: Words) -> Size:
-        """Measure a box with its chips, to both sides as far, so that its middle is the middle of the frame."""
+        """Measure a box with its chips, from the middle of its frame."""
         frame = self.frame(words)
         chips = max((text_width(chip, SMALL_SIZE) + CHIP_GAP + PAD for chip, _ in words.chips), default=0.0)
-        return Size(frame.width + 2 * chips, max(frame.height, LINE * len(words.chips)))
+        return Size(frame.left, frame.right + chips, max(frame.height, LINE * len(words.chips)))
 
     def element(self, box: Box, words: Words, left: float, top: float) -> str:
         """Write a box with its chips."""
-        frame, size = self.frame(words), self.size(words)
-        inner = (size.width - frame.width) / 2
+        frame = self.frame(words)
         look = self.scene.look(box.ids)
         ink = "" if look is None else f' fill="{look.ink}"'
         fill = "" if look is None else f' fill="{look.fill}"'
         number = self.scene.number(box.ids.start)
         title, *facts = node_lines(self.scene.graph, box.ids.start, number, "" if look is None else look.words)
         lines = "".join(
-            f'<text x="{inner + frame.width / 2:.0f}" y="{LINE * place + 13:.0f}" '
+            f'<text x="{frame.left:.0f}" y="{LINE * place + 13:.0f}" '
             f'class="{"t" if place == words.title else "s"}"{ink}>{escape(line)}</text>'
             for place, line in enumerate(words.lines)
         )
         described = f"<title>{plain(title)}</title>" + (f"<desc>{plain(*facts)}</desc>" if facts else "")
-        rect = f'<rect x="{inner:.0f}" width="{frame.width:.0f}" height="{frame.height:.0f}" rx="5"{fill}/>'
+        rect = f'<rect width="{frame.width:.0f}" height="{frame.height:.0f}" rx="5"{fill}/>'
         body = self._linked(self.scene.graph.nodes[box.ids.start], rect + lines)
-        chips = "".join(_chip(chip, inner + frame.width + CHIP_GAP, place) for place, chip in enumerate(words.chips))
+        chips = "".join(_chip(chip, frame.width + CHIP_GAP, place) for place, chip in enumerate(words.chips))
         return f'<g id="n{number}" transform="translate({left:.0f} {top:.0f})">{described}{body}{chips}</g>\n'
 
     def _linked(self, node: Node, body: str) -> str:

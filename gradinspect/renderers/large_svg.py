@@ -103,11 +103,11 @@ def _references(
                 for other in dict.fromkeys(others[:MAX_REFERENCES])
             )
             more = f" and {len(others) - MAX_REFERENCES:,} more" if len(others) > MAX_REFERENCES else ""
-            x = left + sizes[box].width / 2 + LANE
+            x = left + sizes[box].left + LANE
             yield f'<text class="c r" x="{x:.0f}" y="{y:.0f}">{sign} {links}{more}</text>\n'
     for index, root in enumerate(scene.graph.roots):
         box = drawing.box_of[root.node]
         if box >= 0 and scene.graph.nodes[root.node].kind != "accumulate_grad":
             left, top = rows.places[box]
             words = plain(f"root {root.name or index}")
-            yield f'<text class="c h" x="{left + sizes[box].width / 2 - LANE:.0f}" y="{top - 4:.0f}">↓ {words}</text>\n'
+            yield f'<text class="c h" x="{left + sizes[box].left - LANE:.0f}" y="{top - 4:.0f}">↓ {words}</text>\n'

@@ -28,10 +28,16 @@ Point: TypeAlias = tuple[float, float]
 
 
 class Size(NamedTuple):
-    """The room that a box takes."""
+    """The room that a box takes to both sides of the line that its arrows keep to."""
 
-    width: float
+    left: float
+    right: float
     height: float
+
+    @property
+    def width(self) -> float:
+        """From side to side."""
+        return self.left + self.right
 
 
 class Arrow(NamedTuple):
@@ -55,7 +61,8 @@ class _Strip:
 
     def __init__(self, boxes: list[int], sizes: Sequence[Size]) -> None:
         self.boxes = boxes
-        self.width = max(sizes[box].width for box in boxes)
+        self.left = max(sizes[box].left for box in boxes)
+        self.width = self.left + max(sizes[box].right for box in boxes)
         self.height = sum(sizes[box].height for box in boxes) + GAP_IN_STRIP * (len(boxes) - 1)
         self.before: list[int] = []
         self.rank = 0
@@ -81,7 +88,7 @@ def lay_out_rows(sizes: Sequence[Size], arrows: Sequence[Arrow]) -> Rows:
     for strip in strips:
         top = strip.y
         for box in strip.boxes:
-            places[box] = strip.x + (strip.width - sizes[box].width) / 2, top
+            places[box] = strip.x + strip.left - sizes[box].left, top
             top += sizes[box].height + GAP_IN_STRIP
     fans = Counter(end for arrow in arrows for end in (("from", arrow.tail), ("to", arrow.head)))
     lines: list[tuple[Point, ...] | None] = []
@@ -89,8 +96,8 @@ def lay_out_rows(sizes: Sequence[Size], arrows: Sequence[Arrow]) -> Rows:
         first, last = strips[strip_of[arrow.tail]], strips[strip_of[arrow.head]]
         is_near = first is last or (first.column == last.column and 0 < last.row - first.row <= MAX_ROWS_PASSED)
         is_few = max(fans["from", arrow.tail], fans["to", arrow.head]) <= MAX_ARROWS_DRAWN
-        start = first.x + first.width / 2, places[arrow.tail][1] + sizes[arrow.tail].height
-        end = last.x + last.width / 2, places[arrow.head][1]
+        start = first.x + first.left, places[arrow.tail][1] + sizes[arrow.tail].height
+        end = last.x + last.left, places[arrow.head][1]
         between = [strips[number] for row in rows[first.row + 1 : last.row] for number in row] if is_near else []
         lines.append((start, *_way_past(between, start, end), end) if is_near and is_few else None)
     return Rows(places, lines, width, height)
@@ -105,6 +112,9 @@ def _way_past(between: Sequence[_Strip], start: Point, end: Point) -> tuple[Poin
     if not blocking:
         return ()
     lane = max(strip.x + strip.width for strip in blocking) + LANE
+    for strip in sorted(between, key=lambda strip: strip.x):
+        if strip.x - LANE < lane < strip.x + strip.width + LANE:
+            lane = strip.x + strip.width + LANE
     return (lane, min(strip.y for strip in between)), (lane, max(strip.y + strip.height for strip in between))
 
 
@@ -185,8 +195,8 @@ def _place(rows: Sequence[Sequence[int]], strips: Sequence[_Strip]) -> tuple[flo
         for number in row:
             strip = strips[number]
             near = [strips[before] for before in strip.before if strips[before].column == column]
-            middle = min((before.x + before.width / 2 for before in near), default=cursor + strip.width / 2)
-            strip.x, strip.y, strip.row, strip.column = max(cursor, middle - strip.width / 2), top, place, column
+            line = min((before.x + before.left for before in near), default=cursor + strip.left)
+            strip.x, strip.y, strip.row, strip.column = max(cursor, line - strip.left), top, place, column
             cursor = strip.x + strip.width + GAP_X
             right = max(right, cursor)
         top += height

@@ -60,6 +60,14 @@ def test_gradients_that_were_switched_off_are_one_cause() -> None:
     assert [place.line for place in found.places if place.role == "cut"] == [2]
 
 
+def test_a_sample_of_a_distribution() -> None:
+    """It switches gradients off by itself, and has a sister that does not."""
+    (found,) = missing_findings([cut("w", manner="grad_off", off=line(5, "z = Normal(m, s).sample()"))])
+
+    assert "no_grad" not in found.text
+    assert found.remedy.startswith("Use rsample() at train.py:5")
+
+
 def test_the_same_line_is_not_named_twice() -> None:
     """Where the call that cut and the one that used it stand on one line."""
     (found,) = missing_findings([cut("a", used=line(5))])
@@ -104,7 +112,10 @@ def test_unused() -> None:
 
     assert found.code == "GI303"
     assert [(place.role, place.line) for place in found.places][:2] == [("read", 3), ("last", 9)]
-    assert "ends at train.py:9 with item: the loss does not depend on it. Python got it as a number" in found.text
+    assert found.text.endswith(
+        "ends at train.py:9 with item: the loss does not depend on it, unless through the number that Python or NumPy "
+        "got there, which is a constant to backward."
+    )
 
 
 def test_unread() -> None:

@@ -164,3 +164,20 @@ def test_a_code_is_explained(code: str) -> None:
     assert ".backward()" in done.stdout
     assert done.returncode == 0
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
+
+
+def test_a_function_that_cannot_be_checked_is_named(tmp_path: Path) -> None:
+    """With the reason, before the verdict; without --gradcheck nothing is said of it."""
+    script = tmp_path / "noise.py"
+    script.write_text(
+        "import torch\nclass Noise(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        return x + torch.rand_like(x)\n    @staticmethod\n    def backward(ctx, grad):\n"
+        "        print('never seen')\n        return grad\n"
+        "Noise.apply(torch.ones(3, requires_grad=True)).sum().backward()\nprint(torch.rand(1).item())\n"
+    )
+    plain = gradinspect("check", script, "--quiet-script")
+    checked = gradinspect("check", script, "--quiet-script", "--gradcheck")
+
+    assert plain.stdout == "Nothing found in 1 backward call of noise.py\n"
+    assert checked.stdout == "Noise was not checked: it gives other numbers each time.\n" + plain.stdout
+    assert (checked.returncode, checked.stderr) == (0, "")

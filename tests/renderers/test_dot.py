@@ -146,6 +146,14 @@ def test_many_roots_share_a_mark() -> None:
     assert sum(line.startswith("root") and "->" in line for line in statements(dot)) == 40
 
 
+def test_a_large_graph_is_laid_out_in_a_hurry() -> None:
+    """Graphviz may straighten the lines of a small picture as long as it likes."""
+    large = graph(*(op(f"Op{place}Backward0", place + 1) for place in range(400)), leaf("w", 2, 3))
+
+    assert "nslimit=3" in render_dot(large)
+    assert "nslimit" not in render_dot(product_plus_two())
+
+
 def test_same_graph_same_text() -> None:
     """The text is a function of the graph."""
     assert render_dot(product_plus_two(), EVERYTHING) == render_dot(product_plus_two(), EVERYTHING)

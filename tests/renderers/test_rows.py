@@ -11,7 +11,9 @@ from gradinspect.renderers.rows import MAX_ARROWS_DRAWN, MAX_ROW, Arrow, Rows, S
 @st.composite
 def graphs_to_place(draw: st.DrawFn) -> tuple[list[Size], list[Arrow]]:
     """Draw boxes of any size, and arrows to later ones."""
-    sizes = draw(st.lists(st.builds(Size, st.floats(1, 900), st.floats(1, 90)), min_size=1, max_size=60))
+    sizes = draw(
+        st.lists(st.builds(Size, st.floats(1, 400), st.floats(1, 900), st.floats(1, 90)), min_size=1, max_size=60)
+    )
     last = len(sizes) - 1
     pairs = st.tuples(st.integers(0, last), st.integers(0, last)).filter(lambda pair: pair[0] != pair[1])
     arrows = [Arrow(*sorted(pair)) for pair in draw(st.lists(pairs, max_size=150 if last else 0))]
@@ -20,7 +22,7 @@ def graphs_to_place(draw: st.DrawFn) -> tuple[list[Size], list[Arrow]]:
 
 def chain(length: int) -> Rows:
     """Place equal boxes, each before the next."""
-    return lay_out_rows([Size(100, 30)] * length, [Arrow(*ends) for ends in pairwise(range(length))])
+    return lay_out_rows([Size(50, 50, 30)] * length, [Arrow(*ends) for ends in pairwise(range(length))])
 
 
 @given(graphs_to_place())
@@ -55,6 +57,19 @@ def test_lines_lead_down(given_graph: tuple[list[Size], list[Arrow]]) -> None:
             assert all(above[1] <= below[1] for above, below in pairwise(line))
 
 
+def test_a_line_passes_beside_what_is_between() -> None:
+    """It goes around boxes that stand side by side, in the first free place."""
+    sizes = [Size(50, 50, 30)] * 5
+    rows = lay_out_rows(
+        sizes, [Arrow(0, 1), Arrow(0, 2), Arrow(0, 3), Arrow(1, 4), Arrow(2, 4), Arrow(3, 4), Arrow(0, 4)]
+    )
+    line = rows.lines[-1] or ()
+    lane = line[1][0]
+
+    assert not [box for box in (1, 2, 3) if rows.places[box][0] - 2 < lane < rows.places[box][0] + 102]
+    assert lane != rows.places[0][0] + 50
+
+
 def test_a_chain_stands_in_columns() -> None:
     """A long chain fills a page; only the way from one column to the next is a reference."""
     rows = chain(5_000)
@@ -67,7 +82,7 @@ def test_a_chain_stands_in_columns() -> None:
 
 def test_many_branches_wrap() -> None:
     """What one box leads to thousandfold stands in rows of bounded width, without thousands of lines."""
-    rows = lay_out_rows([Size(100, 30)] * 5001, [Arrow(0, head) for head in range(1, 5001)])
+    rows = lay_out_rows([Size(50, 50, 30)] * 5001, [Arrow(0, head) for head in range(1, 5001)])
 
     assert len({y for _, y in rows.places}) > 5000 * 100 / MAX_ROW / 30
     assert rows.lines == [None] * 5000
@@ -75,7 +90,7 @@ def test_many_branches_wrap() -> None:
 
 def test_a_few_branches_are_lines() -> None:
     """A fork is drawn, and the branch that goes on longest stands right under it."""
-    sizes = [Size(100, 30)] * 5
+    sizes = [Size(50, 50, 30)] * 5
     rows = lay_out_rows(sizes, [Arrow(0, 1), Arrow(0, 2), Arrow(2, 3), Arrow(3, 4), Arrow(0, 4)])
 
     assert None not in rows.lines
