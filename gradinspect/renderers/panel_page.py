@@ -91,7 +91,7 @@ class PanelPage(Page):
         """Write a line that leads to a node; what does not fit is left out from the right."""
         node = self.graph.nodes[node_id]
         line = Text(f"{GAP}{self.fit(before, self.width // 2)}")
-        after = f"{GAP}{note}" if note else ""
+        after = f"{GAP}{self.visible(note)}" if note else ""
         if node.leaf is not None:
             name = f"{self.symbols.leaf} {node.leaf.name or f'#{node_id}'}"
             looks, style = self.visible(format_tensor(node.leaf.info)), "yellow"
