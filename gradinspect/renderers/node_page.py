@@ -137,7 +137,11 @@ class NodePage(PanelPage):
             frame = self.graph.frames[frame_id]
             called = "" if is_first else "called at "
             inside = f" in {frame.function}" if frame.function else ""
-            yield self.short_line(f"{GAP}{called}{frame.file}:{frame.line}{inside}", "" if is_first else "dim")
+            name = frame.file.rpartition("/")[2]
+            heads = [f"{GAP}{called}{file}:{frame.line}" for file in (frame.file, name)]
+            texts = (heads[0] + inside, heads[1] + inside, heads[1])  # the line number is what must be seen
+            fitting = (text for text in texts if cell_len(self.visible(text)) <= self.width)
+            yield self.short_line(next(fitting, heads[1]), "" if is_first else "dim")
             lines = self.facts.read_source(frame.file) if is_first else None
             if lines is not None and frame.line <= len(lines):
                 yield from (PageLine(line) for line in self.source(lines, frame.line))

@@ -148,6 +148,15 @@ def test_without_a_file_the_recorded_line_is_shown() -> None:
     assert lines[-2:] == ["far/away.py:2", "y = x * 2"]
 
 
+def test_the_line_number_stays_where_there_is_little_room() -> None:
+    """First the folders go, then the function."""
+    frame = Frame(file="package/folder/file.py", line=120, function="Model.forward")
+    drawn = graph(op("MulBackward0", None, frame=0), frames=(frame,))
+    lines = [list(page(drawn, width).node(0))[-1].text.plain.strip() for width in (60, 40, 20)]
+
+    assert lines == ["package/folder/file.py:120 in Model.forward", "file.py:120 in Model.forward", "file.py:120"]
+
+
 def test_nothing_of_the_program_reaches_the_terminal_as_it_is() -> None:
     """Control characters are written out; what looks like markup is text."""
     drawn = graph(
