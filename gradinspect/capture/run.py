@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import torch
 
-from gradinspect.analyses.findings import Findings
+from gradinspect.analyses.checks.findings import Findings
 from gradinspect.analyses.gradient_steps import GradientSteps
 from gradinspect.analyses.growth import Growth
 from gradinspect.analyses.stepping import Ending

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.capture.checking import Checker
+from gradinspect.capture.checks.checking import Checker
 from gradinspect.capture.engine import EngineCall, EngineDoor, Watch
 from gradinspect.capture.fake import FakeRun, explain_fake_error
 from gradinspect.capture.growth import GrowthWatch

@@ -10,7 +10,7 @@ from gradinspect.cli.request import SourceRequest, takes_source
 from gradinspect.cli.user_source import path_namer
 
 if TYPE_CHECKING:
-    from gradinspect.analyses.findings import Findings
+    from gradinspect.analyses.checks.findings import Findings
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -38,8 +38,8 @@ def check(
 
     gradinspect check samples/train.py --steps 4 --skip GI6 --format github
     """
-    from gradinspect.analyses.finding_stories import CODES
-    from gradinspect.analyses.findings import check_codes
+    from gradinspect.analyses.checks.finding_stories import CODES
+    from gradinspect.analyses.checks.findings import check_codes
 
     wanted, unwanted = check_codes(only or [], CODES), check_codes(skip or [], CODES)
     codes: list[str] = []
@@ -47,7 +47,7 @@ def check(
     def report(found: "Findings") -> None:
         from msgspec.structs import replace
 
-        from gradinspect.analyses.findings import selected
+        from gradinspect.analyses.checks.findings import selected
 
         if found.rank:
             return

@@ -12,9 +12,9 @@ from gradinspect.errors import GradInspectError
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from gradinspect.analyses.checks.story import Story
     from gradinspect.analyses.custom_functions import CustomFunction
     from gradinspect.analyses.explanation import Explanation
-    from gradinspect.analyses.story import Story
     from gradinspect.catalog import Catalog
 
 # ruff: noqa: PLC0415  # what --help need not wait for
@@ -74,9 +74,9 @@ def _list(catalog: "Catalog", pattern: str | None) -> "Iterator[Text]":
 
 def _explained(name: str, catalog: "Catalog") -> "Iterator[Explanation | CustomFunction | Story]":
     """Find what a name means: a finding, a node of a capture, a class of a script, a class or an operator of torch."""
+    from gradinspect.analyses.checks.finding_stories import STORIES
     from gradinspect.analyses.custom_functions import read_custom_function
     from gradinspect.analyses.explanation import explain_class, find_classes
-    from gradinspect.analyses.finding_stories import STORIES
 
     if name.upper() in STORIES:
         yield STORIES[name.upper()]
@@ -107,8 +107,8 @@ def _explained_node(path: Path, number: str, catalog: "Catalog") -> "Iterator[Ex
 def _page(found: "Sequence[Explanation | CustomFunction | Story]") -> "Iterator[Text]":
     from rich.text import Text
 
+    from gradinspect.analyses.checks.story import Story
     from gradinspect.analyses.explanation import Explanation
-    from gradinspect.analyses.story import Story
     from gradinspect.renderers.explanation import ExplanationPage
     from gradinspect.renderers.findings import FindingsPage
 

@@ -5,8 +5,8 @@ from textwrap import wrap
 
 from rich.text import Text
 
-from gradinspect.analyses.findings import Finding, Findings, Place
-from gradinspect.analyses.story import Story
+from gradinspect.analyses.checks.findings import Finding, Findings, Place
+from gradinspect.analyses.checks.story import Story
 from gradinspect.renderers.page import GAP, Page
 from gradinspect.renderers.plain_json import render_json
 from gradinspect.units import format_count

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from gradinspect.analyses.finding_stories import CODES, STORIES
-from gradinspect.analyses.findings import Finding, Findings, Place
+from gradinspect.analyses.checks.finding_stories import CODES, STORIES
+from gradinspect.analyses.checks.findings import Finding, Findings, Place
 from gradinspect.renderers.findings import FindingsPage, render_findings_github, render_findings_json
 
 HOSTILE = "x = '\x1b[2J\u202e' # 100% [red], \r\n::error::"

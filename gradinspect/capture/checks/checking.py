@@ -1,0 +1,188 @@
+"""Look for what is wrong in the first backward calls of a program, before and while the engine goes through them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import FrameType
+
+from gradinspect.analyses.checks.broadcasts import broadcast_findings
+from gradinspect.analyses.checks.checkpoint_mismatch import checkpoint_findings
+from gradinspect.analyses.checks.custom_derivatives import derivative_findings, unchecked_notes
+from gradinspect.analyses.checks.findings import Finding, Findings
+from gradinspect.analyses.checks.gradient_findings import forward_finding, gradient_findings, overflows_in_half
+from gradinspect.analyses.checks.growing_graphs import earlier_rounds, growing_findings
+from gradinspect.analyses.checks.ranks import missing_notes, rank_findings
+from gradinspect.analyses.checks.second_backward import UsedCall, second_backward_findings
+from gradinspect.analyses.checks.stale_values import stale_findings
+from gradinspect.capture.checks.custom_functions import CustomFunctions
+from gradinspect.capture.checks.cuts import GradientCuts
+from gradinspect.capture.checks.grad_scaling import is_scaling
+from gradinspect.capture.checks.kept_history import kept_history
+from gradinspect.capture.checks.mutations import MutationLog
+from gradinspect.capture.checks.nonfinite import nonfinite_value
+from gradinspect.capture.checks.ranks import ranks_of_this_run, summary_of_rank
+from gradinspect.capture.checks.recomputation import CheckpointWatch
+from gradinspect.capture.checks.stale import stale_values
+from gradinspect.capture.engine import EngineCall, Watch
+from gradinspect.capture.gradients import GradientWatch
+from gradinspect.capture.namespaces import base_folder
+from gradinspect.capture.outputs import OutputTensor, has_graph
+from gradinspect.capture.recorder import Recorder, next_sequence_nr
+from gradinspect.capture.request import Request
+from gradinspect.capture.run import Run
+from gradinspect.graph import Frame, Graph
+
+
+class Checker:
+    """Watches so many backward calls of one program."""
+
+    def __init__(self, request: Request, recorder: Recorder, stop: Callable[[FrameType], None]) -> None:
+        """Set up.
+
+        Args:
+            request: How many calls, and what to call the program.
+            recorder: Knows the lines.
+            stop: Is told, with the program's frame, that there is nothing left to wait for.
+        """
+        self._folder: Path = base_folder(request.source)
+        self._log = MutationLog(recorder)
+        self._checkpoints = CheckpointWatch(self._folder)
+        self._ranks = ranks_of_this_run()
+        self._custom = CustomFunctions(self._folder) if request.gradcheck else None
+        self._cuts = GradientCuts(recorder, self._folder)
+        self._asked = request.checks or 1
+        self._source = request.label
+        self._recorder = recorder
+        self._stop = stop
+        self._num_calls = 0
+        self._findings: list[Finding] = []
+        self._calls: list[UsedCall] = []
+        self._used: list[UsedCall] = []  # those of them that freed what they went through
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Remember what the program does, from before it runs."""
+        with self._log, self._cuts, self._checkpoints, self._custom or nullcontext():
+            yield
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all calls were watched."""
+        return self._num_calls >= self._asked
+
+    def result(self) -> Findings | None:
+        """Return what was found so far; None before the first call."""
+        if not self._num_calls:
+            return None
+        checked = [] if self._custom is None else self._custom.check()
+        ranks = () if self._ranks is None else self._ranks.missing
+        return Findings(
+            rank=0 if self._ranks is None else self._ranks.rank,
+            source=self._source,
+            num_calls=self._num_calls,
+            findings=(*self._findings, *self._cuts.findings(), *derivative_findings(checked)),
+            notes=(*unchecked_notes(checked), *self._cuts.notes(), *missing_notes(ranks)),
+        )
+
+    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
+        """Record, look for what is wrong before the engine meets it, then watch the engine run."""
+        if self.is_done:
+            return None
+        if not has_graph(call.outputs):
+            with run.surroundings.visit():
+                self._refused(call)
+            return None
+        recorded = run.record_call(call) if run.is_wanted(call) else None
+        if recorded is None:
+            return None
+        if self._custom is not None:
+            self._custom.note(recorded.graph, run.door)
+        with run.surroundings.visit():
+            return self.begin(recorded.graph, call)
+
+    def begin(self, graph: Graph, call: EngineCall) -> Watch:
+        """Look at a call that is about to begin."""
+        self._num_calls += 1
+        backward = self._backward_line(graph)
+        found = list(self._before(graph, call))
+        was_finite = all(finding.code != "GI502" for finding in found)
+        self._findings += found
+        if any(finding.code == "GI901" for finding in found):
+            self._stop(call.caller)  # on every rank: the engine would wait for what does not come
+        self._calls.append(self._used_by(graph, call))
+        if not call.keeps_graph:
+            self._used.append(self._calls[-1])
+        gradients = GradientWatch(graph, [OutputTensor(None, output) for output in call.outputs])
+
+        def after(_returned: object) -> None:
+            self._ran(backward)
+            self._findings += self._gradients(gradients.finish(), backward, was_finite=was_finite)
+            if self.is_done:
+                self._stop(call.caller)
+
+        def abandon() -> None:
+            gradients.close()
+            self._ran(backward)
+
+        return Watch(after, abandon)
+
+    def _gradients(self, graph: Graph, backward: Frame | None, *, was_finite: bool) -> list[Finding]:
+        """Look at the gradients that flowed; what a GradScaler does on purpose is left in peace."""
+        found = list(gradient_findings(graph, backward, was_finite=was_finite))
+        is_on_purpose = any(finding.code == "GI501" for finding in found) and overflows_in_half(graph) and is_scaling()
+        return [finding for finding in found if not (is_on_purpose and finding.code == "GI501")]
+
+    def _ran(self, backward: Frame | None) -> None:
+        """Look at what happened inside a call, whether it came to its end or not."""
+        if self.is_done:
+            self._recorder.pause()
+        self._findings += checkpoint_findings(self._checkpoints.take(), backward)
+
+    def _refused(self, call: EngineCall) -> None:
+        """Look at a call that has no graph to go through."""
+        self._num_calls += 1
+        self._findings += self._cuts.refused(call)
+
+    def _before(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
+        """Find what the engine will fail on, or fail to notice."""
+        values = stale_values(graph, call, self._log, self._frame)
+        backward = self._backward_line(graph)
+        yield from stale_findings(graph, values, backward)
+        yield from second_backward_findings(graph, self._used, backward)
+        yield from broadcast_findings(graph, self._log.broadcasts.operators(self._frame), backward)
+        yield from self._between_ranks(graph, call, backward)
+        yield from self._growing(graph, call, backward)
+        value = nonfinite_value(graph, call)
+        if value is not None:
+            yield forward_finding(graph, value, backward)
+        yield from self._cuts.begin(graph, call)
+
+    def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        """Compare with earlier rounds of the same loop; autograd.grad() builds on its own results by design."""
+        rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
+        if rounds:
+            kept = kept_history(call, rounds, self._recorder, self._folder)
+            yield from growing_findings(graph, rounds, kept, backward)
+
+    def _between_ranks(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        """Compare this call with that of the other ranks."""
+        if self._ranks is not None:
+            mine = summary_of_rank(self._ranks.rank, graph, call, self._recorder)
+            yield from rank_findings(self._ranks.exchange(call.number, mine), backward)
+
+    def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:
+        """Remember what a call is about to use up."""
+        return UsedCall(
+            number=call.number,
+            frame=self._backward_line(graph),
+            root=graph.roots[0].name if graph.roots else None,
+            nodes=frozenset(node.sequence_nr for node in graph.nodes if node.sequence_nr is not None),
+            clock=next_sequence_nr(),
+        )
+
+    def _frame(self, number: int | None) -> Frame | None:
+        return None if number is None else self._recorder.frames.record(number, self._folder)
+
+    def _backward_line(self, graph: Graph) -> Frame | None:
+        frame = graph.captured_at.frame
+        return None if frame is None else graph.frames[frame]

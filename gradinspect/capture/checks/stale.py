@@ -1,0 +1,97 @@
+"""Saved tensors of a recorded graph that were written since: which, and by whom."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from gradinspect.analyses.checks.stale_values import StaleValue, Write
+from gradinspect.capture.checks.mutations import MutationLog, SeenWrite
+from gradinspect.capture.checks.regions import overlaps, region_of
+from gradinspect.capture.engine import EngineCall
+from gradinspect.capture.outputs import OutputTensor
+from gradinspect.capture.record import forward_code
+from gradinspect.capture.saved import raw_tensor
+from gradinspect.capture.storages import storage_key
+from gradinspect.capture.variables import variables_from
+from gradinspect.capture.walk import Walk
+from gradinspect.graph import Frame, Graph, Node, SavedValue
+from gradinspect.units import format_tensor
+
+FrameOf = Callable[[int | None], Frame | None]
+
+
+def stale_values(graph: Graph, call: EngineCall, log: MutationLog, frame_of: FrameOf) -> Sequence[StaleValue]:
+    """Find every saved tensor that is not what it was. Runs no hook.
+
+    Args:
+        graph: The record of the graph that the call begins at.
+        call: The call, which has not begun.
+        log: Who wrote what.
+        frame_of: Makes the record of a frame.
+    """
+    walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
+    found: list[StaleValue] = []
+    try:
+        with torch._C.DisableTorchFunction():
+            for number, (node, live) in enumerate(zip(graph.nodes, walk.nodes, strict=True)):
+                found.extend(_stale_of(graph, number, node, live, call, log, frame_of))
+    finally:
+        walk.close()
+    return found
+
+
+def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
+    graph: Graph, number: int, node: Node, live: Any, call: EngineCall, log: MutationLog, frame_of: FrameOf
+) -> Iterator[StaleValue]:
+    for value in node.saved:
+        if value.status not in ("live", "modified") or value.tensor is None or node.sequence_nr is None:
+            continue
+        tensor = raw_tensor(live, value)
+        key = None if tensor is None else storage_key(tensor)
+        if tensor is None or key is None or tensor.layout is not torch.strided:
+            continue
+        seen = log.since(key, node.sequence_nr, None if node.function is None else forward_code(live))
+        expected = value.tensor.expected_version
+        if expected is not None and value.tensor.version is not None:  # one version for all that shares the memory
+            seen = [write for write in seen if expected <= write.version < value.tensor.version]
+        else:
+            region = region_of(tensor)
+            seen = [write for write in seen if overlaps(write.region, region)]
+            if not seen or _is_unused(value, node):
+                continue
+        yield StaleValue(
+            node=number,
+            name=value.name,
+            label=_label(graph, value, tensor, call),
+            writes=tuple(_write(write, frame_of) for write in seen),
+            version=value.tensor.version or 0,
+            expected_version=expected,
+        )
+
+
+def _is_unused(value: SavedValue, node: Node) -> bool:
+    """Tell whether backward will not read a value: in training batch norm keeps its running statistics for nothing."""
+    if value.name not in ("_saved_running_mean", "_saved_running_var"):
+        return False
+    return any(other.name == "_saved_training" and other.value is True for other in node.saved)
+
+
+def _write(write: SeenWrite, frame_of: FrameOf) -> Write:
+    return Write(op=write.op, frame=frame_of(write.frame), is_tracked=write.makes_node, optimizer=write.optimizer)
+
+
+def _label(graph: Graph, value: SavedValue, tensor: torch.Tensor, call: EngineCall) -> str:
+    """Name a tensor: the parameter it is, the variable that shows the same memory, or what made it."""
+    if value.origin_name is not None:
+        return value.origin_name
+    storage = None if value.tensor is None or value.tensor.storage is None else graph.storages[value.tensor.storage]
+    if storage is not None and storage.name is not None:
+        return storage.name
+    key = storage_key(tensor)
+    for name, item in variables_from(call.frame):
+        if isinstance(item, torch.Tensor) and storage_key(item) == key:
+            return name
+    shape = "a tensor" if value.tensor is None else format_tensor(value.tensor.info)
+    maker = None if value.tensor is None else value.tensor.made_by
+    return f"the {shape}" + ("" if maker is None else f" of {graph.nodes[maker].name}")
