@@ -1,6 +1,6 @@
 """What went wrong with the gradients of a watched backward, as findings with a line and a remedy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.analyses.checks.findings import Finding, line_of, listed, place_of
@@ -67,6 +67,25 @@ def gradient_findings(graph: Graph, backward: Frame | None, *, was_finite: bool 
             yield _finding(("GI601", _DIES, "a gradient and passed on zeros only"), graph, trouble, backward)
     for trouble in shrunk_gradients(graph):
         yield _finding(("GI601", _DIES, trouble.text), graph, trouble, backward)
+
+
+def lasting_findings(calls: Sequence[tuple[Frame | None, Sequence[Finding]]]) -> Iterator[Finding]:
+    """Yield what the gradients of some calls show, and that they died only where every call on that line shows it.
+
+    The few values of a small layer may all be negative once, by chance.
+
+    Args:
+        calls: For each call the line of the backward, and what its gradients show.
+    """
+    for backward, found in calls:
+        rounds = [{(one.code, one.places) for one in other} for line, other in calls if _line(line) == _line(backward)]
+        for finding in found:
+            if finding.code != "GI601" or all((finding.code, finding.places) in seen for seen in rounds):
+                yield finding
+
+
+def _line(backward: Frame | None) -> tuple[str, int] | None:
+    return None if backward is None else (backward.file, backward.line)
 
 
 def overflows_in_half(graph: Graph) -> bool:

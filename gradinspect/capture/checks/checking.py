@@ -9,7 +9,12 @@ from gradinspect.analyses.checks.broadcasts import broadcast_findings
 from gradinspect.analyses.checks.checkpoint_mismatch import checkpoint_findings
 from gradinspect.analyses.checks.custom_derivatives import derivative_findings, unchecked_notes
 from gradinspect.analyses.checks.findings import Finding, Findings
-from gradinspect.analyses.checks.gradient_findings import forward_finding, gradient_findings, overflows_in_half
+from gradinspect.analyses.checks.gradient_findings import (
+    forward_finding,
+    gradient_findings,
+    lasting_findings,
+    overflows_in_half,
+)
 from gradinspect.analyses.checks.growing_graphs import earlier_rounds, growing_findings
 from gradinspect.analyses.checks.ranks import missing_notes, rank_findings
 from gradinspect.analyses.checks.second_backward import UsedCall, second_backward_findings
@@ -56,6 +61,7 @@ class Checker:
         self._stop = stop
         self._num_calls = 0
         self._findings: list[Finding] = []
+        self._ends: list[tuple[Frame | None, list[Finding]]] = []  # of each call that came to its end: its gradients'
         self._calls: list[UsedCall] = []
         self._used: list[UsedCall] = []  # those of them that freed what they went through
 
@@ -80,7 +86,12 @@ class Checker:
             rank=0 if self._ranks is None else self._ranks.rank,
             source=self._source,
             num_calls=self._num_calls,
-            findings=(*self._findings, *self._cuts.findings(), *derivative_findings(checked)),
+            findings=(
+                *self._findings,
+                *lasting_findings(self._ends),
+                *self._cuts.findings(),
+                *derivative_findings(checked),
+            ),
             notes=(*unchecked_notes(checked), *self._cuts.notes(), *missing_notes(ranks)),
         )
 
@@ -116,7 +127,7 @@ class Checker:
 
         def after(_returned: object) -> None:
             self._ran(backward)
-            self._findings += self._gradients(gradients.finish(), backward, was_finite=was_finite)
+            self._ends.append((backward, self._gradients(gradients.finish(), backward, was_finite=was_finite)))
             if self.is_done:
                 self._stop(call.caller)
 

@@ -10,6 +10,7 @@ from gradinspect.analyses.checks.gradient_findings import (
     NonfiniteValue,
     forward_finding,
     gradient_findings,
+    lasting_findings,
     overflows_in_half,
 )
 from gradinspect.analyses.checks.shrunk_gradients import shrunk_gradients
@@ -120,3 +121,17 @@ def test_a_value_of_the_forward_pass_is_named() -> None:
     assert made.remedy == "At train.py:7, keep its input away from 0: x.clamp(min=1e-8)."
     assert "x is not finite either" in given.text
     assert [place.role for place in given.places] == ["backward"]
+
+
+def test_a_layer_that_is_dead_once_is_no_finding() -> None:
+    """Only what every call of that line shows counts; a call on another line says nothing about it."""
+    dead = list(gradient_findings(through("ReluBackward0", gradient_stats(1.0), gradient_stats(0.0)), BACKWARD))
+    bad = list(gradient_findings(through("SqrtBackward0", gradient_stats(1.0), BAD), BACKWARD))
+    elsewhere = replace(BACKWARD, line=20)
+
+    assert [finding.code for finding in (*dead, *bad)] == ["GI601", "GI501"]
+    assert list(lasting_findings([(BACKWARD, dead), (BACKWARD, [])])) == []
+    assert list(lasting_findings([(BACKWARD, dead), (elsewhere, [])])) == dead
+    assert list(lasting_findings([(BACKWARD, dead), (BACKWARD, dead)])) == dead * 2
+    assert list(lasting_findings([(BACKWARD, bad), (BACKWARD, [])])) == bad
+    assert list(lasting_findings([(None, dead)])) == dead
