@@ -3,7 +3,6 @@
 import functools
 import os
 import sys
-from collections.abc import Callable
 from importlib import util
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +15,6 @@ from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
-    from gradinspect.analyses.explanation import Explanation
     from gradinspect.graph import Graph
 
 # ruff: noqa: PLC0415  # what --help need not wait for
@@ -79,25 +77,13 @@ def _require_textual() -> None:
 
 def _show(request: SourceRequest, graph: "Graph") -> int:
     """Take the terminal until the user quits; return 1 when the explorer failed, with its traceback on the screen."""
+    from gradinspect.cli.explaining import explainer
     from gradinspect.explorer.app import Exploration, Explorer
 
     console = output_console()
     read_source = functools.lru_cache(FILES_KEPT)(source_reader(request))
-    exploration = Exploration(graph, _explainer(), read_source, can_print_unicode(console))
+    exploration = Exploration(graph, explainer(), read_source, can_print_unicode(console))
     with working("Folding the graph"):
         explorer = Explorer(exploration, max_rows=int(console.height * ROWS_OF_TREE))
     explorer.run(mouse=False)  # the terminal keeps its own selection of text
     return explorer.return_code or 0
-
-
-def _explainer() -> "Callable[[str], Explanation | None]":
-    """Return what knows the formulas; without torch installed, nothing does."""
-    from gradinspect.analyses.explanation import all_names, explain_class
-    from gradinspect.catalog import load_catalog
-
-    try:
-        catalog = load_catalog()
-    except GradInspectError:
-        return lambda _name: None
-    known = set(all_names(catalog))
-    return functools.cache(lambda name: explain_class(name, catalog) if name in known else None)

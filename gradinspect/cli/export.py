@@ -70,7 +70,7 @@ def export(  # noqa: PLR0913  # the drawing options live here
     report_on(
         request,
         lambda graph: write_targets(
-            graph, targets, focus=focus, force=force, **drawing, links=_links(request, graph, link)
+            graph, targets, request=request, focus=focus, force=force, **drawing, links=_links(request, graph, link)
         ),
         Watched(gradients=gradients or colour_by == "grad"),
     )

@@ -1,16 +1,20 @@
 """Writing a graph to files: the suffix of each decides its format."""
 
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradinspect.cli.printing import ReaderLeft, print_message, working
+from gradinspect.cli.request import SourceRequest
+from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
     from gradinspect.analyses.focus import Focus
     from gradinspect.graph import Graph
+    from gradinspect.renderers.page_facts import PageFacts
 
 
 SUFFIXES = (".json.gz", ".json", ".csv", ".html", ".svg", ".png", ".pdf", ".dot")
@@ -75,6 +79,7 @@ def write_targets(
     graph: "Graph",
     targets: Sequence[Target],
     *,
+    request: SourceRequest,
     focus: "Focus",
     force: bool,
     **drawing: Any,  # noqa: ANN401
@@ -84,6 +89,7 @@ def write_targets(
     Args:
         graph: What to write.
         targets: Where to, and in which format.
+        request: What was recorded.
         focus: What of the graph to draw; files of data hold all of it.
         force: Overwrite what is there.
         **drawing: Fields of `DrawOptions`.
@@ -93,9 +99,11 @@ def write_targets(
     # ruff: noqa: PLC0415  # what --help need not wait for
     from gradinspect.analyses.focus import focus_graph
     from gradinspect.cli.formats import DATA_FORMATS, FORMATS, DrawOptions
+    from gradinspect.renderers.page_facts import PageFacts
 
     part, cut = focus_graph(graph, focus)
-    options = DrawOptions(**drawing, cut=cut)
+    has_page = any(target.suffix == ".html" for target in targets)
+    options = DrawOptions(**drawing, cut=cut, facts=_facts_of(part, request) if has_page else PageFacts())
     for path, suffix in targets:
         is_data = suffix in DATA_FORMATS
         with working(f"Making {path.name}"):
@@ -103,6 +111,13 @@ def write_targets(
         if is_data and cut is not None:
             notes = (*notes, "holds the whole graph, not only what is in focus")
         write_content(path, content, notes, force=force)
+
+
+def _facts_of(graph: "Graph", request: SourceRequest) -> "PageFacts":
+    from gradinspect.cli.explaining import explainer
+    from gradinspect.renderers.page_facts import page_facts
+
+    return page_facts(graph, explainer(), functools.cache(source_reader(request)))
 
 
 def write_content(path: Path, content: bytes, notes: Sequence[str] = (), *, force: bool) -> None:

@@ -65,7 +65,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
                 print_text(render_summary_markdown(summarize(graph)))
         page = [parse_target(temporary_page(request.label))] if opens else []
         drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes}
-        write_targets(graph, [*targets, *page], force=force, focus=focus, **drawing)
+        write_targets(graph, [*targets, *page], request=request, force=force, focus=focus, **drawing)
         for target in page:
             open_page(target.path)
 

@@ -15,6 +15,7 @@ from gradinspect.analyses.cut import Cut
 from gradinspect.analyses.folding import Item, Scope, node_ids
 from gradinspect.analyses.outline import body_of
 from gradinspect.graph import Graph, Record
+from gradinspect.renderers.page_facts import PageFacts
 
 BoxKind: TypeAlias = Literal["node", "shapes", "closed", "copies", "cut"]
 ColourBy: TypeAlias = Literal["grad", "bytes", "dtype", "device", "module", "file"]
@@ -38,6 +39,7 @@ class DrawOptions(Record, frozen=True, kw_only=True):
     colour_by: ColourBy | None = None
     dark: bool = False
     links: tuple[str | None, ...] = ()  # the address of each line in Graph.frames, or nothing at all
+    facts: PageFacts = PageFacts()  # for a page
     cut: Cut | None = None  # what the graph lacks, when it is a part of another
     max_boxes: int | None = 2000  # chips included; past it the picture is folded, then cut
 

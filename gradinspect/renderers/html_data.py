@@ -16,6 +16,7 @@ from gradinspect.renderers.drawing_parts import DrawOptions
 from gradinspect.renderers.html_memory import page_memory
 from gradinspect.renderers.html_nodes import Texts, page_nodes, usual_device
 from gradinspect.renderers.html_tree import page_scopes
+from gradinspect.renderers.page_facts import CodeAround
 from gradinspect.units import escape_control, format_bytes, format_count
 
 
@@ -49,6 +50,10 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
             ]
             for index, frame in enumerate(graph.frames)
         ],
+        "around": {index: _escaped(code) for index, code in options.facts.around},
+        "formulas": [
+            [escape_control(name), list(map(escape_control, lines))] for name, lines in options.facts.formulas
+        ],
         "scopes": msgspec.to_builtins(scopes),
         "nodes": msgspec.to_builtins(nodes),
         "texts": list(texts.places),
@@ -63,6 +68,11 @@ def _figures(figures: Summary) -> list[str]:
         format_count(figures.leaves, "leaf", "leaves"),
         f"{format_bytes(figures.saved_bytes)} saved",
     ]
+
+
+def _escaped(code: CodeAround) -> list[object]:
+    before, after = (list(map(escape_control, lines)) for lines in (code.before, code.after))
+    return [before, escape_control(code.line), after]
 
 
 def _cut(cut: Cut) -> dict[str, object]:

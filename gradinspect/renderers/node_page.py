@@ -1,7 +1,6 @@
 """All that is known of one node, beside the tree: edges, saved values, formulas, gradients, source, hooks."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -10,6 +9,7 @@ from gradinspect.analyses.saved_rows import SavedRow, saved_rows_of
 from gradinspect.graph import GradientStats, Leaf, Node, argument_name
 from gradinspect.renderers.gradients import number
 from gradinspect.renderers.page import GAP
+from gradinspect.renderers.page_facts import formula_lines
 from gradinspect.renderers.panel_page import MAX_LISTED, PageLine, PanelPage
 from gradinspect.units import format_bytes, format_tensor
 
@@ -124,11 +124,9 @@ class NodePage(PanelPage):
         known = self.facts.explain(node.name)
         if known is None:
             return
-        for text in filter(None, (known.signature, known.text)):
-            yield from self.flowing(text, "dim", indent=GAP)
-        for formula, group in groupby(known.gradients, key=lambda gradient: gradient.formula):
-            names = ", ".join(gradient.argument for gradient in group)
-            yield from self.flowing(f"{names}: {formula}", indent=GAP)
+        heads = {known.signature, known.text}
+        for line in formula_lines(known):
+            yield from self.flowing(line, "dim" if line in heads else "", indent=GAP)
 
     def _source(self, node: Node) -> Iterator[PageLine]:
         """Yield the line that made a node with the lines around it, and the lines that called it."""

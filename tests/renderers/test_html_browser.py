@@ -10,7 +10,9 @@ import pytest
 from factories import graph, leaf, op, saved
 
 from gradinspect.graph import Frame, Graph, ModuleCall, Storage
+from gradinspect.renderers.drawing_parts import DrawOptions
 from gradinspect.renderers.html_page import render_html
+from gradinspect.renderers.page_facts import CodeAround, PageFacts
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -34,6 +36,12 @@ def small() -> Graph:
         arguments={"MulBackward0": ("self", "other")},
         warnings=(f"odd: {HOSTILE}",),
     )
+
+
+FACTS = PageFacts(
+    formulas=(("MulBackward0", ("self: grad * other",)), (HOSTILE, (HOSTILE,))),
+    around=((0, CodeAround(before=("w = scale()",), line="y = w * xp", after=(HOSTILE,))),),
+)
 
 
 class Seen:
@@ -73,7 +81,7 @@ def browser() -> Iterator[Any]:
 def seen(browser: Any, tmp_path: Path) -> Iterator[Seen]:
     """Open the small graph; afterwards nothing may have gone wrong and nothing been asked for but the file."""
     file = tmp_path / "graph.html"
-    file.write_text(render_html(small()), encoding="utf-8")
+    file.write_text(render_html(small(), DrawOptions(facts=FACTS)), encoding="utf-8")
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     seen = Seen(context.new_page())
     seen.page.goto(file.as_uri())
@@ -154,7 +162,8 @@ def test_a_click_tells_all_about_a_node(seen: Seen) -> None:
     told = panel.inner_text()
 
     for words in ("#1 MulBackward0", "f32[2, 768]", "self", "#2 TanhBackward0", "_saved_self", "live", "8 B", "scale",
-                  "train.py:9", "y = w * x", "#0 SumBackward0"):  # fmt: skip
+                  "self: grad * other", "train.py:9",
+                  "w = scale()\ny = w * xp\n" + HOSTILE, "#0 SumBackward0"):  # fmt: skip
         assert words in told
     assert seen.page.url.endswith("#n1")
 

@@ -17,6 +17,11 @@ function html(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
+/** A long name as pieces that a line may end between: behind an underscore, before a capital. */
+function pieces(name) {
+  return name.split(/(?<=_)(?=[^_])|(?<=[a-z0-9])(?=[A-Z])/).flatMap((piece, place) => (place ? [html('wbr'), piece] : [piece]));
+}
+
 /** Make an SVG element in the same way. */
 function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);

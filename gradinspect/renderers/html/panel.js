@@ -6,6 +6,7 @@ const link = (id, content) => html('a', { href: hashOf(id), text: content || `#$
 const section = (title, ...children) => (children.some(Boolean) ? html('section', {}, html('h3', { text: title }), ...children) : null);
 const list = (rows) => (rows.length ? html('ul', {}, ...rows) : null);
 const MAX_ROWS = 200;
+const formulas = new Map(page.formulas);
 
 /** A list that tells how many it leaves out. */
 function longList(items, row) {
@@ -29,9 +30,16 @@ function userRow([user, position]) {
 
 function savedTable(id) {
   const rows = (nodes[id].saved || []).map(([attribute, value, bytes, status, origin, storage]) => html('tr', {},
-    html('td', {}, html('span', { text: textAt(attribute) }), html('br'), html('small', { text: [textAt(status), textAt(origin)].filter(Boolean).join(' · ') }), storageButton(storage)),
+    html('td', {}, html('span', {}, ...pieces(textAt(attribute))), html('br'), html('small', { text: [textAt(status), textAt(origin)].filter(Boolean).join(' · ') }), storageButton(storage)),
     html('td', { text: textAt(value) }), html('td', { class: 'number', text: typeof bytes === 'number' ? formatBytes(bytes) : '' })));
   return rows.length ? html('table', { 'aria-label': 'Saved attributes' }, html('tbody', {}, ...rows)) : null;
+}
+
+/** A line with those before and after it, where the file was there when the page was made. */
+function codeBlock(frame) {
+  const [before, line, after] = page.around[frame] || [[], frames[frame][3], []];
+  const beside = (lines) => (lines.length ? html('span', { class: 'quiet', text: lines.join('\n') }) : null);
+  return html('pre', {}, beside(before), before.length ? '\n' : null, html('span', { text: line }), after.length ? '\n' : null, beside(after));
 }
 
 /** The line that made a node, and the lines that called it. */
@@ -42,7 +50,7 @@ function sourceLines(id) {
     const words = html('code', { text: `${file}:${line}` });
     const shown = address ? html('a', { href: address, target: '_blank', rel: 'noreferrer' }, words) : words;
     lines.push(html('p', {}, shown, html('span', { class: 'quiet', text: name ? `  in ${name}` : '' })));
-    if (code) lines.push(html('pre', { text: code }));
+    if (code) lines.push(place === nodes[id].frame ? codeBlock(place) : html('pre', { text: code }));
   }
   return lines;
 }
@@ -60,7 +68,7 @@ function nodePanel(id) {
   const call = moduleOf(id);
   const texts_ = (places) => (places || []).map((place) => html('p', {}, html('code', { text: textAt(place) })));
   return [
-    html('h2', { text: `#${numberOf(id)} ${nodeName(id)}` }),
+    html('h2', {}, ...pieces(`#${numberOf(id)} ${nodeName(id)}`)),
     node.leaf ? html('p', { text: leafName(id) }) : null,
     html('p', { class: 'quiet', text: [textAt(node.kind).replaceAll('_', ' '), rootsAt.has(id) && `root ${rootsAt.get(id).join(', ')}`].filter(Boolean).join(' · ') }),
     node.function === undefined ? null : html('p', {}, html('code', { text: textAt(node.function) })),
@@ -71,6 +79,7 @@ function nodePanel(id) {
     section('Gradients go to', list(edgeRows(id))),
     section('Gradients come from', longList(usersOf(id), userRow)),
     section('Saved for backward', savedTable(id)),
+    section('Formula', ...(formulas.get(nodeName(id)) || []).map((line) => html('p', {}, html('code', { text: line })))),
     section('Module', call && html('p', {}, html('code', { text: call[0] || '(outermost)' }), html('span', { class: 'quiet', text: `  ${call[1]}${call[2] > 1 ? `, call ${call[2]}` : ''}` }))),
     section('Source', ...sourceLines(id)),
     section('Hooks', ...texts_(node.hooks)),
