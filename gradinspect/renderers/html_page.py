@@ -18,7 +18,7 @@ from gradinspect.units import escape_control
 
 SCRIPTS = (
     "dom", "graph", "scopes", "sizes", "layout", "nesting", "drawing", "viewport", "minimap", "panel", "search",
-    "colours", "highlight", "table", "memory", "views", "saving", "main",
+    "colours", "highlight", "table", "memory", "views", "saving", "copying", "main",
 )  # fmt: skip
 
 

@@ -224,6 +224,20 @@ def test_a_found_node_is_shown(seen: Seen) -> None:
     assert not seen.page.locator("#found").is_visible()
 
 
+def test_what_is_chosen_is_copied_as_text(seen: Seen) -> None:
+    """All that the panel tells, without its buttons, to be pasted somewhere."""
+    seen.box(1).click()
+    seen.page.keyboard.press("c")
+    seen.page.wait_for_selector('.copy:text("Copied")')
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.press("Control+V")
+    pasted = seen.page.locator("#query").input_value()
+
+    assert pasted.startswith("#1 MulBackward0")
+    assert "self: grad * other" in pasted
+    assert "Where it goes" not in pasted
+
+
 def test_what_a_gradient_comes_from_is_lit(seen: Seen) -> None:
     """The rest is dimmed until the button is pressed again, or Escape."""
     seen.box(1).click()

@@ -129,7 +129,7 @@ function neighbour(key) {
 }
 
 const KEYS = { '+': () => zoom(1.25), '=': () => zoom(1.25), '-': () => zoom(0.8), f: () => fit(layout),
-  '/': () => { query.focus(); query.select(); }, t: () => toggleView('table'), m: () => toggleView('memory'),
+  '/': () => { query.focus(); query.select(); }, t: () => toggleView('table'), m: () => toggleView('memory'), c: copyPanel,
   Escape: () => { if (highlight) setHighlight(null); else if (!panel.hidden) closePanel(); } };
 
 function pressed(event) {

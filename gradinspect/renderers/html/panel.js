@@ -111,7 +111,9 @@ function scopePanel(place) {
 function fillPanel(children) {
   const button = html('button', { type: 'button', class: 'close', 'aria-label': 'Close the panel', text: '×' });
   button.addEventListener('click', closePanel);
-  panel.replaceChildren(button, ...children.filter(Boolean));
+  const copy = html('button', { type: 'button', class: 'copy', title: 'Copy as text (c)', text: 'Copy' });
+  copy.addEventListener('click', copyPanel);
+  panel.replaceChildren(button, copy, ...children.filter(Boolean));
   if (panel.hidden) forgetStage();
   panel.hidden = false;
   panel.scrollTop = 0;

@@ -1,0 +1,36 @@
+// What the panel says, as plain text in the clipboard.
+
+function panelAsText() {
+  panel.classList.add('copying'); // its buttons are not shown, so they are not in the text
+  const text = panel.innerText.trim();
+  panel.classList.remove('copying');
+  return text;
+}
+
+/** Copy in the manner of old browsers, and of pages that may not use the clipboard themselves. */
+function copyBySelecting(text) {
+  const area = html('textarea', { 'aria-hidden': 'true' });
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const isCopied = document.execCommand('copy');
+  area.remove();
+  return isCopied;
+}
+
+async function writeClipboard(text) {
+  try {
+    await window.navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyBySelecting(text);
+  }
+}
+
+async function copyPanel() {
+  const button = panel.querySelector('.copy');
+  if (panel.hidden || !button) return;
+  const isCopied = await writeClipboard(panelAsText());
+  button.textContent = isCopied ? 'Copied' : 'Not allowed';
+  setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+}
