@@ -12,12 +12,16 @@ from gradinspect.storage.decoding import MAX_BYTES, decode_graph
 from gradinspect.units import escape_control
 
 
-def read_graph(path: Path) -> Graph:
+def read_graph(path: str | os.PathLike[str]) -> Graph:
     """Read a capture file.
+
+    Args:
+        path: Of a `.json` or a `.json.gz`.
 
     Raises:
         GradInspectError: It cannot be opened, or is not a valid capture file.
     """
+    path = Path(path)
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1) if _is_endless(file.fileno()) else file.read()

@@ -28,7 +28,7 @@ def test_a_written_capture_is_read_back(tmp_path: Path) -> None:
     for name, compressed in (("run.json", False), ("run.json.gz", True), ("no_suffix", True)):
         write_file(tmp_path / name, encode_graph(record, compressed=compressed), force=False)
 
-        assert record == read_graph(tmp_path / name)
+        assert record == read_graph(tmp_path / name) == read_graph(str(tmp_path / name))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["no_suffix", "run.json", "run.json.gz"]
 
 

@@ -16,6 +16,7 @@ from gradinspect.analyses.checks.gradient_findings import (
     overflows_in_half,
 )
 from gradinspect.analyses.checks.growing_graphs import earlier_rounds, growing_findings
+from gradinspect.analyses.checks.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.analyses.checks.ranks import missing_notes, rank_findings
 from gradinspect.analyses.checks.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.checks.stale_values import stale_findings
@@ -60,6 +61,7 @@ class Checker:
         self._recorder = recorder
         self._stop = stop
         self._num_calls = 0
+        self._opaque: set[tuple[str, str]] = set()
         self._findings: list[Finding] = []
         self._ends: list[tuple[Frame | None, list[Finding]]] = []  # of each call that came to its end: its gradients'
         self._calls: list[UsedCall] = []
@@ -92,7 +94,12 @@ class Checker:
                 *self._cuts.findings(),
                 *derivative_findings(checked),
             ),
-            notes=(*unchecked_notes(checked), *self._cuts.notes(), *missing_notes(ranks)),
+            notes=(
+                *opaque_notes(sorted(self._opaque)),
+                *unchecked_notes(checked),
+                *self._cuts.notes(),
+                *missing_notes(ranks),
+            ),
         )
 
     def on_call(self, run: Run, call: EngineCall) -> Watch | None:
@@ -115,6 +122,7 @@ class Checker:
         """Look at a call that is about to begin."""
         self._num_calls += 1
         backward = self._backward_line(graph)
+        self._opaque.update(opaque_parts(graph))
         found = list(self._before(graph, call))
         was_finite = all(finding.code != "GI502" for finding in found)
         self._findings += found
