@@ -1,7 +1,10 @@
 """What went wrong with the gradients of a watched backward, as findings with a line and a remedy."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from gradinspect.analyses.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.analyses.checks.shrunk_gradients import shrunk_gradients
@@ -60,9 +63,7 @@ def gradient_findings(graph: Graph, backward: Frame | None, *, was_finite: bool 
         return
     for trouble in findings(graph):
         if trouble.kind == "non-finite":
-            title = "backward turned a finite gradient into NaN or Inf"
-            got = "a finite gradient and passed on one that is not"
-            yield _finding(("GI501", title, got), graph, trouble, backward)
+            yield _nonfinite_finding(graph, trouble, backward)
         if trouble.kind == "killed" and trouble.starved:
             yield _finding(("GI601", _DIES, "a gradient and passed on zeros only"), graph, trouble, backward)
     for trouble in shrunk_gradients(graph):
@@ -115,6 +116,26 @@ def forward_finding(graph: Graph, value: NonfiniteValue, backward: Frame | None)
         places=(*place_of("made", frame), *place_of("backward", backward)),
         remedy=remedy,
         subjects=(value.label,),
+    )
+
+
+def _nonfinite_finding(graph: Graph, trouble: Trouble, backward: Frame | None) -> Finding:
+    """Tell of the first node that made a gradient non-finite, and 0 * inf from what is too large."""
+    ran = next((ran for ran in gradients_of(graph).nodes if ran.node == trouble.node), None)
+    came = [stats for stats in ran.incoming if stats is not None] if ran is not None else []
+    bad = [stats for stats in ran.outgoing if stats is not None and not stats.is_finite] if ran is not None else []
+    num_bad, num_elements = sum(stats.num_nonfinite for stats in bad), sum(stats.num_elements for stats in bad)
+    is_nan = any(math.isnan(stats.norm) for stats in bad)
+    made = f"{num_bad:,} of {num_elements:,} elements {'NaN' if is_nan else 'infinite'}"
+    title = "backward turned a finite gradient into NaN or Inf"
+    finding = _finding(("GI501", title, f"a finite gradient and made {made}"), graph, trouble, backward)
+    if not is_nan or sum(stats.num_zeros for stats in came) < num_bad:
+        return finding
+    return replace(
+        finding,
+        text=f"{finding.text} The gradient that came is 0 there, and 0 * inf is NaN: what is masked, or multiplied by "
+        "0, after an operator still goes through its derivative.",
+        remedy=f"{finding.remedy} Or give it harmless values before, where it is masked: torch.where(mask, x, 1.0).",
     )
 
 

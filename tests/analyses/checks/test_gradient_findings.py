@@ -135,3 +135,20 @@ def test_a_layer_that_is_dead_once_is_no_finding() -> None:
     assert list(lasting_findings([(BACKWARD, dead), (BACKWARD, dead)])) == dead * 2
     assert list(lasting_findings([(BACKWARD, bad), (BACKWARD, [])])) == bad
     assert list(lasting_findings([(None, dead)])) == dead
+
+
+def test_zero_times_infinity_is_told_from_overflow() -> None:
+    """NaN where the gradient that came is 0 comes from a mask; infinity, or NaN from other numbers, does not."""
+    came = replace(gradient_stats(1.0), num_zeros=3, num_elements=4)
+    masked, early = (
+        next(gradient_findings(through("SqrtBackward0", one, replace(BAD, norm=norm)), BACKWARD))
+        for one, norm in ((came, math.nan), (replace(came, num_zeros=2), math.nan))
+    )
+    infinite = next(gradient_findings(through("SqrtBackward0", came, BAD), BACKWARD))
+
+    assert "0 * inf is NaN" in masked.text
+    assert "torch.where(mask, x, 1.0)" in masked.remedy
+    assert "elements NaN" in early.text
+    assert "0 * inf" not in early.text
+    assert "elements infinite" in infinite.text
+    assert "0 * inf" not in infinite.text
