@@ -73,7 +73,7 @@ class BoxLooks:
         look = self.scene.look(box.ids)
         saved = self.labels.saved_bytes(box.ids)
         facts = _facts(look) or ([f"{format_bytes(saved)} saved"] if saved else [])
-        label += [self._quiet(" · ".join([*_output(node), *facts]))]
+        label += [self._quiet(" · ".join([*_output(node), *facts])), self._bar(box.ids)]
         tooltip = node_tooltip(self.graph, node_id, self.scene.number(node_id), "" if look is None else look.words)
         return _painted(label, look, tooltip=tooltip, **self._link(node), **self._node_style(node))
 
@@ -88,7 +88,7 @@ class BoxLooks:
     def _closed(self, scope: Scope) -> str:
         ids = node_ids(scope)
         size = self.labels.size_of_open(scope) if scope.copies else self.labels.size(ids)
-        label = [self.labels.name(scope), self._quiet(size)]
+        label = [self.labels.name(scope), self._quiet(size), self._bar(ids)]
         look = None if scope.copies else self.scene.look(ids)
         if look is not None:
             label += [self._quiet(look.fact)] if look.fact else []
@@ -107,6 +107,10 @@ class BoxLooks:
         fill = self.palette.copies if self.scene.colouring is None else self.palette.plain
         line, words = self.palette.copies_line, quoted(f"{len(scope.copies):,} more like this")
         return boxed(label, style="filled,dashed", fillcolor=fill, color=line, penwidth=1.3, tooltip=words)
+
+    def _bar(self, ids: range) -> str:
+        """Draw how many of all bytes are saved here, unless boxes are filled by something."""
+        return self.labels.bar(ids) if self.scene.colouring is None else ""
 
     def _strip(self, copies: Sequence[range]) -> str:
         """Write a row of small cells, one a copy, or some of them evenly chosen."""

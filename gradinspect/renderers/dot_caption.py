@@ -10,6 +10,7 @@ from gradinspect.analyses.summary import describe_capture
 from gradinspect.graph import Graph
 from gradinspect.renderers.dot_boxes import is_custom
 from gradinspect.renderers.dot_scene import Scene
+from gradinspect.renderers.dot_scopes import BLOCK, ScopeLabels
 from gradinspect.renderers.dot_text import html, small
 from gradinspect.renderers.drawing import Drawing
 from gradinspect.renderers.drawing_parts import DrawOptions, Opening, is_detailed
@@ -74,6 +75,7 @@ def _legend(scene: Scene, drawing: Drawing) -> list[str]:
     uses = uses_in_whole(graph, options.cut)
     leaf_counts = [uses[node_id] for node_id in used if graph.nodes[node_id].kind == "accumulate_grad"]
     kinds = {box.kind for box in drawing.boxes}
+    labels = ScopeLabels(graph, colours)
     has_tensor = any(value.kind == "tensor" for node in drawn for value in node.saved)
     fill = str if colouring is None else lambda _: ""
     copies = "copies of the part above it" + ("" if colouring is None else ", one cell each")
@@ -95,6 +97,10 @@ def _legend(scene: Scene, drawing: Drawing) -> list[str]:
         (any(map(is_custom, drawn)), _entry("fn", "custom Function", fill(colours.custom), colours.custom_line)),
         ("closed" in kinds, _entry("box", "closed module call or repeat", fill(colours.closed), colours.closed_line)),
         ("copies" in kinds, _entry("more", copies, fill(colours.copies), colours.copies_line)),
+        (
+            colouring is None and any(labels.bar(box.ids) for box in drawing.boxes if box.kind in {"node", "closed"}),
+            _entry(small(BLOCK * 3, colours.closed_line, 5), "share of all bytes saved"),
+        ),
         (options.saved and has_tensor, _entry("note", "saved tensor", colours.card, colours.card_line)),
         (options.none_edges and _has_none_edges(graph, options), _entry("<B>.</B>", "None: no gradient")),
         (options.cut is not None, _entry(small("cut", colours.cut), "edge to what is left out")),

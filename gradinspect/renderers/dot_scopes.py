@@ -13,6 +13,8 @@ from gradinspect.renderers.palettes import Palette
 from gradinspect.units import format_bytes, format_count
 
 TIMES = "×"
+BLOCK = "▄"
+MAX_BAR = 32  # blocks that stand for all bytes saved
 
 
 class ScopeLabels:
@@ -65,6 +67,11 @@ class ScopeLabels:
     def num_nodes(self, ids: range) -> str:
         """Count the nodes of a range that are not AccumulateGrad."""
         return format_count(sum(self.graph.nodes[node].kind != "accumulate_grad" for node in ids), "node")
+
+    def bar(self, ids: range) -> str:
+        """Draw the share of all bytes saved that some nodes save as a bar; nothing where it is too short to see."""
+        blocks = round(self.saved_bytes(ids) / max(self.saved_before[-1], 1) * MAX_BAR)
+        return small(BLOCK * blocks, self.palette.closed_line, 5)
 
     def saved_bytes(self, ids: range) -> int:
         """Sum the bytes that some nodes save and none before them does."""

@@ -11,7 +11,7 @@ from msgspec import structs
 from strategies import graphs
 
 from gradinspect.analyses.focus import Focus, focus_graph
-from gradinspect.graph import Frame, Graph, ModuleCall, Root
+from gradinspect.graph import Frame, Graph, ModuleCall, Root, Storage
 from gradinspect.renderers.dot import render_dot
 from gradinspect.renderers.dot_text import MAX_LABEL, WORD_JOINER, shorten
 from gradinspect.renderers.drawing_parts import DrawOptions
@@ -61,7 +61,8 @@ def test_node_looks_exactly() -> None:
     ).splitlines() == snapshot(
         [
             "  n0 [label=<<B>MulBackward0</B>",
-            '<BR/><FONT POINT-SIZE="8" COLOR="#4C4C4C">f32[2, 3] · 4 B saved</FONT>>',
+            '<BR/><FONT POINT-SIZE="8" COLOR="#4C4C4C">f32[2, 3] · 4 B saved</FONT>',
+            '<BR/><FONT POINT-SIZE="5" COLOR="#00507D">▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄</FONT>>',
             'tooltip="#0 MulBackward0\\ntrain.py:7  b = a * (a + 2)\\n_saved_self = f32[2, 3], 24 B, activation"',
             'fillcolor="#FFFFFF"]',
         ]
@@ -205,3 +206,17 @@ def test_long_names_are_shortened() -> None:
     svg = svg_of(render_dot(hostile_graph("x" * 5_000)))
 
     assert max(map(len, texts(svg))) < MAX_LABEL * 3
+
+
+def test_a_bar_is_the_share_of_all_bytes() -> None:
+    """One block for each thirty-second of what the graph saves; none where boxes are filled by something."""
+    first, second = (saved("_saved_self", size, storage=index) for index, size in enumerate((3, 1)))
+    record = graph(
+        op("MulBackward0", 1, saved=(first,)), op("ExpBackward0", saved=(second,)),
+        storages=(Storage(num_bytes=12), Storage(num_bytes=4)),
+    )  # fmt: skip
+    bars = [line.count("▄") for line in render_dot(record).splitlines() if "Backward0</B>" in line]
+
+    assert bars == [24, 8]
+    assert "share of all bytes saved" in render_dot(record)
+    assert "▄" not in render_dot(record, DrawOptions(colour_by="bytes"))
