@@ -36,7 +36,8 @@ def shorten(text: str, limit: int = MAX_LABEL) -> str:
 
 def html(text: str, limit: int = MAX_LABEL) -> str:
     """Write a text for the inside of an HTML-like label."""
-    return shorten(text, limit).translate(HTML_TABLE)
+    written = shorten(text, limit).translate(HTML_TABLE)
+    return f"&#93;{written[1:]}" if written.startswith("]") else written  # dot refuses it as the first letter
 
 
 def small(markup: str, colour: str, points: int = 8) -> str:
