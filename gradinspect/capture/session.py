@@ -37,7 +37,6 @@ from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind
 from gradinspect.units import format_count
 
-SCRIPT_FAILED = 3
 _NEEDS_SCALAR = "grad can be implicitly created only for scalar outputs"  # torch/autograd/__init__.py, torch 2.13
 
 

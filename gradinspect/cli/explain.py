@@ -44,13 +44,12 @@ def explain(
     if len(given) != 1:
         what = "nothing" if not given else " and ".join(given)
         raise GradInspectError(f"A NAME, --list or --search is needed, and {what} was given.", "Give one of them.")
-    from gradinspect.catalog import load_catalog
-
-    catalog = load_catalog()
     if not names:
-        print_lines(_list(catalog, search))
+        from gradinspect.catalog import load_catalog
+
+        print_lines(_list(load_catalog(), search))
         return
-    found = [part for name in names for part in _explained(name, catalog)]
+    found = [part for name in names for part in _explained(name)]
     if output_format == "json":
         from gradinspect.renderers.explanation import render_explanations_json
 
@@ -72,36 +71,43 @@ def _list(catalog: "Catalog", pattern: str | None) -> "Iterator[Text]":
     return page.names([(name, entries[name].signature if name in entries else "written by hand") for name in chosen])
 
 
-def _explained(name: str, catalog: "Catalog") -> "Iterator[Explanation | CustomFunction | Story]":
-    """Find what a name means: a finding, a node of a capture, a class of a script, a class or an operator of torch."""
+def _explained(name: str) -> "Iterator[Explanation | CustomFunction | Story]":
+    """Find what a name means: a finding, a node of a capture, a class of a script, a class or an operator of torch.
+
+    Only the last two need torch, whose formulas are read for them.
+    """
     from gradinspect.analyses.checks.finding_stories import STORIES
     from gradinspect.analyses.custom_functions import read_custom_function
-    from gradinspect.analyses.explanation import explain_class, find_classes
 
     if name.upper() in STORIES:
         yield STORIES[name.upper()]
         return
     file, separator, number = name.rpartition("#")
     if separator:
-        yield from _explained_node(Path(file), number, catalog)
+        yield from _explained_node(Path(file), number)
         return
     file, separator, class_name = name.rpartition(":")
     if separator and file.endswith(".py"):
         yield read_custom_function(Path(file), class_name)
         return
+    from gradinspect.analyses.explanation import explain_class, find_classes
+    from gradinspect.catalog import load_catalog
+
+    catalog = load_catalog()
     for found in find_classes(name, catalog):
         yield explain_class(found, catalog)
 
 
-def _explained_node(path: Path, number: str, catalog: "Catalog") -> "Iterator[Explanation]":
+def _explained_node(path: Path, number: str) -> "Iterator[Explanation]":
     from gradinspect.analyses.explanation import explain_node
+    from gradinspect.catalog import load_catalog
     from gradinspect.storage import read_graph
 
     graph = read_graph(path)
     if not number.isdigit() or int(number) >= len(graph.nodes):
         last = len(graph.nodes) - 1
         raise GradInspectError(f"There is no node '#{number}' in '{path}'.", f"It has #0 to #{last}.")
-    yield explain_node(graph, int(number), catalog)
+    yield explain_node(graph, int(number), load_catalog())
 
 
 def _page(found: "Sequence[Explanation | CustomFunction | Story]") -> "Iterator[Text]":

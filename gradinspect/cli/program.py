@@ -1,10 +1,12 @@
 """The program: its verbs, and the one place where errors become a sentence and an exit code."""
 
 import os
+import platform
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +16,7 @@ from gradinspect.cli.explore import explore
 from gradinspect.cli.export import export
 from gradinspect.cli.grads import grads
 from gradinspect.cli.memory import memory
-from gradinspect.cli.printing import ReaderLeft, print_problem
+from gradinspect.cli.printing import ReaderLeft, print_problem, print_text
 from gradinspect.cli.reporting import ScriptFailed
 from gradinspect.cli.saved import saved
 from gradinspect.cli.step import step
@@ -30,10 +32,27 @@ app = typer.Typer(
     help="See what a PyTorch backward graph holds: every node, every saved tensor, the line that made it.",
     epilog="SOURCE is a script.py, pkg.mod:expression, or a capture file (run.json). The script's own arguments "
     "follow --, as in: gradinspect trace train.py --depth 2 -- --lr 0.1",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the versions of gradinspect, Python and torch.")
+    ] = False,
+) -> None:
+    """Answer what is asked of no verb: the versions, or, with nothing on the command line, the help."""
+    if version:
+        print_text(versions())
+    elif context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help())  # with rich, typer prints it and returns an empty text
+
+
 app.command()(trace)
 app.command()(saved)
 app.command()(memory)
@@ -43,6 +62,19 @@ app.command()(check)
 app.command()(grads)
 app.command()(step)
 app.command()(explain)
+
+
+def versions() -> str:
+    """Name what a report of a problem must name; torch is looked up, not imported."""
+    names = [f"{package} {_version_of(package)}" for package in ("gradinspect", "torch")]
+    return f"{names[0]}, Python {platform.python_version()}, {names[1]}"
+
+
+def _version_of(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -108,8 +108,3 @@ def takes_source(command: Callable[..., int | None]) -> Callable[..., int | None
     with_source.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_source.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return with_source
-
-
-def is_capture_file(request: SourceRequest) -> bool:
-    """Tell whether there is nothing to run."""
-    return isinstance(request.source, CaptureFile)

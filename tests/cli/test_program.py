@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from gradinspect.cli.request import label_of
 from gradinspect.graph import Frame
 from gradinspect.storage import encode_graph, read_graph
 
-VERBS = ("trace", "saved", "memory", "export", "explain", "check", "grads", "check")
+VERBS = ("trace", "saved", "memory", "export", "explore", "check", "grads", "step", "explain")
 
 
 @pytest.fixture
@@ -313,6 +314,23 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
     assert "samples/" in printed
 
 
+def test_without_a_word_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Asking for nothing is no mistake: the verbs are listed, and the exit code is 0."""
+    assert main([]) == 0
+    captured = capsys.readouterr()
+
+    assert captured.err == ""
+    assert all(f"│ {verb} " in captured.out for verb in VERBS)
+
+
+def test_the_versions_that_a_report_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ours, Python's and torch's, in one line."""
+    assert main(["--version"]) == 0
+    printed = capsys.readouterr().out
+
+    assert re.fullmatch(r"gradinspect \S+, Python \d+\.\d+\.\d+\S*, torch \d+\.\d+\S*\n", printed)
+
+
 def test_a_node_is_explained_under_any_name(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A class, an operator, a node of a capture; as text and as JSON; all of them as a list."""
     assert main(["explain", "MulBackward0", "aten::add", "run.json#0"]) == 0
@@ -334,6 +352,7 @@ def test_help_and_capture_files_need_no_torch(capture_file: str) -> None:
     program = (
         "import sys; sys.modules['torch'] = None; from gradinspect.cli import main\n"
         "assert main(['--help']) == main(['trace', 'run.json']) == main(['saved', 'run.json']) == 0\n"
+        "assert main(['explain', 'GI102']) == main(['--version']) == 0\n"
         "assert main(['export', 'run.json', '-o', 'x.svg', '-o', 'x.csv']) == 0\n"
         "open('t.py', 'w').close(); assert main(['trace', 't.py']) == 2\n"
     )
