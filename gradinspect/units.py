@@ -68,6 +68,14 @@ def escape_control(text: str) -> str:
     Everything a screen shows stays as it is, in any script. Backslashes stay too, so this is for reading, not for
     decoding. A lone surrogate is escaped as well, so the result can always be encoded as UTF-8.
     """
-    if text.isprintable():
+    if is_harmless(text):
         return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+    return "".join(char if is_harmless(char) else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def is_harmless(text: str) -> bool:
+    """Tell whether a terminal shows every character, and in the cells that we count for it.
+
+    Variation selector 16 is printable, but makes the digit before it a picture of two cells on some terminals only.
+    """
+    return text.isprintable() and "\ufe0f" not in text

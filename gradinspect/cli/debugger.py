@@ -18,7 +18,7 @@ from gradinspect.analyses.stepping import (
     parse_breakpoint,
     path_to_root,
 )
-from gradinspect.cli.printing import can_print_unicode, output_console
+from gradinspect.cli.printing import can_print_unicode, output_console, print_line
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.steps import StepPage
 
@@ -306,7 +306,7 @@ class Debugger(cmd.Cmd):
     def _print(self, lines: Iterable[Text]) -> None:
         console = output_console()
         for line in lines:
-            console.print(line, soft_wrap=True)
+            print_line(console, line)
 
     def _say(self, error: GradInspectError) -> None:
         self._print([Text(str(error))])

@@ -120,7 +120,7 @@ def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
     max_rows = None if full else MAX_ROWS
     found = gradients_of(graph)
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
-    yield Text(describe_capture(graph), "bold")
+    yield page.title(describe_capture(graph))
     yield Text(f"{format_count(len(found.nodes), 'node')} ran of {len(graph.nodes):,}{loss}")
     yield from page.findings(findings(graph))
     modules = flow_rows(graph, 1_000_000 if full else MAX_ROWS)
@@ -152,7 +152,7 @@ def _steps_page(found: "GradientSteps", by: By | None, *, full: bool) -> "Iterat
     yield from page.moves(found.steps, moves(found.steps), max_rows)
     if by is not None:
         yield Text()
-        yield Text(f"the last call, {found.steps[-1].captured_at}", "bold")
+        yield page.title(f"the last call, {found.steps[-1].captured_at}")
     match by:
         case "module":
             yield from page.flow(flow_rows(found.graph, 1_000_000 if full else MAX_ROWS), max_rows)

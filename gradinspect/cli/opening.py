@@ -8,13 +8,17 @@ from pathlib import Path
 
 from gradinspect.cli.printing import print_message
 
+PREFIX = "gradinspect-page-"
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 
 def temporary_page(label: str) -> Path:
-    """Name a file for a page in a new folder that only this user can look into."""
+    """Name a file for a page in a new folder that only this user can look into; those of earlier days are removed."""
+    from gradinspect.storage import remove_old_folders  # noqa: PLC0415  # what --help need not wait for
+
+    remove_old_folders(Path(tempfile.gettempdir()), PREFIX, ".html")
     stem = "".join(char if char.isalnum() or char in "-_" else "-" for char in Path(label).stem) or "graph"
-    return Path(tempfile.mkdtemp(prefix="gradinspect-")) / f"{stem[:60]}.html"
+    return Path(tempfile.mkdtemp(prefix=PREFIX)) / f"{stem[:60]}.html"
 
 
 def open_page(path: Path) -> None:

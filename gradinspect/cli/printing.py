@@ -9,7 +9,7 @@ from itertools import chain, islice
 from rich.console import Console
 from rich.text import Text
 
-from gradinspect.units import escape_control
+from gradinspect.units import escape_control, is_harmless
 
 
 class ReaderLeft(Exception):  # noqa: N818  # nothing went wrong
@@ -39,7 +39,16 @@ def print_lines(lines: Iterable[Text | str]) -> None:
     first = list(islice(remaining, console.height - 1)) if console.is_terminal else []
     with _pager(console, is_long=len(first) == console.height - 1):
         for line in chain(first, remaining):
-            console.print(line, soft_wrap=True)
+            print_line(console, line)
+
+
+def print_line(console: Console, line: Text | str) -> None:
+    """Print one line of a result: the last place where a name of the user's program could still steer a terminal.
+
+    Whoever wrote the line has escaped its names already, to know its width, so there is nothing left to do as a rule.
+    """
+    text = line.plain if isinstance(line, Text) else line
+    console.print(line if is_harmless(text) else escape_control(text), soft_wrap=True)
 
 
 def print_text(text: str) -> None:

@@ -4,12 +4,12 @@ What comes in: a `Timeline`. What goes out: JSON. The format is Chrome's Trace E
 times in microseconds.
 """
 
-import json
 from collections.abc import Iterator
 
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.analyses.timeline import NodeSlice, Timeline
 from gradinspect.graph import Graph, source_of
+from gradinspect.renderers.plain_json import json_text
 from gradinspect.units import format_tensor
 
 PROCESS = 1
@@ -17,7 +17,7 @@ PROCESS = 1
 
 def render_chrome_trace(timeline: Timeline) -> str:
     """Write a trace, one event a line."""
-    lines = ",\n".join(json.dumps(event) for event in _events(timeline))
+    lines = ",\n".join(json_text(event) for event in _events(timeline))
     return f'{{"displayTimeUnit":"ms","traceEvents":[\n{lines}\n]}}\n'
 
 

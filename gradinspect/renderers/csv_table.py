@@ -1,20 +1,29 @@
-"""Tables for spreadsheets and data frames: saved attributes, and nodes, one row each.
+r"""Tables for spreadsheets and data frames: saved attributes, and nodes, one row each.
 
-Values are written as they are. A guard against formulas (a quote before `=`) would change names such as `=1+1` for
-every program that reads the file, so whoever opens it in a spreadsheet imports its columns as text. Lines end as
-RFC 4180 says, which also makes Python quote a lone carriage return. A lone surrogate, which no encoding has, becomes
-its escape.
+NOTE [Cells for spreadsheets]
+A spreadsheet runs a cell that begins with `=`, `+`, `-` or `@`, and a terminal obeys control characters. So a text cell
+is written so that neither can happen, and so that the text can be had back:
+
+- a backslash is doubled, and what is not printable becomes its Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`;
+- a cell that would then begin with one of `= + - @`, their full-width forms or a quote `'` gets a quote in front, which
+  spreadsheets take for "this is text".
+
+To read one: drop the quote in front, if there is one; then replace the escapes. Numbers are written as numbers, -1 too.
+Lines end as RFC 4180 says.
 """
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 
 from gradinspect.analyses.saved_rows import SavedRow
 from gradinspect.analyses.saved_storages import first_savers
 from gradinspect.graph import Edge, Graph, source_of
-from gradinspect.units import format_tensor
+from gradinspect.units import escape_control, format_tensor
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")  # full-width ones too
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 NODE_COLUMNS = ("id", "name", "kind", "outputs", "module", "source", "saved_bytes", "next_edges")
 
 
@@ -62,5 +71,13 @@ def render_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(columns)
-    writer.writerows(rows)
-    return buffer.getvalue().encode(errors="backslashreplace").decode()
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return buffer.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Write one cell: NOTE [Cells for spreadsheets]."""
+    if not isinstance(value, str):
+        return value
+    text = escape_control(value.replace("\\", r"\\"))
+    return f"'{text}" if text.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(text) else text

@@ -65,7 +65,7 @@ class ExplanationPage(Page):
 
     def _facts(self, facts: NodeFacts) -> Iterator[Text]:
         yield Text()
-        yield Text(f"#{facts.node} of {self.visible(facts.where)}", "bold")
+        yield self.title(f"#{facts.node} of {facts.where}")
         for label, text in (
             ("forward output", ", ".join(facts.outputs)),
             ("module", facts.module),

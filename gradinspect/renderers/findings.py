@@ -9,7 +9,7 @@ from gradinspect.analyses.checks.findings import Finding, Findings, Place
 from gradinspect.analyses.checks.story import Story
 from gradinspect.renderers.page import GAP, Page
 from gradinspect.renderers.plain_json import render_json
-from gradinspect.units import format_count
+from gradinspect.units import escape_control, format_count
 
 MIN_WIDTH = 40
 LABEL_CELLS = 10  # of the column that says which part a line plays
@@ -103,7 +103,9 @@ def render_findings_github(found: Findings, path_of: Callable[[str], str]) -> st
 def _annotation(finding: Finding, path_of: Callable[[str], str]) -> str:
     """Put a finding beside the line that wrote, cut, or failed: the second of its lines."""
     place = finding.places[min(1, len(finding.places) - 1)] if finding.places else None
-    lines = [f"{place.role}: {path_of(place.file)}:{place.line}  {place.code}" for place in finding.places]
+    lines = [
+        escape_control(f"{place.role}: {path_of(place.file)}:{place.line}  {place.code}") for place in finding.places
+    ]
     message = _escape("\n".join([*lines, finding.text, finding.remedy]))
     title = _escape_property(f"{finding.code} {finding.title}")
     where = "" if place is None else f"file={_escape_property(path_of(place.file))},line={place.line},"
@@ -111,7 +113,8 @@ def _annotation(finding: Finding, path_of: Callable[[str], str]) -> str:
 
 
 def _escape(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """Escape what is not printable as for a terminal; GitHub itself makes lines of %0A."""
+    return "%0A".join(escape_control(line).replace("%", "%25") for line in text.split("\n"))
 
 
 def _escape_property(text: str) -> str:

@@ -34,7 +34,7 @@ class StepsPage(GradientsPage):
         """Yield where the first and the last call were, and how the loss moved."""
         first, last = found.steps[0], found.steps[-1]
         several = len(found.steps) > 1
-        yield Text(f"{first.captured_at}{f' ... #{last.number}' if several else ''}", "bold")
+        yield self.title(f"{first.captured_at}{f' ... #{last.number}' if several else ''}")
         seen = format_count(len(found.steps), "backward call")
         ended = f", {found.asked:,} asked for: the program made no more" if len(found.steps) < found.asked else ""
         losses = [step.loss for step in found.steps if step.loss is not None]

@@ -99,6 +99,7 @@ class GradientsPage(Page):
         line = Text(f"{text}{' ' * (room - cell_len(text))}{cells}{GAP}")
         line.append(self.bar(round(8 * bar * (share or 0.0))), "cyan")
         line.rstrip()
+        line.truncate(self.width)  # on a very narrow terminal the last columns are what goes
         return line
 
 
@@ -125,7 +126,7 @@ def number(value: float | None) -> str:
 
 def _share(stats: GradientStats) -> str:
     if stats.num_nonfinite:
-        return f"{stats.num_nonfinite:,} bad"
+        return f"{stats.num_nonfinite:,} bad" if stats.num_nonfinite < 10_000 else f"{stats.num_nonfinite:.0e} bad"
     share = 100 * stats.zero_share
     return "" if share == 0 else "<1%" if share < 1 else f"{share:.0f}%"
 

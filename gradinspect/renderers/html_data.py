@@ -4,8 +4,6 @@ What comes in: a `Graph`. What goes out: text in ASCII without `<`, `>` or `&`, 
 an element.
 """
 
-import json
-
 import msgspec
 
 from gradinspect.analyses.cut import Cut, describe_cut
@@ -17,6 +15,7 @@ from gradinspect.renderers.html_memory import page_memory
 from gradinspect.renderers.html_nodes import Texts, page_nodes, usual_device
 from gradinspect.renderers.html_tree import page_scopes
 from gradinspect.renderers.page_facts import CodeAround
+from gradinspect.renderers.plain_json import json_text
 from gradinspect.units import escape_control, format_bytes, format_count
 
 
@@ -58,7 +57,7 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
         "nodes": msgspec.to_builtins(nodes),
         "texts": list(texts.places),
     }
-    return _harmless(json.dumps(page, separators=(",", ":"), allow_nan=False))
+    return _harmless(json_text(page, separators=(",", ":")))
 
 
 def _figures(figures: Summary) -> list[str]:
@@ -80,7 +79,7 @@ def _cut(cut: Cut) -> dict[str, object]:
 
 
 def _harmless(text: str) -> str:
-    """Write what could end the element as JSON escapes; `json` has written all that is not ASCII so."""
+    """Write what could end the element as JSON escapes; `json_text` has written all that is not ASCII so."""
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text

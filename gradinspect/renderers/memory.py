@@ -30,7 +30,7 @@ class MemoryPage(Page):
 
     def head(self, memory: Memory, captured_at: str, warnings: Sequence[str] = ()) -> Iterator[Text]:
         """Yield where it was captured, and the total split by what the bytes are."""
-        yield Text(self.fit(captured_at, self.width), "bold")
+        yield self.title(captured_at)
         for warning in warnings:
             yield from self.wrapped(f"warning: {warning}", "yellow")
         extra = memory.extra_bytes

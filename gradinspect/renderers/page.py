@@ -8,6 +8,7 @@ from rich.text import Text
 from gradinspect.renderers.terminal_text import shorten, visible
 
 GAP = "  "
+MAX_SENTENCE = 2000  # cells
 AROUND = 3  # lines of the source before and after
 STEPS = " ▏▎▍▌▋▊▉"  # eighths of a cell
 
@@ -29,9 +30,13 @@ class Page:
         """Cut the middle out of a text that is too wide."""
         return shorten(self.visible(text), max(cells, 0), self.ellipsis)
 
+    def title(self, text: str) -> Text:
+        """Write the first line of a report."""
+        return Text(self.fit(text, self.width), "bold")
+
     def wrapped(self, text: str, style: str = "", *, indent: str = "") -> Iterator[Text]:
-        """Yield the lines of a sentence; those after the first are indented."""
-        for line in wrap(self.visible(text), self.width, initial_indent=indent, subsequent_indent=GAP):
+        """Yield the lines of a sentence; those after the first are indented. A name in it may be endless."""
+        for line in wrap(self.fit(text, MAX_SENTENCE), self.width, initial_indent=indent, subsequent_indent=GAP):
             yield Text(line, style)
 
     def bar(self, eighths: int) -> str:

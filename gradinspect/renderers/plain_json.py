@@ -1,4 +1,4 @@
-"""Records as JSON with every field, also those that have their defaults; what reads it need not know them."""
+"""JSON that nothing in a name can break out of, and records as JSON with every field, those with defaults too."""
 
 import json
 import math
@@ -8,7 +8,12 @@ from gradinspect.graph import Record
 
 def render_json(value: object) -> str:
     """Write a value that holds records; a number that is not finite becomes text, as JSON has none for it."""
-    return json.dumps(plain(value), indent=2, allow_nan=False) + "\n"
+    return json_text(plain(value), indent=2) + "\n"
+
+
+def json_text(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
+    """Write plain values in printable ASCII: whatever a terminal or an editor would obey or hide is a JSON escape."""
+    return json.dumps(value, indent=indent, separators=separators, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def plain(value: object) -> object:

@@ -4,12 +4,12 @@ The table never needs more cells than it is given: the columns that matter least
 line says which have gone.
 """
 
-import json
 from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
 from gradinspect.analyses.saved_rows import SavedRow
+from gradinspect.renderers.plain_json import json_text
 from gradinspect.units import escape_control, format_bytes, format_count
 
 COLUMNS = ("#", "node", "attribute", "value", "bytes", "status", "origin", "module", "source")
@@ -116,5 +116,5 @@ def _total_line(rows: Sequence[SavedRow]) -> str:
 
 def render_saved_json(rows: Sequence[SavedRow]) -> str:
     """Write the rows as a JSON array, one row a line, with every key of `SavedRow`."""
-    lines = ",\n".join(json.dumps({name: getattr(row, name) for name in row.__struct_fields__}) for row in rows)
+    lines = ",\n".join(json_text({name: getattr(row, name) for name in row.__struct_fields__}) for row in rows)
     return f"[\n{lines}\n]\n" if lines else "[]\n"

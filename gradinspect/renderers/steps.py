@@ -24,7 +24,7 @@ class StepPage(Page):
 
     def opening(self, graph: Graph, start: str) -> Iterator[Text]:
         """Yield what is said before the first step."""
-        yield Text(self.fit(describe_capture(graph), self.width), "bold")
+        yield self.title(describe_capture(graph))
         yield Text(f"{format_count(len(graph.nodes), 'node')}, one step each. Type help for the commands.")
         if start:
             yield from self.wrapped(f"Backward begins with a gradient of {start}.")

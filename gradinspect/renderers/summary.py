@@ -1,6 +1,5 @@
 """The summary as a few lines on a terminal, as JSON for machines, as Markdown for a report."""
 
-import json
 from collections.abc import Iterator
 
 import msgspec
@@ -10,6 +9,7 @@ from rich.text import Text
 from gradinspect.analyses.summary import Summary
 from gradinspect.graph import Origin
 from gradinspect.renderers.markdown import code, table
+from gradinspect.renderers.plain_json import json_text
 from gradinspect.renderers.terminal_text import shorten
 from gradinspect.units import escape_control, format_bytes, format_count
 
@@ -71,7 +71,7 @@ def _classes_line(summary: Summary, width: int) -> str:
 def render_summary_json(summary: Summary) -> str:
     """Write the figures as JSON, with the keys of `Summary` but the warnings."""
     figures = {name: getattr(summary, name) for name in summary.__struct_fields__ if name != "warnings"}
-    return json.dumps(msgspec.to_builtins(figures), indent=2) + "\n"
+    return json_text(msgspec.to_builtins(figures), indent=2) + "\n"
 
 
 def render_summary_markdown(summary: Summary) -> str:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.text import Text
 
+from gradinspect.units import escape_control
+
 MIN_CELLS = 10  # of a shortened part
 
 
@@ -24,14 +26,8 @@ class Part(NamedTuple):
 
 def visible(text: str, *, unicode: bool) -> str:
     r"""Write control and invisible characters as escapes, such as `\x1b`; without `unicode`, all but ASCII."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        character
-        if character.isprintable() and (unicode or character.isascii())
-        else character.encode("unicode_escape").decode()
-        for character in text
-    )
+    text = escape_control(text)
+    return text if unicode else text.encode("ascii", errors="backslashreplace").decode()
 
 
 def shorten(text: str, num_cells: int, ellipsis: str) -> str:

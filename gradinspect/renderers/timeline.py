@@ -20,7 +20,7 @@ class TimelinePage(Page):
         """Yield the head, then one row a node, the slowest first, with the operators that it called."""
         total = sum(piece.seconds for piece in timeline.slices)
         waits = ", waiting for the device after each" if timeline.is_synchronized else ""
-        yield Text(describe_capture(timeline.graph), "bold")
+        yield self.title(describe_capture(timeline.graph))
         yield Text(f"{format_count(len(timeline.slices), 'node')} ran in {total * 1e3:.2f} ms{waits}")
         yield Text()
         room = max(self.width - CELLS - BAR_CELLS - 2 * len(GAP), 20)

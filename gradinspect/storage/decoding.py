@@ -1,12 +1,10 @@
 """The bytes of a capture file to a Graph, or one sentence that says what is wrong with them, and where."""
 
-import gzip
 import io
 import re
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import msgspec
 from msgspec.structs import replace
@@ -15,12 +13,8 @@ from gradinspect.errors import GradInspectError
 from gradinspect.graph import Gradients, Graph
 from gradinspect.storage.checks import InvalidPlaceError, check_gradients, check_graph
 from gradinspect.storage.encoding import FORMAT, SCHEMA_VERSION
-from gradinspect.units import escape_control, format_bytes
-
-MAX_BYTES = 2 * 1024**3  # decompressed; a million nodes with names and lines take less than half of it
-_CHUNK_BYTES = 1024**2
-_MAKE = "Make one with `gradinspect trace SCRIPT -o run.json`."
-_AGAIN = "Make it again with `gradinspect trace SCRIPT -o run.json`."
+from gradinspect.storage.unpacking import AGAIN, MAKE, MAX_BYTES, read_content
+from gradinspect.units import escape_control
 
 
 class _Envelope(msgspec.Struct):
@@ -31,21 +25,24 @@ class _Envelope(msgspec.Struct):
 
 
 def decode_graph(content: bytes, name: str, *, max_bytes: int = MAX_BYTES) -> Graph:
-    """Read a capture file, plain or gzipped: its first bytes tell, not its name.
+    """Read the bytes of a capture file: `decode_file`."""
+    return decode_file(io.BytesIO(content), name, max_bytes=max_bytes)
+
+
+def decode_file(file: BinaryIO, name: str, *, max_bytes: int = MAX_BYTES) -> Graph:
+    """Read a capture file, plain or gzipped.
 
     Args:
-        content: The bytes of the file.
+        file: Open for reading.
         name: How messages call it.
-        max_bytes: Refuse what is larger when decompressed.
+        max_bytes: Refuse what is larger when unpacked.
 
     Raises:
         GradInspectError: It is no capture file, or not a valid one.
+        OSError: It cannot be read.
     """
-    label = f'"{escape_control(name)}"'
-    content = _decompress(content, label, max_bytes) if content.startswith(b"\x1f\x8b") else content
-    if len(content) > max_bytes:
-        raise _too_large(label, max_bytes)
-    envelope = _open_envelope(content, label)
+    label = f'"{_shorten(name)}"'
+    envelope = _open_envelope(read_content(file, label, max_bytes), label)
     with _told(label, "graph"):
         graph = msgspec.json.decode(envelope.graph, type=Graph)
         check_graph(graph)
@@ -70,34 +67,17 @@ def _told(label: str, part: str) -> Iterator[None]:
         raise _invalid(label, part, _reason_of(error)) from None
 
 
-def _decompress(content: bytes, label: str, max_bytes: int) -> bytes:
-    chunks = []
-    num_bytes = 0
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                num_bytes += len(chunk)
-                if num_bytes > max_bytes:
-                    raise _too_large(label, max_bytes)
-                chunks.append(chunk)
-    except EOFError:
-        raise GradInspectError(f"Capture file {label} is cut short: its gzip stream has no end.", _AGAIN) from None
-    except (OSError, zlib.error):
-        raise GradInspectError(f"Capture file {label} is damaged: it cannot be unpacked.", _AGAIN) from None
-    return b"".join(chunks)
-
-
-def _open_envelope(content: bytes, label: str) -> _Envelope:
+def _open_envelope(content: bytes | bytearray, label: str) -> _Envelope:
     try:
         envelope = msgspec.json.decode(content, type=_Envelope)
     except msgspec.ValidationError:
-        raise GradInspectError(f"{label} is not a capture file: it is some other JSON.", _MAKE) from None
+        raise GradInspectError(f"{label} is not a capture file: it is some other JSON.", MAKE) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if not content.startswith(b'{"format":"%s"' % FORMAT.encode()):
-            raise GradInspectError(f"{label} is not a capture file: it is not JSON.", _MAKE) from None
-        raise GradInspectError(f"Capture file {label} is broken: {_reason_of(error)}.", _AGAIN) from None
+            raise GradInspectError(f"{label} is not a capture file: it is not JSON.", MAKE) from None
+        raise GradInspectError(f"Capture file {label} is broken: {_reason_of(error)}.", AGAIN) from None
     if envelope.format != FORMAT:
-        raise GradInspectError(f'{label} is not a capture file: its format is "{_shorten(envelope.format)}".', _MAKE)
+        raise GradInspectError(f'{label} is not a capture file: its format is "{_shorten(envelope.format)}".', MAKE)
     if envelope.version > SCHEMA_VERSION:
         raise GradInspectError(
             f"Capture file {label} has schema version {envelope.version}, newer than {SCHEMA_VERSION}.",
@@ -107,14 +87,7 @@ def _open_envelope(content: bytes, label: str) -> _Envelope:
 
 
 def _invalid(label: str, place: str, reason: str) -> GradInspectError:
-    return GradInspectError(f"Capture file {label} is not valid at {place}: {_shorten(reason)}.", _AGAIN)
-
-
-def _too_large(label: str, max_bytes: int) -> GradInspectError:
-    return GradInspectError(
-        f"{label} holds more than {format_bytes(max_bytes)}, the largest capture file that is read.",
-        "Capture a smaller step of the program.",
-    )
+    return GradInspectError(f"Capture file {label} is not valid at {place}: {_shorten(reason)}.", AGAIN)
 
 
 def _reason_of(error: Exception) -> str:
@@ -130,5 +103,5 @@ def _reason_of(error: Exception) -> str:
 
 def _shorten(text: str) -> str:
     """Quote what the file says without letting it flood or steer a terminal."""
-    text = escape_control(text)
+    text = escape_control(text[:1000])
     return text if len(text) <= 200 else f"{text[:199]}…"

@@ -8,29 +8,51 @@ nowhere else. A reader that knows of no gradients skips them. Their times are le
 
 import gzip
 import io
+import json
 import math
+import re
 
 import msgspec
 
 from gradinspect.graph import Gradients, Graph
+from gradinspect.units import is_harmless
 
 FORMAT = "gradinspect"
 SCHEMA_VERSION = 1  # raise it with every change of `graph.py` that an older reader would refuse
-
+NOT_PRINTABLE_ASCII = re.compile(r"[^\n -~]+")
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 def encode_graph(graph: Graph, *, compressed: bool) -> bytes:
     r"""Write a graph as a capture file; equal graphs give equal bytes.
 
-    A lone surrogate (Python's stand-in for a byte of a file name that is not UTF-8) has no place in JSON and becomes
-    its escape, `\udcff` as six characters.
+    What a terminal would obey or hide is written as JSON escapes, so a capture can be looked at as text. A lone
+    surrogate (Python's stand-in for a byte of a file name that is not UTF-8) has no place in JSON and becomes its
+    escape, `\udcff` as six characters.
     """
     try:
         content = _encode_envelope(graph)
     except UnicodeEncodeError:
         content = _encode_envelope(msgspec.convert(_escape_surrogates(msgspec.to_builtins(graph)), Graph))
+    content = content if content.isascii() and b"\x7f" not in content else _escape_hidden(content)
     return _compress(content) if compressed else content
+
+
+def _escape_hidden(content: bytes) -> bytes:
+    """Write characters that are not printable as JSON escapes; below 0x7f the encoder has done so."""
+    text = content.decode()
+    return NOT_PRINTABLE_ASCII.sub(_json_escapes, text).encode()
+
+
+def _json_escapes(match: re.Match[str]) -> str:
+    text = match[0]
+    if is_harmless(text):
+        return text
+    return "".join(char if is_harmless(char) else _json_escape(char) for char in text)
+
+
+def _json_escape(char: str) -> str:
+    return "\\u007f" if char == "\x7f" else json.dumps(char)[1:-1]
 
 
 def _encode_envelope(graph: Graph) -> bytes:

@@ -1,14 +1,14 @@
 """Reading and writing files whole: a file is there complete, or not at all."""
 
 import os
-import secrets
 import stat
 import sys
 from pathlib import Path
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
-from gradinspect.storage.decoding import MAX_BYTES, decode_graph
+from gradinspect.storage.decoding import decode_file
+from gradinspect.storage.leftovers import remove_leftovers, temporary_file
 from gradinspect.units import escape_control
 
 
@@ -24,16 +24,9 @@ def read_graph(path: str | os.PathLike[str]) -> Graph:
     path = Path(path)
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1) if _is_endless(file.fileno()) else file.read()
+            return decode_file(file, str(path))
     except OSError as error:
         raise _failed("read", path, error) from None
-    return decode_graph(content, str(path))
-
-
-def _is_endless(descriptor: int) -> bool:
-    """Tell whether a file may go on past its size, like a pipe, or is larger than what is read anyway."""
-    status = os.fstat(descriptor)
-    return not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES
 
 
 def write_file(path: Path, content: bytes, *, force: bool) -> None:
@@ -70,17 +63,14 @@ def _write_regular(path: Path, target: Path, content: bytes, *, force: bool) -> 
         raise _exists(path)
     if target.is_dir():
         raise IsADirectoryError
-    temporary = target.with_name(f".gradinspect-{secrets.token_hex(8)}.tmp")
-    try:
-        # Opened with the mode of an ordinary new file, so that the umask applies; tempfile would make it private.
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:  # noqa: PTH123
+    remove_leftovers(target.parent)
+    with temporary_file(target.parent) as (temporary, descriptor):
+        with open(descriptor, "wb") as file:  # noqa: PTH123  # a number
             file.write(content)
         if force:
             _replace(temporary, target)
         elif not _link(temporary, target):
             raise _exists(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _replace(temporary: Path, target: Path) -> None:

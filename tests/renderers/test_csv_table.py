@@ -1,22 +1,30 @@
-"""CSV of saved attributes and of nodes: values as they are, one record a row."""
+"""CSV of saved attributes and of nodes: one record a row, and no cell that a spreadsheet or a terminal would obey."""
 
 import csv
 import io
+import re
 
 from factories import graph, leaf, op, product_plus_two, saved
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from strategies import graphs
 
 from gradinspect.analyses.saved_rows import SavedRow, saved_rows
 from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedValue, Storage
-from gradinspect.renderers.csv_table import NODE_COLUMNS, render_nodes_csv, render_saved_csv
+from gradinspect.renderers.csv_table import NODE_COLUMNS, render_csv, render_nodes_csv, render_saved_csv
 
 
 def read(text: str) -> list[dict[str, str]]:
     """Read CSV as any program does."""
     return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def original(cell: str) -> str:
+    """Undo what NOTE [Cells for spreadsheets] describes."""
+    escape = re.compile(r"\\(?:\\|[nrt]|x..|u.{4}|U.{8})")
+    return escape.sub(lambda match: match[0].encode().decode("unicode_escape"), cell.removeprefix("'"))
 
 
 def test_saved_rows() -> None:
@@ -48,12 +56,34 @@ id,name,kind,outputs,module,source,saved_bytes,next_edges
 """)
 
 
-def test_odd_strings_come_back_as_they_were() -> None:
-    """Line breaks, quotes, commas and formulas are data; a lone surrogate becomes its escape."""
-    odd = ["=1+1", "a,b", 'say "x"', "two\r\nlines", "\r", "\n", "\udcff"]
-    rows = saved_rows(graph(op("A", saved=tuple(SavedValue(name=text, kind="none") for text in odd))))
+def attributes(*names: str) -> list[str]:
+    """Write saved attributes of these names as CSV, and read the cells."""
+    rows = saved_rows(graph(op("A", saved=tuple(SavedValue(name=name, kind="none") for name in names))))
+    return [row["attribute"] for row in read(render_saved_csv(rows))]
 
-    assert [row["attribute"] for row in read(render_saved_csv(rows))] == [*odd[:-1], r"\udcff"]
+
+def test_formulas_and_controls_are_text() -> None:
+    """No cell begins a formula in a spreadsheet, and none can steer a terminal; numbers stay numbers."""
+    assert attributes("=1+1", "+x", "-x", "@x", "\uff1dx", "'x", "\t=x", "\r=x", "-1", "+1.5e-3") == [
+        "'=1+1", "'+x", "'-x", "'@x", "'\uff1dx", "''x", r"\t=x", r"\r=x", "-1", "+1.5e-3",
+    ]  # fmt: skip
+    assert attributes("a\x1b]52;c;x\x07", "\u202eevil", "C:\\new", "two\r\nlines", "\udcff") == [
+        r"a\x1b]52;c;x\x07", r"\u202eevil", r"C:\\new", r"two\r\nlines", r"\udcff",
+    ]  # fmt: skip
+
+
+def test_a_number_below_zero_stays_a_number() -> None:
+    """What is a number in the record is written as one."""
+    assert render_csv(("mean",), [[-1.5], [float("-inf")], [None]]).splitlines() == ["mean", "-1.5", "-inf", '""']
+
+
+@given(st.lists(st.text(), min_size=1, max_size=4))
+def test_every_text_comes_back(names: list[str]) -> None:
+    """Line breaks, quotes, commas, formulas and escapes are data."""
+    cells = attributes(*names)
+
+    assert names == list(map(original, cells))
+    assert all(cell.isprintable() for cell in cells)
 
 
 @settings(max_examples=60, deadline=None)
@@ -64,8 +94,8 @@ def test_every_graph_reads_back(record: Graph) -> None:
     saved_records = read(render_saved_csv(rows))
     nodes = read(render_nodes_csv(record))
 
-    assert [row.attribute for row in rows] == [row["attribute"] for row in saved_records]
-    assert [node.name for node in record.nodes] == [row["name"] for row in nodes]
+    assert [row.attribute for row in rows] == [original(row["attribute"]) for row in saved_records]
+    assert [node.name for node in record.nodes] == [original(row["name"]) for row in nodes]
     assert all(tuple(row) == SavedRow.__struct_fields__ for row in saved_records)
     assert all(tuple(row) == NODE_COLUMNS for row in nodes)
     assert summarize(record).saved_bytes == sum(int(row["saved_bytes"]) for row in nodes)

@@ -2,10 +2,11 @@
 
 import json
 
+import msgspec
 import pytest
 from factories import gradient_stats as stats
 from factories import graph, leaf, op
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gradinspect.analyses.gradients import (
@@ -86,14 +87,17 @@ def test_machines_get_every_number() -> None:
     assert render_gradients_csv(found()).splitlines()[1] == "0,0,MulBackward0,,,in,0,10,float32,1.0,1.0,0.0,0,0,10"
 
 
-@given(st.integers(30, 160), st.booleans(), st.text(max_size=60), st.floats())
-def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, norm: float) -> None:
+@given(st.integers(30, 160), st.booleans(), st.text(max_size=60), st.floats(), st.integers(0, 2**40))
+@example(60, True, "1\ufe0f", 1.0, 0)
+@example(60, True, "a", 1.0, 2**40)
+def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, norm: float, bad: int) -> None:
     """Whatever the program calls its parameters, whatever the numbers are."""
     page = GradientsPage(width=width, unicode=unicode)
-    row = ParameterRow(node=0, name=name, stats=stats(abs(norm)), weight_norm=1.0, num_added=3)
-    lines = [*page.parameters([row], None), *page.nodes(found(), None)]
+    figures = msgspec.structs.replace(stats(abs(norm)), num_nonfinite=bad)
+    row = ParameterRow(node=0, name=name, stats=figures, weight_norm=1.0, num_added=3, update_norm=norm)
+    lines = [page.title(name), *page.parameters([row], None), *page.nodes(found(), None)]
 
-    assert all(line.cell_len <= max(width, 50) and line.plain.isprintable() for line in lines)
+    assert all(line.cell_len <= width and line.plain.isprintable() for line in lines)
 
 
 @pytest.mark.parametrize("norm", [0.0, NAN, float("inf"), 1e-300])

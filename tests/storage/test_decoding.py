@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from factories import product_plus_two
+from factories import graph, leaf, op, product_plus_two
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -192,12 +192,21 @@ def test_the_unchanged_file_is_valid() -> None:
 
 def test_a_gzip_bomb_is_refused() -> None:
     """A small file that unpacks to a huge one is given up at the limit, which the sentence names."""
-    bomb = gzip.compress(b" " * 10**7)
+    bomb = gzip.compress(b"{" + b" " * 10**7)
 
     assert error_message(bomb, max_bytes=1024**2) == snapshot(
         '"run.json" holds more than 1.0 MiB, the largest capture file that is read.'
     )
     assert "1.0 KiB" in error_message(CONTENT * 2, max_bytes=1024)
+
+
+def test_a_name_with_hidden_characters_comes_back() -> None:
+    """A capture is printable as text, and what is not printable in a name is the same when it is read."""
+    record = graph(op("\x1b]52;\x7f\x9b\u202e\U000e0001\ufe0fé重", 1), leaf("w", 2))
+    content = encode_graph(record, compressed=False)
+
+    assert record == decode_graph(content, "run.json")
+    assert all(line.isprintable() and "\ufe0f" not in line for line in content.decode().splitlines())
 
 
 def test_a_hostile_name_or_value_does_not_reach_the_terminal() -> None:

@@ -1,0 +1,115 @@
+"""Temporary files: made so that a later run can tell whether their process still lives, and removed when it does not.
+
+NOTE [Who still writes]
+A process that is killed leaves its temporary file behind. While one lives it holds a lock on the file, which the system
+drops with the process, so a file that nobody holds is nobody's. Where files cannot be locked, age has to tell.
+"""
+
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+NAME = re.compile(r"\.gradinspect-[0-9a-f]{16}\.tmp")
+OLD_S = 24 * 3600.0
+
+
+@contextmanager
+def temporary_file(folder: Path) -> Iterator[tuple[Path, int]]:
+    """Make a file in a folder, for a process to write and to rename; what is left of it at the end is removed.
+
+    It has the mode of an ordinary new file, so that the umask applies; `tempfile` would make it private.
+
+    Yields:
+        Its path, and a descriptor that the caller closes.
+    """
+    path, descriptor = _new_file(folder)
+    lock = None if fcntl is None else os.dup(descriptor)  # keeps the lock when the caller has closed the other
+    try:
+        yield path, descriptor
+    finally:
+        path.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _new_file(folder: Path) -> tuple[Path, int]:
+    while True:
+        path = folder / f".gradinspect-{secrets.token_hex(8)}.tmp"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.exists():  # else another run took it for a leftover in the moment before it was locked
+            return path, descriptor
+        os.close(descriptor)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files in a folder whose processes are no more: NOTE [Who still writes]."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in [entry.path for entry in entries if NAME.fullmatch(entry.name)]:
+            with suppress(OSError):  # another user's, or gone
+                _remove_if_abandoned(Path(entry))
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    if fcntl is None:
+        if _is_old(path.lstat()):
+            path.unlink()
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_free(descriptor):
+            path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _is_free(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return _is_old(os.fstat(descriptor))
+    return True
+
+
+def remove_old_folders(parent: Path, prefix: str, suffix: str) -> None:
+    """Remove folders of an earlier day that are ours and hold nothing but files of one kind.
+
+    Args:
+        parent: Where they are; others may write there too.
+        prefix: How their names begin.
+        suffix: How the names of the files in them end.
+    """
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in [entry for entry in entries if entry.name.startswith(prefix)]:
+            with suppress(OSError):
+                _remove_if_old(Path(entry.path), suffix)
+
+
+def _remove_if_old(folder: Path, suffix: str) -> None:
+    status = folder.lstat()
+    is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    if not (stat.S_ISDIR(status.st_mode) and is_ours and _is_old(status)):
+        return
+    files = list(folder.iterdir())
+    if all(stat.S_ISREG(file.lstat().st_mode) and file.name.endswith((suffix, ".tmp")) for file in files):
+        for file in files:
+            file.unlink()
+        folder.rmdir()
+
+
+def _is_old(status: os.stat_result) -> bool:
+    return time.time() - status.st_mtime > OLD_S
