@@ -1,7 +1,9 @@
 """What may be imported, and when: the package reads captures where there is no torch, and answers --help at once."""
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,10 @@ PACKAGE = Path(__file__).parent.parent / "gradinspect"
 PARTS = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in PACKAGE.rglob("*.py")
-    if "capture" not in path.parts and path.stem != "__main__"
+    if not {"capture", "torch_api"} & set(path.parts) and path.stem != "__main__"
 )
+OTHERS = {"sys", "os", "atexit", "warnings"}  # modules of Python, whose private names are no matter of torch's
+OF_NAMEDTUPLE = {"_replace", "_fields", "_asdict", "_make"}
 
 
 def run_python(program: str) -> "subprocess.CompletedProcess[str]":
@@ -27,6 +31,40 @@ def test_all_but_capture_imports_without_torch() -> None:
 
     assert done.stderr == ""
     assert len(PARTS) > 40
+
+
+def private_names(tree: ast.Module) -> Iterator[str]:
+    """List the private names of others that a file uses: imported, as attributes, or through getattr and its like."""
+    defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    fields = {
+        node.target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.startswith("torch"))
+        elif isinstance(node, ast.Attribute) and node.attr not in OF_NAMEDTUPLE | defined | fields:
+            owner = node.value.id if isinstance(node.value, ast.Name) else None
+            if owner not in {"self", "cls", *OTHERS}:
+                yield node.attr
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("attr"):
+            yield from (str(arg.value) for arg in node.args[1:2] if isinstance(arg, ast.Constant))
+
+
+def is_private(name: str) -> bool:
+    """Tell whether any part of a dotted name is private; `__dunder__` names belong to Python."""
+    return any(part.startswith("_") and not part.endswith("__") for part in name.split("."))
+
+
+@pytest.mark.parametrize("file", sorted((PACKAGE / "capture").rglob("*.py")), ids=lambda path: path.stem)
+def test_only_torch_api_touches_private_names_of_torch(file: Path) -> None:
+    """Each of them is probed in one place, so that a torch without it takes away one thing and not the program."""
+    used = {name for name in private_names(ast.parse(file.read_text(encoding="utf-8"))) if is_private(name)}
+
+    assert used - OF_NAMEDTUPLE == set()
 
 
 @pytest.mark.parametrize("heavy", ["torch", "graphviz", "yaml", "textual", "gradinspect.renderers"])

@@ -2,6 +2,8 @@
 
 import torch
 
+from gradinspect.torch_api.tensors import plain_tensors_only
+
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -11,7 +13,7 @@ def is_same(first: torch.Tensor | None, second: torch.Tensor | None, *, to_the_b
         return first is second
     if first is second:
         return True
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), plain_tensors_only():
         try:
             return _is_equal(first.detach(), second.detach(), to_the_bit=to_the_bit)
         except (RuntimeError, NotImplementedError, TypeError):

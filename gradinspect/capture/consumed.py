@@ -7,8 +7,9 @@ from collections import deque
 
 from gradinspect.capture.engine import EngineCall
 from gradinspect.capture.outputs import OutputTensor
-from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
+from gradinspect.capture.walk import Walk
 from gradinspect.graph import Graph
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 REMEMBERED_CALLS = 16
 

@@ -1,26 +1,20 @@
-"""The one door to torch's backward engine.
-
-`Tensor.backward`, `autograd.backward` and `autograd.grad` all go through the function `_engine_run_backward`, which two
-modules hold as a global. Those two globals are replaced, and nothing that a user can name.
-"""
+"""Each call of torch's backward engine by the program, told of before it begins."""
 
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import torch
-import torch.autograd.graph
 
 from gradinspect.capture.frames import user_frames
+from gradinspect.torch_api.engine import engine_doors, is_inside_backward
+from gradinspect.torch_api.tensors import is_functional
 
-_HOLDERS = (torch.autograd, torch.autograd.graph)
-_NAME = "_engine_run_backward"
-_NO_TASK = -1
 _Told = TypeVar("_Told")
 
 
@@ -67,20 +61,17 @@ class EngineDoor:
         self.problem: Exception | None = None  # what went wrong while telling
         self._on_call = on_call
         self._pid = os.getpid()
-        self._originals: list[Any] = []
+        self._patched = ExitStack()
 
     def __enter__(self) -> Self:
         """Replace the engine's door."""
-        self._originals = [getattr(holder, _NAME) for holder in _HOLDERS]
-        for holder, original in zip(_HOLDERS, self._originals, strict=True):
-            setattr(holder, _NAME, self._wrap(original))
+        self._patched.enter_context(engine_doors(self._wrap))
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Put the original back, unless somebody has replaced ours meanwhile."""
-        for holder, original in zip(_HOLDERS, self._originals, strict=True):
-            if getattr(getattr(holder, _NAME), "_door", None) is self:
-                setattr(holder, _NAME, original)
+        """Put the original back; whoever has wrapped ours meanwhile goes on to call the original through it."""
+        self.is_open = False
+        self._patched.close()
 
     @contextmanager
     def closed(self) -> Iterator[None]:
@@ -93,10 +84,9 @@ class EngineDoor:
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            is_outermost = torch._C._current_graph_task_id() == _NO_TASK  # true to the engine's own threads as well
             if (
                 self.is_open
-                and is_outermost
+                and not is_inside_backward()
                 and os.getpid() == self._pid
                 and not is_traced(t_outputs, sees_fake=self._sees_fake)
             ):
@@ -112,7 +102,6 @@ class EngineDoor:
                 return result
             return original(t_outputs, *args, **kwargs)
 
-        _engine_run_backward._door = self  # type: ignore[attr-defined]
         return _engine_run_backward
 
     def _announce(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "Watch | None":
@@ -151,6 +140,6 @@ def is_traced(outputs: Sequence[Any], *, sees_fake: bool = False) -> bool:
         return True
     names = ("FunctionalTensor",) if sees_fake else ("FakeTensor", "FunctionalTensor")
     return any(
-        isinstance(output, torch.Tensor) and (type(output).__name__ in names or torch._is_functional_tensor(output))
+        isinstance(output, torch.Tensor) and (type(output).__name__ in names or is_functional(output))
         for output in outputs
     )

@@ -13,13 +13,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-    UnsupportedFakeTensorException,
-)
 from torch.overrides import TorchFunctionMode
 
 from gradinspect.capture.fake_kernels import FakeKernels
@@ -27,10 +20,10 @@ from gradinspect.capture.fake_patches import patched_torch
 from gradinspect.capture.frames import RUNNERS, is_user_file
 from gradinspect.capture.tensors import PLAIN_TYPES
 from gradinspect.errors import GradInspectError
+from gradinspect.torch_api.fakes import NEEDS_VALUES, FakeTensor, fake_tensor_mode
 
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
 WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."
-_NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
 _NUMPY = ".numpy() is not supported for tensor subclasses."
 _NO_KERNELS = "not linked with support for cuda"
 _OTHER_BUILD = "Install a build that has it, or use the CPU."
@@ -57,7 +50,7 @@ class FakeRun:
 
     def __enter__(self) -> Self:
         """Make tensors fake."""
-        self._stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        self._stack.enter_context(fake_tensor_mode())
         self._stack.enter_context(self._kernels)
         self._stack.enter_context(patched_torch())
         self._stack.enter_context(_DeviceGuard())
@@ -79,7 +72,7 @@ def explain_fake_error(error: BaseException | None) -> GradInspectError | None:
         seen.add(id(error))
         if isinstance(error, GradInspectError):
             return error
-        if isinstance(error, _NEEDS_VALUES) or _NUMPY in str(error):
+        if isinstance(error, NEEDS_VALUES) or _NUMPY in str(error):
             return GradInspectError(f"{_place(error)} reads values, and fake tensors have none.", _WITHOUT)
         if _NO_KERNELS in str(error):
             return GradInspectError(f"{_place(error)} needs CUDA: this build of PyTorch has no CUDA.", _OTHER_BUILD)

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from gradinspect.torch_api.fakes import FakeTensor, unset_fake_temporarily
+from gradinspect.torch_api.modes import TorchDispatchMode
 
 _HALF = (torch.float16, torch.bfloat16)
 _ATEN = torch.ops.aten

@@ -6,37 +6,34 @@ parameter gets the copy's data, as real ones do. A truncated normal draws until 
 distributions check the values of their arguments: neither can matter here.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
-from torch.distributions import Distribution
-from torch.utils.data import dataloader
+
+from gradinspect.torch_api.fakes import (
+    FakeTensor,
+    apply_patch,
+    distribution_patch,
+    loader_patches,
+    set_fake_device,
+    truncated_normal_patch,
+    unset_fake_temporarily,
+)
+from gradinspect.torch_api.modules import own_buffers, own_parameters
+from gradinspect.torch_api.patches import patched
 
 
-@contextmanager
-def patched_torch() -> Iterator[None]:
+def patched_torch() -> AbstractContextManager[None]:
     """Apply all of them for a while."""
-    with ExitStack() as stack:
-        for kind, name in ((dataloader.DataLoader, "__iter__"), (dataloader._BaseDataLoaderIter, "__next__")):
-            stack.enter_context(_replaced(kind, name, _outside_fake_mode(kind.__dict__[name])))
-        stack.enter_context(_replaced(nn.Module, "_apply", _applying(nn.Module._apply)))
-        stack.enter_context(_replaced(nn.init, "_no_grad_trunc_normal_", _drawing(nn.init._no_grad_trunc_normal_)))
-        stack.enter_context(_replaced(Distribution, "_validate_args", False))
-        yield
-
-
-@contextmanager
-def _replaced(owner: Any, name: str, replacement: object) -> Iterator[None]:
-    original = vars(owner)[name]
-    setattr(owner, name, replacement)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+    return patched(
+        *loader_patches(_outside_fake_mode),
+        apply_patch(_applying),
+        truncated_normal_patch(_drawing),
+        distribution_patch(),
+    )
 
 
 def _outside_fake_mode(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,17 +53,18 @@ def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _applying(original: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
     def _apply(self: nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> nn.Module:
-        if not any(isinstance(parameter, FakeTensor) for parameter in self._parameters.values()):
+        if not any(isinstance(parameter, FakeTensor) for parameter in own_parameters(self).values()):
             return original(self, fn, recurse)
         for module in self.children() if recurse else ():
             module._apply(fn)
-        parameters = [parameter for parameter in self._parameters.values() if parameter is not None]
+        parameters = [parameter for parameter in own_parameters(self).values() if parameter is not None]
         for tensor in [*parameters, *(parameter.grad for parameter in parameters)]:
             if tensor is not None:
                 _convert(tensor, fn)
-        for name, buffer in self._buffers.items():
+        buffers = own_buffers(self)
+        for name, buffer in buffers.items():
             if buffer is not None:
-                self._buffers[name] = fn(buffer)
+                buffers[name] = fn(buffer)
         return self
 
     return _apply
@@ -79,5 +77,4 @@ def _convert(tensor: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]) -
     if converted is tensor:
         return
     tensor.data = converted.detach()
-    if isinstance(tensor, FakeTensor) and isinstance(converted, FakeTensor):
-        tensor.fake_device = converted.fake_device
+    set_fake_device(tensor, converted)

@@ -20,8 +20,10 @@ from msgspec.structs import replace
 
 from gradinspect.capture.norms import norm_of, plain_values
 from gradinspect.capture.outputs import OutputTensor
-from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
+from gradinspect.capture.walk import Walk
 from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Node, NodeGradients
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+from gradinspect.torch_api.tensors import plain_tensors_only
 
 # Nodes that pass the elements of their gradient on, all of them, in another order or shape.
 PERMUTING = frozenset(
@@ -171,7 +173,7 @@ def _measure(gradient: torch.Tensor | None) -> _Measured | None:
     if gradient is None:
         return None
     try:
-        with torch.no_grad(), torch._C.DisableTorchFunction():
+        with torch.no_grad(), plain_tensors_only():
             return _figures(gradient)
     except (RuntimeError, NotImplementedError, TypeError):
         return None

@@ -14,10 +14,11 @@ from gradinspect.analyses.growth import Growth, HeldBy, Holder, Iteration
 from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.holders import HolderSearch
 from gradinspect.capture.live_graph import LiveGraph, next_nodes, number_of, reachable, reaching, tensors_with_graph
-from gradinspect.capture.recorder import Recorder, next_sequence_nr
+from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.run import Run
 from gradinspect.capture.storages import plain_tensors
-from gradinspect.capture.walk import ACCUMULATE_GRAD_NR
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, sequence_nr
+from gradinspect.torch_api.tensors import key_of_storage
 
 
 class GrowthWatch:
@@ -134,7 +135,7 @@ class GrowthWatch:
         )
 
     def _line_of(self, node: Any) -> str | None:
-        frame = self._recorder.frame_of(node._sequence_nr())
+        frame = self._recorder.frame_of(sequence_nr(node))
         return None if frame is None else self._recorder.frames.describe(frame)
 
 
@@ -151,9 +152,11 @@ class _SavedBytes:
                 if isinstance(tensor, torch.nn.Parameter) or (tensor.is_leaf and tensor.requires_grad):
                     continue
                 storage = tensor.untyped_storage()
-                sizes[storage._cdata] = storage.nbytes()
+                sizes[key_of_storage(storage)] = storage.nbytes()
         parameters = {
-            node.variable.untyped_storage()._cdata for node in nodes if getattr(node, "variable", None) is not None
+            key_of_storage(node.variable.untyped_storage())
+            for node in nodes
+            if getattr(node, "variable", None) is not None
         }
         return sum(size for key, size in sizes.items() if key not in parameters)
 

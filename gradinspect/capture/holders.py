@@ -18,6 +18,7 @@ import torch
 
 from gradinspect.capture.frames import is_user_file, user_frames
 from gradinspect.capture.variables import local_variables
+from gradinspect.torch_api.modules import HOLDERS as OF_MODULES
 
 MAX_OBJECTS = 200_000
 MAX_ELEMENTS = 10_000  # of one container
@@ -117,7 +118,6 @@ def _is_of_user(module: object) -> bool:
 
 _HOLDS_NOTHING = (str, bytes, int, float, ModuleType, type)
 _CONTAINERS = (list, tuple, collections.deque, set, frozenset)
-_OF_MODULES = ("_parameters", "_buffers", "_modules")  # to the user they are attributes
 
 
 def _inside(value: Any, path: str) -> Iterator[_Place]:
@@ -152,7 +152,7 @@ def _attributes(value: Any, path: str) -> Iterator[_Place]:
     if type(attributes) is not dict:
         return
     for name, item in list(islice(attributes.items(), MAX_ELEMENTS)):
-        if name in _OF_MODULES and isinstance(item, dict):
+        if name in OF_MODULES and isinstance(item, dict):
             for inner, part in list(item.items()):
                 yield _Place(part, f"{path}.{inner}")
         else:

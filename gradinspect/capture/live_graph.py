@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from gradinspect.capture.release import park_wrappers
-from gradinspect.capture.walk import ACCUMULATE_GRAD_NR
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
 
 
 class LiveGraph:
@@ -85,5 +85,4 @@ def reaching(nodes: Iterable[Any], is_wanted: Callable[[int], bool]) -> set[Any]
 
 def number_of(node: Any) -> int:
     """Return the number of a node's creation."""
-    number: int = node._sequence_nr()
-    return number
+    return sequence_nr(node)

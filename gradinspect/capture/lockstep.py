@@ -27,6 +27,9 @@ from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.shown import show_saved, show_tensor
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Graph, Node, SavedValue
+from gradinspect.torch_api.engine import current_task
+from gradinspect.torch_api.nodes import forward_metadata
+from gradinspect.torch_api.tensors import is_transforming
 
 Gradients = tuple[torch.Tensor | None, ...]
 _NOWHERE = -1
@@ -106,7 +109,7 @@ class Lockstep:
         self._changed: list[int] = []
         self._watched: Counter[str] = Counter()
         self._num_steps = 0
-        self._compares = torch._C._functorch.peek_interpreter_stack() is None  # transformed tensors tell no values
+        self._compares = not is_transforming()  # transformed tensors tell no values
         self._has_packed = any(_is_packed(value) for node in graph.nodes for value in node.saved)
         self._wanted = [self._place(tensor) for tensor in inputs]
         self._taken: dict[tuple[int, int], torch.Tensor] = {}
@@ -171,7 +174,7 @@ class Lockstep:
 
     def _is_inside(self) -> bool:
         """Tell whether this is a backward inside a node of ours, as a reentrant checkpoint calls."""
-        task: int = torch._C._current_graph_task_id()
+        task = current_task()
         self._task = task if self._task is None else self._task
         return task != self._task
 
@@ -292,7 +295,7 @@ class Lockstep:
         """
         if made is None or made.layout is not torch.strided or made.is_nested:
             return made
-        looks = self._walk.nodes[number]._input_metadata[nr]
+        looks = forward_metadata(self._walk.nodes[number])[nr]
         with torch.no_grad():
             made = made.detach()
             if made.shape != looks.shape:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from gradinspect.capture.names import Names
 from gradinspect.capture.recorder import NOWHERE, Recorder
-from gradinspect.capture.walk import ACCUMULATE_GRAD_NR
 from gradinspect.graph import ModuleCall
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 
 def assign_modules(

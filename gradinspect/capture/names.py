@@ -13,6 +13,7 @@ from torch import nn
 from gradinspect.capture.storages import storage_key
 from gradinspect.capture.variables import Variable
 from gradinspect.graph import LeafKind, Origin
+from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
 
 # Modules that only wrap another one: the user's names are those inside. Attribute that holds the wrapped one.
 _WRAPPERS = {
@@ -54,8 +55,10 @@ class Names:
             self.module_paths.setdefault(id(module), _join(prefix, path))
         members: list[tuple[LeafKind, str, torch.Tensor]] = []
         for path, module in _named_modules(root):
-            members += [("parameter", _join(path, name), p) for name, p in module._parameters.items() if p is not None]
-            members += [("buffer", _join(path, name), b) for name, b in module._buffers.items() if b is not None]
+            members += [
+                ("parameter", _join(path, name), p) for name, p in own_parameters(module).items() if p is not None
+            ]
+            members += [("buffer", _join(path, name), b) for name, b in own_buffers(module).items() if b is not None]
         for kind, path, tensor in members:
             self._add_tensor(tensor, kind, _join(prefix, path))
 
@@ -117,7 +120,7 @@ def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> list[nn.Modul
 
 
 def _owned(root: nn.Module, wanted: set[int]) -> set[int]:
-    return {id(p) for _, module in _named_modules(root) for p in module._parameters.values() if id(p) in wanted}
+    return {id(p) for _, module in _named_modules(root) for p in own_parameters(module).values() if id(p) in wanted}
 
 
 def _roots(modules: Iterable[nn.Module]) -> list[nn.Module]:
@@ -132,7 +135,7 @@ def _roots(modules: Iterable[nn.Module]) -> list[nn.Module]:
 
 def _unwrapped(module: nn.Module) -> nn.Module:
     while type(module).__name__ in _WRAPPERS:
-        wrapped = module._modules.get(_WRAPPERS[type(module).__name__])
+        wrapped = own_children(module).get(_WRAPPERS[type(module).__name__])
         if wrapped is None:
             break
         module = wrapped
@@ -148,7 +151,7 @@ def _named_modules(root: nn.Module) -> list[tuple[str, nn.Module]]:
         if id(module) in found:
             continue
         found[id(module)] = (path, module)
-        parts = [(_join(path, name), part) for name, part in module._modules.items() if part is not None]
+        parts = [(_join(path, name), part) for name, part in own_children(module).items() if part is not None]
         todo.extend(reversed(parts))
     return list(found.values())
 

@@ -6,15 +6,24 @@ from typing import Any
 
 import torch
 
-from gradinspect.capture.hooks import HookReader, tensor_hooks
+from gradinspect.capture.hooks import node_hooks, tensor_hooks
 from gradinspect.capture.names import Names
 from gradinspect.capture.saved import SavedNames, SavedReader
 from gradinspect.capture.second_order import Maker
 from gradinspect.capture.storages import StorageTable
 from gradinspect.capture.tensors import TensorInfoTable
-from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
+from gradinspect.capture.walk import Walk
 from gradinspect.catalog import Catalog
 from gradinspect.graph import Hook, Leaf, Node, NodeKind, TensorInfo
+from gradinspect.torch_api.nodes import (
+    ACCUMULATE_GRAD_NR,
+    forward_metadata,
+    function_class,
+    is_compiled_class,
+    is_generated_class,
+    is_python_node,
+)
+from gradinspect.torch_api.saved import python_saved_names, saved_names
 
 _NO_MAKERS: Mapping[int, Maker] = MappingProxyType({})
 _KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices": "copy_slices"}
@@ -31,35 +40,31 @@ class NodeClass:
         entry = catalog.entries.get(kind.__name__)
         self.function: str | None = None
         self.kind: NodeKind
-        is_generated = getattr(torch._C._functions, kind.__name__, None) is kind
+        is_generated = is_generated_class(kind)
         self.name = kind.__name__ if is_generated else None  # other types do not tell, each node does
-        if isinstance(node, torch._C._FunctionBase):
-            forward_class = getattr(node, "_forward_cls", kind)
+        if is_python_node(node):
+            forward_class = function_class(node)
             self.function = f"{forward_class.__module__}.{forward_class.__qualname__}"
-            self.kind = "compiled" if forward_class.__module__.startswith("torch._functorch") else "custom"
-            self.saved = SavedNames((("_raw_saved_tensors", "saved_tensors"),), has_context=True)
+            self.kind = "compiled" if is_compiled_class(forward_class) else "custom"
+            self.saved = SavedNames((python_saved_names(),), has_context=True)
             return
         self.kind = _KINDS.get(kind.__name__, "generated" if is_generated else "opaque")
-        names = [name for name in dir(kind) if name.startswith("_saved_")]
-        tensors = tuple((f"_raw{name}", name) for name in names if hasattr(kind, f"_raw{name}"))
-        values = tuple(name for name in names if not hasattr(kind, f"_raw{name}"))
+        tensors, values = saved_names(kind)
         outputs = frozenset(f"_saved_{name}" for name in entry.outputs) if entry is not None else frozenset()
-        self.saved = SavedNames(tensors, values, outputs)
+        self.saved = SavedNames(tuple(tensors), tuple(values), outputs)
 
 
 class NodeRecorder:
     """Makes the records of the nodes of one walk."""
 
-    def __init__(
-        self, walk: Walk, catalog: Catalog, names: Names, hooks: HookReader | None, infos: TensorInfoTable
-    ) -> None:
+    def __init__(self, walk: Walk, catalog: Catalog, names: Names, infos: TensorInfoTable, *, has_hooks: bool) -> None:
         """Set up the tables that the nodes of one capture share."""
         self.infos = infos
         self.storages = StorageTable(names.storages)
         self._walk = walk
         self._catalog = catalog
         self._names = names
-        self._hooks = hooks
+        self._has_hooks = has_hooks
         self._classes: dict[type, NodeClass] = {}
         self._saved = SavedReader(self.storages, self.infos, walk.numbers)
 
@@ -91,12 +96,12 @@ class NodeRecorder:
             module=module,
             frame=frame,
             made_by=makers[sequence_nr].name if sequence_nr in makers else None,
-            hooks=self._node_hooks(node) if self._hooks is not None else (),
+            hooks=self._node_hooks(node) if self._has_hooks else (),
         )
 
     def _forward_outputs(self, node: Any) -> tuple[TensorInfo | None, ...]:
         try:
-            metadata = node._input_metadata
+            metadata = forward_metadata(node)
             if len(metadata) == 1:  # nearly all nodes
                 return (self.infos.of_metadata(metadata[0]),)
             return tuple(map(self.infos.of_metadata, metadata))
@@ -125,8 +130,7 @@ class NodeRecorder:
             return None
 
     def _node_hooks(self, node: Any) -> tuple[Hook, ...]:
-        assert self._hooks is not None  # noqa: S101  # the caller looked
-        hooks = self._hooks.node_hooks(node)
+        hooks = node_hooks(node)
         variable = getattr(node, "variable", None)
         return hooks if variable is None else (*hooks, *tensor_hooks(variable))
 

@@ -2,11 +2,13 @@
 
 import torch
 
+from gradinspect.torch_api.tensors import plain_tensors_only
+
 
 def norm_of(tensor: torch.Tensor) -> float | None:
     """Return the norm of a tensor, or None of one that has none."""
     try:
-        with torch.no_grad(), torch._C.DisableTorchFunction():
+        with torch.no_grad(), plain_tensors_only():
             return float(torch.linalg.vector_norm(plain_values(tensor)))
     except (RuntimeError, NotImplementedError, TypeError):
         return None

@@ -9,6 +9,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from gradinspect.capture.variables import Variable
 from gradinspect.capture.walk import Walk
+from gradinspect.torch_api.tensors import plain_tensors_only
 
 
 class OutputTensor(NamedTuple):
@@ -58,7 +59,7 @@ def has_graph(outputs: Iterable[object]) -> bool:
 
 def requires_grad(tensor: torch.Tensor) -> bool:
     """Ask a tensor, without a subclass of the user noticing."""
-    with torch._C.DisableTorchFunction():
+    with plain_tensors_only():
         return bool(tensor.requires_grad)
 
 

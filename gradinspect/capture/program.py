@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import torch
-
 from gradinspect.capture.source import Module, Script
 from gradinspect.capture.stopping import Stopper
 from gradinspect.errors import GradInspectError
+from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION
 
 _OURS = os.path.join(str(Path(__file__).parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
-_CALLS_MODE = torch.overrides.handle_torch_function.__code__
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if code.co_filename.startswith(_OURS):
-            if code.co_name == "__torch_function__" and kept and kept[-1].tb_frame.f_code is _CALLS_MODE:
+            if code.co_name == "__torch_function__" and kept and kept[-1].tb_frame.f_code is HANDLE_TORCH_FUNCTION:
                 del kept[-2:]  # and the torch function that called it, which comes once more
         elif not code.co_filename.startswith("<frozen importlib"):
             kept.append(traceback)

@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from gradinspect.capture.frames import FrameTable
-from gradinspect.capture.hooks import hook_reader
 from gradinspect.capture.modules import assign_modules
 from gradinspect.capture.names import Names, collect_names
 from gradinspect.capture.nodes import NodeRecorder
@@ -22,10 +21,13 @@ from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.second_order import Maker
 from gradinspect.capture.tensors import PLAIN_TYPES, TensorInfoTable
 from gradinspect.capture.variables import Variable, variables_from
-from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
+from gradinspect.capture.walk import Walk
 from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
+from gradinspect.torch_api.hooks import hooks_can_be_read
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, forward_code
+from gradinspect.torch_api.tensors import plain_tensors_only
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +74,12 @@ def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: 
 def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Recorder | None = None) -> Graph:
     """Record the graph that starts at some output tensors; see `capture_graph`."""
     catalog, warnings = _catalog()
-    with _collections_paused(), torch._C.DisableTorchFunction(), hook_reader() as hooks:
+    with _collections_paused(), plain_tensors_only(), hooks_can_be_read() as has_hooks:
         edges = [output.edge for output in outputs]
         walk = Walk(node for node, _ in edges)
         try:
             names = _names(walk, moment, recorder)
-            nodes = NodeRecorder(walk, catalog, names, hooks, TensorInfoTable(moment.plain_types))
+            nodes = NodeRecorder(walk, catalog, names, TensorInfoTable(moment.plain_types), has_hooks=has_hooks)
             origins = _origins(walk, moment.makers)
             modules, calls = _modules(walk, names, recorder, origins)
             frames = _frames(walk, nodes, recorder, origins)
@@ -172,11 +174,6 @@ def _frames(walk: Walk, nodes: NodeRecorder, recorder: Recorder | None, origins:
         is_custom = nodes.node_class(node).function is not None
         frames.append(recorder.frame_of(sequence_nr, forward_code(node) if is_custom else None))
     return frames
-
-
-def forward_code(node: Any) -> Any:
-    """Return the code of a custom Function's forward."""
-    return getattr(getattr(getattr(node, "_forward_cls", None), "forward", None), "__code__", None)
 
 
 def _arguments(nodes: Sequence[Node], entries: Any) -> dict[str, tuple[str, ...]]:

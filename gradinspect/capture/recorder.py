@@ -29,12 +29,12 @@ from torch.overrides import TorchFunctionMode
 
 from gradinspect.capture.frames import FrameTable
 from gradinspect.capture.unnoticed import unnoticed
+from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
+from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
 
-next_sequence_nr: Callable[[], int] = torch._C._autograd._get_sequence_nr
 NOWHERE = -1
 # The function, its arguments, its result, the number of the user's frame where it is known, the frame that called
 CallListener: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any], Any, int | None, FrameType | None], None]
-_APPLY: CodeType = torch.autograd.Function.apply.__func__.__code__
 
 
 class ModuleWindow(NamedTuple):
@@ -77,7 +77,7 @@ class Recorder:
             register_module_forward_hook(self._leave_module, always_call=True),
         ]
         self._unnoticed.enter_context(unnoticed(lambda: {handle.id for handle in self._handles}))
-        torch.overrides._push_mode(self._mode)
+        push_function_mode(self._mode)
         os.register_at_fork(after_in_child=_pause_in_child(ref(self)))
         return self
 
@@ -98,10 +98,7 @@ class Recorder:
 
     def _leave_stack(self) -> bool:
         """Take the mode off the stack, if it is on top."""
-        is_on_top = torch._C._len_torch_function_stack() and torch.overrides._get_current_function_mode() is self._mode
-        if is_on_top:
-            torch.overrides._pop_mode()
-        return bool(is_on_top)
+        return pop_function_mode(self._mode)
 
     def _remove_hooks(self) -> None:
         self._unnoticed.close()
@@ -181,6 +178,7 @@ class _CallMode(TorchFunctionMode):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
+        self._forwards = ForwardFrames()
         self._last_end = next_sequence_nr()
 
     def __torch_function__(
@@ -210,9 +208,10 @@ class _CallMode(TorchFunctionMode):
         """Remember the user's line below each custom Function's forward that is on the stack."""
         self._last_end = start
         stack = []
-        while frame is not None and frame.f_back is not None:
-            if frame.f_back.f_code is _APPLY:
-                stack.append((frame.f_code, self._recorder.frames.number_of(frame.f_back)))
+        while frame is not None:
+            caller = self._forwards.applied_from(frame)
+            if caller is not None:
+                stack.append((frame.f_code, self._recorder.frames.number_of(caller)))
             frame = frame.f_back
         if stack:
             self._recorder.gaps[start] = tuple(stack)

@@ -1,26 +1,18 @@
-"""One node's saved attributes, read without disturbing anything.
+"""One node's saved attributes, read without disturbing anything: NOTE [Reading saved tensors] in `torch_api.saved`."""
 
-NOTE [Reading saved tensors]
-`_saved_x` runs the user's unpack hook, which may recompute a checkpointed forward, and raises when the value is freed
-or was changed in place. `_raw_saved_x.data` does none of that: it is the tensor, or what a pack hook left, or None when
-freed or never there. So the raw form is read first; `_saved_x` only where no hook can run, to tell freed from absent
-and modified from live. Source: torch/csrc/autograd/python_saved_variable_hooks.cpp, saved_variable.cpp, torch 2.13.
-"""
-
-import re
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
 import torch
 
-from gradinspect.capture.checkpoints import checkpoint_inputs, is_checkpoint_holder
 from gradinspect.capture.storages import StorageEntry, StorageTable, plain_tensors
 from gradinspect.capture.tensors import TensorInfoTable, count_bytes, plain_size
 from gradinspect.capture.values import saved_value
 from gradinspect.graph import Origin, SavedTensor, SavedValue, Size
-
-_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
+from gradinspect.torch_api.saved import raw_data, raw_saved, stale_element, unpack_hook, versions_in
+from gradinspect.torch_api.tensors import is_view, version_of
 
 
 class SavedNames:
@@ -120,14 +112,14 @@ class SavedReader:
             yield self._read_tensor(node, name, raw, is_output or index in outputs, index)
 
     def _read_tensor(self, node: Any, name: str, raw: Any, is_output: bool, index: int | None = None) -> SavedValue:
-        data = raw.data
-        hook = raw.unpack_hook
+        data = raw_data(raw)
+        hook = unpack_hook(raw)
         if hook is not None:
             return self._packed_value(name, index, data, hook)
         if data is None:
             return _absent_or_freed(node, name, index)
         try:
-            version = data._version
+            version = version_of(data)
         except RuntimeError:  # an inference tensor has none
             return self._strange_value(name, index, data, is_output=is_output)
         versions = _stale_versions(node, name, raw, index) if version else None
@@ -175,7 +167,7 @@ class SavedReader:
 
         A view whose base was written since makes a new node when asked for its grad_fn, so it is not asked.
         """
-        if version and tensor._is_view():
+        if version and is_view(tensor):
             return None, "output" if is_output else "input" if tensor.is_leaf else "activation"
         maker = tensor.grad_fn
         if maker is None:
@@ -193,7 +185,7 @@ class SavedReader:
     ) -> SavedValue:
         """Record any tensor: slower, and with nothing assumed."""
         try:
-            version = None if tensor.is_inference() else tensor._version
+            version = None if tensor.is_inference() else version_of(tensor)
             made_by, origin = self._origin_of(tensor, version or 0, is_output)
             storage = self._storage_of(tensor, origin)
             strides, offset = _strides_of(tensor)
@@ -259,11 +251,10 @@ class SavedReader:
 
 def raw_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
     """Fetch a recorded tensor from its live node; None when hooks hold it. NOTE [Reading saved tensors]."""
-    name = value.name.removeprefix("_")
     try:
-        raw = getattr(live, f"_raw_{name}")
-        raw = raw if value.index is None else raw[value.index]
-        return raw.data if isinstance(raw.data, torch.Tensor) and raw.unpack_hook is None else None
+        raw = raw_saved(live, value.name, value.index)
+        data = raw_data(raw)
+        return data if isinstance(data, torch.Tensor) and unpack_hook(raw) is None else None
     except (AttributeError, RuntimeError, IndexError):
         return None
 
@@ -292,31 +283,14 @@ def _stale_versions(node: Any, name: str, raw: Any, index: int | None) -> tuple[
     try:
         getattr(node, name)
     except RuntimeError as error:
-        found = _VERSIONS.search(str(error))
-        if found is None:
-            return None
-        versions = (int(found[1]), int(found[2]))
-        if index is None:
-            return versions
-        return _stale_element(raw, versions)
-    return None
-
-
-def _stale_element(raw: Any, of_list: tuple[int, int]) -> tuple[int, int] | None:
-    """Find out whether this element of a list is the stale one: the list names only its first."""
-    try:
-        raw.unpack()
-    except RuntimeError as error:
-        found = _VERSIONS.search(str(error))
-        if found is not None:
-            return int(found[1]), int(found[2])
-        return of_list if raw.data._version == of_list[0] else None  # an output: its own error speaks of other things
+        versions = versions_in(error)
+        return versions if versions is None or index is None else stale_element(raw, versions)
     return None
 
 
 def _outputs_among(node: Any, name: str, raws: Any) -> frozenset[int]:
     """Find which tensors a custom Function saved are its own outputs: unpacked, they point back to the node."""
-    if any(raw.unpack_hook is not None for raw in raws):
+    if any(unpack_hook(raw) is not None for raw in raws):
         return frozenset()
     try:
         tensors = getattr(node, name)
@@ -325,5 +299,5 @@ def _outputs_among(node: Any, name: str, raws: Any) -> frozenset[int]:
     return frozenset(
         index
         for index, tensor in enumerate(tensors)
-        if tensor is not None and not tensor.is_leaf and not tensor._is_view() and tensor.grad_fn is node
+        if tensor is not None and not tensor.is_leaf and not is_view(tensor) and tensor.grad_fn is node
     )

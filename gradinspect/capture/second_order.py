@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 
 from gradinspect.capture.outputs import OutputTensor, requires_grad
-from gradinspect.capture.recorder import next_sequence_nr
-from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
+from gradinspect.capture.walk import Walk
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr
 
 
 class Maker(NamedTuple):

@@ -7,6 +7,8 @@ import torch
 
 from gradinspect.analyses.stepping import SavedShown, ShownTensor
 from gradinspect.graph import Node, SavedValue
+from gradinspect.torch_api.saved import raw_data, raw_saved
+from gradinspect.torch_api.tensors import plain_tensors_only
 
 MAX_VALUES = 64
 
@@ -16,7 +18,7 @@ def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> ShownTens
     shape: tuple[int, ...] = ()
     dtype = str(tensor.dtype).removeprefix("torch.")
     try:
-        with torch.no_grad(), torch._C.DisableTorchFunction():
+        with torch.no_grad(), plain_tensors_only():
             shape = tuple(map(int, tensor.shape))
             return _numbers(tensor.detach(), shape, dtype, max_values)
     except (RuntimeError, NotImplementedError, TypeError):
@@ -66,8 +68,7 @@ def read_saved(grad_fn: Any, value: SavedValue) -> torch.Tensor | None:
     if value.status not in {"live", "modified"}:
         return None
     try:
-        raw = getattr(grad_fn, "_raw_saved_tensors" if value.name == "saved_tensors" else f"_raw{value.name}")
-        found = (raw if value.index is None else raw[value.index]).data
+        found = raw_data(raw_saved(grad_fn, value.name, value.index))
     except (AttributeError, RuntimeError, IndexError):
         return None
     return found if isinstance(found, torch.Tensor) else None

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from gradinspect.graph import Origin, Storage
+from gradinspect.torch_api.tensors import key_of_storage, sparse_parts, unwrapped
 
 # What a storage counts as when tensors of several origins show it: the lowest.
 _RANK: dict[Origin | None, int] = {
@@ -49,12 +50,12 @@ class StorageTable:
             storage = tensor.untyped_storage()
         except (RuntimeError, NotImplementedError):
             storage = _storage_behind_functorch(tensor)
-        entry = self._entries.get(storage._cdata)
+        entry = self._entries.get(key_of_storage(storage))
         if entry is None:
             entry = StorageEntry(
-                storage, len(self._entries), tensor.device, *self._known.get(storage._cdata, (origin, None))
+                storage, len(self._entries), tensor.device, *self._known.get(key_of_storage(storage), (origin, None))
             )
-            self._entries[storage._cdata] = entry
+            self._entries[key_of_storage(storage)] = entry
         elif entry.origin is not origin and entry.name is None and _RANK[origin] < _RANK[entry.origin]:
             entry.origin = origin
         return entry
@@ -91,15 +92,13 @@ def _storage_behind_functorch(tensor: torch.Tensor) -> Any:
     Raises:
         RuntimeError, NotImplementedError: It is not wrapped, or what is wrapped has none.
     """
-    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    return tensor.untyped_storage()
+    return unwrapped(tensor).untyped_storage()
 
 
 def storage_key(tensor: torch.Tensor) -> int | None:
     """Return what is equal for tensors that show the same memory, while they live."""
     try:
-        return int(tensor.untyped_storage()._cdata)
+        return int(key_of_storage(tensor.untyped_storage()))
     except (RuntimeError, NotImplementedError, TypeError):
         return None
 
@@ -133,7 +132,7 @@ def _inner_tensors(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
         return [part for name in names if isinstance(part := getattr(tensor, name), torch.Tensor)]
     with torch.no_grad():
         if layout is torch.sparse_coo:
-            return (tensor._indices(), tensor._values())
+            return sparse_parts(tensor)
         if layout in (torch.sparse_csr, torch.sparse_bsr):
             return (tensor.crow_indices(), tensor.col_indices(), tensor.values())
         if layout in (torch.sparse_csc, torch.sparse_bsc):

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch._C._profiler import _RecordFunctionFast
 from torch.autograd.profiler import profile
 
 from gradinspect.analyses.timeline import NodeSlice, OpSlice, Timeline
@@ -25,6 +24,8 @@ from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.walk import Walk
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
+from gradinspect.torch_api.engine import is_profiling
+from gradinspect.torch_api.profiling import profiler_range, require_profiler_ranges
 
 _MARK = "gradinspect::node#"
 _SYNC = "gradinspect::synchronize"
@@ -44,6 +45,7 @@ class TimeWatch:
         Raises:
             GradInspectError: The program is being profiled already.
         """
+        require_profiler_ranges()
         self._graph = graph
         self._synchronize = synchronize or _synchronize_of_device()
         self._profiler = profile()
@@ -68,18 +70,18 @@ class TimeWatch:
 
     def _before(self, number: int, _gradients: object) -> None:
         self._wait()
-        with _RecordFunctionFast(f"{_MARK}{number}"):
+        with profiler_range(f"{_MARK}{number}"):
             pass
 
     def _wait(self) -> None:
         if self._synchronize is not None:
-            with _RecordFunctionFast(_SYNC):
+            with profiler_range(_SYNC):
                 self._synchronize()
 
 
 def _start(profiler: profile) -> None:
     """Start without the lines that libkineto writes to stderr; it reads its level once, when it is first used."""
-    if torch.autograd._profiler_enabled():  # a second one would end the first
+    if is_profiling():  # a second one would end the first
         raise GradInspectError(
             "The program runs a profiler of its own around this backward call.", "Choose another with --backward."
         )

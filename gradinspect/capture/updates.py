@@ -22,6 +22,7 @@ from torch.optim.optimizer import (
 )
 
 from gradinspect.capture.norms import norm_of
+from gradinspect.torch_api.tensors import plain_tensors_only
 
 
 class UpdateWatch:
@@ -72,7 +73,7 @@ class UpdateWatch:
             return
         try:
             self._inside.append(id(optimizer))
-            with torch.no_grad(), torch._C.DisableTorchFunction():
+            with torch.no_grad(), plain_tensors_only():
                 for number in self._numbers_in(optimizer):
                     if number not in self._before:
                         self._before[number] = self._leaves[number].detach().clone()
@@ -122,7 +123,7 @@ def _live_optimizers() -> list[Any]:
 
 def _change(before: torch.Tensor, leaf: torch.Tensor) -> float | None:
     try:
-        with torch.no_grad(), torch._C.DisableTorchFunction():
+        with torch.no_grad(), plain_tensors_only():
             return norm_of(leaf.detach() - before)
     except (RuntimeError, NotImplementedError, TypeError):
         return None

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from gradinspect.capture.release import park_wrappers
 from gradinspect.graph import Edge
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
 
-ACCUMULATE_GRAD_NR = 2**64 - 1  # the sequence number of every AccumulateGrad
 NextFunctions: TypeAlias = tuple[tuple[Any, int], ...]
 
 
@@ -68,7 +68,7 @@ class Walk:
 
     def _sort(self, next_functions: list[NextFunctions]) -> None:
         """Sort by creation, latest first; AccumulateGrad last, in the order they were reached."""
-        keys = [node._sequence_nr() for node in self.nodes]
+        keys = list(map(sequence_nr, self.nodes))
         made = [index for index, key in enumerate(keys) if key != ACCUMULATE_GRAD_NR]
         made.sort(key=keys.__getitem__, reverse=True)
         if len(made) < len(keys):

@@ -10,8 +10,9 @@ from torch.nn import functional
 
 from gradinspect.analyses.checks.broadcasts import GrownOperator, Shape, grown_shape
 from gradinspect.capture.frames import is_user_file
-from gradinspect.capture.recorder import Recorder, next_sequence_nr
+from gradinspect.capture.recorder import Recorder
 from gradinspect.graph import Frame
+from gradinspect.torch_api.nodes import next_sequence_nr
 
 MAX_REMEMBERED = 10_000
 _ATEN = torch.ops.aten

@@ -33,10 +33,11 @@ from gradinspect.capture.engine import EngineCall, Watch
 from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.namespaces import base_folder
 from gradinspect.capture.outputs import OutputTensor, has_graph
-from gradinspect.capture.recorder import Recorder, next_sequence_nr
+from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.request import Request
 from gradinspect.capture.run import Run
 from gradinspect.graph import Frame, Graph
+from gradinspect.torch_api.nodes import next_sequence_nr
 
 
 class Checker:

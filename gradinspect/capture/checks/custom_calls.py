@@ -1,8 +1,13 @@
 """The arguments of the first call of each custom autograd.Function, copied before its forward sees them."""
 
+from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
 import torch
+
+from gradinspect.torch_api.modules import autograd_function_patch
+from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.tensors import plain_tensors_only
 
 
 class CustomCall(NamedTuple):
@@ -22,27 +27,24 @@ class CustomCalls:
     def __init__(self) -> None:
         """Start with none."""
         self._calls: dict[str, CustomCall] = {}
-        self._original: Any = None
-        self._ours: Any = None
+        self._patched = ExitStack()
 
     def __enter__(self) -> Self:
         """Replace `apply`."""
-        self._original = torch.autograd.Function.__dict__["apply"]
-        original, note = self._original.__func__, self._note
-
-        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            if not torch.compiler.is_compiling():
-                note(cls, args, kwargs)
-            return original(cls, *args, **kwargs)
-
-        self._ours = classmethod(apply)
-        torch.autograd.Function.apply = self._ours
+        self._patched.enter_context(patched(autograd_function_patch(self._noting)))
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Put the original back, unless somebody has replaced ours meanwhile."""
-        if torch.autograd.Function.__dict__.get("apply") is self._ours:
-            torch.autograd.Function.apply = self._original
+        """Put the original back."""
+        self._patched.close()
+
+    def _noting(self, original: Any) -> Any:
+        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            if not torch.compiler.is_compiling():
+                self._note(cls, args, kwargs)
+            return original.__get__(None, cls)(*args, **kwargs)
+
+        return classmethod(apply)
 
     def take(self, name: str) -> CustomCall | None:
         """Return the call of a Function, known by its qualified name, and forget it."""
@@ -52,7 +54,7 @@ class CustomCalls:
         name = f"{cls.__module__}.{cls.__qualname__}"
         if name in self._calls or cls.__module__.startswith("torch."):
             return
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with plain_tensors_only(), torch.no_grad():
             self._calls[name] = CustomCall(cls, tuple(map(_copy, args)), dict(kwargs))
 
 

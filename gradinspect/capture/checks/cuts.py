@@ -30,8 +30,10 @@ from gradinspect.capture.frames import is_own_file, lines_from
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.variables import variables_from
-from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
+from gradinspect.capture.walk import Walk
 from gradinspect.graph import Frame, Graph
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+from gradinspect.torch_api.tensors import plain_tensors_only
 
 
 class _Root(NamedTuple):
@@ -120,7 +122,7 @@ class GradientCuts:
         wanted = [one for key, one in self._wanted.items() if key not in self._reached and one.tensor() is not None]
         if not self._roots or self._flow.is_full:
             return
-        with torch._C.DisableTorchFunction():
+        with plain_tensors_only():
             starts = [self._flow.read(tensor) for one in wanted if (tensor := one.tensor()) is not None]
         fates = fates_of(self._flow, starts, [root.read for root in self._roots])
         records = []
@@ -166,7 +168,7 @@ class GradientCuts:
             self._flow.num_pauses = max(0, self._flow.num_pauses - 1)
         if not self._roots or not self._recorder.is_active:
             return
-        with torch._C.DisableTorchFunction():
+        with plain_tensors_only():
             held = [tensor for group in optimizer.param_groups for tensor in group["params"]]
             without = [tensor for tensor in held if tensor.requires_grad and tensor.is_leaf and tensor.grad is None]
             self._want(without, held, lambda: self._step(optimizer), sys._getframe(1))

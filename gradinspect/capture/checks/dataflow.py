@@ -20,6 +20,7 @@ from gradinspect.analyses.checks.value_flow import NO_LEAF, OUTSIDE, Call, Manne
 from gradinspect.capture.checks.torch_calls import CallKind, call_kind, function_name, manner_of, tensors_in
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.storages import storage_key
+from gradinspect.torch_api.tensors import forget_storage, plain_tensors_only, remember_storage
 
 MAX_CALLS = 100_000  # then nothing more is noted, and nothing is said of missing gradients
 
@@ -80,7 +81,7 @@ class Dataflow:
         name, kind = known
         if kind is CallKind.SKIPPED:
             return
-        with torch._C.DisableTorchFunction(), suppress(RuntimeError, NotImplementedError, TypeError):
+        with plain_tensors_only(), suppress(RuntimeError, NotImplementedError, TypeError):
             if number is None:
                 number = self._recorder.frames.number_of(frame)
             if kind is CallKind.SWITCHES:
@@ -93,7 +94,7 @@ class Dataflow:
     def close(self) -> None:
         """Let go of the numbers of all storages. What was noted stays."""
         for key in self._memory:
-            torch.UntypedStorage._free_weak_ref(key)
+            forget_storage(key)
         self._memory.clear()
 
     def read(self, tensor: torch.Tensor) -> Read:
@@ -142,7 +143,7 @@ class Dataflow:
                 continue
             known = self._memory.get(key)
             if known is None:
-                output.untyped_storage()._weak_ref()  # until `close`
+                remember_storage(output.untyped_storage())  # until `close`
                 self._memory[key] = (number, OUTSIDE)
             elif is_write:
                 self._memory[key] = (known[0], number)

@@ -20,6 +20,7 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from gradinspect.analyses.checks.custom_derivatives import CheckedFunction, Slope, Verdict
 from gradinspect.capture.checks.custom_calls import CustomCall
 from gradinspect.capture.checks.shrinking import WORKABLE, in_double_precision, num_elements, shrunk
+from gradinspect.torch_api.tensors import without_autocast
 
 SLOW_ELEMENTS = 100  # up to which each derivative is measured by itself
 _STEP = 1e-6
@@ -60,7 +61,7 @@ def _in_peace() -> Iterator[None]:
         with (
             torch.random.fork_rng(),
             torch.enable_grad(),
-            torch._C._DisableAutocast(),
+            without_autocast(),
             redirect_stdout(StringIO()),
             warnings.catch_warnings(),
         ):

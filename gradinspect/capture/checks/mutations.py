@@ -19,13 +19,16 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 from gradinspect.capture.checks.broadcasts import GROWING, BroadcastLog
 from gradinspect.capture.checks.regions import Region, region_of
 from gradinspect.capture.frames import user_frames
-from gradinspect.capture.recorder import Recorder, next_sequence_nr
+from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.variables import local_variables
+from gradinspect.torch_api.modes import TorchDispatchMode, is_current_dispatch_mode
+from gradinspect.torch_api.nodes import next_sequence_nr
+from gradinspect.torch_api.operators import is_operator, operator_arguments
+from gradinspect.torch_api.tensors import key_of_storage, version_of
 
 MAX_WRITES = 500_000  # remembered; then the older ones are forgotten
 Argument = tuple[int, str]  # position and name
@@ -79,7 +82,7 @@ class MutationLog(TorchDispatchMode):
         """Stop watching, unless a program that was stopped has left a mode of its own above."""
         for handle in self._handles:
             handle.remove()
-        if _get_current_dispatch_mode() is self:
+        if is_current_dispatch_mode(self):
             super().__exit__(*error)
 
     def __torch_dispatch__(
@@ -123,8 +126,8 @@ class MutationLog(TorchDispatchMode):
         makes_node = torch.is_grad_enabled() and any(_requires_grad(value) for value in (*args, *kwargs.values()))
         op = func.__name__.partition(".")[0]
         for tensor in targets:
-            write = SeenWrite(clock, makes_node, tensor._version, op, frame, optimizer, region_of(tensor))
-            self._by_storage.setdefault(tensor.untyped_storage()._cdata, []).append(write)
+            write = SeenWrite(clock, makes_node, version_of(tensor), op, frame, optimizer, region_of(tensor))
+            self._by_storage.setdefault(key_of_storage(tensor.untyped_storage()), []).append(write)
         self._num_writes += len(targets)
         if self._num_writes > MAX_WRITES:
             self._forget()
@@ -152,9 +155,9 @@ class MutationLog(TorchDispatchMode):
 
 def _written_arguments(func: Any) -> tuple[Argument, ...]:
     """Read from an operator's schema what it writes; a higher-order operator has none."""
-    if not isinstance(func, torch._ops.OpOverload):
+    if not is_operator(func):
         return ()
-    arguments = list(enumerate(func._schema.arguments))
+    arguments = list(enumerate(operator_arguments(func)))
     if func.__name__.startswith(_STATISTICS):
         return tuple((place, item.name) for place, item in arguments if item.name in ("running_mean", "running_var"))
     return tuple((place, item.name) for place, item in arguments if item.alias_info and item.alias_info.is_write)
@@ -169,7 +172,7 @@ def _tensors(written: tuple[Argument, ...], args: tuple[Any, ...], kwargs: dict[
 
 
 def _is_training(func: Any, args: tuple[Any, ...]) -> bool:
-    place = next((place for place, item in enumerate(func._schema.arguments) if item.name == "training"), None)
+    place = next((place for place, item in enumerate(operator_arguments(func)) if item.name == "training"), None)
     return place is not None and place < len(args) and bool(args[place])
 
 

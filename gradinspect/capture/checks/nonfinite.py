@@ -8,6 +8,7 @@ from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.saved import raw_tensor
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Graph, SavedValue
+from gradinspect.torch_api.tensors import plain_tensors_only
 from gradinspect.units import format_tensor
 
 
@@ -17,7 +18,7 @@ def nonfinite_value(graph: Graph, call: EngineCall) -> NonfiniteValue | None:
     Only what nodes keep is known, so the operator named may come a little after the culprit; the last resort is the
     output itself.
     """
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), plain_tensors_only():
         if not any(isinstance(output, torch.Tensor) and not _is_finite(output) for output in call.outputs):
             return None
         walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)

@@ -20,8 +20,9 @@ from gradinspect.analyses.checks.ranks import RankSummary, summarize_rank
 from gradinspect.capture.engine import EngineCall
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.recorder import Recorder
-from gradinspect.capture.walk import ACCUMULATE_GRAD_NR, Walk
+from gradinspect.capture.walk import Walk
 from gradinspect.graph import Graph
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 PATIENCE = timedelta(seconds=30)
 

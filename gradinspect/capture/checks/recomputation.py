@@ -10,22 +10,25 @@ Source: torch/utils/checkpoint.py, `_checkpoint_hook` and `_recomputation_hook`,
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import wraps
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import torch
-import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
 from gradinspect.analyses.checks.checkpoint_mismatch import KeptTensor, Mismatch
 from gradinspect.capture.frames import is_user_file, line_record, user_frames
 from gradinspect.capture.recorder import CALL_MODE
 from gradinspect.graph import TensorInfo
-
-_CHECKPOINT = torch.utils.checkpoint
-_HOOKS = ("_checkpoint_hook", "_recomputation_hook")
+from gradinspect.torch_api.checkpoints import FILE as CHECKPOINT_FILE
+from gradinspect.torch_api.checkpoints import checkpoint_patches, is_stop_of_recomputation
+from gradinspect.torch_api.modes import out_of_dynamo
+from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.tensors import plain_tensors_only
 
 
 class _Kept(NamedTuple):
@@ -70,22 +73,19 @@ class CheckpointWatch:
         self._base_folder = base_folder
         self._first: WeakKeyDictionary[Any, _Run] = WeakKeyDictionary()
         self._mismatches: list[Mismatch] = []
-        self._originals: list[Any] = []
-        self._ours: list[Any] = []
+        self._patched = ExitStack()
 
     def __enter__(self) -> Self:
         """Replace the hooks of torch.utils.checkpoint."""
-        self._originals = [getattr(_CHECKPOINT, name) for name in _HOOKS]
-        self._ours = [_first_hook(self._originals[0], self._first), _again_hook(self._originals[1], self._compare)]
-        for name, ours in zip(_HOOKS, self._ours, strict=True):
-            setattr(_CHECKPOINT, name, ours)
+        patches = checkpoint_patches(
+            lambda original: _first_hook(original, self._first), lambda original: _again_hook(original, self._compare)
+        )
+        self._patched.enter_context(patched(*patches))
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Put the originals back, unless somebody has replaced ours meanwhile."""
-        for name, original, ours in zip(_HOOKS, self._originals, self._ours, strict=True):
-            if getattr(_CHECKPOINT, name) is ours:
-                setattr(_CHECKPOINT, name, original)
+        """Put the originals back."""
+        self._patched.close()
 
     def take(self) -> list[Mismatch]:
         """Return what was found since the last time."""
@@ -140,7 +140,7 @@ def _again_hook(original: Any, compare: Any) -> Any:
             self._block = target_frame_ref
             self._kept: list[_Kept] = []
             self._mode = _PassingOn()
-            self.pack_hook: Any = torch._disable_dynamo(_remembering(self.pack_hook, self._kept))
+            self.pack_hook: Any = out_of_dynamo(_remembering(self.pack_hook, self._kept))
 
         def __enter__(self) -> None:
             super().__enter__()
@@ -150,9 +150,7 @@ def _again_hook(original: Any, compare: Any) -> Any:
             self._mode.__exit__(*error)
             result = super().__exit__(*error)
             block = self._block()
-            was_stopped = (
-                error and error[0] is not None and not issubclass(error[0], _CHECKPOINT._StopRecomputationError)
-            )
+            was_stopped = error and error[0] is not None and not is_stop_of_recomputation(error[0])
             if block is not None and not was_stopped:
                 compare(block, self._kept)
             return result
@@ -161,6 +159,7 @@ def _again_hook(original: Any, compare: Any) -> Any:
 
 
 def _remembering(pack: Any, kept: list[_Kept]) -> Any:
+    @wraps(pack)  # torch marks its own hooks with attributes
     def pack_hook(tensor: torch.Tensor) -> Any:
         kept.append(_look(tensor, sys._getframe(1)))
         return pack(tensor)
@@ -171,15 +170,15 @@ def _remembering(pack: Any, kept: list[_Kept]) -> Any:
 def _look(tensor: torch.Tensor, frame: FrameType | None) -> _Kept:
     """Describe a tensor that is being saved: the torch function that runs, and the innermost line of the block."""
     op = None
-    while frame is not None and frame.f_code.co_filename != _CHECKPOINT.__file__:
+    while frame is not None and frame.f_code.co_filename != CHECKPOINT_FILE:
         if is_user_file(frame.f_code.co_filename):
             break
         if frame.f_code in _PASSING_ON and op is None:
             op = getattr(frame.f_locals.get("func"), "__name__", None)
         frame = frame.f_back
-    is_inside = frame is not None and frame.f_code.co_filename != _CHECKPOINT.__file__
+    is_inside = frame is not None and frame.f_code.co_filename != CHECKPOINT_FILE
     code, line = (frame.f_code, frame.f_lineno) if frame is not None and is_inside else (None, 0)
-    with torch._C.DisableTorchFunction():
+    with plain_tensors_only():
         return _Kept(tuple(tensor.shape), tensor.dtype, tensor.device, op, code, line)
 
 

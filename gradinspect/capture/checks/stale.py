@@ -10,12 +10,13 @@ from gradinspect.capture.checks.mutations import MutationLog, SeenWrite
 from gradinspect.capture.checks.regions import overlaps, region_of
 from gradinspect.capture.engine import EngineCall
 from gradinspect.capture.outputs import OutputTensor
-from gradinspect.capture.record import forward_code
 from gradinspect.capture.saved import raw_tensor
 from gradinspect.capture.storages import storage_key
 from gradinspect.capture.variables import variables_from
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Frame, Graph, Node, SavedValue
+from gradinspect.torch_api.nodes import forward_code
+from gradinspect.torch_api.tensors import plain_tensors_only
 from gradinspect.units import format_tensor
 
 FrameOf = Callable[[int | None], Frame | None]
@@ -33,7 +34,7 @@ def stale_values(graph: Graph, call: EngineCall, log: MutationLog, frame_of: Fra
     walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
     found: list[StaleValue] = []
     try:
-        with torch._C.DisableTorchFunction():
+        with plain_tensors_only():
             for number, (node, live) in enumerate(zip(graph.nodes, walk.nodes, strict=True)):
                 found.extend(_stale_of(graph, number, node, live, call, log, frame_of))
     finally:

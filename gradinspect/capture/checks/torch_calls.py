@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import torch
 from torch.overrides import resolve_name
-from torch.utils.checkpoint import CheckpointFunction
 
 from gradinspect.analyses.checks.value_flow import Manner, short_name
+from gradinspect.torch_api.checkpoints import REENTRANT_FORWARD
+from gradinspect.torch_api.nodes import ForwardFrames
+from gradinspect.torch_api.operators import is_operator, operator_name
 
-_CHECKPOINT = CheckpointFunction.forward.__code__
-_APPLY = torch.autograd.Function.apply.__func__.__code__
 _VALUES = frozenset(("data", "T", "H", "mT", "mH", "real", "imag"))  # attributes that are tensors of the same values
 _TO_PYTHON = frozenset((
     "item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__", "__complex__", "__dlpack__",
@@ -40,8 +40,8 @@ class CallKind(Enum):
 
 def function_name(func: Callable[..., Any]) -> str:
     """Name a function as torch documents it, an operator without its overload."""
-    if isinstance(func, torch._ops.OpOverload):
-        return str(func._schema.name).replace("::", ".")
+    if is_operator(func):
+        return operator_name(func)
     return str(resolve_name(func) or getattr(func, "__name__", func))
 
 
@@ -122,10 +122,11 @@ def _kind_of_attribute(short: str, *, is_set: bool) -> CallKind:
 
 def _who_switched_off(frame: FrameType | None) -> Manner:
     """Tell a scope of the program from those inside torch: reentrant checkpoints, custom Functions."""
+    forwards = ForwardFrames()
     while frame is not None:
-        if frame.f_code is _CHECKPOINT:
+        if frame.f_code is REENTRANT_FORWARD:
             return "checkpoint"
-        if frame.f_back is not None and frame.f_back.f_code is _APPLY:
+        if forwards.applied_from(frame) is not None:
             return "function"
         frame = frame.f_back
     return "grad_off"

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from gradinspect.torch_api.modules import own_children, own_parameters
+
 _HOLDERS = (nn.ParameterList, nn.ParameterDict)  # nobody calls these
 
 
@@ -28,7 +30,7 @@ def owner_of(parameter: torch.Tensor, roots: Iterable[nn.Module], called: set[in
     """
     for root in roots:
         for chain in _chains(root):
-            if any(value is parameter for value in chain[-1]._parameters.values()):
+            if any(value is parameter for value in own_parameters(chain[-1]).values()):
                 is_called = id(chain[-1]) in called or isinstance(chain[-1], _HOLDERS)
                 return Owner(chain[-1], is_called, _is_left_out(chain, called))
     return None
@@ -44,13 +46,13 @@ def _chains(root: nn.Module) -> Iterator[tuple[nn.Module, ...]]:
             continue
         seen.add(id(chain[-1]))
         yield chain
-        todo.extend((*chain, part) for part in chain[-1]._modules.values() if part is not None)
+        todo.extend((*chain, part) for part in own_children(chain[-1]).values() if part is not None)
 
 
 def _is_left_out(chain: tuple[nn.Module, ...], called: set[int]) -> bool:
     for parent, child in pairwise(chain):
         if isinstance(parent, nn.ModuleList | nn.ModuleDict) and not _is_called(child, called):
-            return any(_is_called(part, called) for part in parent._modules.values() if part is not None)
+            return any(_is_called(part, called) for part in own_children(parent).values() if part is not None)
     return False
 
 

@@ -1,0 +1,68 @@
+"""Modes that see each torch function or each operator, and the stack that torch keeps of them."""
+
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradinspect.torch_api.patches import Patch
+from gradinspect.torch_api.probes import private
+
+_NO_CALLS = "source lines are not shown, and the flow of values is not followed"
+_PUSH = private("torch.overrides._push_mode", _NO_CALLS)
+_POP = private("torch.overrides._pop_mode", _NO_CALLS)
+_CURRENT = private("torch.overrides._get_current_function_mode", _NO_CALLS)
+_LENGTH = private("torch._C._len_torch_function_stack", _NO_CALLS)
+_HANDLE = private("torch.overrides.handle_torch_function.__code__", "frames of torch's own may stand in tracebacks")
+_DISPATCH = private("torch.utils._python_dispatch.TorchDispatchMode", "writes in place are not seen")
+_CURRENT_DISPATCH = private("torch.utils._python_dispatch._get_current_dispatch_mode", "writes in place are not seen")
+_HAS_STACK = _PUSH.is_there and _POP.is_there and _CURRENT.is_there and _LENGTH.is_there
+_WITHOUT_DYNAMO = private("torch._disable_dynamo", "checkpointed blocks inside compiled code are not compared")
+
+
+class _NoDispatchMode:
+    """Stands in for TorchDispatchMode where torch has none: sees nothing."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+
+TorchDispatchMode: Any = _DISPATCH.or_else(_NoDispatchMode)
+HANDLE_TORCH_FUNCTION = _HANDLE.or_else(None)
+
+
+def push_function_mode(mode: TorchFunctionMode) -> None:
+    """Put a mode on this thread's stack; nothing happens where torch does not let us take it off again."""
+    if _HAS_STACK:
+        _PUSH.value(mode)
+
+
+def pop_function_mode(mode: TorchFunctionMode) -> bool:
+    """Take a mode off the stack if it is on top, and tell whether it was."""
+    is_on_top = _HAS_STACK and bool(_LENGTH.value()) and _CURRENT.value() is mode
+    if is_on_top:
+        _POP.value()
+    return is_on_top
+
+
+def num_function_modes() -> int:
+    """Count the modes on this thread's stack."""
+    return int(_LENGTH.value()) if _LENGTH.is_there else 0
+
+
+def is_current_dispatch_mode(mode: Any) -> bool:
+    """Tell whether a dispatch mode is the uppermost one."""
+    return _CURRENT_DISPATCH.is_there and _CURRENT_DISPATCH.value() is mode
+
+
+def out_of_dynamo(function: Any) -> Any:
+    """Keep torch.compile from tracing a function of ours."""
+    return _WITHOUT_DYNAMO.or_else(lambda plain: plain)(function)
+
+
+def has_torch_function_patch(make: Any) -> Patch:
+    """Patch the question whether anybody overrides torch functions, as fast paths of torch.nn ask it."""
+    return Patch(torch.overrides, "has_torch_function", make)

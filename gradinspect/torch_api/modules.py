@@ -1,0 +1,60 @@
+"""What an nn.Module holds under its own names, and the hooks that all modules share."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as torch_module
+
+from gradinspect.torch_api.patches import Patch
+from gradinspect.torch_api.probes import private
+
+HOLDERS = ("_parameters", "_buffers", "_modules")  # to the user they are attributes of the module
+_GLOBAL_HOOKS = tuple(
+    private(f"torch.nn.modules.module.{name}", "a compiled module may warn of hooks that are only ours")
+    for name in (
+        "_global_backward_pre_hooks",
+        "_global_backward_hooks",
+        "_global_forward_pre_hooks",
+        "_global_forward_hooks",
+    )
+)
+
+
+def own_parameters(module: nn.Module) -> Mapping[str, Any]:
+    """Return the parameters registered on a module itself. Runs no code of the user, as `parameters()` may."""
+    found: Mapping[str, Any] = vars(module).get("_parameters", {})
+    return found
+
+
+def own_buffers(module: nn.Module) -> dict[str, Any]:
+    """Return the buffers registered on a module itself."""
+    found: dict[str, Any] = vars(module).get("_buffers", {})
+    return found
+
+
+def own_children(module: nn.Module) -> Mapping[str, nn.Module | None]:
+    """Return the modules registered on a module itself."""
+    found: Mapping[str, nn.Module | None] = vars(module).get("_modules", {})
+    return found
+
+
+def global_hook_ids() -> Iterable[int]:
+    """List the ids of the hooks that run on every module."""
+    for name in _GLOBAL_HOOKS:
+        if name.is_there:
+            yield from name.value
+
+
+def global_hook_patch(make: Any) -> Patch:
+    """Patch the question whether any such hook is there, as compiled modules ask it.
+
+    Source: torch/_dynamo/eval_frame.py `OptimizedModule.__call__`, the only reader of this function, torch 2.13.
+    """
+    return Patch(torch_module, "_has_any_global_hook", make)
+
+
+def autograd_function_patch(make: Any) -> Patch:
+    """Patch `autograd.Function.apply`; what was there is a classmethod, written in C from torch 2.14 on."""
+    return Patch(torch.autograd.Function, "apply", make)

@@ -1,0 +1,139 @@
+"""What a live node (`grad_fn`) tells: its number, its outputs, its class.
+
+The classes of torch's own nodes are attributes of `torch._C._functions`, so what their nodes have is probed on one of
+those classes: nothing is run for it, and no node is made.
+"""
+
+import inspect
+from collections.abc import Callable
+from operator import attrgetter, methodcaller
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from gradinspect.torch_api.probes import private
+
+ACCUMULATE_GRAD_NR = 2**64 - 1  # the sequence number of every AccumulateGrad
+UNKNOWN_NR = 2**64 - 2  # of a node whose number torch does not give
+
+_NUMBER = private("torch._C._functions.MulBackward0._sequence_nr", "modules and source lines are not shown")
+_COUNTER = private("torch._C._autograd._get_sequence_nr", "modules and source lines are not shown")
+_METADATA = private("torch._C._functions.MulBackward0._input_metadata", "shapes of what operators made are not shown")
+_GENERATED = private("torch._C._functions", "operators that are not torch's own are not told from those that are")
+_PYTHON_NODE = private("torch._C._FunctionBase", "nodes of custom Functions are shown as opaque ones")
+_HAS_NUMBERS = _NUMBER.is_there and _COUNTER.is_there
+
+
+def _number_unknown(node: Any) -> int:
+    return ACCUMULATE_GRAD_NR if type(node).__name__ == "AccumulateGrad" else UNKNOWN_NR
+
+
+def _counter_unknown() -> int:
+    return 0
+
+
+# The order in which a node was made, in its thread; ACCUMULATE_GRAD_NR of each AccumulateGrad.
+sequence_nr: Callable[[Any], int] = methodcaller("_sequence_nr") if _HAS_NUMBERS else _number_unknown
+# The number that the next node of this thread will get.
+next_sequence_nr: Callable[[], int] = _COUNTER.value if _HAS_NUMBERS else _counter_unknown
+# Shape, dtype and device of each output of the forward op. Raises AttributeError, RuntimeError or TypeError.
+forward_metadata: Callable[[Any], Any] = attrgetter("_input_metadata")
+
+
+def has_sequence_numbers() -> bool:
+    """Tell whether nodes can be put into the order in which they were made."""
+    return _HAS_NUMBERS
+
+
+def require_sequence_numbers(by: str) -> None:
+    """Check that nodes have numbers.
+
+    Raises:
+        GradInspectError: This torch gives none, and a command cannot do without.
+    """
+    _NUMBER.required(by)
+    _COUNTER.required(by)
+
+
+def has_forward_metadata() -> bool:
+    """Tell whether nodes give the shapes of what their operators made."""
+    return _METADATA.is_there
+
+
+def is_generated_class(kind: type) -> bool:
+    """Tell whether this is the class of one of the nodes that torch generates from derivatives.yaml."""
+    return getattr(_GENERATED.or_else(None), kind.__name__, None) is kind
+
+
+def is_python_node(node: Any) -> bool:
+    """Tell whether a node belongs to an `autograd.Function` that was written in Python."""
+    return _PYTHON_NODE.is_there and isinstance(node, _PYTHON_NODE.value)
+
+
+def function_class(node: Any) -> Any:
+    """Return the `autograd.Function` that a Python node belongs to."""
+    return getattr(node, "_forward_cls", type(node))
+
+
+def is_compiled_class(kind: Any) -> bool:
+    """Tell whether torch.compile made this `autograd.Function`."""
+    return bool(kind.__module__.startswith("torch._functorch"))
+
+
+def forward_code(node: Any) -> CodeType | None:
+    """Return the code of a custom Function's forward, below its decorators; None of any other node."""
+    kind = getattr(node, "_forward_cls", None)
+    return None if kind is None else _codes_of(kind)[-1] if _codes_of(kind) else None
+
+
+class ForwardFrames:
+    """Tells which frames on a stack are the `forward` of a custom Function, and who applied it.
+
+    NOTE [Who applied a Function]
+    `Function.apply` leaves a frame on the stack up to torch 2.13 and none from 2.14 on. So a frame is known by its
+    code: that of the `forward` of a class derived from `autograd.Function`. A decorator's code is shared by all that it
+    decorates, so what is below the decorators counts, and whoever called the outermost of them has applied it.
+    """
+
+    def __init__(self) -> None:
+        """Start with no class known."""
+        self._chains: dict[CodeType, frozenset[CodeType]] = {}  # the innermost code -> those of its decorators
+        self._seen: set[CodeType] = set()
+        self._num_classes = 0
+
+    def applied_from(self, frame: FrameType) -> FrameType | None:
+        """Return the frame below a forward and its decorators; None where this frame is no forward."""
+        code = frame.f_code
+        if code not in self._seen:
+            self._learn()
+            self._seen.add(code)
+        chain = self._chains.get(code)
+        if chain is None:
+            return None
+        caller = frame.f_back
+        while caller is not None and caller.f_code in chain:
+            caller = caller.f_back
+        return caller
+
+    def _learn(self) -> None:
+        """Look at every Function class that there is now."""
+        todo = list(torch.autograd.Function.__subclasses__())
+        for kind in todo:
+            todo.extend(kind.__subclasses__())
+            codes = _codes_of(kind)
+            if codes:
+                self._chains[codes[-1]] = frozenset(codes[:-1])
+
+
+def _codes_of(kind: Any) -> tuple[CodeType, ...]:
+    """List the codes of a Function's forward: its decorators from the outside in, then its own."""
+    codes = []
+    function = inspect.getattr_static(kind, "forward", None)
+    function = getattr(function, "__func__", function)
+    while function is not None:
+        code = getattr(function, "__code__", None)
+        if isinstance(code, CodeType):
+            codes.append(code)
+        function = getattr(function, "__wrapped__", None)
+    return tuple(codes)

@@ -1,0 +1,101 @@
+"""Replace functions of torch for a while: one way to apply patches, to undo them, and to list what is patched.
+
+NOTE [Overlapping patches]
+Two recordings may overlap in time, on two threads, and end in any order. So what is patched is known here, under a
+lock: each patch is a layer over what was there before, and a layer that leaves from the middle has those above it made
+anew. Where somebody else has replaced ours meanwhile, theirs stays, and calls ours: a layer that has left must be
+harmless, which is up to whoever makes it.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Patch(NamedTuple):
+    """One name of one module or class, and what stands there instead."""
+
+    holder: Any
+    name: str
+    make: Callable[[Any], Any]  # from what was there, as the holder's own dict has it, to the replacement
+
+
+@contextmanager
+def patched(*patches: Patch) -> Iterator[None]:
+    """Apply patches, and undo each of them, in reverse order, unless somebody else has replaced ours meanwhile.
+
+    A name that the holder does not have is left alone: this torch has nothing there to patch.
+    """
+    with ExitStack() as stack:
+        for patch in patches:
+            if patch.name in vars(patch.holder):
+                stack.callback(_remove, _add(patch))
+        yield
+
+
+def patched_names() -> tuple[str, ...]:
+    """List what is patched now."""
+    with _lock:
+        return tuple(sorted(f"{slot.holder.__name__}.{slot.name}" for slot in _slots.values()))
+
+
+@dataclass(eq=False)
+class _Layer:
+    patch: Patch
+    replacement: Any = None
+
+
+@dataclass(eq=False)
+class _Slot:
+    """One patched name, and the layers over what was there, the last one on top."""
+
+    holder: Any
+    name: str
+    original: Any
+    layers: list[_Layer] = field(default_factory=list)
+
+    @property
+    def is_ours(self) -> bool:
+        return bool(self.layers) and vars(self.holder).get(self.name) is self.layers[-1].replacement
+
+    def rebuild(self) -> None:
+        """Make the replacements again, each over what is below it, and put the uppermost in place."""
+        below = self.original
+        for layer in self.layers:
+            below = layer.replacement = layer.patch.make(below)
+        setattr(self.holder, self.name, below)
+
+
+def _add(patch: Patch) -> tuple[_Slot, _Layer]:
+    layer = _Layer(patch)
+    with _lock:
+        key = (id(patch.holder), patch.name)
+        slot = _slots.get(key)
+        current = vars(patch.holder)[patch.name]
+        if slot is None or not slot.is_ours:  # the first of ours, or the first over what somebody else has put there
+            slot = _slots[key] = _Slot(patch.holder, patch.name, current)
+        layer.replacement = patch.make(slot.layers[-1].replacement if slot.layers else slot.original)
+        slot.layers.append(layer)
+        setattr(slot.holder, slot.name, layer.replacement)
+    return slot, layer
+
+
+def _remove(place: tuple[_Slot, _Layer]) -> None:
+    slot, layer = place
+    with _lock:
+        is_ours = slot.is_ours
+        was_on_top = slot.layers[-1] is layer
+        slot.layers.remove(layer)
+        if is_ours and was_on_top:
+            setattr(slot.holder, slot.name, slot.layers[-1].replacement if slot.layers else slot.original)
+        elif is_ours:
+            slot.rebuild()
+        key = (id(slot.holder), slot.name)
+        if not slot.layers and _slots.get(key) is slot:
+            del _slots[key]
+
+
+_lock = threading.RLock()
+_slots: dict[tuple[int, str], _Slot] = {}

@@ -1,0 +1,21 @@
+"""torch's profiler, where it is private: ranges of our own among its events."""
+
+from typing import Any
+
+from gradinspect.torch_api.probes import private
+
+_RANGE = private("torch._C._profiler._RecordFunctionFast", "programs cannot be timed with --timeline")
+
+
+def profiler_range(name: str) -> Any:
+    """Open a named range in the running profiler. Use it as a context manager."""
+    return _RANGE.required("--timeline")(name)
+
+
+def require_profiler_ranges() -> None:
+    """Check that nodes can be timed.
+
+    Raises:
+        GradInspectError: This torch has no such ranges.
+    """
+    _RANGE.required("--timeline")
