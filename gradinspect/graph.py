@@ -24,6 +24,7 @@ SavedStatus: TypeAlias = Literal["live", "freed", "modified", "packed", "checkpo
 Origin: TypeAlias = Literal["parameter", "buffer", "input", "output", "activation"]
 LeafKind: TypeAlias = Literal["parameter", "buffer", "variable"]
 HookKind: TypeAlias = Literal["pre", "post", "tensor", "post_accumulate_grad", "retain_grad"]
+CallKind: TypeAlias = Literal["backward", "grad"]
 CaptureKind: TypeAlias = Literal["backward", "grad", "end", "call"]
 Size: TypeAlias = int | str  # a str is a symbolic size
 Scalar: TypeAlias = bool | int | float | str | None
@@ -156,7 +157,8 @@ class CapturePoint(Record, frozen=True):
     """The moment the graph was recorded."""
 
     kind: CaptureKind
-    number: int | None = None  # 1 for the first backward
+    number: int | None = None  # 1 for the first call of its kind
+    other_grads: int = 0  # autograd.grad calls before this moment; of a program that calls nothing else, all its others
     is_second_order: bool = False  # the graph that this backward builds, not the one it goes through
     frame: int | None = None  # index into Graph.frames
 

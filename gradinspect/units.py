@@ -3,7 +3,7 @@
 import re
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import TensorInfo
+from gradinspect.graph import CallKind, TensorInfo
 
 DTYPE_NAMES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
@@ -24,6 +24,18 @@ def format_bytes(num_bytes: int) -> str:
             return f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
+
+
+def call_name(kind: CallKind, number: int | None = None) -> str:
+    """Name an engine call, `backward #2` or `autograd.grad #1`; each kind is numbered by itself."""
+    name = "autograd.grad" if kind == "grad" else "backward"
+    return name if number is None else f"{name} #{number}"
+
+
+def format_calls(backwards: int, grads: int) -> str:
+    """Count calls of both kinds: `2 backward calls and 1 autograd.grad call`."""
+    counts = ((backwards, "backward call"), (grads, "autograd.grad call"))
+    return " and ".join(format_count(count, name) for count, name in counts if count) or "no backward call"
 
 
 def parse_bytes(text: str) -> int:

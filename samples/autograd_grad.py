@@ -1,4 +1,4 @@
-"""`torch.autograd.grad` returns gradients instead of adding them to `.grad`; it is a capture point like `backward`.
+"""`torch.autograd.grad` returns gradients instead of adding them to `.grad`; without a `backward` it is shown.
 
 Try: gradinspect trace samples/autograd_grad.py
 """

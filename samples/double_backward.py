@@ -1,6 +1,6 @@
 """A gradient of a gradient: `create_graph=True` makes the first backward record a graph of its own.
 
-Try: gradinspect trace samples/double_backward.py --backward 2
+Try: gradinspect trace samples/double_backward.py
 """
 
 import torch

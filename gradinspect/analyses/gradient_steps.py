@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients import Finding, ParameterRow, findings, gradients_of, parameter_rows
-from gradinspect.analyses.summary import describe_capture
+from gradinspect.analyses.summary import describe_capture, describe_other_calls
 from gradinspect.graph import Graph, Record
 
 
@@ -18,6 +18,7 @@ class Step(Record, frozen=True, kw_only=True):
 
     number: int | None  # 1 for the first of the program
     captured_at: str
+    other_calls: str = ""
     loss: float | None
     findings: tuple[Finding, ...]
     parameters: tuple[ParameterRow, ...]
@@ -48,6 +49,7 @@ def step_of(graph: Graph) -> Step:
     return Step(
         number=graph.captured_at.number,
         captured_at=describe_capture(graph),
+        other_calls=describe_other_calls(graph),
         loss=gradients_of(graph).loss,
         findings=findings(graph),
         parameters=parameter_rows(graph),

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from gradinspect.graph import Record
+from gradinspect.graph import CallKind, Record
 
 HeldBy: TypeAlias = Literal["variable", "graph", "gradient", "nothing"]
 
@@ -35,6 +35,7 @@ class Growth(Record, frozen=True, kw_only=True):
     """Several iterations of one program."""
 
     source: str
+    kind: CallKind = "backward"  # of the calls, each of which ends an iteration
     asked: int  # iterations that were asked for
     iterations: tuple[Iteration, ...]
     holders: tuple[Holder, ...]

@@ -5,6 +5,7 @@ from typing import get_args
 
 from gradinspect.analyses.saved_storages import origins_of_saved
 from gradinspect.graph import CapturePoint, Graph, Origin, Record
+from gradinspect.units import call_name, format_count
 
 
 class Summary(Record, frozen=True, kw_only=True):
@@ -20,6 +21,7 @@ class Summary(Record, frozen=True, kw_only=True):
     saved_bytes: int  # of whole storages, each counted once, parameters included
     saved_bytes_by_origin: dict[Origin, int]  # adds up to saved_bytes; every origin is there, also with 0
     captured_at: str  # "backward #1  train.py:41  loss.backward()"
+    other_calls: str = ""  # "3 autograd.grad calls before it, --grad N shows one"
     warnings: tuple[str, ...] = ()
 
 
@@ -39,6 +41,7 @@ def summarize(graph: Graph) -> Summary:
         saved_bytes=sum(by_origin.values()),
         saved_bytes_by_origin=by_origin,
         captured_at=describe_capture(graph),
+        other_calls=describe_other_calls(graph),
         warnings=graph.warnings,
     )
 
@@ -76,10 +79,18 @@ def describe_capture(graph: Graph) -> str:
     return "  ".join(filter(None, parts))
 
 
+def describe_other_calls(graph: Graph) -> str:
+    """Say which autograd.grad() calls could be shown in place of this graph; "" where there is none."""
+    point = graph.captured_at
+    if not point.other_grads:
+        return ""
+    where = "more, and no backward call" if point.kind == "grad" else "before it"
+    return f"{format_count(point.other_grads, 'autograd.grad call')} {where}, --grad N shows one"
+
+
 def _moment(point: CapturePoint, source: str) -> str:
     match point.kind:
         case "backward" | "grad":
-            name = "backward" if point.kind == "backward" else "autograd.grad"
-            return name if point.number is None else f"{name} #{point.number}"
+            return call_name(point.kind, point.number)
         case "end" | "call":
             return f"{point.kind} of {source}"

@@ -30,8 +30,7 @@ class ConsumedGraphs:
         walk.close()
         frame = call.frame
         where = "" if frame is None else f" ({frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno})"
-        name = "autograd.grad" if call.kind == "grad" else "backward"
-        self._calls.append((f"{name} #{call.number}{where}", numbers))
+        self._calls.append((f"{call.name}{where}", numbers))
 
     def warning(self, graph: Graph) -> str | None:
         """Say who has freed what a node of this graph needs; None when nothing is freed."""

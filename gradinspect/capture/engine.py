@@ -7,13 +7,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import FrameType
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import torch
 
 from gradinspect.capture.frames import user_frames
+from gradinspect.graph import CallKind
 from gradinspect.torch_api.engine import engine_doors, is_inside_backward
 from gradinspect.torch_api.tensors import is_functional
+from gradinspect.units import call_name
 
 _Told = TypeVar("_Told")
 
@@ -22,8 +24,9 @@ _Told = TypeVar("_Told")
 class EngineCall:
     """A call of the engine that is about to begin."""
 
-    number: int  # 1 for the first one of the program
-    kind: Literal["backward", "grad"]
+    kind: CallKind
+    number: int  # 1 for the program's first one of its kind
+    earlier_grads: int = 0  # calls of the other kind, autograd.grad, before a backward
     outputs: tuple[Any, ...]  # tensors or GradientEdges
     gradients: tuple[Any, ...] = ()  # of the outputs
     inputs: tuple[Any, ...] = ()  # tensors or GradientEdges; none: every leaf
@@ -32,6 +35,26 @@ class EngineCall:
     allows_unused: bool = True  # inputs that the graph does not lead to
     frame: FrameType | None  # the user's line
     caller: FrameType  # who called the engine: torch itself
+
+    @property
+    def name(self) -> str:
+        """Return what tells it from all others: `backward #2`."""
+        return call_name(self.kind, self.number)
+
+
+@dataclass
+class CallCounts:
+    """How often a program has called the engine."""
+
+    backwards: int = 0
+    grads: int = 0
+
+    def add(self, kind: CallKind) -> None:
+        """Count one more call."""
+        if kind == "grad":
+            self.grads += 1
+        else:
+            self.backwards += 1
 
 
 class Watch(NamedTuple):
@@ -56,7 +79,7 @@ class EngineDoor:
             sees_fake: Whether calls on fake tensors are the program's own.
         """
         self._sees_fake = sees_fake
-        self.num_calls = 0
+        self.counts = CallCounts()
         self.is_open = True  # False: calls are our own, and nobody is told
         self.problem: Exception | None = None  # what went wrong while telling
         self._on_call = on_call
@@ -110,10 +133,12 @@ class EngineDoor:
         Its arguments are (gradients, retain_graph, create_graph, inputs, allow_unused).
         Source: torch/autograd/__init__.py, torch 2.13.
         """
-        self.num_calls += 1
+        kind: CallKind = "grad" if caller.f_code.co_name == "grad" else "backward"
+        self.counts.add(kind)
         call = EngineCall(
-            number=self.num_calls,
-            kind="grad" if caller.f_code.co_name == "grad" else "backward",
+            kind=kind,
+            number=self.counts.grads if kind == "grad" else self.counts.backwards,
+            earlier_grads=0 if kind == "grad" else self.counts.grads,
             outputs=tuple(outputs),
             gradients=tuple(arguments[0] or ()) if arguments else (),
             inputs=tuple(arguments[3] or ()) if len(arguments) > 3 else (),

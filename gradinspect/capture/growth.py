@@ -17,12 +17,15 @@ from gradinspect.capture.live_graph import LiveGraph, next_nodes, number_of, rea
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.run import Run
 from gradinspect.capture.storages import plain_tensors
+from gradinspect.graph import CallKind
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, sequence_nr
 from gradinspect.torch_api.tensors import key_of_storage
 
 
 class GrowthWatch:
     """Watches the first backward calls of a program."""
+
+    problem: Exception | None = None
 
     def __init__(self, source: str, asked: int, recorder: Recorder) -> None:
         """Start before the program does."""
@@ -32,6 +35,7 @@ class GrowthWatch:
         self._iterations: list[Iteration] = []
         self._holders: tuple[Holder, ...] = ()
         self._boundary = 0
+        self._kind: CallKind = "backward"
         self._saved = _SavedBytes()
 
     @property
@@ -43,7 +47,13 @@ class GrowthWatch:
         """Return what was seen; None while there was no call."""
         if not self._iterations:
             return None
-        return Growth(source=self._source, asked=self._asked, iterations=tuple(self._iterations), holders=self._holders)
+        return Growth(
+            source=self._source,
+            kind=self._kind,
+            asked=self._asked,
+            iterations=tuple(self._iterations),
+            holders=self._holders,
+        )
 
     def on_call(self, run: Run, call: EngineCall) -> Watch | None:
         """Look at a call, and stop the program after as many as were asked for."""
@@ -57,6 +67,7 @@ class GrowthWatch:
     def observe(self, call: EngineCall) -> None:
         """Count what is alive as a backward call begins. Runs the garbage collector first."""
         gc.collect()
+        self._kind = call.kind
         live = LiveGraph(tensors_with_graph())
         try:
             old = [node for node in live.nodes if number_of(node) < self._boundary]

@@ -25,6 +25,8 @@ from gradinspect.graph import CaptureKind, Graph
 class OneGraph:
     """The graph of one moment, the times of its nodes, or how stepping through it ended."""
 
+    problem: Exception | None = None
+
     def __init__(self, request: Request) -> None:
         """Set up for what the user asked for."""
         self.graph: Graph | None = None
@@ -45,7 +47,7 @@ class OneGraph:
         watch = None
         if self.graph is None and run.is_wanted(call):
             self._take(run, run.record_call(call), call)
-            run.recorder.pause()
+            run.stop_recording()
             watch = None if self.graph is None else self._watch_run(run, self.graph, call)
         elif self.graph is None and self._watcher is not None:
             self._consumed.note(call)
@@ -78,7 +80,7 @@ class OneGraph:
     ) -> list[OutputTensor]:
         """Record the graph that backward builds instead of the one that it goes through."""
         self.graph = None
-        run.recorder.pause()
+        run.stop_recording()
         with run.surroundings.visit():
             with run.door.closed():
                 starts = starting_gradients(recorded.outputs, gradients)

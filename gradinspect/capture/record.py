@@ -37,6 +37,7 @@ class Moment:
     source: str
     kind: CaptureKind = "call"
     number: int | None = None
+    other_grads: int = 0
     frame: FrameType | None = None  # the user's line, from which names are looked up
     base_folder: Path = Path()
     variables: tuple[Variable, ...] = ()  # seen besides those of the frame
@@ -110,6 +111,7 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
         captured_at=CapturePoint(
             kind=moment.kind,
             number=moment.number,
+            other_grads=moment.other_grads,
             is_second_order=bool(moment.makers),
             frame=None if point is None else index[point],
         ),

@@ -1,7 +1,7 @@
 """One run of the user's program, as those see it who look at its backward calls."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -48,6 +48,11 @@ class Run:
     stopper: Stopper
     fake: FakeRun | None = None
     problem: Exception | None = None  # what went wrong with our own work; it must not reach the user's program
+    is_provisional: bool = False  # what is seen may give way to something better, so the program has to go on
+
+    def provisional(self) -> "Run":
+        """Return this run for an observer of autograd.grad() whose result a later backward() replaces."""
+        return replace(self, request=replace(self.request, grad=1), is_provisional=True)
 
     def stop(self, frame: FrameType) -> None:
         """Stop the program, unless it shall go on.
@@ -55,12 +60,19 @@ class Run:
         Raises:
             SystemExit: The stop.
         """
-        if not self.request.goes_on:
+        if not (self.request.goes_on or self.is_provisional):
             self.stopper.stop(frame)
+
+    def stop_recording(self) -> None:
+        """Record no further forward pass, unless it may still be needed."""
+        if not self.is_provisional:
+            self.recorder.pause()
 
     def is_wanted(self, call: EngineCall) -> bool:
         """Tell whether a call is the first one that was asked for, or comes later, and has a graph to go through."""
-        is_reached = call.number >= (self.request.backward or 1) and self.request.at in (None, "backward")
+        request = self.request
+        kind, first = ("backward", request.backward or 1) if request.grad is None else ("grad", request.grad)
+        is_reached = call.kind == kind and call.number >= first and request.at in (None, "backward")
         return is_reached and has_graph(call.outputs)  # else the engine will refuse it
 
     def record_call(self, call: EngineCall) -> Recorded | None:
@@ -84,6 +96,7 @@ class Run:
                 source=self.request.label,
                 kind=kind,
                 number=None if call is None else call.number,
+                other_grads=self._other_grads(kind, call),
                 frame=None if call is None else call.frame,
                 base_folder=base_folder(self.request.source),
                 variables=variables,
@@ -92,6 +105,12 @@ class Run:
             )
             found = outputs()
             return Recorded(record_graph(found, moment, self.recorder), found, moment) if found else None
+
+    def _other_grads(self, kind: CaptureKind, call: EngineCall | None) -> int:
+        """Count the autograd.grad() calls that the user could choose in place of this moment."""
+        if call is not None:
+            return call.earlier_grads
+        return self.door.counts.grads if kind == "call" else 0
 
     def outputs_of(self, call: EngineCall) -> list[OutputTensor]:
         """Return the tensors that a call begins at, or the one that was asked for, with their names."""
@@ -104,6 +123,10 @@ class Run:
 
 class Mode(Protocol):
     """What one run looks for: whoever is told of its backward calls."""
+
+    @property
+    def problem(self) -> Exception | None:
+        """What went wrong with us after a call was looked at."""
 
     def on_call(self, run: Run, call: EngineCall) -> Watch | None:
         """Look at a call that is about to begin, and stop the program when enough was seen."""

@@ -5,12 +5,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import torch
 
+from gradinspect.capture.backward_first import BackwardFirst
 from gradinspect.capture.checks.checking import Checker
-from gradinspect.capture.engine import EngineCall, EngineDoor, Watch
+from gradinspect.capture.engine import CallCounts, EngineCall, EngineDoor, Watch
 from gradinspect.capture.fake import FakeRun, explain_fake_error
 from gradinspect.capture.growth import GrowthWatch
 from gradinspect.capture.inputs import make_inputs
@@ -35,7 +37,7 @@ from gradinspect.capture.variables import Variable
 from gradinspect.capture.watching import BackwardWatch
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind
-from gradinspect.units import format_count
+from gradinspect.units import format_calls
 
 _NEEDS_SCALAR = "grad can be implicitly created only for scalar outputs"  # torch/autograd/__init__.py, torch 2.13
 
@@ -74,11 +76,17 @@ class Session:
         self._pid = os.getpid()
 
     def _choose_mode(self, request: Request) -> Mode:
-        """Choose what to look for."""
+        """Choose what to look for, and at which calls."""
         if request.checks is not None:
             return Checker(request, self._run.recorder, self._run.stop)
+        if request.takes_any_call:
+            return BackwardFirst(self._observer(request, self._run.stop), self._observer(request, lambda _frame: None))
+        return self._observer(request, self._run.stop)
+
+    def _observer(self, request: Request, stop: Callable[[FrameType], None]) -> Mode:
+        """Make what looks at the calls of one kind."""
         if request.gradients:
-            return BackwardWatch(request.steps, self._run.stop)
+            return BackwardWatch(request.steps, stop)
         if request.iterations is not None:
             return GrowthWatch(request.label, request.iterations, self._run.recorder)
         return OneGraph(request)
@@ -109,12 +117,11 @@ class Session:
                 self._after(run_program(source, self._request.arguments, self._run.stopper))
         release_wrappers()
         result = self._mode.result()
-        late = self._mode.problem if isinstance(self._mode, BackwardWatch) else None
-        problem = self._run.problem or self._run.door.problem or late
+        problem = self._run.problem or self._run.door.problem or self._mode.problem
         if problem is not None:
             raise problem
         if result is None:
-            raise nothing_recorded(self._request, self._run.door.num_calls)
+            raise nothing_recorded(self._request, self._run.door.counts)
         return result
 
     def _on_engine_call(self, call: EngineCall) -> Watch | None:
@@ -135,18 +142,35 @@ class Session:
         if os.getpid() != self._pid:
             leave_as_python(ending)
         if ending.error is not None:
-            self.failure = self._failure_of(ending.error)
-            if self._mode.result() is None and self._run.problem is None:
-                if isinstance(ending.error, KeyboardInterrupt):
-                    raise KeyboardInterrupt
-                raise ScriptFailedError(self.failure)
-            return
-        is_done = self._mode.result() is not None or self._run.problem is not None
-        if is_done or request.backward is not None or request.at == "backward" or request.lets_run:
-            return
-        if ending.exit_code:
-            raise ScriptFailedError(f"The script ended with exit code {ending.exit_code} before any backward call.")
-        self._take_namespace(ending.namespace)
+            self._failed(ending.error)
+        elif self._mode.result() is not None or self._run.problem is not None:
+            if ending.exit_code and not request.goes_on:
+                self.failure = f"The script ended with exit code {ending.exit_code} after {self._calls()}."
+        elif self._takes_end():
+            if ending.exit_code:
+                raise ScriptFailedError(f"The script ended with exit code {ending.exit_code} before any backward call.")
+            self._take_namespace(ending.namespace)
+
+    def _failed(self, error: BaseException) -> None:
+        """Print how a script failed; what was recorded before that is reported.
+
+        Raises:
+            KeyboardInterrupt: It was interrupted, and nothing was recorded.
+            ScriptFailedError: It failed, and nothing was recorded.
+        """
+        self.failure = self._failure_of(error)
+        if self._mode.result() is None and self._run.problem is None:
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt
+            raise ScriptFailedError(self.failure)
+
+    def _takes_end(self) -> bool:
+        """Tell whether the tensors that a script leaves are to be recorded, where nothing else was."""
+        request = self._request
+        if request.backward is not None or request.grad is not None or request.at == "backward" or request.lets_run:
+            return False
+        has_only_grads = bool(self._run.door.counts.grads)  # which are not offered only where they had to be chosen
+        return request.at is not None or not has_only_grads or request.takes_any_call
 
     def _failure_of(self, error: BaseException) -> str:
         """Print how a script failed, and say it in one sentence."""
@@ -154,12 +178,14 @@ class Session:
         if isinstance(self._mode, Checker):
             self._deliver_early()  # what was found stands before the error that it explains
         print_error(error)
-        num_calls = self._run.door.num_calls
-        calls = format_count(num_calls, "backward call") if num_calls else "no backward call"
         where = " on fake tensors" if self._request.fake else ""
         remedy = " Sum that output up first, or give backward a gradient of its shape."
         more = remedy if _NEEDS_SCALAR in str(error) else ""
-        return f"The script failed{where} with {type(error).__name__} after {calls}.{more}"
+        return f"The script failed{where} with {type(error).__name__} after {self._calls()}.{more}"
+
+    def _calls(self) -> str:
+        counts = self._run.door.counts
+        return format_calls(counts.backwards, counts.grads)
 
     def _explain(self, error: BaseException) -> None:
         """Say in one sentence what a program without values met, if that is what has happened."""
@@ -182,7 +208,7 @@ class Session:
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]
     ) -> None:
         """Record what is there after the program, if that is what was asked for."""
-        if isinstance(self._mode, OneGraph) and not self._request.lets_run:
+        if isinstance(self._mode, OneGraph | BackwardFirst) and not self._request.lets_run:
             try:
                 self._mode.at_end(self._run, kind, outputs, variables)
             except Exception as error:
@@ -196,7 +222,7 @@ class Session:
             takes_call = callable(value) and not isinstance(value, torch.Tensor)
             if takes_call:
                 positional, keywords = make_inputs(self._request.inputs)
-                self._run.door.num_calls = 0
+                self._run.door.counts = CallCounts()
                 self._is_looking = True
                 value = named(*positional, **keywords)
         except GradInspectError:
@@ -209,7 +235,8 @@ class Session:
             raise ScriptFailedError(f"'{source.text}' failed with {type(error).__name__}.") from None
         finally:
             self._run.stopper.ended()
-        if self._mode.result() is None and self._run.problem is None:
+        called = self._mode.backward if isinstance(self._mode, BackwardFirst) else self._mode
+        if called.result() is None and self._run.problem is None:  # its output says more than a grad() inside it
             variables = tuple(variables_of(namespace))
             self._record_end("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables)
 

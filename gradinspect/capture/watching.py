@@ -60,7 +60,7 @@ class BackwardWatch:
         if recorded is None:
             return None
         if self.num_left == 1:
-            run.recorder.pause()
+            run.stop_recording()
         return self.begin(recorded.graph, recorded.outputs, call.caller)
 
     def begin(self, graph: Graph, outputs: Sequence[OutputTensor], caller: FrameType) -> Watch:

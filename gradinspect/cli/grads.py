@@ -111,7 +111,6 @@ def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
     from rich.text import Text
 
     from gradinspect.analyses.gradients import findings, flow_rows, gradients_of, parameter_rows
-    from gradinspect.analyses.summary import describe_capture
     from gradinspect.renderers.gradients import GradientsPage
     from gradinspect.units import format_count
 
@@ -120,7 +119,7 @@ def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
     max_rows = None if full else MAX_ROWS
     found = gradients_of(graph)
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
-    yield page.title(describe_capture(graph))
+    yield from page.moment(graph)
     yield Text(f"{format_count(len(found.nodes), 'node')} ran of {len(graph.nodes):,}{loss}")
     yield from page.findings(findings(graph))
     modules = flow_rows(graph, 1_000_000 if full else MAX_ROWS)

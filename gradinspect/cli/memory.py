@@ -72,7 +72,7 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     if iterations is None:
         report_on(request, report)
         return
-    _check_several_moments(iterations, [request.backward, request.at, request.root, module, top, depth])
+    _check_several_moments(iterations, [request.backward, request.grad, request.at, request.root, module, top, depth])
     report_on(request, report_growth, Watched(iterations=iterations))
 
 
@@ -80,7 +80,7 @@ def _check_several_moments(iterations: int, of_one_moment: Sequence[object]) -> 
     if any(option is not None for option in of_one_moment):
         raise GradInspectError(
             f"'--iterations {iterations}' watches several moments, and another option asks about one.",
-            "Give --backward, --at, --root, --module, --top and --depth without it.",
+            "Remove --backward, --grad, --at, --root, --module, --top and --depth, or --iterations.",
         )
 
 
@@ -102,14 +102,13 @@ def _page(
     from gradinspect.analyses.memory_notes import memory_notes
     from gradinspect.analyses.memory_rows import left_out, lines_of
     from gradinspect.analyses.memory_tree import largest_modules, module_tree
-    from gradinspect.analyses.summary import describe_capture
     from gradinspect.renderers.memory import MemoryPage, fitting_depth
     from gradinspect.renderers.memory_source import render_annotated_source
 
     console = output_console()
     unicode = can_print_unicode(console)
     page = MemoryPage(width=console.width, unicode=unicode)
-    yield from page.head(measured, describe_capture(graph), graph.warnings)
+    yield from page.head(measured, graph)
     yield Text()
     total = measured.extra_bytes
     if options.by == "module":

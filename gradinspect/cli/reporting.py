@@ -76,15 +76,7 @@ def report_on(request: SourceRequest, report: "Callable[[Any], None]", watched: 
             )
         report(_read(request.source.path, request.label, gradients=watched.gradients))
         return
-    if watched.needs_values and request.fake:
-        raise GradInspectError(
-            "'--fake' makes tensors without values, so there is no gradient to look at.", "Leave it out."
-        )
-    if watched.needs_own_backward and request.creates_graph:
-        raise GradInspectError(
-            "'--create-graph' is about the graph that backward builds, and this watches the backward that builds it.",
-            "Leave it out.",
-        )
+    _check_fits(request, watched)
     session = _import_session()
     values = {field.name: getattr(request, field.name) for field in fields(request)}
     wanted = {field.name: getattr(watched, field.name) for field in fields(watched)}
@@ -97,6 +89,29 @@ def report_on(request: SourceRequest, report: "Callable[[Any], None]", watched: 
         report(result)
     if run.failure is not None:
         raise ScriptFailed(run.failure)
+
+
+def _check_fits(request: SourceRequest, watched: Watched) -> None:
+    """Check that what is to be watched will be there.
+
+    Raises:
+        GradInspectError: An option rules it out.
+    """
+    if watched.needs_values and request.fake:
+        raise GradInspectError(
+            "'--fake' makes tensors without values, so there is no gradient to look at.", "Leave it out."
+        )
+    if watched.needs_own_backward and request.creates_graph:
+        raise GradInspectError(
+            "'--create-graph' is about the graph that backward builds, and this watches the backward that builds it.",
+            "Leave it out.",
+        )
+    if watched.needs_own_backward and request.at in {"end", "call"}:
+        raise GradInspectError(
+            f"'--at {request.at}' looks at tensors that no backward goes through, and this watches the program's own "
+            "backward.",
+            f"Remove --at {request.at}.",
+        )
 
 
 def _read(path: Path, label: str, *, gradients: bool) -> "Graph":

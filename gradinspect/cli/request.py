@@ -24,6 +24,7 @@ class SourceRequest:
     arguments: tuple[str, ...] = ()
     inputs: tuple[InputSpec, ...] = ()
     backward: int | None = None
+    grad: int | None = None
     at: At | None = None
     goes_on: bool = False
     root: str | None = None
@@ -46,7 +47,10 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         typer.Option("--input", metavar="SHAPE", help="Input for a callable: 2x3x8x8, 2x9:int64, mask=2x9:bool."),
     ] = None,
     backward: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Record at the N-th backward call.  [default: the first]")
+        int | None, typer.Option(min=1, metavar="N", help="Record at the N-th backward() call.  [default: the first]")
+    ] = None,
+    grad: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Record at the N-th autograd.grad() call instead.")
     ] = None,
     at: Annotated[
         At | None, typer.Option(help="Record at a backward call, at the script's end, or a callable's output.")
@@ -65,8 +69,7 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
     if (source is None) == (run_module is None):
         given = "neither" if source is None else "both"
         raise GradInspectError(f"A SOURCE or -m MODULE is needed, and {given} was given.", "Try: gradinspect --help")
-    if backward is not None and at in ("end", "call"):
-        raise GradInspectError(f"'--backward {backward}' and '--at {at}' exclude each other.", "Give one of them.")
+    _check_one_moment(backward, grad, at)
     if device is not None and not fake:
         raise GradInspectError(f"'--device {device}' needs --fake.", "Without it, the program chooses its devices.")
     read = parse_source(str(source)) if run_module is None else Module(run_module)
@@ -78,6 +81,7 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         arguments=tuple(context.obj or ()),
         inputs=tuple(map(parse_input, inputs or ())),
         backward=backward,
+        grad=grad,
         at=at,
         goes_on=goes_on,
         root=root,
@@ -86,6 +90,21 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         device=device,
         creates_graph=creates_graph,
     )
+
+
+def _check_one_moment(backward: int | None, grad: int | None, at: At | None) -> None:
+    """Check that one moment is asked for.
+
+    Raises:
+        GradInspectError: Two are.
+    """
+    moments = [
+        *([f"--backward {backward}"] if backward is not None else []),
+        *([f"--grad {grad}"] if grad is not None else []),
+        *([f"--at {at}"] if at in {"end", "call"} or (at is not None and grad is not None) else []),
+    ]
+    if len(moments) > 1:
+        raise GradInspectError(f"'{moments[0]}' and '{moments[1]}' exclude each other.", "Give one of them.")
 
 
 def label_of(source: str) -> str:

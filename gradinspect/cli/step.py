@@ -46,7 +46,7 @@ def step(
         check_report(report, force=force)
     if report is not None and script is not None:
         raise GradInspectError("'--report' and '--script' exclude each other.", "Give one of them.")
-    if request.root is not None and request.at is None and request.backward is None:
+    if request.root is not None and request.at is None and request.backward is None and request.grad is None:
         request = replace(request, at="end")  # the program's own backward begins where it begins
     from gradinspect.catalog import load_catalog
 

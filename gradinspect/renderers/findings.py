@@ -9,7 +9,7 @@ from gradinspect.analyses.checks.findings import Finding, Findings, Place
 from gradinspect.analyses.checks.story import Story
 from gradinspect.renderers.page import GAP, Page
 from gradinspect.renderers.plain_json import render_json
-from gradinspect.units import escape_control, format_count
+from gradinspect.units import escape_control, format_calls, format_count
 
 MIN_WIDTH = 40
 LABEL_CELLS = 10  # of the column that says which part a line plays
@@ -31,9 +31,8 @@ class FindingsPage(Page):
             yield from (Text(line, "dim") for line in self._parts(note, 2))
         count = format_count(len(found.findings), "finding") if found.findings else "Nothing found"
         style = "bold red" if found.findings else "bold green"
-        yield Text(
-            f"{count} in {format_count(found.num_calls, 'backward call')} of {self.visible(found.source)}", style
-        )
+        calls = format_calls(found.num_calls, found.num_grads)
+        yield Text(f"{count} in {calls} of {self.visible(found.source)}", style)
 
     def story(self, story: Story) -> Iterator[Text]:
         """Yield what a code means: why it happens, a small program that has it, what to do."""

@@ -15,7 +15,7 @@ from gradinspect.renderers.csv_table import render_csv
 from gradinspect.renderers.gradients import CELLS, UPDATE, GradientsPage, node_fields, number, row_fields
 from gradinspect.renderers.page import GAP
 from gradinspect.renderers.plain_json import render_json
-from gradinspect.units import format_count
+from gradinspect.units import format_calls, format_count
 
 LEVELS, ASCII_LEVELS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 NONE, ZERO, NOT_FINITE = " ", "0", "!"
@@ -34,8 +34,10 @@ class StepsPage(GradientsPage):
         """Yield where the first and the last call were, and how the loss moved."""
         first, last = found.steps[0], found.steps[-1]
         several = len(found.steps) > 1
-        yield self.title(f"{first.captured_at}{f' ... #{last.number}' if several else ''}")
-        seen = format_count(len(found.steps), "backward call")
+        yield self.title(first.captured_at, f" ... #{last.number}" if several else "")
+        yield from self.other_calls(first.other_calls)
+        is_grad = found.graph.captured_at.kind == "grad"
+        seen = format_calls(0 if is_grad else len(found.steps), len(found.steps) if is_grad else 0)
         ended = f", {found.asked:,} asked for: the program made no more" if len(found.steps) < found.asked else ""
         losses = [step.loss for step in found.steps if step.loss is not None]
         loss = f", loss {losses[0]:.4g}" if losses else ""

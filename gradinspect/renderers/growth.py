@@ -8,7 +8,7 @@ from gradinspect.analyses.growth import Growth, Holder, Iteration
 from gradinspect.renderers.csv_table import render_csv
 from gradinspect.renderers.plain_json import render_json
 from gradinspect.renderers.terminal_text import shorten, visible
-from gradinspect.units import format_bytes, format_count
+from gradinspect.units import call_name, format_bytes, format_calls, format_count
 
 _COLUMNS = ("live nodes", "of earlier", "live bytes", "of earlier")
 _CELLS = 12
@@ -31,7 +31,7 @@ def render_growth(growth: Growth, *, width: int = 80, unicode: bool = True) -> I
         yield line(sentence, "bold")
     yield Text()
     room = max(width - len(_COLUMNS) * _CELLS, 10)
-    yield Text(f"{'backward':<{room}}" + "".join(f"{column:>{_CELLS}}" for column in _COLUMNS), "bold")
+    yield Text(f"{call_name(growth.kind):<{room}}" + "".join(f"{column:>{_CELLS}}" for column in _COLUMNS), "bold")
     for iteration in growth.iterations:
         name = shorten(visible(f"#{iteration.number}  {iteration.place}", unicode=unicode), room, ellipsis)
         figures = (
@@ -53,7 +53,8 @@ def render_growth(growth: Growth, *, width: int = 80, unicode: bool = True) -> I
 
 
 def _verdict(growth: Growth) -> tuple[str, str]:
-    calls = format_count(len(growth.iterations), "backward call")
+    seen = len(growth.iterations)
+    calls = format_calls(0, seen) if growth.kind == "grad" else format_calls(seen, 0)
     few = f" (asked for {growth.asked})" if len(growth.iterations) < growth.asked else ""
     start = f"{calls} of {growth.source}{few}"
     if growth.grows:
@@ -91,6 +92,7 @@ def render_growth_json(growth: Growth) -> str:
     """Write everything."""
     return render_json({
         "source": growth.source,
+        "kind": growth.kind,
         "grows": growth.grows,
         "nodes_each_time": growth.nodes_each_time,
         "bytes_each_time": growth.bytes_each_time,

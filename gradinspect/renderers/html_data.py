@@ -27,7 +27,7 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
     figures = summarize(graph)
     page = {
         "title": escape_control(graph.source),
-        "captured": escape_control(figures.captured_at),
+        "captured": escape_control("  ".join(filter(None, (figures.captured_at, figures.other_calls)))),
         "torch": escape_control(graph.torch_version),
         "figures": _figures(figures) if options.cut is None else [escape_control(describe_cut(options.cut))],
         "warnings": [escape_control(warning) for warning in graph.warnings],

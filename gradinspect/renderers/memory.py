@@ -12,6 +12,7 @@ from gradinspect.analyses.memory import NOT_EXTRA, HeldAs, Memory
 from gradinspect.analyses.memory_notes import MemoryNote
 from gradinspect.analyses.memory_rows import MemoryRow
 from gradinspect.analyses.memory_tree import ModuleBytes
+from gradinspect.graph import Graph
 from gradinspect.renderers.page import GAP, Page
 from gradinspect.units import format_bytes, format_count
 
@@ -28,10 +29,10 @@ MAX_NOTES = 4  # of each kind
 class MemoryPage(Page):
     """Writes the parts of the report at one width."""
 
-    def head(self, memory: Memory, captured_at: str, warnings: Sequence[str] = ()) -> Iterator[Text]:
+    def head(self, memory: Memory, graph: Graph) -> Iterator[Text]:
         """Yield where it was captured, and the total split by what the bytes are."""
-        yield self.title(captured_at)
-        for warning in warnings:
+        yield from self.moment(graph)
+        for warning in graph.warnings:
             yield from self.wrapped(f"warning: {warning}", "yellow")
         extra = memory.extra_bytes
         num_extra = sum(held.held_as not in NOT_EXTRA for held in memory.storages)

@@ -5,7 +5,9 @@ from textwrap import wrap
 
 from rich.text import Text
 
-from gradinspect.renderers.terminal_text import shorten, visible
+from gradinspect.analyses.summary import describe_capture, describe_other_calls
+from gradinspect.graph import Graph
+from gradinspect.renderers.terminal_text import cut_end, shorten, visible
 
 GAP = "  "
 MAX_SENTENCE = 2000  # cells
@@ -30,14 +32,24 @@ class Page:
         """Cut the middle out of a text that is too wide."""
         return shorten(self.visible(text), max(cells, 0), self.ellipsis)
 
-    def title(self, text: str) -> Text:
-        """Write the first line of a report."""
-        return Text(self.fit(text, self.width), "bold")
+    def title(self, text: str, end: str = "") -> Text:
+        """Write the first line of a report; where it is too wide, the file and the line that it begins with stay."""
+        return Text(cut_end(self.visible(text), self.width - len(end), self.ellipsis) + end, "bold")
 
     def wrapped(self, text: str, style: str = "", *, indent: str = "") -> Iterator[Text]:
         """Yield the lines of a sentence; those after the first are indented. A name in it may be endless."""
         for line in wrap(self.fit(text, MAX_SENTENCE), self.width, initial_indent=indent, subsequent_indent=GAP):
             yield Text(line, style)
+
+    def moment(self, graph: Graph) -> Iterator[Text]:
+        """Yield where a graph was recorded, and which calls could be shown in its place."""
+        yield self.title(describe_capture(graph))
+        yield from self.other_calls(describe_other_calls(graph))
+
+    def other_calls(self, text: str) -> Iterator[Text]:
+        """Yield which calls could be shown in place of this one, if there are any."""
+        if text:
+            yield Text(self.fit(text, self.width), "bold")
 
     def bar(self, eighths: int) -> str:
         """Draw a bar of so many eighths of a cell; whole cells only where there is no more than ASCII."""

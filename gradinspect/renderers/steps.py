@@ -7,7 +7,6 @@ from rich.text import Text
 
 from gradinspect.analyses.explanation import InputGradient
 from gradinspect.analyses.stepping import Arrived, Ending, Passed, SavedShown, ShownTensor, Step, place_name
-from gradinspect.analyses.summary import describe_capture
 from gradinspect.graph import Graph, SavedTensor, source_of
 from gradinspect.renderers.page import GAP, Page
 from gradinspect.renderers.shown_values import in_numbers, looks, value_lines
@@ -24,7 +23,7 @@ class StepPage(Page):
 
     def opening(self, graph: Graph, start: str) -> Iterator[Text]:
         """Yield what is said before the first step."""
-        yield self.title(describe_capture(graph))
+        yield from self.moment(graph)
         yield Text(f"{format_count(len(graph.nodes), 'node')}, one step each. Type help for the commands.")
         if start:
             yield from self.wrapped(f"Backward begins with a gradient of {start}.")

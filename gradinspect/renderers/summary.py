@@ -10,7 +10,7 @@ from gradinspect.analyses.summary import Summary
 from gradinspect.graph import Origin
 from gradinspect.renderers.markdown import code, table
 from gradinspect.renderers.plain_json import json_text
-from gradinspect.renderers.terminal_text import shorten
+from gradinspect.renderers.terminal_text import cut_end, shorten
 from gradinspect.units import escape_control, format_bytes, format_count
 
 PLURALS: dict[Origin, str] = {
@@ -20,7 +20,9 @@ PLURALS: dict[Origin, str] = {
 
 def render_summary(summary: Summary, *, width: int = 80) -> Text:
     """Write the head of a report: where, how large, how many bytes, which classes, and each warning on its line."""
-    lines = [Text(shorten(escape_control(summary.captured_at), width, "…"), "bold")]
+    lines = [Text(cut_end(escape_control(summary.captured_at), width, "…"), "bold")]
+    if summary.other_calls:
+        lines.append(Text(shorten(summary.other_calls, width, "…"), "bold"))
     lines += [Text(line) for line in (_size_line(summary), _bytes_line(summary, width))]
     if summary.classes:
         lines.append(Text(_classes_line(summary, width), "dim"))
@@ -83,6 +85,7 @@ def render_summary_markdown(summary: Summary) -> str:
     figures.append(("saved", format_bytes(summary.saved_bytes)))
     figures += [(f"saved: {PLURALS[origin]}", format_bytes(num_bytes)) for origin, num_bytes in _largest_first(summary)]
     classes = [(code(name), f"{count:,}") for name, count in summary.classes.items()]
-    sections = [code(summary.captured_at), table(("figure", "value"), figures), table(("class", "nodes"), classes)]
+    head = [code(summary.captured_at), *filter(None, [summary.other_calls])]
+    sections = [*head, table(("figure", "value"), figures), table(("class", "nodes"), classes)]
     sections += [f"Warning: {code(warning)}" for warning in summary.warnings]
     return "\n\n".join(section.rstrip("\n") for section in sections) + "\n"

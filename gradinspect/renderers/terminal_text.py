@@ -40,6 +40,13 @@ def shorten(text: str, num_cells: int, ellipsis: str) -> str:
     return _start(text, room - room // 2) + ellipsis + _start(text[::-1], room // 2)[::-1]
 
 
+def cut_end(text: str, num_cells: int, ellipsis: str) -> str:
+    """Cut the end off a text that is too wide."""
+    if cell_len(text) <= num_cells:
+        return text
+    return _start(text, max(num_cells - cell_len(ellipsis), 0)) + ellipsis[: max(num_cells, 0)]
+
+
 def _start(text: str, num_cells: int) -> str:
     taken = 0
     for index, character in enumerate(text):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.summary import describe_capture
 from gradinspect.analyses.timeline import NodeSlice, Timeline, outermost_ops, slowest_first
 from gradinspect.renderers.gradients import BAR_CELLS, CELLS
 from gradinspect.renderers.page import GAP, Page
@@ -20,7 +19,7 @@ class TimelinePage(Page):
         """Yield the head, then one row a node, the slowest first, with the operators that it called."""
         total = sum(piece.seconds for piece in timeline.slices)
         waits = ", waiting for the device after each" if timeline.is_synchronized else ""
-        yield self.title(describe_capture(timeline.graph))
+        yield from self.moment(timeline.graph)
         yield Text(f"{format_count(len(timeline.slices), 'node')} ran in {total * 1e3:.2f} ms{waits}")
         yield Text()
         room = max(self.width - CELLS - BAR_CELLS - 2 * len(GAP), 20)

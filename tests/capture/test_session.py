@@ -93,10 +93,12 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_later_backward_can_be_chosen(steps: Path) -> None:
-    """`--backward 3` is the autograd.grad call."""
-    done = gradinspect("trace", steps, "--backward", "3")
+    """Calls are numbered in their own kind: `--backward 2` and `--grad 1`."""
+    second = gradinspect("trace", steps, "--backward", "2")
+    grad = gradinspect("trace", steps, "--grad", "1")
 
-    assert done.stdout.startswith("autograd.grad #3  steps.py:10")
+    assert second.stdout.startswith("backward #2  steps.py:7")
+    assert grad.stdout.startswith("autograd.grad #1  steps.py:10")
 
 
 def test_the_end_of_a_script_is_the_tensors_it_leaves(steps: Path) -> None:
@@ -123,7 +125,7 @@ def test_a_backward_that_never_comes_is_said(steps: Path) -> None:
     done = gradinspect("trace", steps, "--backward", "9")
 
     assert done.returncode == 2
-    assert "called backward 3 times, so backward #9 was not reached" in done.stderr
+    assert "called backward 2 times and autograd.grad 1 time, so backward #9 was not reached" in done.stderr
 
 
 def test_os_exit_does_not_lose_the_report(steps: Path) -> None:
@@ -141,7 +143,9 @@ def test_a_script_that_fails_after_the_capture_is_reported_and_exits_3(steps: Pa
     assert done.returncode == 3
     assert "backward #1  steps.py:7" in done.stdout
     assert "ValueError: mine" in done.stderr
-    assert done.stderr.splitlines()[-1] == "gradinspect: The script failed with ValueError after 3 backward calls."
+    assert done.stderr.splitlines()[-1] == (
+        "gradinspect: The script failed with ValueError after 2 backward calls and 1 autograd.grad call."
+    )
 
 
 def test_an_interrupted_script_exits_as_python_does(tmp_path: Path) -> None:

@@ -53,12 +53,12 @@ backward #1
 
 
 def test_json_has_exactly_these_keys() -> None:
-    """Machines get the ten figures, in this order, and nothing else."""
+    """Machines get the eleven figures, in this order, and nothing else."""
     figures = json.loads(render_summary_json(large()))
 
     assert list(figures) == [
         "nodes", "edges", "none_edges", "roots", "leaves", "max_depth",
-        "classes", "saved_bytes", "saved_bytes_by_origin", "captured_at",
+        "classes", "saved_bytes", "saved_bytes_by_origin", "captured_at", "other_calls",
     ]  # fmt: skip
     assert large() == msgspec.convert({**figures, "warnings": large().warnings}, Summary)
 

@@ -32,7 +32,8 @@ class Findings(Record, frozen=True, kw_only=True):
     """What was found in one run."""
 
     source: str
-    num_calls: int  # backward calls that were watched
+    num_calls: int  # backward() calls that were watched
+    num_grads: int = 0  # autograd.grad() calls
     findings: tuple[Finding, ...]
     rank: int = 0  # of the process; only rank 0 reports
     notes: tuple[str, ...] = ()  # what could not be looked at, and why

@@ -77,7 +77,7 @@ def _joined(graph: Graph, call: UsedCall, new: Node, old: Node, backward: Frame 
     return Finding(
         code="GI801",
         title="the graph grows from backward to backward",
-        text=f"{new.name} reads what {old.name} made before backward #{call.number}, which went through "
+        text=f"{new.name} reads what {old.name} made before {call.name}, which went through "
         f"{format_count(count, 'node')} of this graph. Each round makes backward longer and keeps more memory.",
         places=(*place_of("old", made), *place_of("new", read), *place_of("backward", backward)),
         remedy=f"Use detach() at {line_of(read)} on what comes from the round before, if gradients may end there.",

@@ -14,7 +14,7 @@ _ASSIGNED = re.compile(r"^([\w.]+(?:, *[\w.]+)*) *[-+*/@]?= ")
 class UsedCall(Record, frozen=True, kw_only=True):
     """A backward call, and what it went through."""
 
-    number: int
+    name: str  # "backward #1"
     frame: Frame | None
     root: str | None  # the variable it began at
     nodes: frozenset[int]  # their numbers of creation
@@ -68,7 +68,7 @@ def _why(graph: Graph, call: UsedCall | None, old: set[int], join: _Join, freed:
     if call is None:
         return f"What {freed[0].name} saved is freed: a backward before those that were watched went through it."
     made = sum(node.leaf is None for node in graph.nodes)
-    by = f"backward #{call.number} ({line_of(call.frame)})"
+    by = f"{call.name} ({line_of(call.frame)})"
     end = f"{format_count(len(freed), 'node')} no longer have what they saved, so torch will refuse this backward."
     end = end.replace("1 node no longer have what they saved", f"{freed[0].name} no longer has what it saved")
     if join.new is None:

@@ -20,6 +20,7 @@ from gradinspect.analyses.checks.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.analyses.checks.ranks import missing_notes, rank_findings
 from gradinspect.analyses.checks.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.checks.stale_values import stale_findings
+from gradinspect.capture.checks.call_choice import CallChoice
 from gradinspect.capture.checks.custom_functions import CustomFunctions
 from gradinspect.capture.checks.cuts import GradientCuts
 from gradinspect.capture.checks.grad_scaling import is_scaling
@@ -43,6 +44,8 @@ from gradinspect.torch_api.nodes import next_sequence_nr
 class Checker:
     """Watches so many backward calls of one program."""
 
+    problem: Exception | None = None
+
     def __init__(self, request: Request, recorder: Recorder, stop: Callable[[FrameType], None]) -> None:
         """Set up.
 
@@ -57,11 +60,10 @@ class Checker:
         self._ranks = ranks_of_this_run()
         self._custom = CustomFunctions(self._folder) if request.gradcheck else None
         self._cuts = GradientCuts(recorder, self._folder)
-        self._asked = request.checks or 1
+        self._calls_to_watch = CallChoice(request)
         self._source = request.label
         self._recorder = recorder
         self._stop = stop
-        self._num_calls = 0
         self._opaque: set[tuple[str, str]] = set()
         self._findings: list[Finding] = []
         self._ends: list[tuple[Frame | None, list[Finding]]] = []  # of each call that came to its end: its gradients'
@@ -77,18 +79,20 @@ class Checker:
     @property
     def is_done(self) -> bool:
         """Whether all calls were watched."""
-        return self._num_calls >= self._asked
+        return self._calls_to_watch.is_done
 
     def result(self) -> Findings | None:
         """Return what was found so far; None before the first call."""
-        if not self._num_calls:
+        watched = self._calls_to_watch.watched
+        if not (watched.backwards or watched.grads):
             return None
         checked = [] if self._custom is None else self._custom.check()
         ranks = () if self._ranks is None else self._ranks.missing
         return Findings(
             rank=0 if self._ranks is None else self._ranks.rank,
             source=self._source,
-            num_calls=self._num_calls,
+            num_calls=watched.backwards,
+            num_grads=watched.grads,
             findings=(
                 *self._findings,
                 *lasting_findings(self._ends),
@@ -107,11 +111,15 @@ class Checker:
         """Record, look for what is wrong before the engine meets it, then watch the engine run."""
         if self.is_done:
             return None
+        is_wanted = self._calls_to_watch.wants(call)
+        if self.is_done:  # this call is one too many of its kind
+            self._stop(call.caller)
+            return None
         if not has_graph(call.outputs):
             with run.surroundings.visit():
                 self._refused(call)
             return None
-        recorded = run.record_call(call) if run.is_wanted(call) else None
+        recorded = run.record_call(call) if is_wanted else None
         if recorded is None:
             return None
         if self._custom is not None:
@@ -121,7 +129,7 @@ class Checker:
 
     def begin(self, graph: Graph, call: EngineCall) -> Watch:
         """Look at a call that is about to begin."""
-        self._num_calls += 1
+        self._calls_to_watch.watched.add(call.kind)
         backward = self._backward_line(graph)
         self._opaque.update(opaque_parts(graph))
         found = list(self._before(graph, call))
@@ -160,7 +168,7 @@ class Checker:
 
     def _refused(self, call: EngineCall) -> None:
         """Look at a call that has no graph to go through."""
-        self._num_calls += 1
+        self._calls_to_watch.watched.add(call.kind)
         self._findings += self._cuts.refused(call)
 
     def _before(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
@@ -188,12 +196,12 @@ class Checker:
         """Compare this call with that of the other ranks."""
         if self._ranks is not None:
             mine = summary_of_rank(self._ranks.rank, graph, call, self._recorder)
-            yield from rank_findings(self._ranks.exchange(call.number, mine), backward)
+            yield from rank_findings(self._ranks.exchange(call.name, mine), backward)
 
     def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:
         """Remember what a call is about to use up."""
         return UsedCall(
-            number=call.number,
+            name=call.name,
             frame=self._backward_line(graph),
             root=graph.roots[0].name if graph.roots else None,
             nodes=frozenset(node.sequence_nr for node in graph.nodes if node.sequence_nr is not None),

@@ -43,14 +43,14 @@ class Ranks:
         self._store = store
         self.missing: tuple[int, ...] = ()  # ranks that did not come in time; nobody waits for them again
 
-    def exchange(self, number: int, summary: RankSummary) -> list[RankSummary]:
+    def exchange(self, call: str, summary: RankSummary) -> list[RankSummary]:
         """Tell the others about one call, and hear from them; without those that do not come in time."""
-        self._store.set(f"{number}/{self.rank}", msgspec.json.encode(summary))
+        self._store.set(f"{call}/{self.rank}", msgspec.json.encode(summary))
         found = []
         for rank in range(self._num_ranks):
             if rank in self.missing:
                 continue
-            key = f"{number}/{rank}"
+            key = f"{call}/{rank}"
             try:
                 self._store.wait([key], PATIENCE)
                 found.append(msgspec.json.decode(self._store.get(key), type=RankSummary))

@@ -15,7 +15,7 @@ APPEND = Frame(file="rnn.py", line=13, code="losses.append(loss)")
 
 def first_call(*numbers: int, clock: int = 4, frame: Frame = BACKWARD) -> UsedCall:
     """A backward call that went through nodes 0 to 3 unless told otherwise."""
-    return UsedCall(number=1, frame=frame, root="loss", nodes=frozenset(numbers or range(4)), clock=clock)
+    return UsedCall(name="backward #1", frame=frame, root="loss", nodes=frozenset(numbers or range(4)), clock=clock)
 
 
 def second_round(*kept: SavedValue, reads_line: int = 0) -> Graph:

@@ -14,7 +14,7 @@ FREED = saved("_saved_result", 4, storage=0, status="freed")
 
 def first_call(clock: int = 4, frame: Frame = BACKWARD) -> UsedCall:
     """One that went through nodes 0 to 3."""
-    return UsedCall(number=1, frame=frame, root="loss_a", nodes=frozenset(range(4)), clock=clock)
+    return UsedCall(name="backward #1", frame=frame, root="loss_a", nodes=frozenset(range(4)), clock=clock)
 
 
 def joined(new_number: int) -> Graph:
@@ -43,7 +43,7 @@ def test_the_edge_where_the_new_graph_joins_the_old_one() -> None:
 def test_two_losses_that_were_there_before_are_added() -> None:
     """No detach() would be right: one backward serves both."""
     recorded = replace(joined(3), roots=(Root(node=0, name="loss_b"),))
-    call = UsedCall(number=1, frame=BACKWARD, root="loss_a", nodes=frozenset({2}), clock=4)
+    call = UsedCall(name="backward #1", frame=BACKWARD, root="loss_a", nodes=frozenset({2}), clock=4)
     (found,) = second_backward_findings(recorded, [call], Frame(file="rnn.py", line=13))
 
     assert "call (loss_a + loss_b).backward() once" in found.remedy
