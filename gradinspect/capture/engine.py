@@ -107,25 +107,28 @@ class EngineDoor:
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            if (
-                self.is_open
-                and not is_inside_backward()
-                and os.getpid() == self._pid
-                and not is_traced(t_outputs, sees_fake=self._sees_fake)
-            ):
-                watch = self._announce(t_outputs, args, sys._getframe(1))
-                try:
-                    result = original(t_outputs, *args, **kwargs)
-                except BaseException:
-                    if watch is not None:
-                        self._guarded(watch.abandon)
-                    raise
+            watch = self._announce(t_outputs, args, sys._getframe(1)) if self._is_news(t_outputs) else None
+            try:
+                result = original(t_outputs, *args, **kwargs)
+            except BaseException as error:  # NOTE [No frame of ours in a traceback]
+                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
                 if watch is not None:
-                    self._guarded(partial(watch.finish, result))
-                return result
-            return original(t_outputs, *args, **kwargs)
+                    self._guarded(watch.abandon)
+                raise
+            if watch is not None:
+                self._guarded(partial(watch.finish, result))
+            return result
 
         return _engine_run_backward
+
+    def _is_news(self, outputs: Sequence[Any]) -> bool:
+        """Whether a call is one to tell of."""
+        return (
+            self.is_open
+            and not is_inside_backward()
+            and os.getpid() == self._pid
+            and not is_traced(outputs, sees_fake=self._sees_fake)
+        )
 
     def _announce(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "Watch | None":
         """Tell of a call.

@@ -22,8 +22,8 @@ from gradinspect.capture.norms import norm_of, plain_values
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Node, NodeGradients
+from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
-from gradinspect.torch_api.tensors import plain_tensors_only
 
 # Nodes that pass the elements of their gradient on, all of them, in another order or shape.
 PERMUTING = frozenset(
@@ -170,10 +170,10 @@ def _reshaped(stats: GradientStats | None, node: Node) -> GradientStats | None:
 
 def _measure(gradient: torch.Tensor | None) -> _Measured | None:
     """Compute the numbers of one gradient; None where there is none, or of a kind that cannot be measured."""
-    if gradient is None:
+    if gradient is None or computes_by_itself(gradient):
         return None
     try:
-        with torch.no_grad(), plain_tensors_only():
+        with Unobserved():
             return _figures(gradient)
     except (RuntimeError, NotImplementedError, TypeError):
         return None
@@ -200,7 +200,7 @@ def _fetch(measured: Sequence[_Measured]) -> dict[int, GradientStats]:
         by_device.setdefault(item.figures.device, []).append(item)
     fetched: dict[int, GradientStats] = {}
     for items in by_device.values():
-        with torch.no_grad():
+        with Unobserved():
             rows = torch.stack([item.figures for item in items]).tolist()
         for item, (norm, low, high, total, num_nonzero, num_nonfinite) in zip(items, rows, strict=True):
             fetched[id(item)] = GradientStats(
@@ -218,9 +218,10 @@ def _fetch(measured: Sequence[_Measured]) -> dict[int, GradientStats]:
 
 def _scalar(outputs: Sequence[OutputTensor]) -> float | None:
     value = outputs[0].value if len(outputs) == 1 else None
-    if not isinstance(value, torch.Tensor) or value.numel() != 1 or value.is_complex():
+    if not isinstance(value, torch.Tensor) or computes_by_itself(value):
         return None
     try:
-        return float(value.detach())
+        with Unobserved():
+            return None if value.numel() != 1 or value.is_complex() else float(value.detach())
     except RuntimeError:  # inside a transform of torch.func a tensor does not tell its value
         return None

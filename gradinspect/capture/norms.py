@@ -2,13 +2,15 @@
 
 import torch
 
-from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 
 
 def norm_of(tensor: torch.Tensor) -> float | None:
     """Return the norm of a tensor, or None of one that has none."""
+    if computes_by_itself(tensor):
+        return None
     try:
-        with torch.no_grad(), plain_tensors_only():
+        with Unobserved():
             return float(torch.linalg.vector_norm(plain_values(tensor)))
     except (RuntimeError, NotImplementedError, TypeError):
         return None

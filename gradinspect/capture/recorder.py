@@ -9,6 +9,10 @@ NOTE [Gaps]
 `autograd.Function.apply` is no torch function, so no window opens around it: its node is made first, then the ops
 inside its forward run. When the counter has moved between two calls we saw, the first call after the gap is recorded
 with its stack; if the custom Function's own `forward` is on that stack, the frame below it is the line that applied it.
+
+NOTE [No frame of ours in a traceback]
+A program may catch an error and print its traceback. Python adds an entry when an exception comes into a frame, and
+none when a bare `raise` sends it on, so ours, which is the first at that moment, can be taken out.
 """
 
 import os
@@ -186,12 +190,17 @@ class _CallMode(TorchFunctionMode):
     ) -> Any:
         if torch.compiler.is_compiling():  # first of all: anything before it would be traced and guarded on
             return func(*args, **(kwargs or {}))
-        if not self._recorder.is_active:
-            return func(*args, **(kwargs or {}))
+        is_active = self._recorder.is_active
         start = next_sequence_nr()
-        if start != self._last_end:
+        if is_active and start != self._last_end:
             self._record_gap(start, sys._getframe(1))
-        result = func(*args, **(kwargs or {}))
+        try:
+            result = func(*args, **(kwargs or {}))
+        except BaseException as error:  # NOTE [No frame of ours in a traceback]
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+        if not is_active:
+            return result
         end = next_sequence_nr()
         number = None
         if end != start:

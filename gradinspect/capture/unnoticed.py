@@ -1,27 +1,24 @@
 """What torch and Python would do differently because somebody watches, and must not.
 
-A context manager for the time of watching: it patches three functions that only library code looks up, and restores
-them. The program's own names are never touched.
+A context manager for the time of watching: it patches functions that only library code looks up, and restores them.
+The program's own names are never touched.
 """
 
-import sys
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import nn
 
+from gradinspect.capture.unnoticed_frames import stack_without_us, warnings_where_they_belong
+from gradinspect.torch_api.anomaly import anomaly_stack_patches
 from gradinspect.torch_api.modes import has_torch_function_patch, num_function_modes
 from gradinspect.torch_api.modules import global_hook_ids, global_hook_patch
 from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.tensors import keeps_torch_function_off
-
-_OURS = str(Path(__file__).parent)
 
 
 def unnoticed(hook_ids: Callable[[], set[int]]) -> AbstractContextManager[None]:
@@ -33,7 +30,8 @@ def unnoticed(hook_ids: Callable[[], set[int]]) -> AbstractContextManager[None]:
     return patched(
         has_torch_function_patch(_fast_paths_as_before),
         global_hook_patch(partial(_compiled_modules_as_before, hook_ids)),
-        Patch(warnings, "_showwarnmsg", _warnings_where_they_belong),
+        Patch(warnings, "_showwarnmsg", warnings_where_they_belong),
+        *anomaly_stack_patches(stack_without_us),
     )
 
 
@@ -61,21 +59,6 @@ def _compiled_modules_as_before(hook_ids: Callable[[], set[int]], _original: Cal
         return any(number not in ours for number in global_hook_ids())
 
     return has_any_global_hook
-
-
-def _warnings_where_they_belong(show: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Show a warning from inside torch at the line that called torch: the innermost Python frame there is ours."""
-
-    def show_at_caller(message: Any) -> None:
-        if message.filename.startswith(_OURS):
-            frame: FrameType | None = sys._getframe(1)
-            while frame is not None and frame.f_code.co_filename.startswith(_OURS):
-                frame = frame.f_back
-            if frame is not None:
-                message.filename, message.lineno = frame.f_code.co_filename, frame.f_lineno
-        show(message)
-
-    return show_at_caller
 
 
 def _overrides_torch_function(kind: type) -> bool:

@@ -22,7 +22,7 @@ from torch.optim.optimizer import (
 )
 
 from gradinspect.capture.norms import norm_of
-from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 
 
 class UpdateWatch:
@@ -73,9 +73,9 @@ class UpdateWatch:
             return
         try:
             self._inside.append(id(optimizer))
-            with torch.no_grad(), plain_tensors_only():
+            with Unobserved():
                 for number in self._numbers_in(optimizer):
-                    if number not in self._before:
+                    if number not in self._before and not computes_by_itself(self._leaves[number]):
                         self._before[number] = self._leaves[number].detach().clone()
         except Exception as error:
             self._fail(error)
@@ -123,7 +123,7 @@ def _live_optimizers() -> list[Any]:
 
 def _change(before: torch.Tensor, leaf: torch.Tensor) -> float | None:
     try:
-        with torch.no_grad(), plain_tensors_only():
+        with Unobserved():
             return norm_of(leaf.detach() - before)
     except (RuntimeError, NotImplementedError, TypeError):
         return None

@@ -85,7 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     ours, theirs = split_arguments(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = app(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
+        command = typer.main.get_command(app)  # calling `app` itself would leave an excepthook of typer's behind
+        result = command(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
     except GradInspectError as error:
         print_problem(str(error))
         return USER_CAN_FIX_IT

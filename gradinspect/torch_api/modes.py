@@ -1,5 +1,6 @@
 """Modes that see each torch function or each operator, and the stack that torch keeps of them."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.probes import private
 
 _NO_CALLS = "source lines are not shown, and the flow of values is not followed"
+_PLAIN = private("torch._C.DisableTorchFunction", "nothing can be read", is_essential=True)
 _PUSH = private("torch.overrides._push_mode", _NO_CALLS)
 _POP = private("torch.overrides._pop_mode", _NO_CALLS)
 _CURRENT = private("torch.overrides._get_current_function_mode", _NO_CALLS)
@@ -17,6 +19,10 @@ _HANDLE = private("torch.overrides.handle_torch_function.__code__", "frames of t
 _DISPATCH = private("torch.utils._python_dispatch.TorchDispatchMode", "writes in place are not seen")
 _CURRENT_DISPATCH = private("torch.utils._python_dispatch._get_current_dispatch_mode", "writes in place are not seen")
 _HAS_STACK = _PUSH.is_there and _POP.is_there and _CURRENT.is_there and _LENGTH.is_there
+_NO_DISPATCH = private("torch._C._DisableTorchDispatch", "operators of ours are seen by dispatch modes of the program")
+_RECORDING = private("torch._C._autograd._enable_record_function", "operators of ours are seen by a profiler")
+_IS_PROFILING = private("torch._C._autograd._profiler_enabled", "operators of ours are seen by a profiler")
+_CAN_HIDE_FROM_PROFILER = _RECORDING.is_there and _IS_PROFILING.is_there
 _WITHOUT_DYNAMO = private("torch._disable_dynamo", "checkpointed blocks inside compiled code are not compared")
 
 
@@ -51,6 +57,38 @@ def pop_function_mode(mode: TorchFunctionMode) -> bool:
 def num_function_modes() -> int:
     """Count the modes on this thread's stack."""
     return int(_LENGTH.value()) if _LENGTH.is_there else 0
+
+
+class Unobserved:
+    """Compute with tensors where no part of the program can see it. Use it as a context manager.
+
+    No gradient is recorded; modes and subclasses, of torch functions and of operators, are not called; a profiler notes
+    nothing. A tensor whose class computes by itself must not be used: without its class it may have no memory at all.
+    """
+
+    __slots__ = ("_is_profiling", "_stack")
+
+    def __enter__(self) -> None:
+        """Step out of sight."""
+        self._stack = (torch.no_grad(), _PLAIN.or_refuse()(), _NO_DISPATCH.or_else(nullcontext)())
+        for part in self._stack:
+            part.__enter__()
+        self._is_profiling = _CAN_HIDE_FROM_PROFILER and bool(_IS_PROFILING.value())
+        if self._is_profiling:
+            _RECORDING.value(False)
+
+    def __exit__(self, *error: object) -> None:
+        """Come back."""
+        if self._is_profiling:
+            _RECORDING.value(True)
+        for part in reversed(self._stack):
+            part.__exit__(*error)
+
+
+def computes_by_itself(tensor: torch.Tensor) -> bool:
+    """Tell whether a tensor's class runs code of its own for every operator."""
+    own = getattr(type(tensor), "__torch_dispatch__", None)
+    return own is not getattr(torch.Tensor, "__torch_dispatch__", None)
 
 
 def is_current_dispatch_mode(mode: Any) -> bool:

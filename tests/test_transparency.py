@@ -1,0 +1,77 @@
+"""A program that goes on does what it does without us: its output, warnings, errors, exit status and gradients.
+
+The programs print their gradients and random states as digests, so equal output is equal to the last bit.
+"""
+
+import re
+import subprocess
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+from runs import gradinspect, python
+
+FOLDER = Path(__file__).parent / "transparency_programs"
+PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "fingerprint")
+FOUND_SOMETHING = 1
+LONGER = ("check --steps 1", "memory --iterations 3")
+SEEN = {
+    "dispatch_mode", "jit_trace", "profiler_counts", "subclass_dispatch", "tracebacks_caught", "warnings_shown",
+    "weak_references",
+}  # fmt: skip
+RUNNER_FRAME = re.compile(r'  File "[^"]*(?:fork_server\.py|<frozen runpy>)", .*\n(?:    .*\n)?')
+
+
+@cache
+def plain(program: str) -> "subprocess.CompletedProcess[str]":
+    """Run a program as its author does, once."""
+    return python(FOLDER / f"{program}.py")
+
+
+def without_report(printed: str, expected: str) -> str:
+    """Leave out what stands in one piece between what the program printed before it and, at exit, after it."""
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(printed, expected, strict=False))
+    before = "".join(same for same, _ in pairs)
+    after = expected[len(before) :]
+    return before + after if printed.endswith(after) else printed
+
+
+def without_messages(printed: str) -> str:
+    """Leave out our own lines, those that the profiler dates, and the frames of what runs a program in tests."""
+    lines = RUNNER_FRAME.sub("", printed).splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(("gradinspect: ", "USDT:")))
+
+
+@pytest.mark.parametrize(
+    "words", ["trace", "grads", *(pytest.param(words, marks=pytest.mark.sweep) for words in LONGER)]
+)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nothing_is_changed(program: str, words: str) -> None:
+    """Whatever the verb looks at, the program cannot tell."""
+    compare(program, words)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(program, marks=pytest.mark.xfail(reason="check watches in a way that shows"))
+        if program in SEEN
+        else program
+        for program in PROGRAMS
+    ],
+)
+def test_nothing_is_changed_by_check(program: str) -> None:
+    """It looks at every operator, and still the program cannot tell."""
+    compare(program, "check")
+
+
+def compare(program: str, words: str) -> None:
+    """Run a program without us and with us."""
+    expected = plain(program)
+    verb, *options = words.split()
+    watched = gradinspect(verb, FOLDER / f"{program}.py", *options, "--continue")
+
+    assert without_report(watched.stdout, expected.stdout) == expected.stdout
+    assert without_messages(watched.stderr) == without_messages(expected.stderr)
+    assert watched.returncode in {expected.returncode, FOUND_SOMETHING if verb == "check" else expected.returncode}
