@@ -115,8 +115,11 @@ def compare(runs: Runs, plain: Outcomes, words: str, shown: int) -> int:
     )
     for test, (usual, ours) in truly.items():
         print(f"    {test}\n      plain: {usual[:shown]}\n      {words}: {ours[:shown]}")
+    by_error: dict[str, list[str]] = {}
     for test, text in found.ours.items():
-        print(f"    {test} printed:\n{text[-shown * 4 :]}")
+        by_error.setdefault(text.strip().rpartition("\n")[2], []).append(test)
+    for error, tests in by_error.items():
+        print(f"    {error[:shown]}: printed by {len(tests)}, as {tests[0]}:\n{found.ours[tests[0]][-shown * 4 :]}")
     return len(truly) + len(missing) + len(found.ours)
 
 

@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parent / "transparency_programs"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "fingerprint")
 FOUND_SOMETHING = 1
 LONGER = ("check --steps 1", "memory --iterations 3")
+COLLECTS = "memory --iterations", "gc_users"  # it collects garbage, to tell what is alive from what is not
 SEEN = {
     "dispatch_mode", "jit_trace", "profiler_counts", "subclass_dispatch", "tracebacks_caught", "warnings_shown",
     "weak_references",

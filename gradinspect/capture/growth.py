@@ -16,7 +16,7 @@ from gradinspect.capture.holders import HolderSearch
 from gradinspect.capture.live_graph import LiveGraph, next_nodes, number_of, reachable, reaching, tensors_with_graph
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.run import Run
-from gradinspect.capture.storages import plain_tensors
+from gradinspect.capture.storages import plain_tensors, storages_within
 from gradinspect.graph import CallKind
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, sequence_nr
 from gradinspect.torch_api.tensors import key_of_storage
@@ -162,13 +162,9 @@ class _SavedBytes:
             for tensor in self._tensors_of(node):
                 if isinstance(tensor, torch.nn.Parameter) or (tensor.is_leaf and tensor.requires_grad):
                     continue
-                storage = tensor.untyped_storage()
-                sizes[key_of_storage(storage)] = storage.nbytes()
-        parameters = {
-            key_of_storage(node.variable.untyped_storage())
-            for node in nodes
-            if getattr(node, "variable", None) is not None
-        }
+                sizes.update((key_of_storage(storage), storage.nbytes()) for storage in storages_within(tensor))
+        leaves = [getattr(node, "variable", None) for node in nodes]
+        parameters = {key_of_storage(storage) for storage in storages_within(leaves)}
         return sum(size for key, size in sizes.items() if key not in parameters)
 
     def _tensors_of(self, node: Any) -> Iterator[torch.Tensor]:

@@ -95,6 +95,15 @@ def _storage_behind_functorch(tensor: torch.Tensor) -> Any:
     return unwrapped(tensor).untyped_storage()
 
 
+def storages_within(value: object) -> Iterator[Any]:
+    """Yield the storages of an object: a tensor, a sparse one, one that torch.func wraps, a container of them."""
+    for tensor in plain_tensors(value):
+        try:
+            yield _storage_behind_functorch(tensor)
+        except (RuntimeError, NotImplementedError):
+            continue
+
+
 def storage_key(tensor: torch.Tensor) -> int | None:
     """Return what is equal for tensors that show the same memory, while they live."""
     try:
