@@ -16,10 +16,8 @@ FOLDER = Path(__file__).parent / "transparency_programs"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "fingerprint")
 FOUND_SOMETHING = 1
 LONGER = ("check --steps 1", "memory --iterations 3")
-COLLECTS = "memory --iterations", "gc_users"  # it collects garbage, to tell what is alive from what is not
 SEEN = {
     "dispatch_mode", "jit_trace", "profiler_counts", "subclass_dispatch", "tracebacks_caught", "warnings_shown",
-    "weak_references",
 }  # fmt: skip
 RUNNER_FRAME = re.compile(r'  File "[^"]*(?:fork_server\.py|<frozen runpy>)", .*\n(?:    .*\n)?')
 
@@ -49,7 +47,9 @@ def without_messages(printed: str) -> str:
 )
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_nothing_is_changed(program: str, words: str) -> None:
-    """Whatever the verb looks at, the program cannot tell."""
+    """Whatever the verb looks at, the program cannot tell; but for a collection, which tells what is alive."""
+    if (program, words) == ("gc_users", "memory --iterations 3"):
+        pytest.xfail("garbage is collected before each count")
     compare(program, words)
 
 

@@ -54,6 +54,21 @@ def test_watching_changes_nothing(tmp_path: Path) -> None:
     assert done.stdout.startswith("left 0\n5 backward calls of loop.py\nThe graph grows by")
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        "w = torch.eye(3).to_sparse().requires_grad_()\n    loss = torch.sparse.mm(w, torch.ones(3, 3)).sum()",
+        "torch.func.hessian(lambda v: (v**3).sum())(torch.ones(3))\n    loss = (w * w).sum()",
+    ],
+    ids=["sparse", "torch.func"],
+)
+def test_memory_inside_a_tensor_is_counted(step: str, tmp_path: Path) -> None:
+    """A sparse tensor, and one that torch.func wraps, have no storage of their own to ask for."""
+    program = f"w = torch.ones(3, requires_grad=True)\nfor _ in range(5):\n    {step}\n    loss.backward()\n"
+
+    assert not watched(program, tmp_path)["grows"]
+
+
 def test_a_deep_graph_is_let_go_without_overflow(tmp_path: Path) -> None:
     """Thirty thousand nodes more each time, walked each time."""
     program = (
