@@ -13,6 +13,7 @@ import torch
 
 from gradinspect.capture.frames import user_frames
 from gradinspect.graph import CallKind
+from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import engine_doors, is_inside_backward
 from gradinspect.torch_api.tensors import is_functional
 from gradinspect.units import call_name
@@ -106,6 +107,7 @@ class EngineDoor:
             self.is_open = True
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @passed_by
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
             watch = self._announce(t_outputs, args, sys._getframe(1)) if self._is_news(t_outputs) else None
             try:
@@ -121,6 +123,7 @@ class EngineDoor:
 
         return _engine_run_backward
 
+    @uncompiled
     def _is_news(self, outputs: Sequence[Any]) -> bool:
         """Whether a call is one to tell of."""
         return (
@@ -130,6 +133,7 @@ class EngineDoor:
             and not is_traced(outputs, sees_fake=self._sees_fake)
         )
 
+    @uncompiled
     def _announce(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "Watch | None":
         """Tell of a call.
 
@@ -153,6 +157,7 @@ class EngineDoor:
         )
         return self._guarded(lambda: self._on_call(call))
 
+    @uncompiled
     def _guarded(self, tell: Callable[[], _Told]) -> _Told | None:
         """Call one of ours. A mistake of ours is kept for later: it is not the program's."""
         try:
@@ -162,6 +167,7 @@ class EngineDoor:
         return None
 
 
+@uncompiled
 def is_traced(outputs: Sequence[Any], *, sees_fake: bool = False) -> bool:
     """Tell whether a compiler is recording this call on tensors without values."""
     if torch.compiler.is_compiling():

@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 import torch
 
 from gradinspect.graph import Frame
+from gradinspect.torch_api.dynamo import uncompiled
 
 _INSTALLED = tuple(
     os.path.join(path, "")  # noqa: PTH118  # Path drops the separator at the end, which makes the prefix a folder
@@ -43,6 +44,7 @@ class FrameTable:
         self._keys: list[tuple[CodeType, int, int | None]] = []
         self._is_user_code: dict[CodeType, bool] = {}
 
+    @uncompiled
     def number_of(self, frame: FrameType | None) -> int | None:
         """Intern the user's frames from this one outwards.
 

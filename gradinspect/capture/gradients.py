@@ -22,6 +22,7 @@ from gradinspect.capture.norms import norm_of, plain_values
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Node, NodeGradients
+from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
@@ -104,11 +105,13 @@ class GradientWatch:
         )
         return replace(self._graph, gradients=gradients)
 
+    @uncompiled
     def _before(self, number: int, permutes: bool, gradients: tuple[torch.Tensor | None, ...]) -> None:
         measured = None if permutes else [_measure(gradient) for gradient in gradients]
         with self._lock:  # each device has a thread of its own
             self._ran[number] = _Ran(len(self._ran), measured)
 
+    @uncompiled
     def _after(
         self, number: int, alone: list[bool], gradients: tuple[torch.Tensor | None, ...], _incoming: object
     ) -> None:

@@ -27,6 +27,7 @@ from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.shown import show_saved, show_tensor
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Graph, Node, SavedValue
+from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import current_task
 from gradinspect.torch_api.nodes import forward_metadata
 from gradinspect.torch_api.tensors import is_transforming
@@ -158,6 +159,7 @@ class Lockstep:
     def _guarded(self, hook: Callable[..., None]) -> Callable[..., None]:
         """Keep a mistake of ours from the program, and look no further. Each device has a thread of its own."""
 
+        @uncompiled
         def guarded(*gradients: Gradients) -> None:
             with self._lock:
                 if self.problem is None:

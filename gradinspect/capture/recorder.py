@@ -33,6 +33,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradinspect.capture.frames import FrameTable
 from gradinspect.capture.unnoticed import unnoticed
+from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
 
@@ -110,6 +111,7 @@ class Recorder:
             handle.remove()
         self._handles = []
 
+    @uncompiled
     def _enter_module(self, module: nn.Module, _args: object) -> None:
         if torch.compiler.is_compiling() or get_ident() != self._thread:
             return
@@ -123,6 +125,7 @@ class Recorder:
         self._open.append((len(self.module_windows), start))
         self.module_windows.append(ModuleWindow(start, NOWHERE, self._number_of(module), parent))
 
+    @uncompiled
     def _leave_module(self, module: nn.Module, _args: object, _output: object) -> None:
         if torch.compiler.is_compiling() or get_ident() != self._thread or not self.is_active:
             return
@@ -185,6 +188,7 @@ class _CallMode(TorchFunctionMode):
         self._forwards = ForwardFrames()
         self._last_end = next_sequence_nr()
 
+    @passed_by
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
@@ -213,6 +217,7 @@ class _CallMode(TorchFunctionMode):
         self._last_end = end
         return result
 
+    @uncompiled
     def _record_gap(self, start: int, frame: FrameType | None) -> None:
         """Remember the user's line below each custom Function's forward that is on the stack."""
         self._last_end = start

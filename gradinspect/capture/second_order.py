@@ -14,6 +14,7 @@ from gradinspect.capture.outputs import OutputTensor, requires_grad
 from gradinspect.capture.walk import Walk
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
+from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr
 
 
@@ -96,6 +97,7 @@ class _MakerWatch:
         for handle in self._handles:
             handle.remove()
 
+    @uncompiled
     def _before(self, number: int, _gradients: object) -> None:
         self._end()
         maker = Maker(self._graph.nodes[number].name, self._walk.sequence_nrs[number])

@@ -24,6 +24,7 @@ from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.walk import Walk
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
+from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import is_profiling
 from gradinspect.torch_api.profiling import profiler_range, require_profiler_ranges
 
@@ -68,6 +69,7 @@ class TimeWatch:
             handle.remove()
         self._walk.close()
 
+    @uncompiled
     def _before(self, number: int, _gradients: object) -> None:
         self._wait()
         with profiler_range(f"{_MARK}{number}"):

@@ -22,6 +22,7 @@ from torch.optim.optimizer import (
 )
 
 from gradinspect.capture.norms import norm_of
+from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 
 
@@ -68,6 +69,7 @@ class UpdateWatch:
         held = (id(parameter) for group in optimizer.param_groups for parameter in group["params"])
         return [self._numbers[key] for key in held if key in self._numbers]
 
+    @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if torch.compiler.is_compiling():  # first of all: anything before it would be traced
             return
@@ -80,6 +82,7 @@ class UpdateWatch:
         except Exception as error:
             self._fail(error)
 
+    @uncompiled
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if torch.compiler.is_compiling():
             return

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.autograd.graph
 
+from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
@@ -35,11 +36,13 @@ def engine_doors(make: Callable[[RunBackward], RunBackward]) -> AbstractContextM
     return patched(*(Patch(holder, _NAME, make) for holder in (torch.autograd, torch.autograd.graph)))
 
 
+@uncompiled
 def current_task() -> int:
     """Return the number of the backward call that runs on this thread; -1 outside any."""
     return int(_TASK.value()) if _TASK.is_there else _NO_TASK
 
 
+@uncompiled
 def is_inside_backward() -> bool:
     """Tell whether this thread, or the engine's thread it is, runs a backward call already."""
     return current_task() != _NO_TASK
