@@ -91,3 +91,9 @@ def is_harmless(text: str) -> bool:
     Variation selector 16 is printable, but makes the digit before it a picture of two cells on some terminals only.
     """
     return text.isprintable() and "\ufe0f" not in text
+
+
+def brief(text: str, limit: int = 200) -> str:
+    """Quote what a file says in a sentence: visible, and at no greater length than both its ends need."""
+    text = escape_control(text if len(text) <= 2 * limit else text[:limit] + text[-limit:])
+    return text if len(text) <= limit else f"{text[: limit // 2]}…{text[1 - limit // 2 :]}"

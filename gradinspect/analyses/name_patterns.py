@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from gradinspect.errors import GradInspectError
-from gradinspect.units import escape_control
+from gradinspect.units import brief
 
 MAX_LISTED = 15  # names that a hint lists when none is near
 
@@ -34,7 +34,7 @@ def no_such_name(name: str, names: Collection[str], noun: str) -> GradInspectErr
         hint = f"There are: {_quoted(sorted(names))}." if names else f"This graph has no {noun}."
     else:
         hint = ""
-    return GradInspectError(f'No {noun} matches "{escape_control(name)}".', hint)
+    return GradInspectError(f'No {noun} matches "{brief(name)}".', hint)
 
 
 def containing_paths(path: str) -> Iterator[str]:
@@ -46,4 +46,4 @@ def containing_paths(path: str) -> Iterator[str]:
 
 
 def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f'"{escape_control(name)}"' for name in names)
+    return ", ".join(f'"{brief(name)}"' for name in names)

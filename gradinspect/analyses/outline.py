@@ -49,7 +49,8 @@ def outline(graph: Graph, scope: Scope, is_open: IsOpen) -> Iterator[Row]:
 def tell(telling: Telling, scope: Scope) -> Iterator[Row]:
     """Yield the rows of a folded graph, as the reader chose."""
     graph = telling.graph
-    for leaf in sorted({root.node for root in graph.roots if graph.nodes[root.node].kind == "accumulate_grad"}):
+    roots = frozenset(root.node for root in graph.roots)
+    for leaf in sorted(root for root in roots if graph.nodes[root].kind == "accumulate_grad"):
         yield Row(kind="leaf", way_on=(Link(edge=Edge(next_node=leaf)),))
     flow = telling.make_flow(graph, scope.items, NO_WAY_OUT)
     waiting: list[Row | _Spot] = [_Spot(flow, entry, (), (), 0) for entry in reversed(flow.entries())]
@@ -58,7 +59,7 @@ def tell(telling: Telling, scope: Scope) -> Iterator[Row]:
         if isinstance(current, Row):
             yield current
         else:
-            waiting.extend(reversed(_Teller(telling, current).tell()))
+            waiting.extend(reversed(_Teller(telling, current, roots).tell()))
 
 
 def body_of(scope: Scope, copy: int = 0) -> tuple[Item, ...]:
@@ -103,10 +104,10 @@ class _Spot(NamedTuple):
 class _Teller:
     """Tells one item: its row, what is inside, its branches, and its trunk."""
 
-    def __init__(self, telling: Telling, spot: _Spot) -> None:
+    def __init__(self, telling: Telling, spot: _Spot, roots: frozenset[int]) -> None:
         self.telling = telling
         self.graph = telling.graph
-        self.roots = [root.node for root in self.graph.roots]
+        self.roots = roots
         self.spot = spot
         self.item, self.call = unwrapped(spot.flow.items[spot.place])
         self.told = spot.flow.told_under(spot.place)

@@ -9,7 +9,8 @@ from itertools import chain, islice
 from rich.console import Console
 from rich.text import Text
 
-from gradinspect.units import escape_control, is_harmless
+from gradinspect.renderers.terminal_text import harmless
+from gradinspect.units import escape_control
 
 
 class ReaderLeft(Exception):  # noqa: N818  # nothing went wrong
@@ -37,18 +38,27 @@ def print_lines(lines: Iterable[Text | str]) -> None:
     _escape_what_cannot_be_encoded()
     remaining = iter(lines)
     first = list(islice(remaining, console.height - 1)) if console.is_terminal else []
+    if not console.is_terminal:
+        _write(harmless(line) for line in remaining)
+        return
     with _pager(console, is_long=len(first) == console.height - 1):
         for line in chain(first, remaining):
             print_line(console, line)
 
 
 def print_line(console: Console, line: Text | str) -> None:
-    """Print one line of a result: the last place where a name of the user's program could still steer a terminal.
+    """Print one line of a result."""
+    console.print(harmless(line), soft_wrap=True)
 
-    Whoever wrote the line has escaped its names already, to know its width, so there is nothing left to do as a rule.
-    """
-    text = line.plain if isinstance(line, Text) else line
-    console.print(line if is_harmless(text) else escape_control(text), soft_wrap=True)
+
+def _write(lines: Iterable[Text | str]) -> None:
+    """Write lines where there are no colours, without what Rich does for each: a tree may have a million."""
+    try:
+        for line in lines:
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderLeft from None
 
 
 def print_text(text: str) -> None:

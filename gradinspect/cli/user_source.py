@@ -14,15 +14,13 @@ def source_reader(request: SourceRequest) -> Callable[[str], Sequence[str] | Non
     folders = _folders(request)
 
     def read(file: str) -> Sequence[str] | None:
-        if _leads_away(file):
+        path = None if _leads_away(file) else _find(file, folders)
+        try:
+            if path is None or path.stat().st_size > MAX_SOURCE_BYTES:
+                return None
+            return path.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):
             return None
-        for folder in folders:
-            try:
-                if (folder / file).is_file() and (folder / file).stat().st_size <= MAX_SOURCE_BYTES:
-                    return (folder / file).read_text(encoding="utf-8").splitlines()
-            except (OSError, ValueError):
-                continue
-        return None
 
     return read
 
@@ -32,11 +30,11 @@ def path_namer(request: SourceRequest) -> Callable[[str], str]:
     here, folders = Path.cwd(), _folders(request)
 
     def name(file: str) -> str:
-        path = next((folder / file for folder in folders if (folder / file).is_file()), Path(file))
+        path = _find(file, folders)
         try:
-            return path.resolve().relative_to(here.resolve()).as_posix()
+            return Path(file).as_posix() if path is None else path.resolve().relative_to(here.resolve()).as_posix()
         except ValueError:
-            return path.as_posix()
+            return Path(file).as_posix() if path is None else path.as_posix()
 
     return name
 
@@ -46,12 +44,21 @@ def path_finder(request: SourceRequest) -> Callable[[str], tuple[str, str | None
     name, folders = path_namer(request), _folders(request)
 
     def find(file: str) -> tuple[str, str | None]:
-        if _leads_away(file):
-            return file, None
-        path = next((folder / file for folder in folders if (folder / file).is_file()), None)
-        return name(file), None if path is None else path.resolve().as_posix()
+        path = None if _leads_away(file) else _find(file, folders)
+        return (file, None) if path is None else (name(file), path.resolve().as_posix())
 
     return find
+
+
+def _find(file: str, folders: Sequence[Path]) -> Path | None:
+    """Find a file in some folders; one of a name that no system allows is in none."""
+    for folder in folders:
+        try:
+            if (folder / file).is_file():
+                return folder / file
+        except (OSError, ValueError):
+            continue
+    return None
 
 
 def _leads_away(file: str) -> bool:

@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from gradinspect.explorer.browsing import Browser
 from gradinspect.renderers.panel_page import PageLine
+from gradinspect.renderers.terminal_text import harmless
 from gradinspect.renderers.tree import TreeOptions, TreePage
 
 WHEEL_ROWS = 3
@@ -181,7 +182,7 @@ class PanelView(LinesView):
 
 
 def _strip(widget: Widget, line: Text) -> Strip:
-    spans = Text().append_text(line)  # rich renders the style of a text as a whole only where there is a span
+    spans = Text().append(harmless(line))  # rich renders the style of a text as a whole only where there is a span
     rendered = spans.render(widget.app.console)
     segments = [Segment(text, style or Style.null()) for text, style, _ in rendered]  # NO_COLOR needs a style to change
     return Strip(segments).adjust_cell_length(widget.content_size.width, Style.null())

@@ -75,6 +75,9 @@ class _Writer:
         self.palette = scene.palette
         self.looks = BoxLooks(scene)
         self.chips = Chips(scene)
+        self.references: dict[int, list[Arrow]] = {}
+        for arrow in drawing.references:
+            self.references.setdefault(drawing.boxes[arrow.tail].ids.start, []).append(arrow)
 
     def statements(self) -> Iterator[str]:
         yield from self._roots()
@@ -104,6 +107,7 @@ class _Writer:
             if isinstance(part, Box):
                 yield f"{indent}{_name(part)} {self.looks.box(part)}"
                 yield from (indent + line for line in self._cut_edges(part))
+                yield from (indent + line for line in self._references(part))
                 if is_detailed(part):
                     yield from (indent + line for line in self._around(_name(part), part.ids.stop - 1))
             elif isinstance(part, Opening):
@@ -128,6 +132,14 @@ class _Writer:
             label = self._label(self.graph.nodes[last], places[0], 0) if len(places) == 1 else {}
             yield f"{name}_lead {self.chips.cut(lead)}"
             yield _edge(name, f"{name}_lead", {**line, **label})
+
+    def _references(self, box: Box) -> Iterator[str]:
+        """Write where edges lead that are not drawn as lines: NOTE [Users of one node]."""
+        for arrow in self.references.get(box.ids.start, ()):
+            head = self.drawing.boxes[arrow.head]
+            end = f"{_name(box)}_to{head.ids.start}_{arrow.position or 0}"
+            yield f"{end} {self.chips.reference(head.ids.start)}"
+            yield _edge(_name(box), end, self._arrow_values(arrow))
 
     def _around(self, name: str, node_id: int) -> Iterator[str]:
         """Write what hangs on a node, or on the last of a chain: its leaves, None edges and saved tensors."""
@@ -166,13 +178,17 @@ class _Writer:
 
     def _arrow(self, arrow: Arrow) -> str:
         tail, head = self.drawing.boxes[arrow.tail], self.drawing.boxes[arrow.head]
+        return _edge(_name(tail), _name(head), self._arrow_values(arrow))
+
+    def _arrow_values(self, arrow: Arrow) -> dict[str, str | float]:
+        tail = self.drawing.boxes[arrow.tail]
         values: dict[str, str | float] = {"weight": TRUNK_WEIGHT} if arrow.is_trunk else {}
         values |= {"minlen": arrow.length} if arrow.length > 1 else {}
         if arrow.position is not None:
             values |= self._label(self.graph.nodes[tail.ids.stop - 1], arrow.position, arrow.input_nr)
         if arrow.num_edges > 1:
             values |= {"label": f" {TIMES}{arrow.num_edges:,}", "penwidth": 1.6}
-        return _edge(_name(tail), _name(head), values)
+        return values
 
     def _label(self, node: Node, position: int, input_nr: int) -> dict[str, str | float]:
         """Name the forward argument where a node has several, and the receiving input where it is not the first."""

@@ -103,6 +103,7 @@ def _legend(scene: Scene, drawing: Drawing) -> list[str]:
         ),
         (options.saved and has_tensor, _entry("note", "saved tensor", colours.card, colours.card_line)),
         (options.none_edges and _has_none_edges(graph, options), _entry("<B>.</B>", "None: no gradient")),
+        (drawing.references, _entry("&#8594; #n", "goes on at #n, which many use")),
         (options.cut is not None, _entry(small("cut", colours.cut), "edge to what is left out")),
     )
     return [entry for is_drawn, entry in entries if is_drawn]

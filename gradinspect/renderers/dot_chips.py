@@ -58,6 +58,12 @@ class Chips:
         """Write the mark that stands for the roots beyond the first few."""
         return self._root(f"{count:,} more roots", quoted("where backward starts"))
 
+    def reference(self, node_id: int) -> str:
+        """Write where an edge leads that is not drawn as a line."""
+        name = self.scene.graph.nodes[node_id].name
+        label = small(f"&#8594; #{self.scene.number(node_id)} {html(name, MAX_CHIP_NAME)}", self.palette.soft)
+        return boxed([label], shape="plain", style="", tooltip=quoted(f"#{self.scene.number(node_id)} {name}"))
+
     def saved(self, value: SavedValue) -> str:
         """Write a saved tensor's note."""
         index = "" if value.index is None else f"[{value.index}]"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gradinspect.analyses.folding import Scope, fold_graph
 from gradinspect.graph import Graph
 from gradinspect.renderers.drawing_arrows import Arrow, find_arrows
+from gradinspect.renderers.drawing_fans import MAX_FAN, fold_fans
 from gradinspect.renderers.drawing_parts import MAX_LEVELS, Box, DrawOptions, Part, PartChooser, deepest_level
 from gradinspect.units import format_count
 
@@ -20,6 +21,7 @@ class Drawing(NamedTuple):
     boxes: tuple[Box, ...]
     box_of: Sequence[int]  # node id -> index into boxes; AccumulateGrad nodes are chips, not boxes
     arrows: tuple[Arrow, ...]
+    references: tuple[Arrow, ...]  # written at the tail, not drawn: NOTE [Users of one node]
     notes: tuple[str, ...]  # what was folded or cut that the user did not ask for
 
 
@@ -31,10 +33,10 @@ def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
     for scope, depth, change in _ever_coarser(graph, options):
         parts = chooser.fitting_parts(scope, depth)
         if parts is not None:
-            return _drawing(graph, parts, (f"{change}: {too_many}",) if change else ())
+            return _with_fans_folded(graph, options, parts, (f"{change}: {too_many}",) if change else ())
     assert scope is not None  # noqa: S101 - the loop ran at least once
     parts, missing = chooser.cut_parts(scope)
-    return _drawing(graph, parts, (f"{format_count(missing, 'node')} not drawn: {too_many}",))
+    return _with_fans_folded(graph, options, parts, (f"{format_count(missing, 'node')} not drawn: {too_many}",))
 
 
 def count_boxes(graph: Graph, options: DrawOptions) -> int:
@@ -56,9 +58,19 @@ def _ever_coarser(graph: Graph, options: DrawOptions) -> Iterator[tuple[Scope, i
         yield scope, less, f"folded to depth {less}"
 
 
+def _with_fans_folded(graph: Graph, options: DrawOptions, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:
+    """Leave out the middle of wide fans, unless all of a graph was asked for, of a drawing without limits."""
+    if options.max_boxes is None:
+        return _drawing(graph, parts, notes)
+    parts, missing = fold_fans(graph, parts)
+    words = f"{format_count(missing, 'node')} not drawn: more than {MAX_FAN} inputs of one node were too many"
+    return _drawing(graph, parts, (*notes, words) if missing else notes)
+
+
 def _drawing(graph: Graph, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:
     boxes = tuple(part for part in parts if isinstance(part, Box))
     box_of = [-1] * len(graph.nodes)
     for index, box in enumerate(boxes):
         box_of[box.ids.start : box.ids.stop] = [index] * len(box.ids)
-    return Drawing(tuple(parts), boxes, box_of, find_arrows(graph, parts, box_of), notes)
+    arrows, references = find_arrows(graph, parts, box_of)
+    return Drawing(tuple(parts), boxes, box_of, arrows, references, notes)

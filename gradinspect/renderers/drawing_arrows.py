@@ -2,6 +2,11 @@
 
 What comes in: a `Graph` and the boxes of its picture. What goes out: arrows in the order of their tails. Each edge
 between two nodes is an arrow, part of an arrow with a count, or inside a box.
+
+NOTE [Users of one node]
+A mask, or what an encoder made, may be used in each of a thousand layers. A thousand arrows over up to a thousand ranks
+take Graphviz minutes, and cannot be followed by eye. So beyond some users only the nearest are drawn with an arrow; the
+others say where they lead, as a use of a leaf does.
 """
 
 from collections import Counter
@@ -9,7 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.graph import Edge, Graph
-from gradinspect.renderers.drawing_parts import Box, Closing, Opening, Part, is_detailed
+from gradinspect.renderers.drawing_parts import MAX_USERS, Box, Closing, Opening, Part, is_detailed
+
+MAX_PARALLEL = 8  # arrows from one node to another
+MAX_USERS_DRAWN = 5  # arrows to one box that has more than MAX_USERS: the nearest few
 
 
 class Arrow(NamedTuple):
@@ -24,22 +32,39 @@ class Arrow(NamedTuple):
     length: int = 1  # ranks to keep between its ends, so that what follows a module is drawn below all of it
 
 
-def find_arrows(graph: Graph, parts: Sequence[Part], box_of: Sequence[int]) -> tuple[Arrow, ...]:
-    """Return an arrow for each edge between two nodes, and one for all edges between two boxes of many nodes."""
+def find_arrows(
+    graph: Graph, parts: Sequence[Part], box_of: Sequence[int]
+) -> tuple[tuple[Arrow, ...], tuple[Arrow, ...]]:
+    """Return an arrow for each edge between two nodes, and one for all edges between two boxes of many nodes.
+
+    Many edges from one node to another are one arrow too. The second of the results are references: NOTE [Users of one
+    node].
+    """
     boxes = [part for part in parts if isinstance(part, Box)]
+    counts = Counter((box_of[node_id], box_of[edge.next_node]) for node_id, _, edge in _edges(graph))
     arrows: list[Arrow] = []
-    bundles: Counter[tuple[int, int]] = Counter()
     for node_id, position, edge in _edges(graph):
-        tail, head = box_of[node_id], box_of[edge.next_node]
-        if tail == head:
-            continue
-        if is_detailed(boxes[tail]) and is_detailed(boxes[head]):
+        tail, head = ends = box_of[node_id], box_of[edge.next_node]
+        if tail != head and counts[ends] <= MAX_PARALLEL and is_detailed(boxes[tail]) and is_detailed(boxes[head]):
             arrows.append(Arrow(tail, head, position, edge.input_nr, 1))
-        else:
-            bundles[tail, head] += 1
-    arrows += [Arrow(tail, head, None, 0, num_edges) for (tail, head), num_edges in bundles.items()]
-    arrows.sort(key=_tail)
-    return _with_lengths(graph, parts, _with_trunks(arrows, len(boxes)))
+    singles = {(arrow.tail, arrow.head) for arrow in arrows}
+    arrows += [
+        Arrow(*ends, None, 0, number) for ends, number in counts.items() if ends not in singles and ends[0] != ends[1]
+    ]
+    arrows, references = _with_few_users(sorted(arrows, key=_tail))
+    return _with_lengths(graph, parts, _with_trunks(arrows, len(boxes))), references
+
+
+def _with_few_users(arrows: Sequence[Arrow]) -> tuple[list[Arrow], tuple[Arrow, ...]]:
+    users = Counter(arrow.head for arrow in arrows)
+    are_few = {head for head, number in users.items() if number <= MAX_USERS}
+    drawn: list[Arrow] = []
+    references: list[Arrow] = []
+    for arrow in arrows:
+        is_near = arrow.head in are_few or users[arrow.head] <= MAX_USERS_DRAWN
+        (drawn if is_near else references).append(arrow)
+        users[arrow.head] -= 1
+    return drawn, tuple(references)
 
 
 def _tail(arrow: Arrow) -> int:

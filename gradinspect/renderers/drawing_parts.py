@@ -7,6 +7,7 @@ A box stands for an unbroken range of node ids: one node, a closed scope, the la
 much to draw. Ids are in topological order, so boxes never make a cycle.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
@@ -14,12 +15,13 @@ from typing import Literal, NamedTuple, TypeAlias
 from gradinspect.analyses.cut import Cut
 from gradinspect.analyses.folding import Item, Scope, node_ids
 from gradinspect.analyses.outline import body_of
-from gradinspect.graph import Graph, Record
+from gradinspect.graph import Edge, Graph, Record
 from gradinspect.renderers.page_facts import PageFacts
 
 BoxKind: TypeAlias = Literal["node", "shapes", "closed", "copies", "cut"]
 ColourBy: TypeAlias = Literal["grad", "bytes", "dtype", "device", "module", "file"]
 Direction: TypeAlias = Literal["TB", "BT", "LR", "RL"]
+MAX_USERS = 50  # arrows to one box: NOTE [Users of one node] in `drawing_arrows`
 MAX_CHIPS = 8  # leaves drawn beside one node; the rest is one chip
 MAX_LEVELS = 1_000_000
 MAX_NODES_UNFOLDED = 12  # a repeat of so few nodes is easier to read than its fold
@@ -125,6 +127,8 @@ class PartChooser:
         self.graph = graph
         self.options = options
         self.max_boxes = options.max_boxes
+        users = Counter(edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
+        self.shared = {node_id for node_id, number in users.items() if number > MAX_USERS}
 
     def fitting_parts(self, scope: Scope, depth: int) -> list[Part] | None:
         """Return the parts of a picture if they are not too many."""
@@ -163,9 +167,10 @@ class PartChooser:
         if not is_detailed(part):
             return 1
         node = self.graph.nodes[part.ids.stop - 1]
-        shown = sum(
-            self.options.none_edges if edge is None else self.graph.nodes[edge.next_node].kind == "accumulate_grad"
-            for edge in node.next_edges
-        )
+        shown = sum(self.options.none_edges if edge is None else self._hangs_on(edge) for edge in node.next_edges)
         saved = sum(value.kind == "tensor" for value in node.saved) if self.options.saved else 0
         return 1 + min(shown, MAX_CHIPS) + min(saved, MAX_CHIPS)
+
+    def _hangs_on(self, edge: Edge) -> bool:
+        """Tell whether an edge leads to something small beside the box: a leaf, or a word about where it goes on."""
+        return edge.next_node in self.shared or self.graph.nodes[edge.next_node].kind == "accumulate_grad"

@@ -24,7 +24,7 @@ def render_large_svg(scene: Scene, drawing: Drawing) -> str:
     looks = LargeBoxes(scene)
     words = [looks.words(box) for box in drawing.boxes]
     sizes = [looks.size(box_words) for box_words in words]
-    arrows = [Arrow(arrow.tail, arrow.head) for arrow in drawing.arrows]
+    arrows = [Arrow(arrow.tail, arrow.head) for arrow in (*drawing.arrows, *drawing.references)]
     rows = lay_out_rows(sizes, arrows)
     caption = _caption(scene, drawing)
     top = MARGIN + CAPTION_LINE * len(caption)

@@ -11,8 +11,9 @@ from gradinspect.graph import Origin
 from gradinspect.renderers.markdown import code, table
 from gradinspect.renderers.plain_json import json_text
 from gradinspect.renderers.terminal_text import cut_end, shorten
-from gradinspect.units import escape_control, format_bytes, format_count
+from gradinspect.units import brief, escape_control, format_bytes, format_count
 
+MAX_WARNING = 2000  # characters; no warning of ours has a tenth of that
 PLURALS: dict[Origin, str] = {
     "parameter": "parameters", "buffer": "buffers", "input": "inputs", "output": "outputs", "activation": "activations",
 }  # fmt: skip
@@ -26,7 +27,7 @@ def render_summary(summary: Summary, *, width: int = 80) -> Text:
     lines += [Text(line) for line in (_size_line(summary), _bytes_line(summary, width))]
     if summary.classes:
         lines.append(Text(_classes_line(summary, width), "dim"))
-    lines += [Text(f"warning: {escape_control(warning)}", "yellow") for warning in summary.warnings]
+    lines += [Text(f"warning: {brief(warning, MAX_WARNING)}", "yellow") for warning in summary.warnings]
     return Text("\n").join(lines)
 
 
@@ -59,15 +60,20 @@ def _largest_first(summary: Summary) -> Iterator[tuple[Origin, int]]:
 
 def _classes_line(summary: Summary, width: int) -> str:
     """Name as many classes as fit, the most frequent first, and count the others."""
-    parts = [f"{count:,} {escape_control(name)}" for name, count in summary.classes.items()]
-    kept = len(parts)
+    parts: list[str] = []
+    length, num_classes = 0, len(summary.classes)
+    for name, count in summary.classes.items():
+        parts.append(f"{count:,} {brief(name)}")
+        length += cell_len(parts[-1]) + 2
+        if length > width + 2:
+            break
     while True:
-        left_out = len(parts) - kept
-        more = [f"{left_out} more {'class' if left_out == 1 else 'classes'}"] if left_out else []
-        line = ", ".join(parts[:kept] + more)
-        if cell_len(line) <= width or kept == 0:
+        left_out = num_classes - len(parts)
+        more = [f"{left_out:,} more {'class' if left_out == 1 else 'classes'}"] if left_out else []
+        line = ", ".join(parts + more)
+        if cell_len(line) <= width or not parts:
             return line
-        kept -= 1
+        parts.pop()
 
 
 def render_summary_json(summary: Summary) -> str:

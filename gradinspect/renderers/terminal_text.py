@@ -3,13 +3,13 @@
 What comes in: strings, some from the user's program. What goes out: strings of known width.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.units import escape_control
+from gradinspect.units import escape_control, is_harmless
 
 MIN_CELLS = 10  # of a shortened part
 
@@ -28,6 +28,15 @@ def visible(text: str, *, unicode: bool) -> str:
     r"""Write control and invisible characters as escapes, such as `\x1b`; without `unicode`, all but ASCII."""
     text = escape_control(text)
     return text if unicode else text.encode("ascii", errors="backslashreplace").decode()
+
+
+def harmless(line: Text | str) -> Text | str:
+    """Return a line as it is, or plain and escaped if a name of the user's program in it could still steer a terminal.
+
+    Whoever wrote the line has escaped its names already, to know its width, so there is nothing left to do as a rule.
+    """
+    text = line.plain if isinstance(line, Text) else line
+    return line if is_harmless(text) else escape_control(text)
 
 
 def shorten(text: str, num_cells: int, ellipsis: str) -> str:
@@ -73,15 +82,25 @@ def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
 def _shrink(parts: list[Part], excess: int, ellipsis: str) -> int:
     """Shorten names in place, the longest down to one length, until nothing is in excess; return what still is."""
     sizes = [cell_len(part.text) for part in parts if part.can_shrink]
-    longest = max(sizes, default=0)
-    while longest > MIN_CELLS and sum(max(size - longest, 0) for size in sizes) < excess:
-        longest -= 1
+    longest = _longest(sizes, excess)
     for index, part in enumerate(parts):
         if excess > 0 and part.can_shrink and cell_len(part.text) > longest:
             shorter = shorten(part.text, max(longest, cell_len(part.text) - excess), ellipsis)
             excess -= cell_len(part.text) - cell_len(shorter)
             parts[index] = part._replace(text=shorter)
     return excess
+
+
+def _longest(sizes: Sequence[int], excess: int) -> int:
+    """Choose the length that long names are shortened to: no less than is needed, a million cells or ten."""
+    low, high = MIN_CELLS, max(sizes, default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(max(size - middle, 0) for size in sizes) < excess:
+            high = middle - 1
+        else:
+            low = middle
+    return high
 
 
 def _cut(text: Text, num_cells: int, ellipsis: str) -> Text:

@@ -3,6 +3,7 @@
 What comes in: rows of `analyses.outline`. What goes out: parts of text with styles.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -43,6 +44,7 @@ class RowWriter:
         self.roots: dict[int, list[Root]] = {}
         for root in graph.roots:
             self.roots.setdefault(root.node, []).append(root)
+        self.root_nodes = sorted(self.roots)
 
     def parts(self, row: Row) -> Iterator[Part]:
         """Yield the parts of a row."""
@@ -171,18 +173,18 @@ class RowWriter:
 
     def _root_label(self, ids: Sequence[int], with_rows: range = NO_IDS) -> Iterator[Part]:
         """Name the roots among some nodes, without those that have a row of their own."""
-        roots = [
-            root
-            for node_id, roots in self.roots.items()
-            if node_id in ids and node_id not in with_rows
-            for root in roots
-        ]
+        roots = [root for node_id in self._roots_among(ids) if node_id not in with_rows for root in self.roots[node_id]]
         for root in roots[:MAX_REFERENCES]:
             output = f" (output {root.output_nr})" if root.output_nr else ""
             name = " ".join(filter(None, ("root", self._visible(root.name or ""))))
             yield Part(f"{name}{output}: ", "bold blue", can_shrink=True)
         if len(roots) > MAX_REFERENCES:
             yield Part(f"and {format_count(len(roots) - MAX_REFERENCES, 'more root')}: ", "bold blue")
+
+    def _roots_among(self, ids: Sequence[int]) -> Sequence[int]:
+        if isinstance(ids, range):  # a scope may be as large as the graph, and have as many roots
+            return self.root_nodes[bisect_left(self.root_nodes, ids.start) : bisect_left(self.root_nodes, ids.stop)]
+        return [node_id for node_id in dict.fromkeys(ids) if node_id in self.roots]
 
     def _row_label(self, row: Row, first_node: int) -> Iterator[Part]:
         is_branch = bool(row.guides) and row.guides[-1] in ("branch", "last_branch")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from gradinspect.graph import Edge, GradientStats, Graph, Node, SavedTensor, SavedValue, Size, TensorInfo
 
 _MAX_NR = 2**31  # of outputs and list positions: torch counts them in 32 bits
+_MAX_ARGUMENTS = 1000  # of one operator; torch has none with a tenth of that
 
 
 class InvalidPlaceError(Exception):
@@ -32,6 +33,9 @@ def check_graph(graph: Graph) -> None:
         _check_earlier(frame.caller, index, f".frames[{index}].caller")
     for index, storage in enumerate(graph.storages):
         _check_count(storage.num_bytes, f".storages[{index}].num_bytes")
+    for name, arguments in graph.arguments.items():
+        if len(arguments) > _MAX_ARGUMENTS:
+            raise InvalidPlaceError(f".arguments[{name[:100]!r}]", f"{len(arguments)} are too many arguments")
     _check_index(graph.captured_at.frame, len(graph.frames), ".captured_at.frame", "frame")
     for index, root in enumerate(graph.roots):
         _check_index(root.node, len(graph.nodes), f".roots[{index}].node", "node")

@@ -14,7 +14,7 @@ from gradinspect.graph import Gradients, Graph
 from gradinspect.storage.checks import InvalidPlaceError, check_gradients, check_graph
 from gradinspect.storage.encoding import FORMAT, SCHEMA_VERSION
 from gradinspect.storage.unpacking import AGAIN, MAKE, MAX_BYTES, read_content
-from gradinspect.units import escape_control
+from gradinspect.units import brief
 
 
 class _Envelope(msgspec.Struct):
@@ -41,7 +41,7 @@ def decode_file(file: BinaryIO, name: str, *, max_bytes: int = MAX_BYTES) -> Gra
         GradInspectError: It is no capture file, or not a valid one.
         OSError: It cannot be read.
     """
-    label = f'"{_shorten(name)}"'
+    label = f'"{brief(name)}"'
     envelope = _open_envelope(read_content(file, label, max_bytes), label)
     with _told(label, "graph"):
         graph = msgspec.json.decode(envelope.graph, type=Graph)
@@ -77,7 +77,7 @@ def _open_envelope(content: bytes | bytearray, label: str) -> _Envelope:
             raise GradInspectError(f"{label} is not a capture file: it is not JSON.", MAKE) from None
         raise GradInspectError(f"Capture file {label} is broken: {_reason_of(error)}.", AGAIN) from None
     if envelope.format != FORMAT:
-        raise GradInspectError(f'{label} is not a capture file: its format is "{_shorten(envelope.format)}".', MAKE)
+        raise GradInspectError(f'{label} is not a capture file: its format is "{brief(envelope.format)}".', MAKE)
     if envelope.version > SCHEMA_VERSION:
         raise GradInspectError(
             f"Capture file {label} has schema version {envelope.version}, newer than {SCHEMA_VERSION}.",
@@ -87,7 +87,7 @@ def _open_envelope(content: bytes | bytearray, label: str) -> _Envelope:
 
 
 def _invalid(label: str, place: str, reason: str) -> GradInspectError:
-    return GradInspectError(f"Capture file {label} is not valid at {place}: {_shorten(reason)}.", AGAIN)
+    return GradInspectError(f"Capture file {label} is not valid at {place}: {brief(reason)}.", AGAIN)
 
 
 def _reason_of(error: Exception) -> str:
@@ -99,9 +99,3 @@ def _reason_of(error: Exception) -> str:
         return "it is cut short"
     position = re.search(r"\(byte (\d+)\)", str(error))
     return f"it is not JSON at byte {position[1]}" if position else "it is not JSON"
-
-
-def _shorten(text: str) -> str:
-    """Quote what the file says without letting it flood or steer a terminal."""
-    text = escape_control(text[:1000])
-    return text if len(text) <= 200 else f"{text[:199]}…"

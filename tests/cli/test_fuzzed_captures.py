@@ -1,0 +1,71 @@
+"""Damaged and hostile capture files, through every verb that reads one: `benchmarks/fuzz_captures.py`, shortened."""
+
+from pathlib import Path
+
+import pytest
+from capture_mutations import TEXTS, base_graph, mutated, problems, run
+from msgspec.structs import replace
+
+from gradinspect.graph import Frame, Graph
+from gradinspect.storage import encode_graph
+
+FIRST, COUNT, BATCH = 20_000, 48, 8  # numbers that the long run does not take
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run in a folder of its own, at 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+def named(text: str) -> Graph:
+    """Use a text as the name of everything that has one."""
+    record = base_graph()
+    nodes = tuple(
+        replace(node, name=text, function=text, saved=tuple(replace(value, name=text) for value in node.saved))
+        if node.leaf is None
+        else replace(node, leaf=replace(node.leaf, name=text, aliases=(text,)))
+        for node in record.nodes
+    )
+    return replace(
+        record,
+        nodes=nodes,
+        source=text,
+        torch_version=text,
+        frames=tuple(
+            Frame(file=text, line=frame.line, function=text, code=text, caller=frame.caller) for frame in record.frames
+        ),
+        modules=tuple(replace(call, path=text, class_name=text) for call in record.modules),
+        roots=tuple(replace(root, name=text) for root in record.roots),
+        storages=tuple(replace(storage, name=text) for storage in record.storages),
+        arguments={text: (text, text)},
+        warnings=(text,),
+    )
+
+
+@pytest.mark.parametrize("place", range(len(TEXTS)))
+def test_a_hostile_name_is_only_text(place: int) -> None:
+    """In every format of every verb: no escape, no markup, and what is written can be read."""
+    assert problems(encode_graph(named(TEXTS[place]), compressed=False), place) == []
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, BATCH))
+def test_damaged_files_are_read_or_refused(first: int) -> None:
+    """Each ends with 0, 1 or 2, and one sentence at most."""
+    assert [problem for number in range(first, first + BATCH) for problem in problems(mutated(number), number)] == []
+
+
+def test_what_is_looked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback, a character that a terminal obeys, and a second sentence are told."""
+    Path("run.json").write_bytes(encode_graph(base_graph(), compressed=False))
+
+    def fail(*_: object, **__: object) -> None:
+        print("\x1b]52;c;x")
+        raise KeyError("a")
+
+    monkeypatch.setattr("gradinspect.cli.saved.report_on", fail)
+
+    assert run("saved", "run.json") == ["ended in KeyError: 'a'"]
+    assert run("trace", "run.json") == []
