@@ -33,7 +33,8 @@ def serve(connection: socket.socket) -> dict[str, Any]:
 
 def become(request: dict[str, Any]) -> None:
     """Be as new: what Python sets up from the outside is set up again."""
-    atexit.register(gc.freeze)  # at its end Python would look at all of torch's objects, and so copy their memory
+    if "triton" not in sys.modules:  # a CUDA build's: it complains of each object that outlives the interpreter
+        atexit.register(gc.freeze)  # at its end Python would look at all of torch's objects, and so copy their memory
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])

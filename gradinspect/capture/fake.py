@@ -2,8 +2,8 @@
 
 NOTE [What a program cannot do without values]
 `loss.item()`, `x[mask]`, `if tensor:` need numbers. Torch raises there, and we say on which line. On a build without
-CUDA a fake CUDA tensor can be made, but the first autograd op on it ends the whole process, so it is refused as soon as
-it is there.
+CUDA a fake CUDA tensor can be made, but the first autograd op on it ends the whole process; on a build with CUDA and no
+device the op runs, but is not the one that a device would run. So it is refused as soon as it is there.
 """
 
 import traceback
@@ -26,7 +26,9 @@ FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
 WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."
 _NUMPY = ".numpy() is not supported for tensor subclasses."
 _NO_KERNELS = "not linked with support for cuda"
+_NO_DRIVER = "Found no NVIDIA driver"
 _OTHER_BUILD = "Install a build that has it, or use the CPU."
+_OTHER_MACHINE = "Run it where there is one, or use the CPU."
 _WITHOUT = "Move it behind the backward call, or run without --fake."
 
 
@@ -76,6 +78,8 @@ def explain_fake_error(error: BaseException | None) -> GradInspectError | None:
             return GradInspectError(f"{_place(error)} reads values, and fake tensors have none.", _WITHOUT)
         if _NO_KERNELS in str(error):
             return GradInspectError(f"{_place(error)} needs CUDA: this build of PyTorch has no CUDA.", _OTHER_BUILD)
+        if _NO_DRIVER in str(error):
+            return GradInspectError(f"{_place(error)} needs CUDA: this machine has no CUDA device.", _OTHER_MACHINE)
         error = error.__cause__ or error.__context__
     return None
 
@@ -99,12 +103,18 @@ def _checked_device(name: str) -> torch.device:
 
 
 def _check_device(device: torch.device, where: str) -> None:
+    """Refuse a device whose kernels cannot be asked: which one an operator runs depends on the device that is there."""
     if device.type in ("cpu", "meta"):
         return
-    if not (device.type == "cuda" and torch.version.cuda is not None) and not torch.accelerator.is_available():
+    built = torch.accelerator.current_accelerator()
+    name = device.type.upper()
+    if built is None or built.type != device.type:
         raise GradInspectError(
-            f"{where}: this build of PyTorch has no {device.type.upper()}, so its kernels cannot be faked.",
-            _OTHER_BUILD,
+            f"{where}: this build of PyTorch has no {name}, so its kernels cannot be faked.", _OTHER_BUILD
+        )
+    if not torch.accelerator.is_available():
+        raise GradInspectError(
+            f"{where}: this machine has no {name} device, so its kernels cannot be faked.", _OTHER_MACHINE
         )
 
 
