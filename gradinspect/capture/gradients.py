@@ -37,13 +37,14 @@ PERMUTING = frozenset(
 class _Measured:
     """Numbers of one gradient, still on its device."""
 
-    __slots__ = ("dtype", "figures", "num_elements", "shape")
+    __slots__ = ("counts", "dtype", "figures", "num_elements", "shape")
 
-    def __init__(self, gradient: torch.Tensor, figures: torch.Tensor, num_elements: int) -> None:
+    def __init__(self, gradient: torch.Tensor, figures: torch.Tensor, counts: torch.Tensor) -> None:
         self.shape = tuple(gradient.shape)
         self.dtype = str(gradient.dtype).removeprefix("torch.")
-        self.figures = figures
-        self.num_elements = num_elements
+        self.figures = figures  # norm, lowest, highest, sum: in the gradient's own precision, for MPS has no float64
+        self.counts = counts  # not zero, not finite: whole numbers, for float32 counts to 16,777,216 only
+        self.num_elements = gradient.numel()
 
 
 class _Ran:
@@ -189,31 +190,32 @@ def _figures(gradient: torch.Tensor) -> _Measured | None:
     norm = torch.linalg.vector_norm(values)
     low, high = torch.aminmax(values)
     if values.device.type == "cpu" and bool(norm.isfinite()):
-        num_nonfinite = torch.zeros(())  # looked at, which costs nothing here
+        num_nonfinite = torch.zeros((), dtype=torch.int64)  # looked at, which costs nothing here
     else:
         num_nonfinite = torch.isfinite(values).logical_not_().sum()
-    parts = (norm, low, high, values.sum(), torch.count_nonzero(values), num_nonfinite)
-    return _Measured(gradient, torch.stack([part.to(torch.float64) for part in parts]), gradient.numel())
+    counts = torch.stack((torch.count_nonzero(values), num_nonfinite))
+    return _Measured(gradient, torch.stack((norm, low, high, values.sum())), counts)
 
 
 def _fetch(measured: Sequence[_Measured]) -> dict[int, GradientStats]:
-    """Bring all numbers over, one transfer a device."""
-    by_device: dict[torch.device, list[_Measured]] = {}
+    """Bring all numbers over, in two transfers for each device and precision."""
+    alike: dict[tuple[torch.device, torch.dtype], list[_Measured]] = {}
     for item in measured:
-        by_device.setdefault(item.figures.device, []).append(item)
+        alike.setdefault((item.figures.device, item.figures.dtype), []).append(item)
     fetched: dict[int, GradientStats] = {}
-    for items in by_device.values():
+    for items in alike.values():
         with Unobserved():
             rows = torch.stack([item.figures for item in items]).tolist()
-        for item, (norm, low, high, total, num_nonzero, num_nonfinite) in zip(items, rows, strict=True):
+            counts = torch.stack([item.counts for item in items]).tolist()
+        for item, (norm, low, high, total), (num_nonzero, num_nonfinite) in zip(items, rows, counts, strict=True):
             fetched[id(item)] = GradientStats(
                 shape=item.shape,
                 dtype=item.dtype,
                 norm=norm,
                 max_abs=max(abs(low), abs(high)),
                 mean=total / item.num_elements,
-                num_zeros=item.num_elements - int(num_nonzero),
-                num_nonfinite=int(num_nonfinite),
+                num_zeros=item.num_elements - num_nonzero,
+                num_nonfinite=num_nonfinite,
                 num_elements=item.num_elements,
             )
     return fetched

@@ -19,6 +19,7 @@ from gradinspect.capture.run import Run
 from gradinspect.capture.storages import plain_tensors, storages_within
 from gradinspect.graph import CallKind
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, sequence_nr
+from gradinspect.torch_api.saved import HookWatch, saved_contents
 from gradinspect.torch_api.tensors import key_of_storage
 
 
@@ -36,7 +37,7 @@ class GrowthWatch:
         self._holders: tuple[Holder, ...] = ()
         self._boundary = 0
         self._kind: CallKind = "backward"
-        self._saved = _SavedBytes()
+        self._saved = _SavedBytes(recorder.saved_hooks)
 
     @property
     def is_done(self) -> bool:
@@ -153,8 +154,9 @@ class GrowthWatch:
 class _SavedBytes:
     """Counts the storages that nodes have saved, without parameters."""
 
-    def __init__(self) -> None:
+    def __init__(self, hooks: HookWatch) -> None:
         self._names: dict[type, list[str]] = {}
+        self._hooks = hooks
 
     def count(self, nodes: list[Any]) -> int:
         sizes: dict[int, int] = {}
@@ -171,15 +173,9 @@ class _SavedBytes:
         kind = type(node)
         if kind not in self._names:
             self._names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
-        for name in self._names[kind]:
-            try:
-                raw = getattr(node, name)
-            except RuntimeError:  # freed
-                continue
-            for saved in raw if isinstance(raw, list | tuple) else (raw,):
-                for tensor in plain_tensors(saved.data):
-                    if tensor.layout is torch.strided:
-                        yield tensor
+        for tensor in plain_tensors(saved_contents(node, self._names[kind], self._hooks)):
+            if tensor.layout is torch.strided:
+                yield tensor
 
 
 def _place(call: EngineCall) -> str:

@@ -323,7 +323,7 @@ class Lockstep:
 
 
 def _is_packed(value: SavedValue) -> bool:
-    return value.status in {"packed", "checkpointed"}
+    return value.status in {"packed", "checkpointed", "unreadable"}  # where a hook is, or may be
 
 
 def _tuple(made: torch.Tensor | Gradients | None) -> Gradients:

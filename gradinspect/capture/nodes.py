@@ -23,7 +23,7 @@ from gradinspect.torch_api.nodes import (
     is_generated_class,
     is_python_node,
 )
-from gradinspect.torch_api.saved import python_saved_names, saved_names
+from gradinspect.torch_api.saved import HookWatch, python_saved_names, saved_names
 
 _NO_MAKERS: Mapping[int, Maker] = MappingProxyType({})
 _KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices": "copy_slices"}
@@ -57,7 +57,16 @@ class NodeClass:
 class NodeRecorder:
     """Makes the records of the nodes of one walk."""
 
-    def __init__(self, walk: Walk, catalog: Catalog, names: Names, infos: TensorInfoTable, *, has_hooks: bool) -> None:
+    def __init__(
+        self,
+        walk: Walk,
+        catalog: Catalog,
+        names: Names,
+        infos: TensorInfoTable,
+        *,
+        has_hooks: bool,
+        saved_hooks: HookWatch | None = None,
+    ) -> None:
         """Set up the tables that the nodes of one capture share."""
         self.infos = infos
         self.storages = StorageTable(names.storages)
@@ -66,7 +75,7 @@ class NodeRecorder:
         self._names = names
         self._has_hooks = has_hooks
         self._classes: dict[type, NodeClass] = {}
-        self._saved = SavedReader(self.storages, self.infos, walk.numbers)
+        self._saved = SavedReader(self.storages, self.infos, walk.numbers, saved_hooks)
 
     def node_class(self, node: Any) -> NodeClass:
         """Return what is known of a node's type."""

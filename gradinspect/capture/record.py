@@ -27,6 +27,7 @@ from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
 from gradinspect.torch_api.hooks import hooks_can_be_read
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, forward_code
+from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 
@@ -74,13 +75,16 @@ def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: 
 
 def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Recorder | None = None) -> Graph:
     """Record the graph that starts at some output tensors; see `capture_graph`."""
+    require_essentials()
     catalog, warnings = _catalog()
     with _collections_paused(), plain_tensors_only(), hooks_can_be_read() as has_hooks:
         edges = [output.edge for output in outputs]
         walk = Walk(node for node, _ in edges)
         try:
             names = _names(walk, moment, recorder)
-            nodes = NodeRecorder(walk, catalog, names, TensorInfoTable(moment.plain_types), has_hooks=has_hooks)
+            infos = TensorInfoTable(moment.plain_types)
+            watch = None if recorder is None else recorder.saved_hooks
+            nodes = NodeRecorder(walk, catalog, names, infos, has_hooks=has_hooks, saved_hooks=watch)
             origins = _origins(walk, moment.makers)
             modules, calls = _modules(walk, names, recorder, origins)
             frames = _frames(walk, nodes, recorder, origins)
@@ -121,7 +125,7 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
         modules=calls,
         frames=frame_records,
         arguments=_arguments(records, catalog.entries),
-        warnings=(*moment.warnings, *warnings),
+        warnings=(*moment.warnings, *missing_sentences(), *warnings),
     )
 
 

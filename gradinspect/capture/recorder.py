@@ -36,6 +36,7 @@ from gradinspect.capture.unnoticed import unnoticed
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
+from gradinspect.torch_api.saved import HookWatch
 
 NOWHERE = -1
 # The function, its arguments, its result, the number of the user's frame where it is known, the frame that called
@@ -71,6 +72,7 @@ class Recorder:
         self._thread = get_ident()
         self._mode = _CallMode(self)
         self._handles: list[Any] = []
+        self.saved_hooks = HookWatch()
         self._unnoticed = ExitStack()
 
     def __enter__(self) -> Self:
@@ -82,6 +84,7 @@ class Recorder:
             register_module_forward_hook(self._leave_module, always_call=True),
         ]
         self._unnoticed.enter_context(unnoticed(lambda: {handle.id for handle in self._handles}))
+        self._unnoticed.enter_context(self.saved_hooks)
         push_function_mode(self._mode)
         os.register_at_fork(after_in_child=_pause_in_child(ref(self)))
         return self

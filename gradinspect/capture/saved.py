@@ -9,9 +9,18 @@ import torch
 from gradinspect.capture.storages import StorageEntry, StorageTable, plain_tensors
 from gradinspect.capture.tensors import TensorInfoTable, count_bytes, plain_size
 from gradinspect.capture.values import saved_value
-from gradinspect.graph import Origin, SavedTensor, SavedValue, Size
+from gradinspect.graph import Origin, SavedStatus, SavedTensor, SavedValue, Size
 from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
-from gradinspect.torch_api.saved import raw_data, raw_saved, stale_element, unpack_hook, versions_in
+from gradinspect.torch_api.nodes import sequence_nr
+from gradinspect.torch_api.saved import (
+    HookWatch,
+    can_read_raw,
+    raw_data,
+    raw_saved,
+    stale_element,
+    unpack_hook,
+    versions_in,
+)
 from gradinspect.torch_api.tensors import is_view, version_of
 
 
@@ -48,17 +57,22 @@ class SavedNames:
 class SavedReader:
     """Reads the saved attributes of the nodes of one graph."""
 
-    def __init__(self, storages: StorageTable, infos: TensorInfoTable, numbers: dict[Any, int]) -> None:
+    def __init__(
+        self, storages: StorageTable, infos: TensorInfoTable, numbers: dict[Any, int], hooks: HookWatch | None = None
+    ) -> None:
         """Share the tables of one capture.
 
         Args:
             storages: Numbers the memory.
             infos: Describes tensors.
             numbers: Live node -> its id in the record.
+            hooks: Knows where no hook can be, should torch not tell.
         """
         self._storages = storages
         self._infos = infos
         self._numbers = numbers
+        self._hooks = hooks
+        self._can_read_raw = can_read_raw()
         self._leaves: dict[tuple[int, str, int | None], tuple[torch.Tensor, SavedValue]] = {}
 
     def read(self, node: Any, names: SavedNames) -> tuple[SavedValue, ...]:
@@ -112,6 +126,8 @@ class SavedReader:
             yield self._read_tensor(node, name, raw, is_output or index in outputs, index)
 
     def _read_tensor(self, node: Any, name: str, raw: Any, is_output: bool, index: int | None = None) -> SavedValue:
+        if not self._can_read_raw:
+            return self._read_unhooked(node, name, is_output, index)
         data = raw_data(raw)
         hook = unpack_hook(raw)
         if hook is not None:
@@ -123,6 +139,27 @@ class SavedReader:
         except RuntimeError:  # an inference tensor has none
             return self._strange_value(name, index, data, is_output=is_output)
         versions = _stale_versions(node, name, raw, index) if version else None
+        return self._tensor_value(name, index, data, version, versions, is_output=is_output)
+
+    def _read_unhooked(self, node: Any, name: str, is_output: bool, index: int | None) -> SavedValue:
+        """Read a value as the engine does, if it can have no hook: NOTE [Where no hook can be]."""
+        if self._hooks is None or not self._hooks.is_free(sequence_nr(node)):
+            return SavedValue(name=name, index=index, kind="tensor", status="unreadable")
+        try:
+            tensor = getattr(node, name) if index is None else getattr(node, name)[index]
+        except RuntimeError as error:
+            status: SavedStatus = "freed" if versions_in(error) is None else "modified"
+            return SavedValue(name=name, index=index, kind="tensor", status=status)
+        if tensor is None:
+            return SavedValue(name=name, index=index, kind="none")
+        if tensor.is_inference():
+            return self._strange_value(name, index, tensor, is_output=is_output)
+        return self._tensor_value(name, index, tensor, version_of(tensor), None, is_output=is_output)
+
+    def _tensor_value(  # what is known of one value
+        self, name: str, index: int | None, data: Any, version: int, versions: tuple[int, int] | None, *,
+        is_output: bool,
+    ) -> SavedValue:  # fmt: skip
         if type(data) in self._infos.plain_types and versions is None:
             try:
                 return self._plain_value(name, index, data, version, is_output=is_output)
@@ -252,11 +289,22 @@ class SavedReader:
 def raw_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
     """Fetch a recorded tensor from its live node; None when hooks hold it. NOTE [Reading saved tensors]."""
     try:
+        if not can_read_raw():
+            return _engine_tensor(live, value)
         raw = raw_saved(live, value.name, value.index)
         data = raw_data(raw)
         return data if isinstance(data, torch.Tensor) and unpack_hook(raw) is None else None
     except (AttributeError, RuntimeError, IndexError):
         return None
+
+
+def _engine_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
+    """Fetch a tensor as the engine does: its record says that no hook can be there, and that it is as it was."""
+    if value.status != "live" or value.tensor is None:
+        return None
+    found = getattr(live, value.name)
+    found = found if value.index is None else found[value.index]
+    return found if isinstance(found, torch.Tensor) else None
 
 
 def _strides_of(tensor: torch.Tensor) -> tuple[tuple[Size, ...] | None, int]:
@@ -290,7 +338,7 @@ def _stale_versions(node: Any, name: str, raw: Any, index: int | None) -> tuple[
 
 def _outputs_among(node: Any, name: str, raws: Any) -> frozenset[int]:
     """Find which tensors a custom Function saved are its own outputs: unpacked, they point back to the node."""
-    if any(unpack_hook(raw) is not None for raw in raws):
+    if not can_read_raw() or any(unpack_hook(raw) is not None for raw in raws):
         return frozenset()
     try:
         tensors = getattr(node, name)

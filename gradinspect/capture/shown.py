@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 from gradinspect.analyses.stepping import SavedShown, ShownTensor
+from gradinspect.capture.saved import raw_tensor
 from gradinspect.graph import Node, SavedValue
-from gradinspect.torch_api.saved import raw_data, raw_saved
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 MAX_VALUES = 64
@@ -64,11 +64,5 @@ def show_saved(grad_fn: Any, node: Node) -> Iterator[SavedShown]:
 
 
 def read_saved(grad_fn: Any, value: SavedValue) -> torch.Tensor | None:
-    """Read a saved tensor again, in the raw: NOTE [Reading saved tensors] in `saved`."""
-    if value.status not in {"live", "modified"}:
-        return None
-    try:
-        found = raw_data(raw_saved(grad_fn, value.name, value.index))
-    except (AttributeError, RuntimeError, IndexError):
-        return None
-    return found if isinstance(found, torch.Tensor) else None
+    """Read a saved tensor again, in the raw: NOTE [Reading saved tensors] in `torch_api.saved`."""
+    return raw_tensor(grad_fn, value) if value.status in {"live", "modified"} else None

@@ -18,11 +18,11 @@ from gradinspect.torch_api.probes import private
 _NAME = "_engine_run_backward"
 _NO_TASK = -1
 _DOORS = (
-    private(f"torch.autograd.{_NAME}", "no backward call of a program is seen", is_essential=True),
+    private(f"torch.autograd.{_NAME}", is_essential=True),
     private(f"torch.autograd.graph.{_NAME}", "backward calls that begin at a GradientEdge may not be seen"),
 )
 _TASK = private("torch._C._current_graph_task_id", "backward calls inside another one are recorded as its equals")
-_PROFILER = private("torch.autograd._profiler_enabled", "a profiler of the program may be stopped by --timeline")
+_PROFILER = private("torch.autograd._profiler_enabled", only_for="--timeline")
 
 RunBackward = Callable[..., Any]
 
@@ -50,4 +50,4 @@ def is_inside_backward() -> bool:
 
 def is_profiling() -> bool:
     """Tell whether the program has a profiler running."""
-    return bool(_PROFILER.value()) if _PROFILER.is_there else False
+    return bool(_PROFILER.required()())

@@ -10,10 +10,9 @@ from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.probes import private
 
 _FAKE = "torch._subclasses.fake_tensor"
-_NEEDED = "programs cannot be run with --fake"
-_TENSOR = private(f"{_FAKE}.FakeTensor", _NEEDED)
-_MODE = private(f"{_FAKE}.FakeTensorMode", _NEEDED)
-_UNSET = private(f"{_FAKE}.unset_fake_temporarily", _NEEDED)
+_TENSOR = private(f"{_FAKE}.FakeTensor", only_for="--fake")
+_MODE = private(f"{_FAKE}.FakeTensorMode", only_for="--fake")
+_UNSET = private(f"{_FAKE}.unset_fake_temporarily", only_for="--fake")
 _ERRORS = tuple(
     private(f"{_FAKE}.{name}", "what a program without values fails on is not explained")
     for name in ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
@@ -25,7 +24,7 @@ class _NoFakeTensor:
 
 
 FakeTensor: Any = _TENSOR.or_else(_NoFakeTensor)
-unset_fake_temporarily: Any = _UNSET.or_refuse("--fake")
+unset_fake_temporarily: Any = _UNSET.or_refuse()
 NEEDS_VALUES: tuple[Any, ...] = tuple(name.value for name in _ERRORS if name.is_there)
 
 
@@ -36,8 +35,8 @@ def fake_tensor_mode() -> Any:
         GradInspectError: This torch has no fake tensors, or not those that we know.
     """
     for name in (_TENSOR, _UNSET):
-        name.required("--fake")
-    return _MODE.required("--fake")(allow_non_fake_inputs=True)
+        name.required()
+    return _MODE.required()(allow_non_fake_inputs=True)
 
 
 def loader_patches(make: Any) -> tuple[Patch, ...]:

@@ -28,6 +28,8 @@ class Private:
     gives: str  # what is lost without it: "hooks of nodes are not shown"
     versions: str  # the releases that have it, of those that were tried
     is_essential: bool  # nothing at all works without it
+    only_for: str | None  # the one command or option that cannot do without it
+    is_rare: bool  # its absence is said only once somebody has missed it
     value: Any  # MISSING where this torch has no such name
     is_former: bool = False  # the value is that of the name that earlier releases had instead
 
@@ -49,25 +51,30 @@ class Private:
         """Return the value.
 
         Args:
-            by: What cannot go on without it, as the user calls it.
+            by: What cannot go on without it, where that is not `only_for`.
 
         Raises:
             GradInspectError: This torch has no such name.
         """
         if not self.is_there:
+            by = by or self.only_for
             reason = f", which {by} needs." if by else ", without which a graph cannot be read."
             raise GradInspectError(f"{self._absence}{reason}", f"Use another torch: {self.versions} has it.")
         return self.value
+
+    def note_missed(self) -> None:
+        """Remember that something was lost without it, so that the report says so."""
+        _missed.add(self.path)
 
     def or_else(self, fallback: Any) -> Any:
         """Return the value, or a stand-in that gives up only what this name gave."""
         return self.value if self.is_there else fallback
 
-    def or_refuse(self, by: str | None = None) -> Any:
+    def or_refuse(self) -> Any:
         """Return the value, or a function that raises the sentence when it is called."""
 
         def refuse(*_args: object, **_kwargs: object) -> Any:
-            return self.required(by)
+            return self.required()
 
         return self.or_else(refuse)
 
@@ -93,8 +100,15 @@ def look_up(path: str) -> Any:
     return found
 
 
-def private(
-    path: str, gives: str, *, versions: str = EVERY_TRIED, is_essential: bool = False, formerly: str | None = None
+def private(  # noqa: PLR0913  # each is a fact about one name
+    path: str,
+    gives: str = "",
+    *,
+    versions: str = EVERY_TRIED,
+    is_essential: bool = False,
+    only_for: str | None = None,
+    is_rare: bool = False,
+    formerly: str | None = None,
 ) -> Private:
     """Declare a private name and look for it.
 
@@ -103,6 +117,8 @@ def private(
         gives: What is lost without it: the end of a sentence that begins "torch has no ..., so".
         versions: The releases that have it, of those that were tried.
         is_essential: Nothing at all works without it.
+        only_for: The one command or option that ends with a sentence without it; nothing else is lost.
+        is_rare: Its absence is said only once somebody has missed it.
         formerly: What earlier releases had in its place.
     """
     known = _declared.get(path)
@@ -114,6 +130,8 @@ def private(
             gives=gives,
             versions=versions,
             is_essential=is_essential,
+            only_for=only_for,
+            is_rare=is_rare,
             value=look_up(formerly) if is_former and formerly is not None else value,
             is_former=is_former,
         )
@@ -129,7 +147,8 @@ def missing_sentences() -> tuple[str, ...]:
     """Say what this torch does not give, one sentence for each thing that is lost."""
     lost: dict[str, Private] = {}
     for name in declared():
-        if not name.is_there and not name.is_essential:
+        is_told_elsewhere = name.is_essential or name.only_for or (name.is_rare and name.path not in _missed)
+        if not name.is_there and not is_told_elsewhere:
             lost.setdefault(name.gives, name)
     return tuple(name.sentence for name in lost.values())
 
@@ -152,4 +171,5 @@ def _step(owner: Any, parts: list[str]) -> Any:
     return importlib.import_module(".".join(parts))
 
 
+_missed: set[str] = set()
 _declared: dict[str, Private] = {}

@@ -4,12 +4,12 @@ from typing import Any
 
 from gradinspect.torch_api.probes import private
 
-_RANGE = private("torch._C._profiler._RecordFunctionFast", "programs cannot be timed with --timeline")
+_RANGE = private("torch._C._profiler._RecordFunctionFast", only_for="--timeline")
 
 
 def profiler_range(name: str) -> Any:
     """Open a named range in the running profiler. Use it as a context manager."""
-    return _RANGE.required("--timeline")(name)
+    return _RANGE.required()(name)
 
 
 def require_profiler_ranges() -> None:
@@ -18,4 +18,4 @@ def require_profiler_ranges() -> None:
     Raises:
         GradInspectError: This torch has no such ranges.
     """
-    _RANGE.required("--timeline")
+    _RANGE.required()

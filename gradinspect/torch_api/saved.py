@@ -8,21 +8,31 @@ and modified from live. Source: torch/csrc/autograd/python_saved_variable_hooks.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from operator import attrgetter
-from typing import Any
+from threading import get_ident
+from typing import Any, Self
 
+import torch
+
+from gradinspect.torch_api.nodes import next_sequence_nr, sequence_nr
+from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
-_UNREADABLE = "saved tensors are shown as unreadable"
+_UNREADABLE = "a saved tensor is read only where no hook can be, and bytes are a lower bound"
 _DATA = private("torch._C._autograd.SavedTensor.data", _UNREADABLE, versions="2.10 to 2.15")
 _HOOK = private("torch._C._autograd.SavedTensor.unpack_hook", _UNREADABLE, versions="2.10 to 2.15")
 _UNPACK = private(
     "torch._C._autograd.SavedTensor.unpack",
     "a list of saved tensors of which one was changed in place does not tell which",
     versions="2.12 to 2.15",
+    is_rare=True,
 )
 _RAW = private("torch._C._functions.MulBackward0._raw_saved_self", _UNREADABLE)
+_PUSH = private("torch._C._autograd._push_saved_tensors_default_hooks", "no saved tensor is read")
+_POP = private("torch._C._autograd._pop_saved_tensors_default_hooks", "no saved tensor is read")
+_REGISTER = private("torch._C._autograd.SavedTensor.register_hooks", "no saved tensor is read")
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 
 # The tensor, what a pack hook left in its place, or None; and the hook that would unpack it, or None.
@@ -33,6 +43,75 @@ unpack_hook: Callable[[Any], Any] = attrgetter("unpack_hook")
 def can_read_raw() -> bool:
     """Tell whether saved tensors can be read without running a hook."""
     return _DATA.is_there and _HOOK.is_there and _RAW.is_there
+
+
+class HookWatch:
+    """Knows where hooks on saved tensors cannot be, for torches that do not tell. Use it as a context manager.
+
+    NOTE [Where no hook can be]
+    Up to torch 2.9 a saved tensor does not say whether it has a hook, and asking would register one. But a hook gets
+    there in two ways only: pushed as a default while the node is made, or registered on the saved tensor itself. Both
+    are watched from before the program runs. What was made outside every default hook may be read as the engine reads
+    it; once a hook was registered by hand, nothing is.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing seen."""
+        self._since: int | None = None  # the first number that was watched; None: nothing was
+        self._was_registered = False
+        self._depths: dict[int, tuple[int, int]] = {}  # thread -> how many hooks are pushed, and since which number
+        self._windows: list[tuple[int, int]] = []
+        self._patched = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Begin to watch, where torch does not tell by itself."""
+        if not can_read_raw() and _PUSH.is_there and _POP.is_there and _REGISTER.is_there:
+            module: Any = torch._C._autograd
+            self._since = next_sequence_nr()
+            self._patched.enter_context(
+                patched(
+                    Patch(module, "_push_saved_tensors_default_hooks", self._pushing),
+                    Patch(module, "_pop_saved_tensors_default_hooks", self._popping),
+                    Patch(module.SavedTensor, "register_hooks", self._registering),
+                )
+            )
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Stop watching; what is made later is not known."""
+        self._patched.close()
+
+    def is_free(self, sequence_nr: int) -> bool:
+        """Tell whether what a node has saved can have no hook."""
+        if self._since is None or self._was_registered or sequence_nr < self._since:
+            return False
+        still_open = any(depth and sequence_nr >= start for depth, start in self._depths.values())
+        return not still_open and not any(start <= sequence_nr < end for start, end in self._windows)
+
+    def _pushing(self, original: Any) -> Any:
+        def push(*hooks: Any) -> Any:
+            depth, start = self._depths.get(get_ident(), (0, 0))
+            self._depths[get_ident()] = (depth + 1, start if depth else next_sequence_nr())
+            return original(*hooks)
+
+        return push
+
+    def _popping(self, original: Any) -> Any:
+        def pop() -> Any:
+            depth, start = self._depths.get(get_ident(), (1, 0))
+            self._depths[get_ident()] = (depth - 1, start)
+            if depth == 1:
+                self._windows.append((start, next_sequence_nr()))
+            return original()
+
+        return pop
+
+    def _registering(self, original: Any) -> Any:
+        def register_hooks(*arguments: Any) -> Any:
+            self._was_registered = True
+            return original(*arguments)
+
+        return register_hooks
 
 
 def saved_names(kind: type) -> tuple[list[tuple[str, str]], list[str]]:
@@ -57,6 +136,22 @@ def raw_saved(node: Any, name: str, index: int | None = None) -> Any:
     return raw if index is None else raw[index]
 
 
+def saved_contents(node: Any, raw_names: Sequence[str], hooks: HookWatch) -> list[Any]:
+    """List what a node keeps, tensors or what hooks have left in their place, as far as it can be read."""
+    found: list[Any] = []
+    for raw_name in raw_names:
+        try:
+            if can_read_raw():
+                raw = getattr(node, raw_name)
+                found.extend(map(raw_data, raw if isinstance(raw, list | tuple) else (raw,)))
+            elif hooks.is_free(sequence_nr(node)):
+                is_python = raw_name == python_saved_names()[0]
+                found.append(getattr(node, raw_name.removeprefix("_raw_" if is_python else "_raw")))
+        except RuntimeError:  # freed
+            continue
+    return found
+
+
 def versions_in(error: RuntimeError) -> tuple[int, int] | None:
     """Read (current, expected) from torch's complaint about a saved tensor that was changed in place."""
     found = _VERSIONS.search(str(error))
@@ -66,6 +161,7 @@ def versions_in(error: RuntimeError) -> tuple[int, int] | None:
 def stale_element(raw: Any, of_list: tuple[int, int]) -> tuple[int, int] | None:
     """Find out whether this element of a list is the stale one: the list names only its first."""
     if not _UNPACK.is_there:
+        _UNPACK.note_missed()
         return of_list if raw.data._version == of_list[0] else None
     try:
         raw.unpack()

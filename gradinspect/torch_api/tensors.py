@@ -10,7 +10,7 @@ import torch
 from gradinspect.torch_api.probes import private
 
 _NO_FUNCTORCH = "tensors inside a transform of torch.func are shown without their memory"
-_PLAIN = private("torch._C.DisableTorchFunction", "nothing can be read", is_essential=True)
+_PLAIN = private("torch._C.DisableTorchFunction", is_essential=True)
 _DISABLED = private("torch._C._disabled_torch_function_impl", "inference fast paths may be left while we watch")
 _VERSION = private("torch.Tensor._version", "saved tensors that were changed in place are not noticed")
 _VIEW = private("torch.Tensor._is_view", "the makers of saved views are not shown")
@@ -21,7 +21,7 @@ _PEEK = private("torch._C._functorch.peek_interpreter_stack", "values inside tor
 _FREE_WEAK = private("torch.UntypedStorage._free_weak_ref", "missing gradients are not looked for")
 _WEAK = private("torch.UntypedStorage._weak_ref", "missing gradients are not looked for")
 _FUNCTIONAL = private("torch._is_functional_tensor", "backward calls that a compiler makes may be recorded")
-_AUTOCAST_OFF = private("torch._C._DisableAutocast", "custom Functions are not checked")
+_AUTOCAST_OFF = private("torch._C._DisableAutocast", only_for="--gradcheck")
 
 # Work on tensors as they are, whatever a subclass or a mode of the program does with torch functions.
 plain_tensors_only: Callable[[], AbstractContextManager[None]] = _PLAIN.or_refuse()
@@ -39,7 +39,7 @@ key_of_storage: Callable[[Any], int] = attrgetter("_cdata") if _KEY.is_there els
 
 def without_autocast() -> Any:
     """Switch autocast off for a while."""
-    return _AUTOCAST_OFF.required("a check of custom Functions")()
+    return _AUTOCAST_OFF.required()()
 
 
 def is_view(tensor: torch.Tensor) -> bool:

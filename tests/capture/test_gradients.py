@@ -10,6 +10,7 @@ import torch
 from memory_programs import PROGRAMS
 from runs import gradinspect
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradinspect.analyses.gradients import findings, gradients_of, parameter_rows
 from gradinspect.capture.gradients import GradientWatch
@@ -35,6 +36,31 @@ def leaves_of(output: torch.Tensor) -> list[torch.Tensor]:
                 seen[after] = None
                 order.append(after)
     return [node.variable for node in order if hasattr(node, "variable")]
+
+
+class WithoutDoubles(TorchDispatchMode):
+    """Refuses float64, as MPS does."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.dtype is torch.float64:
+            raise TypeError("Cannot convert a tensor to float64 on this device")
+        return result
+
+
+def test_gradients_are_measured_on_a_device_without_float64() -> None:
+    """All numbers are there, and the same as with it."""
+    torch.manual_seed(0)
+    x, weight = torch.randn(8, 4), torch.randn(4, 3, requires_grad=True)
+    plain = watched((x @ weight).relu().sum())
+    with WithoutDoubles():
+        without = watched((x @ weight).relu().sum())
+
+    assert plain.gradients is not None
+    assert without.gradients is not None
+    stats = [[(node.incoming, node.outgoing) for node in graph.gradients.nodes] for graph in (plain, without)]  # type: ignore[union-attr]
+    assert stats[0] == stats[1]
+    assert all(None not in incoming for incoming, _ in stats[1])
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)

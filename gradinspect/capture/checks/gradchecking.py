@@ -83,8 +83,8 @@ def _prepare(call: CustomCall) -> _Ready:
     for args in (shrunk(call.args), list(call.args)):
         if not 0 < num_elements(args) <= WORKABLE:
             continue
-        ready = _Ready(run, in_double_precision(args))
         try:
+            ready = _Ready(run, in_double_precision(args))  # MPS refuses it
             outputs = run(*ready.args)
             gradients = torch.autograd.grad(outputs, _inputs(ready), [torch.ones_like(one) for one in outputs],
                                             allow_unused=True)  # fmt: skip
