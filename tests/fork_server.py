@@ -44,11 +44,20 @@ def become(request: dict[str, Any]) -> None:
     sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # type: ignore[misc]  # noqa: SIM115
 
 
+def take_away(absent: frozenset[str]) -> None:
+    """Be a torch that lacks some private names, as far as our package can see."""
+    probes: Any = importlib.import_module("gradinspect.torch_api.probes")
+    look_up = probes.look_up
+    probes.look_up = lambda path: probes.MISSING if path in absent else look_up(path)
+
+
 if __name__ == "__main__":
     for slow in ("torch._dynamo", "typer.main"):
         importlib.import_module(slow)
     asked = serve(socket.socket(fileno=int(sys.argv[1])))
     become(asked)
+    if asked["absent"]:
+        take_away(frozenset(asked["absent"]))
     if asked["is_script"]:
         sys.path[0] = os.path.dirname(sys.argv[0])  # noqa: PTH120  # as Python has it
         runpy.run_path(sys.argv[0], run_name="__main__")

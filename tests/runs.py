@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +24,12 @@ PATIENCE_S = 120.0
 
 
 def gradinspect(
-    *arguments: str | Path, cwd: Path | None = None, typed: str = "", is_new: bool = False, **variables: str
+    *arguments: str | Path,
+    cwd: Path | None = None,
+    typed: str = "",
+    is_new: bool = False,
+    absent: Sequence[str] = (),
+    **variables: str,
 ) -> "subprocess.CompletedProcess[str]":
     """Run the command in a process of its own, at 80 columns, in a pipe.
 
@@ -32,12 +38,13 @@ def gradinspect(
         cwd: The folder to run in.
         typed: What comes through stdin.
         is_new: Start Python for it. NOTE [A process of its own].
+        absent: Private names of torch that are taken away: NOTE [Private names] in `torch_api.probes`.
         variables: Of the environment.
     """
     environment = {**os.environ, "COLUMNS": "80", **variables}
     words = list(map(str, arguments))
     if not is_new and not any(name.startswith("PYTHON") for name in variables):
-        return _fork(["gradinspect", *words], str(cwd or Path.cwd()), environment, typed)
+        return _fork(["gradinspect", *words], str(cwd or Path.cwd()), environment, typed, absent=absent)
     return subprocess.run(
         [sys.executable, "-m", "gradinspect", *words], input=typed, capture_output=True, text=True, timeout=PATIENCE_S,
         check=False, cwd=cwd, env=environment,
@@ -65,12 +72,24 @@ def _end(ours: socket.socket, process: "subprocess.Popen[bytes]") -> None:
 
 
 def _fork(
-    words: list[str], folder: str, environment: dict[str, str], typed: str, *, is_script: bool = False
+    words: list[str],
+    folder: str,
+    environment: dict[str, str],
+    typed: str,
+    *,
+    is_script: bool = False,
+    absent: Sequence[str] = (),
 ) -> "subprocess.CompletedProcess[str]":
     server, _ = _server()
     pipes = [os.pipe() for _ in range(3)]
     (stdin, feed), (output, stdout), (errors, stderr) = pipes
-    request = {"words": words, "folder": folder, "environment": environment, "is_script": is_script}
+    request = {
+        "words": words,
+        "folder": folder,
+        "environment": environment,
+        "is_script": is_script,
+        "absent": list(absent),
+    }
     socket.send_fds(server, [json.dumps(request).encode()], [stdin, stdout, stderr])
     for theirs in (stdin, stdout, stderr):
         os.close(theirs)

@@ -18,9 +18,9 @@ from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.run import Run
 from gradinspect.capture.storages import plain_tensors, storages_within
 from gradinspect.graph import CallKind
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, sequence_nr
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, require_sequence_numbers, sequence_nr
 from gradinspect.torch_api.saved import HookWatch, saved_contents
-from gradinspect.torch_api.tensors import key_of_storage
+from gradinspect.torch_api.tensors import key_of_storage, require_storage_keys
 
 
 class GrowthWatch:
@@ -30,6 +30,8 @@ class GrowthWatch:
 
     def __init__(self, source: str, asked: int, recorder: Recorder) -> None:
         """Start before the program does."""
+        require_sequence_numbers("--iterations")
+        require_storage_keys("--iterations")
         self._source = source
         self._asked = asked
         self._recorder = recorder

@@ -28,8 +28,8 @@ from gradinspect.capture.shown import show_saved, show_tensor
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Graph, Node, SavedValue
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.engine import current_task
-from gradinspect.torch_api.nodes import forward_metadata
+from gradinspect.torch_api.engine import current_task, require_tasks
+from gradinspect.torch_api.nodes import forward_metadata, has_forward_metadata
 from gradinspect.torch_api.tensors import is_transforming
 
 Gradients = tuple[torch.Tensor | None, ...]
@@ -95,6 +95,7 @@ class Lockstep:
             leave: Ends the program, when the watcher has seen enough. Does not return.
             inputs: What `autograd.grad` was asked for: the engine takes those gradients out.
         """
+        require_tasks("step")
         self._graph = graph
         self._watcher = watcher
         self._leave = leave
@@ -219,6 +220,8 @@ class Lockstep:
         """Say why a formula shall not be called once more; a CopySlices hides the node that it goes through."""
         if not self._compares:
             return "inside a transform of torch.func tensors cannot be compared"
+        if not has_forward_metadata():
+            return "this torch does not tell the shape that a gradient is summed to"
         hides = node.kind == "copy_slices" and self._has_packed
         if hides or any(map(_is_packed, node.saved)):
             return "saved tensors behind an unpack hook, which runs once"

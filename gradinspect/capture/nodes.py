@@ -16,7 +16,7 @@ from gradinspect.capture.walk import Walk
 from gradinspect.catalog import Catalog
 from gradinspect.graph import Hook, Leaf, Node, NodeKind, TensorInfo
 from gradinspect.torch_api.nodes import (
-    ACCUMULATE_GRAD_NR,
+    UNKNOWN_NR,
     forward_metadata,
     function_class,
     is_compiled_class,
@@ -96,7 +96,7 @@ class NodeRecorder:
         return Node(
             name=node_class.name or node.name().removeprefix("torch::autograd::"),
             kind=node_class.kind,
-            sequence_nr=None if sequence_nr == ACCUMULATE_GRAD_NR else sequence_nr,
+            sequence_nr=None if sequence_nr >= UNKNOWN_NR else sequence_nr,
             forward_outputs=self._forward_outputs(node),
             next_edges=walk.next_edges[number],
             saved=() if node_class.saved.is_empty else self._saved.read(node, node_class.saved),

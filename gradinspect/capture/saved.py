@@ -21,7 +21,7 @@ from gradinspect.torch_api.saved import (
     unpack_hook,
     versions_in,
 )
-from gradinspect.torch_api.tensors import is_view, version_of
+from gradinspect.torch_api.tensors import is_view, known_version, version_of
 
 
 class SavedNames:
@@ -137,7 +137,8 @@ class SavedReader:
         try:
             version = version_of(data)
         except RuntimeError:  # an inference tensor has none
-            return self._strange_value(name, index, data, is_output=is_output)
+            stale = None if data.is_inference() else _stale_versions(node, name, raw, index)
+            return self._strange_value(name, index, data, is_output=is_output, versions=stale)
         versions = _stale_versions(node, name, raw, index) if version else None
         return self._tensor_value(name, index, data, version, versions, is_output=is_output)
 
@@ -222,7 +223,7 @@ class SavedReader:
     ) -> SavedValue:
         """Record any tensor: slower, and with nothing assumed."""
         try:
-            version = None if tensor.is_inference() else version_of(tensor)
+            version = known_version(tensor)
             made_by, origin = self._origin_of(tensor, version or 0, is_output)
             storage = self._storage_of(tensor, origin)
             strides, offset = _strides_of(tensor)

@@ -15,7 +15,7 @@ from gradinspect.capture.walk import Walk
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, require_sequence_numbers
 
 
 class Maker(NamedTuple):
@@ -45,6 +45,7 @@ def gradients_with_graph(
     Raises:
         GradInspectError: The gradients depend on nothing that requires grad, or backward fails.
     """
+    require_sequence_numbers("--create-graph")
     walk = Walk(output.edge[0] for output in outputs)
     watch = _MakerWatch(graph, walk)
     leaves = {

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from gradinspect.analyses.growth import Growth
+from gradinspect.analyses.timeline import Timeline
 from gradinspect.capture.backward_first import BackwardFirst
 from gradinspect.capture.checks.checking import Checker
 from gradinspect.capture.engine import CallCounts, EngineCall, EngineDoor, Watch
@@ -37,6 +39,7 @@ from gradinspect.capture.variables import Variable
 from gradinspect.capture.watching import BackwardWatch
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind
+from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.units import format_calls
 
 _NEEDS_SCALAR = "grad can be implicitly created only for scalar outputs"  # torch/autograd/__init__.py, torch 2.13
@@ -60,6 +63,7 @@ class Session:
             request: What the user asked for.
             finish: Delivers the result, should the program end the process before it returns to us.
         """
+        require_essentials()
         self.failure: str | None = None  # how the program failed after it was recorded
         self.is_delivered = False
         self._request = request
@@ -122,7 +126,14 @@ class Session:
             raise problem
         if result is None:
             raise nothing_recorded(self._request, self._run.door.counts)
+        self._warn_of_missing_names(result)
         return result
+
+    def _warn_of_missing_names(self, result: Result) -> None:
+        """Say what this torch does not give, where the report has no place for it."""
+        if self._request.gradients or isinstance(result, Growth | Timeline):
+            for sentence in missing_sentences():
+                print(f"warning: {sentence}", file=sys.stderr)
 
     def _on_engine_call(self, call: EngineCall) -> Watch | None:
         """Let the mode look; whatever goes wrong is kept for later, it must not reach the user's program."""

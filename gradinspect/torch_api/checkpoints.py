@@ -18,7 +18,7 @@ from gradinspect.torch_api.probes import private
 
 _INPUTS = "what checkpointed blocks keep is not counted"
 _COMPARED = "the two runs of checkpointed blocks are not compared"
-_HOLDER = private("torch.utils.checkpoint._Holder", "checkpointed values are shown as packed ones")
+_HOLDER = private("torch.utils.checkpoint._Holder", _INPUTS)
 _FRAME = private("torch.utils.checkpoint._CheckpointFrame", _INPUTS)
 _KEPT = private(
     "torch.utils.checkpoint._CheckpointFrame:saved_args",

@@ -21,7 +21,7 @@ _DOORS = (
     private(f"torch.autograd.{_NAME}", is_essential=True),
     private(f"torch.autograd.graph.{_NAME}", "backward calls that begin at a GradientEdge may not be seen"),
 )
-_TASK = private("torch._C._current_graph_task_id", "backward calls inside another one are recorded as its equals")
+_TASK = private("torch._C._current_graph_task_id", "backward calls inside another one are counted as well")
 _PROFILER = private("torch.autograd._profiler_enabled", only_for="--timeline")
 
 RunBackward = Callable[..., Any]
@@ -40,6 +40,15 @@ def engine_doors(make: Callable[[RunBackward], RunBackward]) -> AbstractContextM
 def current_task() -> int:
     """Return the number of the backward call that runs on this thread; -1 outside any."""
     return int(_TASK.value()) if _TASK.is_there else _NO_TASK
+
+
+def require_tasks(by: str) -> None:
+    """Check that a backward call inside another one can be told from it.
+
+    Raises:
+        GradInspectError: This torch gives them no number.
+    """
+    _TASK.required(by)
 
 
 @uncompiled

@@ -6,8 +6,10 @@ from torch import nn
 from torch.distributions import Distribution
 from torch.utils.data import dataloader
 
+from gradinspect.torch_api.modes import require_dispatch_modes
 from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.probes import private
+from gradinspect.torch_api.tensors import require_storage_keys
 
 _FAKE = "torch._subclasses.fake_tensor"
 _TENSOR = private(f"{_FAKE}.FakeTensor", only_for="--fake")
@@ -36,6 +38,8 @@ def fake_tensor_mode() -> Any:
     """
     for name in (_TENSOR, _UNSET):
         name.required()
+    require_dispatch_modes("--fake")
+    require_storage_keys("--fake")
     return _MODE.required()(allow_non_fake_inputs=True)
 
 

@@ -40,6 +40,25 @@ TorchDispatchMode: Any = _DISPATCH.or_else(_NoDispatchMode)
 HANDLE_TORCH_FUNCTION = _HANDLE.or_else(None)
 
 
+def require_function_modes(by: str) -> None:
+    """Check that each call of a torch function can be seen.
+
+    Raises:
+        GradInspectError: This torch lets nobody put a mode on its stack.
+    """
+    for name in (_PUSH, _POP, _CURRENT, _LENGTH):
+        name.required(by)
+
+
+def require_dispatch_modes(by: str) -> None:
+    """Check that each operator can be seen.
+
+    Raises:
+        GradInspectError: This torch lets nobody see them.
+    """
+    _DISPATCH.required(by)
+
+
 def push_function_mode(mode: TorchFunctionMode) -> None:
     """Put a mode on this thread's stack; nothing happens where torch does not let us take it off again."""
     if _HAS_STACK:

@@ -33,12 +33,16 @@ def _counter_unknown() -> int:
     return 0
 
 
+def _no_metadata(_node: Any) -> Any:
+    raise AttributeError("_input_metadata")
+
+
 # The order in which a node was made, in its thread; ACCUMULATE_GRAD_NR of each AccumulateGrad.
 sequence_nr: Callable[[Any], int] = methodcaller("_sequence_nr") if _HAS_NUMBERS else _number_unknown
 # The number that the next node of this thread will get.
 next_sequence_nr: Callable[[], int] = _COUNTER.value if _HAS_NUMBERS else _counter_unknown
 # Shape, dtype and device of each output of the forward op. Raises AttributeError, RuntimeError or TypeError.
-forward_metadata: Callable[[Any], Any] = attrgetter("_input_metadata")
+forward_metadata: Callable[[Any], Any] = attrgetter("_input_metadata") if _METADATA.is_there else _no_metadata
 
 
 def has_sequence_numbers() -> bool:

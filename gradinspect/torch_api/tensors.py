@@ -12,12 +12,14 @@ from gradinspect.torch_api.probes import private
 _NO_FUNCTORCH = "tensors inside a transform of torch.func are shown without their memory"
 _PLAIN = private("torch._C.DisableTorchFunction", is_essential=True)
 _DISABLED = private("torch._C._disabled_torch_function_impl", "inference fast paths may be left while we watch")
-_VERSION = private("torch.Tensor._version", "saved tensors that were changed in place are not noticed")
+_VERSION = private("torch.Tensor._version", "versions of tensors are not shown, and writes in place are not looked for")
 _VIEW = private("torch.Tensor._is_view", "the makers of saved views are not shown")
-_KEY = private("torch.UntypedStorage._cdata", "the memory of fake tensors cannot be told apart")
+_KEY = private("torch.UntypedStorage._cdata", "missing gradients are not looked for")
+_INDICES = private("torch.Tensor._indices", "what sparse tensors hold is not counted")
+_VALUES = private("torch.Tensor._values", "what sparse tensors hold is not counted")
 _IS_WRAPPED = private("torch._C._functorch.is_functorch_wrapped_tensor", _NO_FUNCTORCH)
 _UNWRAP = private("torch._C._functorch.get_unwrapped", _NO_FUNCTORCH)
-_PEEK = private("torch._C._functorch.peek_interpreter_stack", "values inside torch.func are not compared")
+_PEEK = private("torch._C._functorch.peek_interpreter_stack", "step does not call formulas by hand")
 _FREE_WEAK = private("torch.UntypedStorage._free_weak_ref", "missing gradients are not looked for")
 _WEAK = private("torch.UntypedStorage._weak_ref", "missing gradients are not looked for")
 _FUNCTIONAL = private("torch._is_functional_tensor", "backward calls that a compiler makes may be recorded")
@@ -25,8 +27,19 @@ _AUTOCAST_OFF = private("torch._C._DisableAutocast", only_for="--gradcheck")
 
 # Work on tensors as they are, whatever a subclass or a mode of the program does with torch functions.
 plain_tensors_only: Callable[[], AbstractContextManager[None]] = _PLAIN.or_refuse()
+
+
+def _no_version(_tensor: torch.Tensor) -> int:
+    raise RuntimeError("This torch does not count versions.")
+
+
 # How often a tensor's memory was written in place. RuntimeError: an inference tensor, which does not count.
-version_of: Callable[[torch.Tensor], int] = attrgetter("_version")
+version_of: Callable[[torch.Tensor], int] = attrgetter("_version") if _VERSION.is_there else _no_version
+
+
+def known_version(tensor: torch.Tensor) -> int | None:
+    """Return the version of a tensor, or None of one that does not count its writes."""
+    return None if tensor.is_inference() or not _VERSION.is_there else version_of(tensor)
 
 
 def _address(storage: Any) -> int:
@@ -35,6 +48,24 @@ def _address(storage: Any) -> int:
 
 # What is equal for storages that are one, while they live.
 key_of_storage: Callable[[Any], int] = attrgetter("_cdata") if _KEY.is_there else _address
+
+
+def require_storage_keys(by: str) -> None:
+    """Check that the memory of tensors without data can be told apart.
+
+    Raises:
+        GradInspectError: This torch gives it no number.
+    """
+    _KEY.required(by)
+
+
+def require_autocast_switch() -> None:
+    """Check that code of the user can be run again without autocast.
+
+    Raises:
+        GradInspectError: This torch has no such switch.
+    """
+    _AUTOCAST_OFF.required()
 
 
 def without_autocast() -> Any:
@@ -53,8 +84,8 @@ def is_functional(tensor: torch.Tensor) -> bool:
 
 
 def is_transforming() -> bool:
-    """Tell whether a transform of torch.func is running: its tensors do not tell their values."""
-    return bool(_PEEK.value() is not None) if _PEEK.is_there else False
+    """Tell whether a transform of torch.func is running, or may be: its tensors do not tell their values."""
+    return bool(_PEEK.value() is not None) if _PEEK.is_there else True
 
 
 def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
@@ -65,14 +96,14 @@ def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def sparse_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def sparse_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Return the indices and values of a COO tensor, coalesced or not."""
-    return tensor._indices(), tensor._values()
+    return (tensor._indices(), tensor._values()) if _INDICES.is_there and _VALUES.is_there else ()
 
 
 def can_watch_storages() -> bool:
     """Tell whether memory can be remembered without being kept."""
-    return _WEAK.is_there and _FREE_WEAK.is_there
+    return _KEY.is_there and _WEAK.is_there and _FREE_WEAK.is_there
 
 
 def remember_storage(storage: Any) -> None:

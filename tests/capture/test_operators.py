@@ -11,6 +11,7 @@ from gradinspect.analyses.saved_rows import SavedRow, saved_rows
 from gradinspect.graph import Graph
 
 SAMPLE = Path(__file__).parent.parent.parent / "samples" / "operators.py"
+EPS = "eps " if hasattr(torch._C._functions.NativeGroupNormBackward0, "_saved_eps") else ""  # not from torch 2.14 on
 CONVOLUTION = "bias_sym_sizes_opt dilation groups input output_padding padding stride transposed weight"
 
 # Node class, and what it saves under the names of torch 2.13, without the `_saved_` in front.
@@ -20,7 +21,7 @@ EXPECTED = {
     "AddmmBackward0": "alpha beta mat1 mat1_sym_sizes mat1_sym_strides mat2 mat2_sym_sizes mat2_sym_strides",
     "NativeBatchNormBackward0": "eps input result1 result2 running_mean running_var training weight",
     "NativeLayerNormBackward0": "bias input normalized_shape result1 result2 weight",
-    "NativeGroupNormBackward0": "C HxW N eps group input result1 result2 weight",
+    "NativeGroupNormBackward0": f"C HxW N {EPS}group input result1 result2 weight",
     "AddBackward0": "alpha",
     "SubBackward0": "alpha",
     "MulBackward0": "other self",

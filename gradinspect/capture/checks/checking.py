@@ -38,7 +38,10 @@ from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.request import Request
 from gradinspect.capture.run import Run
 from gradinspect.graph import Frame, Graph
-from gradinspect.torch_api.nodes import next_sequence_nr
+from gradinspect.torch_api.modes import require_function_modes
+from gradinspect.torch_api.nodes import next_sequence_nr, require_sequence_numbers
+from gradinspect.torch_api.probes import missing_sentences
+from gradinspect.torch_api.tensors import require_autocast_switch
 
 
 class Checker:
@@ -54,6 +57,10 @@ class Checker:
             recorder: Knows the lines.
             stop: Is told, with the program's frame, that there is nothing left to wait for.
         """
+        require_sequence_numbers("check")
+        require_function_modes("check")
+        if request.gradcheck:
+            require_autocast_switch()
         self._folder: Path = base_folder(request.source)
         self._log = MutationLog(recorder)
         self._checkpoints = CheckpointWatch(self._folder)
@@ -104,6 +111,7 @@ class Checker:
                 *unchecked_notes(checked),
                 *self._cuts.notes(),
                 *missing_notes(ranks),
+                *missing_sentences(),
             ),
         )
 

@@ -33,7 +33,7 @@ from gradinspect.capture.variables import variables_from
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Frame, Graph
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
-from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.torch_api.tensors import can_watch_storages, plain_tensors_only
 
 
 class _Root(NamedTuple):
@@ -120,7 +120,7 @@ class GradientCuts:
         """Return what was missed until now and is reached by no watched call."""
         yield from self._found
         wanted = [one for key, one in self._wanted.items() if key not in self._reached and one.tensor() is not None]
-        if not self._roots or self._flow.is_full:
+        if not self._roots or self._flow.is_full or not can_watch_storages():
             return
         with plain_tensors_only():
             starts = [self._flow.read(tensor) for one in wanted if (tensor := one.tensor()) is not None]
@@ -143,7 +143,7 @@ class GradientCuts:
 
     def _missed_inputs(self, missed: Sequence[Any], call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         tensors = [value for value in missed if isinstance(value, torch.Tensor)]
-        if not tensors or self._flow.is_full:
+        if not tensors or self._flow.is_full or not can_watch_storages():
             return
         wish = Wish(kind="grad", frame=backward)
         names = names_of(tensors, self._recorder, call.frame)

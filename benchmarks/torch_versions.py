@@ -1,0 +1,238 @@
+"""Try gradinspect with several versions of torch, and write docs/torch_versions.md: versions x verbs and witnesses.
+
+    python benchmarks/torch_versions.py                     # makes an environment per version, 5 GB, and deletes it
+    python benchmarks/torch_versions.py 2.13.0 newest       # these versions only; no table is written
+    python benchmarks/torch_versions.py --environments DIR  # DIR/t2.13.0 and so on lie ready, with the test tools
+
+Each verb runs on samples, and what it prints is compared with what it prints on the version that the tests are pinned
+to. Witnesses are tests that read the live graph in a second, independent way. Exit code 1 if a version that must do
+everything does not. A version that cannot be had is said, and is no failure.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PINNED = "2.13.0"
+VERSIONS = ("2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
+IN_PART = ("2.8.", "2.9.")  # where torch does not say whether a saved tensor has a hook
+TOOLS = ("numpy", "pytest", "hypothesis", "inline-snapshot", "expecttest")
+SAMPLES = (
+    "autocast", "autograd_grad", "backward_freed", "broadcast_scalar", "checkpointed", "checkpointed_reentrant",
+    "custom_function", "double_backward", "gan", "lstm", "mlp", "node_hooks", "operators", "resnet", "retain_grad",
+    "tensor_hooks", "transformer", "unbind", "vanishing",
+)  # fmt: skip
+FEW = ("checkpointed", "custom_function", "double_backward", "gan", "mlp", "resnet", "tensor_hooks", "train")
+VERBS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "trace": (("trace",), SAMPLES),
+    "saved": (("saved",), FEW),
+    "memory": (("memory",), FEW),
+    "memory --fake": (("memory", "--fake"), FEW),
+    "memory --iterations 2": (("memory", "--iterations", "2"), ("growing", "train")),
+    "grads": (("grads",), FEW),
+    "grads --steps 3": (("grads", "--steps", "3"), ("train",)),
+    "step": (("step", "--script", "go.txt"), FEW),
+    "trace --create-graph": (("trace", "--create-graph"), ("mlp", "lstm")),
+    "check": (("check",), FEW),
+}
+WITNESSES = {
+    "engine prehooks: every node, no other": ("tests/capture/test_walk.py",),
+    "pack hooks: every byte": ("tests/capture/test_memory_truth.py",),
+    "hooks, many threads": ("tests/capture/test_hooks.py",),
+    "op_db: every saved attribute": ("tests/capture/test_opinfo_sweep.py::test_a_third_of_all_ops",),
+    "formulas by hand": ("tests/capture/test_lockstep.py",),
+    "names taken away": ("tests/torch_api",),
+}
+# Runs one verb on some files, each in a fork of one process that has imported torch.
+DRIVER = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from runs import gradinspect
+words, files = json.loads(sys.argv[2])
+done = [gradinspect(words[0], file, *words[1:]) for file in files]
+print(json.dumps([f"{one.returncode}\\n{one.stdout}{one.stderr}" for one in done]))
+"""
+VARYING = (
+    (re.compile(r"(warning: )?torch 2\.\S+\s+has\s+no\s.*?has\s+it\)\.\n", re.DOTALL), ""),  # said of each version
+    (re.compile(r"\d+(\.\d+)? ?(ns|us|µs|ms|s)\b"), "TIME"),
+    (re.compile(r"\d\.\de[+-]\d\d"), "NUMBER"),  # the last digit is the kernel's
+    (re.compile(r"/tmp/[\w./-]+"), "/tmp"),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """How a row came out on one version."""
+
+    good: int
+    of: int
+    other: tuple[str, ...] = ()  # the samples or tests that are not as they should be
+
+    @property
+    def text(self) -> str:
+        """Write it for the table."""
+        return "yes" if self.good == self.of else f"{self.good} of {self.of}"
+
+
+def try_version(python: Path, rows: list[str], expected: dict[str, str]) -> tuple[str, dict[str, Cell], dict[str, str]]:
+    """Run the rows with one interpreter; return the torch it has, the cells, and what the verbs printed."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", "OMP_NUM_THREADS": "1", "CI": "true"}
+    version = run([python, "-c", "import torch; print(torch.__version__)"], environment).stdout.strip()
+    cells: dict[str, Cell] = {}
+    texts: dict[str, str] = {}
+    for row in rows:
+        if row in VERBS:
+            printed = dict(run_verb(python, row, environment))
+            texts.update(printed)
+            other = tuple(key.rpartition(" ")[2] for key, text in printed.items() if expected.get(key, text) != text)
+            cells[row] = Cell(len(printed) - len(other), len(printed), other)
+        else:
+            cells[row] = run_witness(python, WITNESSES[row], environment)
+        print(f"  {version:14} {row:40} {cells[row].text}  {' '.join(cells[row].other)[:300]}", flush=True)
+    return version, cells, texts
+
+
+def run_verb(python: Path, row: str, environment: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Run a verb on its samples; yield what each printed, with its exit status, without what differs on each run."""
+    words, samples = VERBS[row]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "go.txt").write_text("continue\n")
+        files = [str(ROOT / "samples" / f"{sample}.py") for sample in samples]
+        done = run([python, "-c", DRIVER, ROOT / "tests", json.dumps([words, files])], environment, Path(folder))
+    if done.returncode:
+        raise SystemExit(f"'{row}' could not be run with {python}:\n{done.stderr}")
+    for sample, text in zip(samples, json.loads(done.stdout), strict=True):
+        for pattern, word in VARYING:
+            text = pattern.sub(word, text)  # noqa: PLW2901  # one after the other
+        yield f"{row} {sample}", text
+
+
+def run_witness(python: Path, tests: tuple[str, ...], environment: dict[str, str]) -> Cell:
+    """Run some tests and count those that pass."""
+    done = run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", *tests], environment, ROOT)
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout)}
+    bad = tuple(
+        line.split(" - ")[0].rpartition("::")[2] for line in done.stdout.splitlines() if line.startswith("FAILED")
+    )
+    return Cell(counts.get("passed", 0), max(1, sum(counts.values())), bad)
+
+
+def run(
+    words: list[Any], environment: dict[str, str], folder: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command to its end."""
+    return subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, env=environment, cwd=folder, check=False, timeout=3600
+    )
+
+
+def make_environment(version: str, folder: Path) -> Path | None:
+    """Install a version of torch and what the package needs; None when it cannot be had."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / "bin" / "python"
+    torch = "torch" if version == "newest" else f"torch=={version}"
+    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir"]
+    done = subprocess.run([*pip, torch, *TOOLS, ROOT], check=False, capture_output=True, text=True)
+    if done.returncode:
+        print(
+            f"{torch} cannot be had here, so it is not tried: {(done.stderr.splitlines() or ['no reason given'])[-1]}"
+        )
+        return None
+    return python
+
+
+def interpreters(versions: list[str], ready: Path | None) -> Iterator[tuple[str, Path]]:
+    """Yield an interpreter for each version; one that was made is deleted when the next is asked for."""
+    for version in versions:
+        if ready is not None:
+            found = next((ready / f"t{name}" for name in (version, version.rpartition(".")[0])
+                          if (ready / f"t{name}" / "bin" / "python").exists()), None)  # fmt: skip
+            if found is None:
+                print(f"There is no environment for torch {version} in {ready}, so it is not tried.")
+            else:
+                yield version, found / "bin" / "python"
+            continue
+        folder = Path(tempfile.mkdtemp(prefix="torch-version-"))
+        try:
+            python = make_environment(version, folder)
+            if python is not None:
+                yield version, python
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def table(results: dict[str, dict[str, Cell]], rows: list[str]) -> str:
+    """Write the page."""
+    lines = [
+        "# Versions of torch",
+        "",
+        "Made by `python benchmarks/torch_versions.py`. A verb is right where its screens are those of torch "
+        f"{PINNED} on every sample; where they differ the samples are named below. A witness reads the live graph in a "
+        "second way.",
+        "",
+        "| | " + " | ".join(results) + " |",
+        "|---|" + "---|" * len(results),
+    ]
+    lines += [f"| {row} | " + " | ".join(cells[row].text for cells in results.values()) + " |" for row in rows]
+    lines += ["", "## What differs", ""]
+    lines += [
+        f"- {version}, {row}: {', '.join(cell.other)}"
+        for version, cells in results.items()
+        for row, cell in cells.items()
+        if cell.other
+    ]
+    lines += [
+        "",
+        "Up to torch 2.9 a saved tensor does not say whether it has a hook. It is read only where no hook can be, and "
+        "is else shown as unreadable; a line under the figures says so.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Try the versions."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("versions", nargs="*", help="such as 2.14.1, or newest; all of them if none is named")
+    parser.add_argument("--environments", type=Path, help="a folder with environments that lie ready")
+    parser.add_argument("--only", action="append", default=[], help="a row of the table")
+    parser.add_argument("--keep", type=Path, help="a file that remembers the rows of each version")
+    asked = parser.parse_args()
+    rows = asked.only or [*VERBS, *WITNESSES]
+    versions = asked.versions or list(VERSIONS)
+    kept: dict[str, Any] = json.loads(asked.keep.read_text()) if asked.keep and asked.keep.exists() else {}
+    order = sorted(versions, key=lambda version: version != PINNED)  # the pinned one first: it says what is right
+    expected: dict[str, str] = kept.get("expected", {})
+    results: dict[str, dict[str, Cell]] = {
+        version: {row: Cell(*cell[:2], tuple(cell[2])) for row, cell in cells.items()}
+        for version, cells in kept.get("results", {}).items()
+    }
+    for version, python in interpreters(order, asked.environments):
+        _, cells, texts = try_version(python, rows, expected)
+        results.setdefault(version, {}).update(cells)
+        expected = expected or texts
+        if asked.keep:
+            plain = {
+                name: {row: [c.good, c.of, c.other] for row, c in found.items()} for name, found in results.items()
+            }
+            asked.keep.write_text(json.dumps({"expected": expected, "results": plain}))
+    whole = {version: results[version] for version in VERSIONS if set(results.get(version, ())) >= {*VERBS, *WITNESSES}}
+    if len(whole) == len(VERSIONS):
+        (ROOT / "docs" / "torch_versions.md").write_text(table(whole, [*VERBS, *WITNESSES]), encoding="utf-8")
+        print("Wrote docs/torch_versions.md")
+    wrong = [version for version in order if not version.startswith(IN_PART)
+             and any(cell.good < cell.of for cell in results.get(version, {}).values())]  # fmt: skip
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
