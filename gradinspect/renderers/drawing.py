@@ -13,6 +13,8 @@ from gradinspect.renderers.drawing_fans import MAX_FAN, fold_fans
 from gradinspect.renderers.drawing_parts import MAX_LEVELS, Box, DrawOptions, Part, PartChooser, deepest_level
 from gradinspect.units import format_count
 
+MAX_FRAMES = 40  # around each other; Graphviz takes time that grows with their square, and nobody nests so many
+
 
 class Drawing(NamedTuple):
     """What to draw."""
@@ -30,10 +32,10 @@ def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
     chooser = PartChooser(graph, options)
     scope: Scope | None = None
     too_many = f"more than {options.max_boxes or 0:,} boxes were too many"
-    for scope, depth, change in _ever_coarser(graph, options):
+    for scope, depth, change in _ever_coarser(graph, options, too_many):
         parts = chooser.fitting_parts(scope, depth)
         if parts is not None:
-            return _with_fans_folded(graph, options, parts, (f"{change}: {too_many}",) if change else ())
+            return _with_fans_folded(graph, options, parts, (change,) if change else ())
     assert scope is not None  # noqa: S101 - the loop ran at least once
     parts, missing = chooser.cut_parts(scope)
     return _with_fans_folded(graph, options, parts, (f"{format_count(missing, 'node')} not drawn: {too_many}",))
@@ -46,16 +48,20 @@ def count_boxes(graph: Graph, options: DrawOptions) -> int:
     return sum(map(chooser.weight, boxes))
 
 
-def _ever_coarser(graph: Graph, options: DrawOptions) -> Iterator[tuple[Scope, int, str]]:
+def _ever_coarser(graph: Graph, options: DrawOptions, too_many: str) -> Iterator[tuple[Scope, int, str]]:
     """Yield foldings and depths to try, and what is not as asked for in each."""
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
     depth = MAX_LEVELS if options.depth is None or options.full else options.depth
-    yield scope, depth, ""
+    if options.max_boxes is not None and depth > MAX_FRAMES and deepest_level(scope) > MAX_FRAMES:
+        depth = MAX_FRAMES
+        yield scope, depth, f"folded to depth {depth}: more than {MAX_FRAMES} frames around each other were too many"
+    else:
+        yield scope, depth, ""
     if options.full:
         scope = fold_graph(graph, shapes=options.fold_shapes)
-        yield scope, depth, "repeats folded"
+        yield scope, depth, f"repeats folded: {too_many}"
     for less in range(min(depth, deepest_level(scope)) - 1, -1, -1):
-        yield scope, less, f"folded to depth {less}"
+        yield scope, less, f"folded to depth {less}: {too_many}"
 
 
 def _with_fans_folded(graph: Graph, options: DrawOptions, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:

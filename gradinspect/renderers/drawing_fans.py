@@ -7,7 +7,7 @@ boxes than Graphviz can put side by side, and anybody can look at. Its time grow
 from collections.abc import Sequence
 from itertools import accumulate
 
-from gradinspect.graph import Graph
+from gradinspect.graph import Graph, Node
 from gradinspect.renderers.drawing_parts import Box, Closing, Opening, Part
 
 MAX_FAN = 100  # boxes that one box leads to
@@ -23,6 +23,17 @@ def fold_fans(graph: Graph, parts: Sequence[Part]) -> tuple[list[Part], int]:
         folded[middle.start : middle.stop] = [Box("cut", ids)]
         missing += sum(len(box.ids) for box in boxes if box.kind != "cut")
     return folded, missing
+
+
+def has_wide_fan(graph: Graph) -> bool:
+    """Tell whether a node leads to more others than are drawn side by side."""
+    wide = (node for node in graph.nodes if len(node.next_edges) > MAX_FAN)
+    return any(len(_targets(graph, node)) > MAX_FAN for node in wide)
+
+
+def _targets(graph: Graph, node: Node) -> set[int]:
+    ids = {edge.next_node for edge in node.next_edges if edge is not None}
+    return {node_id for node_id in ids if graph.nodes[node_id].kind != "accumulate_grad"}
 
 
 def _middle_of_widest(graph: Graph, parts: Sequence[Part]) -> range | None:

@@ -15,6 +15,7 @@ from gradinspect.graph import Graph
 from gradinspect.renderers.dot import write_dot
 from gradinspect.renderers.dot_scene import set_scene
 from gradinspect.renderers.drawing import count_boxes, plan_drawing
+from gradinspect.renderers.drawing_fans import has_wide_fan
 from gradinspect.renderers.drawing_parts import DrawOptions
 from gradinspect.renderers.graphviz_engine import Engine, LayoutError, find_engine, lay_out
 from gradinspect.renderers.large_svg import render_large_svg
@@ -64,7 +65,8 @@ def draw(
         GradInspectError: There is no program for this format, or it fails even on the smallest picture.
     """
     options = options or DrawOptions()
-    if options.full and picture_format == "svg" and count_boxes(graph, options) > TOO_MANY_FOR_GRAPHVIZ:
+    is_all = options.full and picture_format == "svg"
+    if is_all and (count_boxes(graph, options) > TOO_MANY_FOR_GRAPHVIZ or has_wide_fan(graph)):
         return _draw_in_rows(graph, options)
     if options.full and options.max_boxes is not None:
         limit = None if picture_format == "dot" else options.max_boxes * FULL_FACTOR

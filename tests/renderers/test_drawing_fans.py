@@ -80,6 +80,14 @@ def test_all_is_drawn_where_all_was_asked_for() -> None:
     assert "not drawn" not in render_dot(fan(MAX_FAN + 1), DrawOptions(full=True, max_boxes=None))
 
 
+def test_an_svg_of_all_is_drawn_in_rows() -> None:
+    """`--full` leaves nothing out: what Graphviz is not asked for is drawn by us."""
+    picture = draw(fan(MAX_FAN + 1), "svg", DrawOptions(full=True))
+
+    assert picture.notes == ("drawn in rows, without frames: it is very large",)
+    assert picture.content.count(b'<g id="n') == MAX_FAN + 2
+
+
 def test_many_users_of_one_node_say_where_they_lead() -> None:
     """Only the nearest have an arrow; each edge is an arrow or a word at its tail."""
     record = users(200)
@@ -91,6 +99,16 @@ def test_many_users_of_one_node_say_where_they_lead() -> None:
     assert sum(arrow.head == 200 for arrow in drawing.references) == 196  # the last of the chain has two edges to it
     assert len(drawing.arrows) + len(drawing.references) == 2 * 200  # as many as edges
     assert "#8594; #200 SinBackward0" in render_dot(record, options)
+
+
+def test_frames_around_each_other_are_few() -> None:
+    """A module that calls itself a thousand times deep is drawn to some depth, and a note says so."""
+    calls = tuple(ModuleCall(path=f"m{n}", class_name=f"M{n}", parent=n - 1 if n else None) for n in range(1000))
+    record = graph(*(op("SinBackward0", n + 1, module=n) for n in range(1000)), leaf("w", 3), modules=calls)
+    drawing = plan_drawing(record, DrawOptions())
+
+    assert sum(isinstance(part, Opening) for part in drawing.parts) == 40
+    assert drawing.notes == ("folded to depth 40: more than 40 frames around each other were too many",)
 
 
 def test_many_edges_to_one_node_are_one_arrow() -> None:
