@@ -77,9 +77,9 @@ class GradientWatch:
             record = graph.nodes[number]
             places = [edge is not None and (edge.next_node, edge.input_nr) in alone for edge in record.next_edges]
             permutes = record.name in PERMUTING and places == [True]
-            self._handles.append(node.register_prehook(partial(self._before, number, permutes)))
+            self._handles.append(type(node).register_prehook(node, partial(self._before, number, permutes)))
             if self._walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR:
-                self._handles.append(node.register_hook(partial(self._after, number, places)))
+                self._handles.append(type(node).register_hook(node, partial(self._after, number, places)))
 
     def leaves(self) -> dict[int, torch.Tensor]:
         """Return the tensors behind the AccumulateGrad nodes, by the number of the node."""

@@ -119,9 +119,9 @@ class Lockstep:
             self._add(*self._place(output), gradient)
         self._handles: list[Any] = []
         for number, node in enumerate(self._walk.nodes):
-            self._handles.append(node.register_prehook(self._guarded(partial(self._before, number))))
+            self._handles.append(type(node).register_prehook(node, self._guarded(partial(self._before, number))))
             if graph.nodes[number].kind != "accumulate_grad":
-                self._handles.append(node.register_hook(self._guarded(partial(self._after, number))))
+                self._handles.append(type(node).register_hook(node, self._guarded(partial(self._after, number))))
 
     def finish(self, returned: Sequence[torch.Tensor | None] = ()) -> Ending:
         """Take the hooks away, and compare what the steps added up to with the leaves' `.grad`.

@@ -87,14 +87,19 @@ class NodeRecorder:
     def record(
         self, number: int, module: int | None, frame: int | None, makers: Mapping[int, Maker] = _NO_MAKERS
     ) -> Node:
-        """Record one node: everything about it that can be seen without running it."""
+        """Record one node: everything about it that can be seen without running it.
+
+        NOTE [A ctx is a node]
+        What a custom Function stores on `ctx` are attributes of its node, and may be called `name` or `register_hook`.
+        So methods are asked of the class.
+        """
         walk = self._walk
         node = walk.nodes[number]
         sequence_nr = walk.sequence_nrs[number]
         node_class = self.node_class(node)
         leaf = self._leaf(node) if node_class.kind == "accumulate_grad" else None
         return Node(
-            name=node_class.name or node.name().removeprefix("torch::autograd::"),
+            name=node_class.name or type(node).name(node).removeprefix("torch::autograd::"),
             kind=node_class.kind,
             sequence_nr=None if sequence_nr >= UNKNOWN_NR else sequence_nr,
             forward_outputs=self._forward_outputs(node),

@@ -88,7 +88,7 @@ class _MakerWatch:
         self._walk = walk
         self._running: tuple[Maker, int] | None = None
         self._handles = [
-            node.register_prehook(partial(self._before, number))
+            type(node).register_prehook(node, partial(self._before, number))
             for number, node in enumerate(walk.nodes)
             if walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR
         ]

@@ -52,7 +52,9 @@ class TimeWatch:
         self._profiler = profile()
         _start(self._profiler)
         self._walk = Walk(output.edge[0] for output in outputs)
-        self._handles = [node.register_prehook(partial(self._before, n)) for n, node in enumerate(self._walk.nodes)]
+        self._handles = [
+            type(node).register_prehook(node, partial(self._before, n)) for n, node in enumerate(self._walk.nodes)
+        ]
 
     def finish(self) -> Timeline:
         """Take the hooks away and sort the events."""

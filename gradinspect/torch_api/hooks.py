@@ -75,7 +75,8 @@ def node_hooks(node: Any, kind: Literal["pre", "post"]) -> Hooks:
     """Return the hooks registered with `node.register_prehook` or `node.register_hook`, inside `hooks_can_be_read`."""
     question = _Question()
     try:
-        handle = (node.register_prehook if kind == "pre" else node.register_hook)(question)
+        register = type(node).register_prehook if kind == "pre" else type(node).register_hook  # NOTE [A ctx is a node]
+        handle = register(node, question)
     except _AnsweredError:
         return question.answer or {}
     except Exception:  # a node of a kind that cannot be asked has no answer
