@@ -6,7 +6,8 @@ from gradinspect.analyses.memory import CAST, HeldStorage, Memory, cast_source
 from gradinspect.graph import Graph, Record, source_of
 from gradinspect.units import format_bytes, format_count, format_tensor
 
-WORTH_TELLING = 1.25  # times more kept than shown: less is an offset, not a waste
+MIN_WASTE = 64 * 1024  # bytes that are kept and not shown; fewer matter to nobody
+MIN_SHARE_WASTED = 0.01  # of all bytes held for backward
 NoteKind: TypeAlias = Literal["slice", "twice", "shared", "frozen"]
 
 
@@ -27,19 +28,50 @@ def memory_notes(graph: Graph, memory: Memory) -> tuple[MemoryNote, ...]:
 
 
 def _slices(graph: Graph, memory: Memory) -> list[MemoryNote]:
-    """Find tensors that show a part of their storage and keep all of it."""
+    """Find tensors that show a part of their storage and keep all of it, where the rest would be worth having back."""
     return [
         MemoryNote(
             kind="slice",
             num_bytes=held.num_bytes - held.shown_bytes,
             node=held.counted_by,
             text=f"{_what(held)} at #{held.counted_by} holds {format_bytes(held.shown_bytes)}, "
-            f"keeps {format_bytes(held.num_bytes)}{_line(graph, held.counted_by)}: clone() it to let the rest go",
+            f"keeps {format_bytes(held.num_bytes)}{_line(graph, held.counted_by)}{_advice(graph, held)}",
         )
         for held in memory.storages
-        if 0 < held.shown_bytes * WORTH_TELLING <= held.num_bytes
-        and held.held_as not in {"parameter", "buffer", "packed", "checkpoint"}
+        if _wastes(held, memory)
     ]
+
+
+def _wastes(held: HeldStorage, memory: Memory) -> bool:
+    """Tell whether backward alone keeps a part that no saved tensor shows, and whether that part matters.
+
+    What a variable, a parameter or a buffer has lives anyway: a batch is a slice of the data set it was taken from.
+    """
+    if held.held_as in {"parameter", "buffer", "packed", "checkpoint"} or held.name is not None:
+        return False
+    wasted = held.num_bytes - held.shown_bytes
+    return held.shown_bytes > 0 and wasted >= max(MIN_WASTE, memory.extra_bytes * MIN_SHARE_WASTED)
+
+
+def _advice(graph: Graph, held: HeldStorage) -> str:
+    """Say what clone() would free; nothing where the user has no line to write it on, or the whole may be held."""
+    if held.made_by is None or not (_is_in_own_code(graph, held.counted_by) and _is_in_own_code(graph, held.made_by)):
+        return ""
+    return f": clone() it to free {format_bytes(held.num_bytes - held.shown_bytes)}"
+
+
+def _is_in_own_code(graph: Graph, node_id: int) -> bool:
+    """Tell whether the line that made a node belongs to the module it was made in, or to no module.
+
+    Inside torch's own modules the line is that of their caller, who cannot change what they do.
+    """
+    node = graph.nodes[node_id]
+    if node.frame is None:
+        return False
+    if node.module is None:
+        return True
+    owner = graph.frames[node.frame].function.rpartition(".")[0].rpartition(".")[2]
+    return owner == graph.modules[node.module].class_name
 
 
 def _twice(graph: Graph, memory: Memory) -> list[MemoryNote]:

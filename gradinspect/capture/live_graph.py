@@ -14,6 +14,7 @@ import torch
 
 from gradinspect.capture.release import park_wrappers
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
+from gradinspect.torch_api.tensors import grad_fn_of
 
 
 class LiveGraph:
@@ -49,7 +50,7 @@ def tensors_with_graph() -> list[torch.Tensor]:
     for item in gc.get_objects():
         if issubclass(type(item), torch.Tensor):
             try:
-                is_root = item.grad_fn is not None
+                is_root = grad_fn_of(item) is not None
             except Exception:  # noqa: S112  # a subclass of the user that does not like to be looked at
                 continue
             if is_root:

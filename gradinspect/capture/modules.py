@@ -36,7 +36,7 @@ def assign_modules(
     for window in sorted(used):
         _, _, module, parent = windows[window]
         calls[module] += 1
-        path, class_name = recorder.module_name(module, names.module_paths)
+        path, class_name = recorder.module_name(module, names)
         records.append(
             ModuleCall(
                 path=path,

@@ -4,8 +4,8 @@ Where several models take part, each gets a prefix: the name of the variable tha
 """
 
 import gc
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import nn
@@ -14,6 +14,7 @@ from gradinspect.capture.storages import storage_key
 from gradinspect.capture.variables import Variable
 from gradinspect.graph import LeafKind, Origin
 from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
+from gradinspect.torch_api.tensors import is_leaf
 
 # Modules that only wrap another one: the user's names are those inside. Attribute that holds the wrapped one.
 _WRAPPERS = {
@@ -33,6 +34,30 @@ class LeafName(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
+class Member(NamedTuple):
+    """A parameter or a buffer of a model."""
+
+    kind: LeafKind
+    path: str
+    tensor: torch.Tensor | None
+
+
+class Gone(Protocol):
+    """A model that nobody holds any longer."""
+
+    @property
+    def class_name(self) -> str:
+        """Its class."""
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """Return what is still alive of it."""
+
+    @property
+    def paths(self) -> Mapping[int, str]:
+        """Return the paths of its modules that were called, by their numbers."""
+
+
 class Names:
     """The names of everything that one capture may meet."""
 
@@ -40,6 +65,7 @@ class Names:
         """Know nothing yet; `collect_names` fills it."""
         self.storages: dict[int, tuple[Origin, str]] = {}
         self.module_paths: dict[int, str] = {}
+        self.gone_paths: dict[int, str] = {}  # by the number that the recorder gave a module that is gone
         self._leaves: dict[int, LeafName] = {}
 
     def of_leaf(self, tensor: torch.Tensor) -> LeafName:
@@ -51,20 +77,19 @@ class Names:
 
     def add_module(self, root: nn.Module, prefix: str) -> None:
         """Name a model's parameters, buffers and submodules."""
-        for path, module in _named_modules(root):
+        for path, module in named_modules(root):
             self.module_paths.setdefault(id(module), _join(prefix, path))
-        members: list[tuple[LeafKind, str, torch.Tensor]] = []
-        for path, module in _named_modules(root):
-            members += [
-                ("parameter", _join(path, name), p) for name, p in own_parameters(module).items() if p is not None
-            ]
-            members += [("buffer", _join(path, name), b) for name, b in own_buffers(module).items() if b is not None]
+        self.add_members(members_of(root), prefix)
+
+    def add_members(self, members: Iterable["Member"], prefix: str) -> None:
+        """Name parameters and buffers of one model."""
         for kind, path, tensor in members:
-            self._add_tensor(tensor, kind, _join(prefix, path))
+            if tensor is not None:
+                self._add_tensor(tensor, kind, _join(prefix, path))
 
     def add_variable(self, variable: Variable) -> None:
         """Name a tensor after a variable, unless it is a model's."""
-        if isinstance(variable.value, torch.Tensor) and variable.value.is_leaf:
+        if isinstance(variable.value, torch.Tensor) and is_leaf(variable.value):
             self._add_tensor(variable.value, "variable", variable.name, is_alias=False)
 
     def _add_tensor(self, tensor: torch.Tensor, kind: LeafKind, name: str, *, is_alias: bool = True) -> None:
@@ -78,20 +103,37 @@ class Names:
             self.storages.setdefault(key, (kind if kind != "variable" else "input", name))
 
 
-def collect_names(leaves: Sequence[torch.Tensor], called: Iterable[nn.Module], variables: Sequence[Variable]) -> Names:
+def members_of(root: nn.Module) -> list[Member]:
+    """List the parameters and buffers of a model, those of each part together."""
+    members: list[Member] = []
+    for path, module in named_modules(root):
+        members += [Member("parameter", _join(path, name), tensor) for name, tensor in own_parameters(module).items()]
+        members += [Member("buffer", _join(path, name), tensor) for name, tensor in own_buffers(module).items()]
+    return members
+
+
+def collect_names(
+    leaves: Sequence[torch.Tensor],
+    called: Iterable[nn.Module],
+    variables: Sequence[Variable],
+    gone: Sequence[Gone] = (),
+) -> Names:
     """Find out what the leaves and the modules of a graph are called.
 
     Args:
         leaves: The tensors behind AccumulateGrad nodes.
         called: Modules that are known to have been called, outermost first.
         variables: What the user's frames can see, nearest first.
+        gone: Models that were called and are no longer there.
     """
     seen = [variable.value for variable in variables if isinstance(variable.value, nn.Module)]
     roots = _roots([*called, *seen])
     wanted = {id(leaf) for leaf in leaves}
     parameters = {id(leaf) for leaf in leaves if isinstance(leaf, nn.Parameter)}
     owned = {id(root): _owned(root, wanted) for root in roots}
-    if parameters.difference(*owned.values()):
+    owners_gone = [model for model in gone if any(id(member.tensor) in parameters for member in model.members)]
+    known_gone = {id(member.tensor) for model in owners_gone for member in model.members}
+    if parameters.difference(known_gone, *owned.values()):
         roots = _roots([*roots, *_living_modules()])
         owned = {id(root): _owned(root, wanted) for root in roots}
     names = Names()
@@ -100,12 +142,21 @@ def collect_names(leaves: Sequence[torch.Tensor], called: Iterable[nn.Module], v
     prefixes: set[str] = set()
     for root in sorted(roots, key=lambda root: root not in owners):
         prefix = ""
-        if len(owners) != 1 or root is not owners[0]:
+        if len(owners) + len(owners_gone) != 1 or root not in owners:
             prefix = _unique(held_by.get(id(root)) or type(root).__name__, prefixes)
         names.add_module(root, prefix)
+    for model in gone:
+        is_alone = not owners and owners_gone == [model]
+        _add_gone(names, model, "" if is_alone else _unique(model.class_name, prefixes))
     for variable in variables:
         names.add_variable(variable)
     return names
+
+
+def _add_gone(names: Names, model: Gone, prefix: str) -> None:
+    names.add_members(model.members, prefix)
+    for number, path in model.paths.items():
+        names.gone_paths.setdefault(number, _join(prefix, path))
 
 
 def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> list[nn.Module]:
@@ -120,20 +171,21 @@ def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> list[nn.Modul
 
 
 def _owned(root: nn.Module, wanted: set[int]) -> set[int]:
-    return {id(p) for _, module in _named_modules(root) for p in own_parameters(module).values() if id(p) in wanted}
+    return {id(p) for _, module in named_modules(root) for p in own_parameters(module).values() if id(p) in wanted}
 
 
 def _roots(modules: Iterable[nn.Module]) -> list[nn.Module]:
     """Keep the modules that are part of no other one, each once, in the order given."""
-    candidates = {id(module): module for module in map(_unwrapped, modules)}
+    candidates = {id(module): module for module in map(unwrapped_module, modules)}
     inner: set[int] = set()
     for key, module in candidates.items():
         if key not in inner:
-            inner.update(id(part) for _, part in _named_modules(module) if part is not module)
+            inner.update(id(part) for _, part in named_modules(module) if part is not module)
     return [module for key, module in candidates.items() if key not in inner]
 
 
-def _unwrapped(module: nn.Module) -> nn.Module:
+def unwrapped_module(module: nn.Module) -> nn.Module:
+    """Return the user's model inside what only wraps it."""
     while type(module).__name__ in _WRAPPERS:
         wrapped = own_children(module).get(_WRAPPERS[type(module).__name__])
         if wrapped is None:
@@ -142,7 +194,7 @@ def _unwrapped(module: nn.Module) -> nn.Module:
     return module
 
 
-def _named_modules(root: nn.Module) -> list[tuple[str, nn.Module]]:
+def named_modules(root: nn.Module) -> list[tuple[str, nn.Module]]:
     """List a module and its parts with their paths, without calling anything that a user may have overridden."""
     found: dict[int, tuple[str, nn.Module]] = {}
     todo = [("", root)]
@@ -171,7 +223,7 @@ def _living_modules() -> list[nn.Module]:
         kinds.update(fresh)
         todo.extend(fresh)
     modules = [item for item in gc.get_objects() if type(item) in kinds]
-    modules.sort(key=lambda module: (-len(_named_modules(module)), type(module).__qualname__))
+    modules.sort(key=lambda module: (-len(named_modules(module)), type(module).__qualname__))
     return modules
 
 
@@ -179,7 +231,7 @@ def _variable_names(variables: Iterable[Variable]) -> dict[int, str]:
     names: dict[int, str] = {}
     for variable in variables:
         if isinstance(variable.value, nn.Module):
-            names.setdefault(id(_unwrapped(variable.value)), variable.name)
+            names.setdefault(id(unwrapped_module(variable.value)), variable.name)
     return names
 
 

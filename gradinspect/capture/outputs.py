@@ -9,7 +9,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from gradinspect.capture.variables import Variable
 from gradinspect.capture.walk import Walk
-from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.torch_api.tensors import grad_fn_of, is_leaf, plain_tensors_only
 
 
 class OutputTensor(NamedTuple):
@@ -22,8 +22,9 @@ class OutputTensor(NamedTuple):
     def edge(self) -> tuple[Any, int]:
         """Return the node and which of its outputs this is."""
         if isinstance(self.value, torch.Tensor):
-            if self.value.grad_fn is not None:
-                return self.value.grad_fn, self.value.output_nr
+            grad_fn = grad_fn_of(self.value)
+            if grad_fn is not None:
+                return grad_fn, self.value.output_nr
             edge = get_gradient_edge(self.value)
             return edge[0], edge[1]
         return self.value[0], self.value[1]
@@ -44,7 +45,7 @@ def outputs_in(value: object, name: str | None = None) -> list[OutputTensor]:
         if isinstance(item, GradientEdge):
             found[id(item)] = OutputTensor(label, item)
         elif isinstance(item, torch.Tensor):
-            if requires_grad(item):
+            if requires_grad(item) and (is_leaf(item) or grad_fn_of(item) is not None):
                 found.setdefault(id(item), OutputTensor(label, item))
         elif id(item) not in seen:
             seen.add(id(item))
@@ -70,7 +71,7 @@ def final_outputs(variables: Iterable[Variable]) -> list[OutputTensor]:
     """
     named: dict[int, OutputTensor] = {}
     for name, value in variables:
-        if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+        if isinstance(value, torch.Tensor) and grad_fn_of(value) is not None:
             named.setdefault(id(value), OutputTensor(name, value))
     candidates = [(output, output.edge[0]) for output in named.values()]
     walk = Walk(node for _, node in candidates)

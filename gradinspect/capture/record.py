@@ -145,7 +145,8 @@ def _names(walk: Walk, moment: Moment, recorder: Recorder | None) -> Names:
         if number == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
     ]
     called = recorder.called_modules() if recorder is not None else []
-    return collect_names(leaves, called, [*moment.variables, *variables_from(moment.frame)])
+    gone = recorder.kept_names.gone() if recorder is not None else []
+    return collect_names(leaves, called, [*moment.variables, *variables_from(moment.frame)], gone)
 
 
 def _origins(walk: Walk, makers: Mapping[int, Maker]) -> list[int]:

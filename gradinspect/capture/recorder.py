@@ -32,6 +32,8 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from gradinspect.capture.frames import FrameTable
+from gradinspect.capture.kept_names import KeptNames
+from gradinspect.capture.names import Names
 from gradinspect.capture.unnoticed import unnoticed
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
@@ -67,6 +69,8 @@ class Recorder:
         self.call_frames = array("q")  # frame number, or NOWHERE
         self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
         self.listener: CallListener | None = None  # is told of each call of a torch function
+        self.kept_names = KeptNames()
+        self._noted: set[int] = set()  # numbers of the modules whose names are kept
         self._module_numbers: dict[int, int] = {}
         self._open: list[tuple[int, int]] = []  # window index, start
         self._thread = get_ident()
@@ -139,6 +143,9 @@ class Recorder:
             self.module_windows[index] = window._replace(end=next_sequence_nr())
             if window.module == number:
                 break
+        if not self._open and number not in self._noted:
+            self._noted.add(number)
+            self.kept_names.note(module, self._module_numbers)
 
     def _number_of(self, module: nn.Module) -> int:
         number = self._module_numbers.get(id(module))
@@ -154,11 +161,12 @@ class Recorder:
         modules = (self.modules[number]() for number in outermost)
         return [module for module in modules if module is not None]
 
-    def module_name(self, number: int, paths: dict[int, str]) -> tuple[str, str]:
-        """Return path and class of a module that was called; one that is gone keeps its class."""
+    def module_name(self, number: int, names: Names) -> tuple[str, str]:
+        """Return path and class of a module that was called, also of one that is gone."""
         module = self.modules[number]()
         class_name = self._class_names[number]
-        return (class_name if module is None else paths.get(id(module), class_name)), class_name
+        path = names.gone_paths.get(number) if module is None else names.module_paths.get(id(module))
+        return (class_name if path is None else path), class_name
 
     def close_open_windows(self) -> None:
         """Give every module call that is still running an end: now."""

@@ -21,7 +21,7 @@ from gradinspect.torch_api.saved import (
     unpack_hook,
     versions_in,
 )
-from gradinspect.torch_api.tensors import is_view, known_version, version_of
+from gradinspect.torch_api.tensors import grad_fn_of, is_leaf, is_view, known_version, version_of
 
 
 class SavedNames:
@@ -206,8 +206,8 @@ class SavedReader:
         A view whose base was written since makes a new node when asked for its grad_fn, so it is not asked.
         """
         if version and is_view(tensor):
-            return None, "output" if is_output else "input" if tensor.is_leaf else "activation"
-        maker = tensor.grad_fn
+            return None, "output" if is_output else "input" if is_leaf(tensor) else "activation"
+        maker = grad_fn_of(tensor)
         if maker is None:
             return None, "output" if is_output else "input"
         return self._numbers.get(maker), "output" if is_output else "activation"
@@ -348,5 +348,5 @@ def _outputs_among(node: Any, name: str, raws: Any) -> frozenset[int]:
     return frozenset(
         index
         for index, tensor in enumerate(tensors)
-        if tensor is not None and not tensor.is_leaf and not is_view(tensor) and tensor.grad_fn is node
+        if tensor is not None and not is_leaf(tensor) and not is_view(tensor) and grad_fn_of(tensor) is node
     )

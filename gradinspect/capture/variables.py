@@ -34,12 +34,20 @@ def variables_from(frame: FrameType | None) -> Iterator[Variable]:
     """Yield the tensors and modules that the user's frames can see, innermost frame first, then their globals."""
     frames = list(user_frames(frame))
     for user in frames:
-        yield from variables_in(local_variables(user))
+        yield from variables_in(_named_locals(user))
     seen: set[int] = set()
     for user in frames:
         if id(user.f_globals) not in seen:
             seen.add(id(user.f_globals))
             yield from variables_in(user.f_globals)
+
+
+def _named_locals(frame: FrameType) -> dict[str, object]:
+    """Copy a frame's locals; of a lambda those of the functions around it: its own arguments are no names."""
+    variables = local_variables(frame)
+    if frame.f_code.co_name != "<lambda>":
+        return variables
+    return {name: value for name, value in variables.items() if name in frame.f_code.co_freevars}
 
 
 def variables_in(namespace: dict[str, object]) -> Iterator[Variable]:

@@ -14,7 +14,7 @@ from gradinspect.analyses.folding import Scope, first_saved_bytes, fold_graph, n
 from gradinspect.analyses.opening import can_open, depth_that_fits, opens_to
 from gradinspect.analyses.outline import IsOpen, outline
 from gradinspect.analyses.outline_rows import Guide, Row, guides_below, split_row
-from gradinspect.graph import Graph, Record
+from gradinspect.graph import Frame, Graph, Record
 from gradinspect.renderers.terminal_text import Part, fit, shorten, visible
 from gradinspect.renderers.tree_rows import RowWriter
 from gradinspect.renderers.tree_words import Symbols
@@ -22,7 +22,9 @@ from gradinspect.units import format_bytes, format_count
 
 BYTES_CELLS = 10
 MAX_SOURCE_CELLS = 24
-MIN_TEXT_CELLS = 46  # the source column is dropped before the text gets less
+MIN_SOURCE_CELLS = 14  # the name of a file is shortened to that before the text gets less than it wants
+TEXT_CELLS = 46  # what the text wants
+MIN_TEXT_CELLS = 36  # the source column is dropped before the text gets less
 MAX_DEPTH = 1_000_000
 GUIDES: dict[Guide, str] = {"branch": "├─ ", "last_branch": "└─ ", "line": "│  ", "gap": "   ", "scope": "┊ "}
 ASCII_GUIDES: dict[Guide, str] = {"branch": "|- ", "last_branch": "`- ", "line": "|  ", "gap": "   ", "scope": ": "}
@@ -75,7 +77,8 @@ class TreePage:
         self.writer = RowWriter(graph, self.saved, unicode=options.unicode, cut=options.cut)
         self.symbols: Symbols = self.writer.symbols
         self.bytes_cells = BYTES_CELLS + 1 if any(self.saved) else 0
-        self.sources = self._source_texts()
+        room = min(max(options.width - self.bytes_cells - TEXT_CELLS - 2, MIN_SOURCE_CELLS), MAX_SOURCE_CELLS)
+        self.sources = self._source_texts(room)
         self.source_cells = max((cell_len(source) + 2 for source in self.sources.values()), default=0)
         if options.width - self.bytes_cells - self.source_cells < MIN_TEXT_CELLS:
             self.source_cells = 0
@@ -186,16 +189,14 @@ class TreePage:
         frame = self.graph.nodes[nodes[0]].frame if nodes and self.source_cells else None
         return "" if frame is None else f"  {self.sources[frame]}"
 
-    def _source_texts(self) -> dict[int, str]:
+    def _source_texts(self, room: int) -> dict[int, str]:
         used = sorted({node.frame for node in self.graph.nodes if node.frame is not None})
-        texts = {
-            frame: f"{self.graph.frames[frame].file.rpartition('/')[2]}:{self.graph.frames[frame].line}"
-            for frame in used
-        }
-        return {
-            frame: shorten(visible(text, unicode=self.options.unicode), MAX_SOURCE_CELLS, self.symbols.ellipsis)
-            for frame, text in texts.items()
-        }
+        return {frame: self._place(self.graph.frames[frame], room) for frame in used}
+
+    def _place(self, frame: Frame, room: int) -> str:
+        """Write a line as `train.py:22`; of a long name the middle is cut out, and the number always stays."""
+        name = visible(frame.file.rpartition("/")[2], unicode=self.options.unicode)
+        return f"{shorten(name, room - len(f':{frame.line}'), self.symbols.ellipsis)}:{frame.line}"
 
     def _legend(self) -> Text:
         leaf, arrow = self.symbols.leaf, self.symbols.arrow

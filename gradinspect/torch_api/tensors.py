@@ -73,6 +73,25 @@ def without_autocast() -> Any:
     return _AUTOCAST_OFF.required()()
 
 
+def grad_fn_of(tensor: torch.Tensor) -> Any:
+    """Return the node that made a tensor; None as well where torch refuses to tell.
+
+    It refuses for a view that was made in inference mode once the base has been written.
+    """
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
+def is_leaf(tensor: torch.Tensor) -> bool:
+    """Tell whether a tensor was made by no operator that autograd knows of; not so where torch refuses to tell."""
+    try:
+        return bool(tensor.is_leaf)
+    except RuntimeError:
+        return False
+
+
 def is_view(tensor: torch.Tensor) -> bool:
     """Tell whether a tensor is a view that autograd knows of."""
     return bool(tensor._is_view()) if _VIEW.is_there else True

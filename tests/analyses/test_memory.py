@@ -1,5 +1,6 @@
 """Held memory: each storage once, its kind, the rows, the tree, the observations."""
 
+import msgspec
 import pytest
 from factories import graph, leaf, op, saved, tensor_info
 from hypothesis import given
@@ -136,15 +137,46 @@ def test_a_cast_is_told_from_its_source() -> None:
     assert memory_notes(cast_graph(keeps_source=False), measure_memory(cast_graph(keeps_source=False))) == ()
 
 
+def _slice_of(whole: Storage, *, function: str = "main", module: int | None = None) -> Graph:
+    """Make a graph of a node that saves a part of what another one made, twice."""
+    value = saved("_saved_self", 8, storage=0)
+    assert value.tensor is not None
+    part = msgspec.structs.replace(value, tensor=msgspec.structs.replace(value.tensor, made_by=1))
+    return graph(
+        op("A", 1, saved=(part, part), frame=0, module=module),
+        op("B", frame=0, module=module),
+        storages=(whole,),
+        modules=(ModuleCall(path="attn", class_name="MultiheadAttention"),),
+        frames=(Frame(file="a.py", line=4, function=function),),
+    )
+
+
 def test_a_slice_keeps_the_whole() -> None:
-    """Several slices of one storage add up; the same slice twice does not."""
-    part = saved("_saved_self", 8, storage=0)
-    record = graph(op("A", saved=(part, part), frame=0), storages=(Storage(num_bytes=128, name="big"),),
-                   frames=(Frame(file="a.py", line=4),))  # fmt: skip
+    """The same slice twice counts once; the note says how much a clone() would free."""
+    record = _slice_of(Storage(num_bytes=1 << 20))
     (note,) = memory_notes(record, measure_memory(record))
 
-    assert (note.kind, note.num_bytes) == ("slice", 96)
-    assert note.text == "big f32[8] at #0 holds 32 B, keeps 128 B (a.py:4): clone() it to let the rest go"
+    assert (note.kind, note.num_bytes) == ("slice", (1 << 20) - 32)
+    assert note.text == "#1 f32[8] at #0 holds 32 B, keeps 1.0 MiB (a.py:4): clone() it to free 1.0 MiB"
+
+
+def test_a_slice_of_what_lives_anyway_is_no_waste() -> None:
+    """A batch is a part of a data set that the program holds, and a few bytes matter to nobody."""
+    named = _slice_of(Storage(num_bytes=1 << 20, name="images"))
+    small = _slice_of(Storage(num_bytes=128))
+
+    assert memory_notes(named, measure_memory(named)) == memory_notes(small, measure_memory(small)) == ()
+
+
+def test_nobody_is_told_to_change_torch() -> None:
+    """Inside a module of torch the line is that of its caller: what is kept is said, and no clone() is asked for."""
+    inside = _slice_of(Storage(num_bytes=1 << 20), function="Block.forward", module=0)
+    own = _slice_of(Storage(num_bytes=1 << 20), function="MultiheadAttention.forward", module=0)
+    (told,) = memory_notes(inside, measure_memory(inside))
+    (advised,) = memory_notes(own, measure_memory(own))
+
+    assert told.text == "#1 f32[8] at #0 holds 32 B, keeps 1.0 MiB (a.py:4)"
+    assert advised.text.endswith(": clone() it to free 1.0 MiB")
 
 
 def test_a_frozen_module_says_why_it_keeps_something() -> None:

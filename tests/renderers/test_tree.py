@@ -15,7 +15,7 @@ from gradinspect.analyses.cut import cut_graph
 from gradinspect.analyses.focus import Focus, focus_graph
 from gradinspect.analyses.folding import fold_graph
 from gradinspect.analyses.outline import outline
-from gradinspect.graph import Graph, Hook, Root, SavedStatus, SavedValue
+from gradinspect.graph import Frame, Graph, Hook, Root, SavedStatus, SavedValue
 from gradinspect.renderers.tree import TreeOptions, render_tree
 
 
@@ -241,3 +241,22 @@ def test_only_the_guides_are_dim() -> None:
     styles = [str(span.style) for span in line.spans if span.start <= place < span.end]
 
     assert (str(line.style), styles) == ("", ["bold"])
+
+
+@pytest.mark.parametrize(("width", "shown"), [(200, 24), (80, 21), (66, 14)])
+def test_a_long_file_name_gives_way_and_the_line_number_stays(width: int, shown: int) -> None:
+    """Every row that has a source line shows it, with its whole number; a screen that is narrow shortens the name."""
+    file = "models/modeling_transformer_xl_utilities.py"
+    made = [node for node in two_layers().nodes if node.leaf is None]
+    drawn = msgspec.structs.replace(
+        two_layers(),
+        nodes=tuple(
+            msgspec.structs.replace(node, frame=number if number < len(made) else None)
+            for number, node in enumerate(two_layers().nodes)
+        ),
+        frames=tuple(Frame(file=file, line=1234 + number) for number in range(len(made))),
+    )
+    rows = [line for line in screen(drawn, width=width, full=True).splitlines() if "Backward" in line]
+
+    assert [row[-5:] for row in rows] == [f":{1234 + number}" for number in range(len(made))]
+    assert {cell_len(row.split()[-1]) for row in rows} == {shown}

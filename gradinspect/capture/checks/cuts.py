@@ -33,7 +33,7 @@ from gradinspect.capture.variables import variables_from
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Frame, Graph
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
-from gradinspect.torch_api.tensors import can_watch_storages, plain_tensors_only
+from gradinspect.torch_api.tensors import can_watch_storages, grad_fn_of, is_leaf, plain_tensors_only
 
 
 class _Root(NamedTuple):
@@ -170,7 +170,7 @@ class GradientCuts:
             return
         with plain_tensors_only():
             held = [tensor for group in optimizer.param_groups for tensor in group["params"]]
-            without = [tensor for tensor in held if tensor.requires_grad and tensor.is_leaf and tensor.grad is None]
+            without = [tensor for tensor in held if tensor.requires_grad and is_leaf(tensor) and tensor.grad is None]
             self._want(without, held, lambda: self._step(optimizer), sys._getframe(1))
 
     def _step(self, optimizer: Optimizer) -> Wish:
@@ -200,7 +200,7 @@ class GradientCuts:
         if any("None" in line for line in lines_from(frame, 2)):
             return
         line = self._frame(self._recorder.frames.number_of(frame))
-        if tensor.is_leaf:
+        if is_leaf(tensor):
             self._want([tensor], [tensor], lambda: Wish(kind="read", frame=line), frame)
         elif not tensor.retains_grad:
             (name,) = names_of([tensor], self._recorder, frame)
@@ -221,6 +221,6 @@ def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def _is_in(value: Any, walk: Walk, reached: set[int]) -> bool:
     """Tell whether a graph leads to a tensor or an edge."""
-    if isinstance(value, torch.Tensor) and value.grad_fn is None:
+    if isinstance(value, torch.Tensor) and grad_fn_of(value) is None:
         return id(value) in reached
     return OutputTensor(None, value).edge[0] in walk.numbers

@@ -20,7 +20,7 @@ from gradinspect.analyses.checks.value_flow import NO_LEAF, OUTSIDE, Call, Manne
 from gradinspect.capture.checks.torch_calls import CallKind, call_kind, function_name, manner_of, tensors_in
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.storages import storage_key
-from gradinspect.torch_api.tensors import forget_storage, plain_tensors_only, remember_storage
+from gradinspect.torch_api.tensors import forget_storage, is_leaf, plain_tensors_only, remember_storage
 
 MAX_CALLS = 100_000  # then nothing more is noted, and nothing is said of missing gradients
 
@@ -222,7 +222,7 @@ def _taken_and_made(
 
 def _is_leaf(tensor: torch.Tensor) -> bool:
     """Tell what was made to be learned from a constant, which torch calls a leaf too."""
-    return bool(tensor.is_leaf and (tensor.requires_grad or isinstance(tensor, nn.Parameter)))
+    return bool(is_leaf(tensor) and (tensor.requires_grad or isinstance(tensor, nn.Parameter)))
 
 
 def _creates_graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

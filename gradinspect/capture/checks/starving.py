@@ -12,6 +12,7 @@ from gradinspect.capture.names import collect_names
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.variables import variables_from
 from gradinspect.graph import Frame
+from gradinspect.torch_api.tensors import is_leaf
 
 FrameOf = Callable[[int | None], Frame | None]
 
@@ -19,7 +20,7 @@ FrameOf = Callable[[int | None], Frame | None]
 def names_of(tensors: Sequence[torch.Tensor], recorder: Recorder, frame: FrameType | None) -> list[str]:
     """Name tensors as the program does where it stands."""
     variables = list(variables_from(frame))
-    names = collect_names([tensor for tensor in tensors if tensor.is_leaf], recorder.called_modules(), variables)
+    names = collect_names([tensor for tensor in tensors if is_leaf(tensor)], recorder.called_modules(), variables)
     by_variable = {id(value): name for name, value in reversed(variables)}
     return [
         names.of_leaf(tensor).name or by_variable.get(id(tensor)) or f"an unnamed tensor {list(tensor.shape)}"
