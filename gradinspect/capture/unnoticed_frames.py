@@ -96,14 +96,23 @@ def stack_without_us(original: Callable[[], list[str]]) -> Callable[[], list[str
 
     def format_stack() -> list[str]:
         entries = original()
-        frames: list[FrameType] = []
-        frame: FrameType | None = sys._getframe(0)
-        while frame is not None:
-            frames.append(frame)
-            frame = frame.f_back
-        if len(entries) != len(frames):  # not a stack
+        is_kept = _kept_from(sys._getframe(0))
+        if len(entries) != len(is_kept):  # not a stack
             return entries
-        kept = set(map(id, frames_without_us(frames[0])))
-        return [entry for entry, frame in zip(entries, reversed(frames), strict=True) if id(frame) in kept]
+        return [entry for entry, kept in zip(entries, is_kept, strict=True) if kept]
 
     return format_stack
+
+
+def _kept_from(innermost: FrameType) -> list[bool]:
+    """Tell of each frame, from the outermost to this one, whether it would be there without us.
+
+    Nothing but these answers goes back: a frame that holds itself keeps all that is on the stack alive.
+    """
+    kept = set(map(id, frames_without_us(innermost)))
+    is_kept = []
+    frame: FrameType | None = innermost
+    while frame is not None:
+        is_kept.append(id(frame) in kept)
+        frame = frame.f_back
+    return is_kept[::-1]
