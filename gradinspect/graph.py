@@ -142,6 +142,7 @@ class Frame(Record, frozen=True):
     function: str = ""
     code: str = ""  # the text of the line, stripped
     caller: int | None = None  # index into Graph.frames
+    is_library: bool = False  # it belongs to an installed package, not to the program itself
 
 
 class Root(Record, frozen=True):
@@ -227,6 +228,16 @@ def source_of(graph: Graph, node: Node) -> str | None:
         return None
     frame = graph.frames[node.frame]
     return f"{frame.file}:{frame.line}"
+
+
+def own_frame(graph: Graph, frame: int | None) -> Frame | None:
+    """Return the line of the program itself that called a library, from a line inside it; None for any other line."""
+    if frame is None or not graph.frames[frame].is_library:
+        return None
+    caller = graph.frames[frame].caller
+    while caller is not None and graph.frames[caller].is_library:
+        caller = graph.frames[caller].caller
+    return None if caller is None else graph.frames[caller]
 
 
 def argument_name(graph: Graph, node: Node, position: int) -> str | None:

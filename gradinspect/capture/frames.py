@@ -127,6 +127,7 @@ def line_record(code: CodeType, line: int, base_folder: Path, caller: int | None
         function=code.co_qualname,
         code=linecache.getline(code.co_filename, line).strip(),
         caller=caller,
+        is_library=code.co_filename.startswith(_INSTALLED),
     )
 
 

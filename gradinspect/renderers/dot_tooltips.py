@@ -6,7 +6,7 @@ What comes in: records of the graph. What goes out: quoted DOT strings of severa
 from collections.abc import Sequence
 
 from gradinspect.analyses.folding import Scope
-from gradinspect.graph import Graph, Node, SavedValue, TensorInfo
+from gradinspect.graph import Graph, Node, SavedValue, TensorInfo, own_frame
 from gradinspect.renderers.dot_text import tooltip
 from gradinspect.units import format_bytes, format_tensor
 
@@ -74,11 +74,12 @@ def saved_tooltip(value: SavedValue) -> str:
 
 
 def frame_lines(graph: Graph, index: int | None) -> list[str]:
-    """Tell a line of the user's program."""
+    """Tell a line; of one inside a library also the line of the program that called it."""
     if index is None:
         return []
-    frame = graph.frames[index]
-    return [f"{frame.file}:{frame.line}  {frame.code}".rstrip()]
+    own = own_frame(graph, index)
+    frames = [graph.frames[index], *([own] if own is not None else [])]
+    return [f"{frame.file}:{frame.line}  {frame.code}".rstrip() for frame in frames]
 
 
 def _saved_line(value: SavedValue) -> str:

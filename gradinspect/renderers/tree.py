@@ -14,7 +14,7 @@ from gradinspect.analyses.folding import Scope, first_saved_bytes, fold_graph, n
 from gradinspect.analyses.opening import can_open, depth_that_fits, opens_to
 from gradinspect.analyses.outline import IsOpen, outline
 from gradinspect.analyses.outline_rows import Guide, Row, guides_below, split_row
-from gradinspect.graph import Frame, Graph, Record
+from gradinspect.graph import Frame, Graph, Record, own_frame
 from gradinspect.renderers.terminal_text import Part, fit, shorten, visible
 from gradinspect.renderers.tree_rows import RowWriter
 from gradinspect.renderers.tree_words import Symbols
@@ -84,6 +84,7 @@ class TreePage:
             self.source_cells = 0
         self.text_cells = options.width - self.bytes_cells - self.source_cells
         self.last_source = ""
+        self.last_own: Frame | None = None
         self.num_told = 0
         self.kinds: set[str] = set()
 
@@ -112,13 +113,20 @@ class TreePage:
         return self._line(row, list(self.writer.parts(row)))
 
     def _wrapped_lines(self, row: Row, following: Row | None) -> Iterator[Text]:
-        parts = list(self.writer.parts(row))
+        parts = [*self.writer.parts(row), *self._own_line(row)]
         marks = [part for part in parts if part.can_wrap]
         if marks and _needed(parts) > self._room(row, parts):
             yield self._line(row, [part for part in parts if not part.can_wrap])
             yield self._wrapped(row, marks, following)
         else:
             yield self._line(row, parts)
+
+    def _own_line(self, row: Row) -> Iterator[Part]:
+        """Yield the line of the program that called the library a row was made in, where it is another than before."""
+        own = own_frame(self.graph, self.graph.nodes[row.nodes[0]].frame) if row.nodes else None
+        if own is not None and own != self.last_own:
+            self.last_own = own
+            yield Part(f"  called at {self._place(own, self.options.width // 2)}", "dim", can_wrap=True)
 
     def _wrapped(self, row: Row, parts: list[Part], following: Row | None) -> Text:
         below = guides_below(row)

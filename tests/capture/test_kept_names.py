@@ -1,6 +1,8 @@
 """Names of a model that is gone when its graph is recorded, and names that are none."""
 
 import gc
+import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 from weakref import ref
 
@@ -10,6 +12,7 @@ from torch import nn
 
 import gradinspect as package
 from gradinspect.capture.recorder import Recorder
+from gradinspect.graph import own_frame
 
 DEAD = """
 import torch
@@ -120,3 +123,23 @@ def test_views_that_torch_does_not_tell_about(tmp_path: Path) -> None:
     assert "Traceback" not in "".join(run.stderr for run in runs)
     assert root.returncode == 2
     assert "The root 'view' has no graph." in root.stderr
+
+
+def test_a_line_inside_an_installed_package_is_told_from_the_programs_own(tmp_path: Path) -> None:
+    """What a library made is marked, with its callers as far as the program itself."""
+    code = "import torch\ndef call(f, x):\n    return f(x * 2)\n"
+    library: dict[str, Callable[..., torch.Tensor]] = {}
+    path = Path(sysconfig.get_path("purelib")) / "some_library" / "modeling.py"  # which need not be there
+    exec(compile(code, str(path), "exec"), library)  # noqa: S102  # our own text, under the name of such a file
+    with Recorder() as recorder:
+        made = library["call"](torch.sum, torch.ones(2, requires_grad=True))
+    graph = package.capture_graph(made, recorder=recorder)
+    node = graph.nodes[0]
+    own = own_frame(graph, node.frame)
+
+    assert node.frame is not None
+    assert graph.frames[node.frame].is_library
+    assert graph.frames[node.frame].file == "some_library/modeling.py"
+    assert own is not None
+    assert own.file.endswith("test_kept_names.py")
+    assert own_frame(graph, graph.captured_at.frame) is None

@@ -260,3 +260,23 @@ def test_a_long_file_name_gives_way_and_the_line_number_stays(width: int, shown:
 
     assert [row[-5:] for row in rows] == [f":{1234 + number}" for number in range(len(made))]
     assert {cell_len(row.split()[-1]) for row in rows} == {shown}
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_line_that_called_a_library_stands_beside_the_librarys(width: int) -> None:
+    """It is told once, and again where another line of the program begins."""
+    frames = (
+        Frame(file="train.py", line=7),
+        Frame(file="big/modeling_big.py", line=300, caller=0, is_library=True),
+        Frame(file="big/modeling_big.py", line=310, caller=1, is_library=True),
+        Frame(file="train.py", line=9),
+        Frame(file="big/losses.py", line=5, caller=3, is_library=True),
+    )
+    lines = iter((4, 2, 2, 1, 1, 0, 0))
+    nodes = tuple(
+        msgspec.structs.replace(node, frame=next(lines) if node.leaf is None else None) for node in two_layers().nodes
+    )
+    text = screen(msgspec.structs.replace(two_layers(), nodes=nodes, frames=frames), width=width, full=True)
+
+    assert text.index("losses.py:5") < text.index("modeling_big.py:310") < text.index("modeling_big.py:300")
+    assert text.count("called at train.py:9") == text.count("called at train.py:7") == 1
