@@ -28,11 +28,10 @@ VERSIONS = ("2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1", 
 IN_PART = ("2.8.", "2.9.")  # where torch does not say whether a saved tensor has a hook
 TOOLS = ("numpy", "pytest", "hypothesis", "inline-snapshot", "expecttest")
 SAMPLES = (
-    "autocast", "autograd_grad", "backward_freed", "broadcast_scalar", "checkpointed", "checkpointed_reentrant",
-    "custom_function", "double_backward", "gan", "lstm", "mlp", "node_hooks", "operators", "resnet", "retain_grad",
-    "tensor_hooks", "transformer", "unbind", "vanishing",
+    "autocast", "checkpointed", "checkpointed_reentrant", "custom_function", "double_backward", "gan", "lstm", "mlp",
+    "node_hooks", "operators", "resnet", "tensor_hooks", "transformer", "unbind",
 )  # fmt: skip
-FEW = ("checkpointed", "custom_function", "double_backward", "gan", "mlp", "resnet", "tensor_hooks", "train")
+FEW = ("checkpointed", "custom_function", "double_backward", "gan", "resnet")
 VERBS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "trace": (("trace",), SAMPLES),
     "saved": (("saved",), FEW),
@@ -51,7 +50,7 @@ WITNESSES = {
     "hooks, many threads": ("tests/capture/test_hooks.py",),
     "op_db: every saved attribute": ("tests/capture/test_opinfo_sweep.py::test_a_third_of_all_ops",),
     "formulas by hand": ("tests/capture/test_lockstep.py",),
-    "names taken away": ("tests/torch_api",),
+    "a private name taken away": ("tests/torch_api/test_missing_names.py::test_several_names_at_once",),
 }
 # Runs one verb on some files, each in a fork of one process that has imported torch.
 DRIVER = """
