@@ -1,0 +1,52 @@
+"""Where no hook can be, on torches that do not say whether a saved tensor has one."""
+
+import pytest
+import torch
+
+from gradinspect.torch_api import saved
+from gradinspect.torch_api.patches import patched_names
+from gradinspect.torch_api.saved import HookWatch
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> HookWatch:
+    """A watch on a torch like 2.9."""
+    monkeypatch.setattr(saved, "can_read_raw", lambda: False)
+    return HookWatch()
+
+
+def number(tensor: torch.Tensor) -> int:
+    """Return the number of the node that made a tensor."""
+    found: int = tensor.grad_fn._sequence_nr()
+    return found
+
+
+def test_only_nodes_made_outside_default_hooks_are_free(watch: HookWatch) -> None:
+    """Nested hooks, and those that are still pushed, count; so does what was made before anybody watched."""
+    x = torch.ones(2, requires_grad=True)
+    before = x.exp()
+    with watch:
+        outside = x.exp()
+        with torch.autograd.graph.saved_tensors_hooks(lambda value: value, lambda value: value):
+            with torch.autograd.graph.save_on_cpu():
+                nested = x.exp()
+            inside = x.exp()
+            is_free_meanwhile = watch.is_free(number(inside))
+        after = x.exp()
+
+    assert [watch.is_free(number(tensor)) for tensor in (before, outside, nested, inside, after)] == [
+        False, True, False, False, True,
+    ]  # fmt: skip
+    assert not is_free_meanwhile
+    assert patched_names() == ()
+
+
+def test_a_hook_registered_by_hand_ends_all_reading(watch: HookWatch) -> None:
+    """Nobody knows on which saved tensor it is."""
+    with watch:
+        y = torch.ones(2, requires_grad=True).exp()
+        was_free = watch.is_free(number(y))
+        y.grad_fn._raw_saved_result.register_hooks(lambda value: value, lambda value: value)
+
+    assert was_free
+    assert not watch.is_free(number(y))
