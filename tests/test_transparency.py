@@ -16,9 +16,7 @@ FOLDER = Path(__file__).parent / "transparency_programs"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "fingerprint")
 FOUND_SOMETHING = 1
 LONGER = ("check --steps 1", "memory --iterations 3")
-SEEN = {
-    "dispatch_mode", "jit_trace", "profiler_counts", "subclass_dispatch", "tracebacks_caught", "warnings_shown",
-}  # fmt: skip
+SEEN = {"dispatch_mode", "jit_trace", "profiler_counts", "subclass_dispatch", "tracebacks_caught"}
 RUNNER_FRAME = re.compile(r'  File "[^"]*(?:fork_server\.py|<frozen runpy>)", .*\n(?:    .*\n)?')
 
 
@@ -56,7 +54,7 @@ def test_nothing_is_changed(program: str, words: str) -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param(program, marks=pytest.mark.xfail(reason="check watches in a way that shows"))
+        pytest.param(program, marks=pytest.mark.xfail(reason="check watches in a way that shows", strict=False))
         if program in SEEN
         else program
         for program in PROGRAMS

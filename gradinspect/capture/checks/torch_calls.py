@@ -25,6 +25,10 @@ MAX_DEPTH = 3
 MAX_NESTED = 1_000  # elements of one list of arguments that are looked at
 
 
+# Without the wrapper that changes the filters of warnings for a moment: Python then forgets which ones it has shown.
+_resolve_name = getattr(resolve_name, "__wrapped__", resolve_name)
+
+
 class CallKind(Enum):
     """How a call is to be read."""
 
@@ -42,7 +46,7 @@ def function_name(func: Callable[..., Any]) -> str:
     """Name a function as torch documents it, an operator without its overload."""
     if is_operator(func):
         return operator_name(func)
-    return str(resolve_name(func) or getattr(func, "__name__", func))
+    return str(_resolve_name(func) or getattr(func, "__name__", func))
 
 
 def call_kind(name: str) -> CallKind:
