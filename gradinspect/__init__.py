@@ -3,7 +3,7 @@
 The names below are imported when they are first used, so that reading a capture file needs no torch.
 """
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # `typing` may be a file of the user's. NOTE [Two sets of modules]
 
 if TYPE_CHECKING:
     from gradinspect.capture.record import capture_graph

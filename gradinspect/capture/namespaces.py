@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from gradinspect.capture.outputs import outputs_in
-from gradinspect.capture.program import set_first_path
 from gradinspect.capture.source import Expression, Module, Script
 from gradinspect.capture.variables import Variable
 from gradinspect.errors import GradInspectError
@@ -53,7 +52,6 @@ def namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, An
     sys.argv = [source.module, *arguments]
     if source.module.endswith(".py"):
         path = Path(source.module)
-        set_first_path(path.resolve().parent)
         spec = importlib.util.spec_from_file_location(path.stem, path)
         if spec is None or spec.loader is None:
             raise GradInspectError(f"The script '{path}' cannot be imported.", "Name a .py file.")
@@ -61,7 +59,6 @@ def namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, An
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)
         return vars(module)
-    set_first_path(Path.cwd())
     try:
         return vars(importlib.import_module(source.module))
     except ModuleNotFoundError as error:

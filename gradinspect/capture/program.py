@@ -10,14 +10,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from gradinspect.capture.source import Module, Script
-from gradinspect.capture.stopping import Stopper
 from gradinspect.errors import GradInspectError
-from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION
 
 _OURS = os.path.join(str(Path(__file__).parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
+_CALLS_MODE = ("handle_torch_function", os.path.join("torch", "overrides.py"))  # noqa: PTH118  # the end of a path
+
+
+class Stops(Protocol):
+    """Whoever may stop the program early."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the program is being stopped."""
+
+    def ended(self) -> None:
+        """Say that the program has ended."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +39,10 @@ class Ending:
     namespace: dict[str, Any]
 
 
-def run_program(program: Script | Module, arguments: Sequence[str], stopper: Stopper) -> Ending:
+def run_program(program: Script | Module, arguments: Sequence[str], stopper: Stops) -> Ending:
     """Run a program as `__main__`; it stays there until the interpreter exits, as atexit handlers expect.
+
+    Imports no torch: whether the program does is its own affair.
 
     Raises:
         GradInspectError: There is no such module, or the file is not Python.
@@ -74,7 +86,6 @@ def _main_module(program: Script | Module, arguments: Sequence[str]) -> tuple[Pa
         main.__package__ = spec.parent
     else:
         path = (program.path / "__main__.py" if program.path.is_dir() else program.path).absolute()
-        set_first_path(program.path if program.path.is_dir() else path.resolve().parent)
         main.__loader__ = importlib.machinery.SourceFileLoader("__main__", str(path))
         main.__package__ = None
     main.__file__ = str(path)
@@ -84,14 +95,7 @@ def _main_module(program: Script | Module, arguments: Sequence[str]) -> tuple[Pa
     return path, main
 
 
-def set_first_path(folder: Path) -> None:
-    """Let imports look into the program's folder first, as python does unless it was told not to."""
-    if not sys.flags.safe_path:
-        sys.path[0] = str(folder)
-
-
 def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
-    set_first_path(Path.cwd())
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
@@ -145,7 +149,7 @@ def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if code.co_filename.startswith(_OURS):
-            if code.co_name == "__torch_function__" and kept and kept[-1].tb_frame.f_code is HANDLE_TORCH_FUNCTION:
+            if code.co_name == "__torch_function__" and kept and _calls_mode(kept[-1].tb_frame.f_code):
                 del kept[-2:]  # and the torch function that called it, which comes once more
         elif not code.co_filename.startswith("<frozen importlib"):
             kept.append(traceback)
@@ -154,6 +158,11 @@ def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
     for part in reversed(kept):
         stripped = types.TracebackType(stripped, part.tb_frame, part.tb_lasti, part.tb_lineno)
     return stripped
+
+
+def _calls_mode(code: types.CodeType) -> bool:
+    name, file = _CALLS_MODE
+    return code.co_name == name and code.co_filename.endswith(file)
 
 
 def leave_as_python(ending: Ending) -> NoReturn:

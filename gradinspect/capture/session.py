@@ -39,6 +39,7 @@ from gradinspect.capture.variables import Variable
 from gradinspect.capture.watching import BackwardWatch
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind
+from gradinspect.isolation import Imports
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.units import format_calls
 
@@ -56,11 +57,12 @@ class ScriptFailedError(Exception):
 class Session:
     """One run of one program."""
 
-    def __init__(self, request: Request, finish: Callable[[Any], None]) -> None:
+    def __init__(self, request: Request, imports: Imports, finish: Callable[[Any], None]) -> None:
         """Prepare to run.
 
         Args:
             request: What the user asked for.
+            imports: Ours, and those that the program shall find.
             finish: Delivers the result, should the program end the process before it returns to us.
         """
         require_essentials()
@@ -72,7 +74,7 @@ class Session:
         self._run = Run(
             request=request,
             recorder=Recorder(),
-            surroundings=Surroundings(),
+            surroundings=Surroundings(imports),
             door=EngineDoor(self._on_engine_call, sees_fake=request.fake),
             stopper=Stopper(self._finish_now),
         )
@@ -115,6 +117,7 @@ class Session:
                 stack.enter_context(self._mode.watching())
             if self._request.fake:
                 self._run.fake = stack.enter_context(FakeRun(self._request.device))
+            self._run.surroundings.start_program(source)
             if isinstance(source, Expression):
                 self._run_expression(source)
             else:

@@ -72,6 +72,15 @@ def parse_source(text: str) -> Source:
     return Script(_existing(Path(text)))
 
 
+def first_folder(source: Source) -> str:
+    """Return where the imports of a program look first."""
+    if isinstance(source, Script):
+        return str(source.path if source.path.is_dir() else source.path.resolve().parent)
+    if isinstance(source, Expression) and source.module.endswith(".py"):
+        return str(Path(source.module).resolve().parent)
+    return str(Path.cwd())
+
+
 def parse_input(text: str) -> InputSpec:
     """Read `2x3x224x224`, `2x128:int64`, `mask=2x128:bool`, or `:float64` for a tensor without dimensions.
 

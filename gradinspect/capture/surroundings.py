@@ -1,4 +1,4 @@
-"""What a program may change of its process, and what our own work needs as it was: folder, sys.path, streams.
+"""What a program may change of its process, and what our own work needs as it was: folder, imports, streams.
 
 A script that calls os.chdir, replaces or closes sys.stdout, or clears sys.path must get what it asked for, and its
 report must still come, to the place the user named.
@@ -12,6 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from gradinspect.capture.source import Expression, Module, Script, first_folder
+from gradinspect.isolation import Imports
+
 _STDOUT = 1
 
 
@@ -19,7 +22,6 @@ class _State(NamedTuple):
     """The process as one side wants it."""
 
     folder: str | None  # None: it has been removed
-    path: list[str]
     stdout: Any
     stderr: Any
     stdout_copy: int | None  # what file descriptor 1 led to; None: nowhere
@@ -28,21 +30,29 @@ class _State(NamedTuple):
 class Surroundings:
     """The process as it was before the program ran. Made before it runs, in the process that reports."""
 
-    def __init__(self) -> None:
-        """Remember how things are."""
+    def __init__(self, imports: Imports) -> None:
+        """Remember how things are.
+
+        Args:
+            imports: Made before the program.
+        """
+        self._imports = imports
         self._ours = _current_state()
         self._theirs: _State | None = None
+
+    def start_program(self, source: Script | Module | Expression) -> None:
+        """Let everything be as python has it when it starts a program."""
+        self._imports.start_program(first_folder(source))
 
     @contextmanager
     def visit(self) -> Iterator[None]:
         """Work in our folder and with our modules for a moment, in the middle of the program."""
-        folder, path = _folder(), sys.path
+        folder = _folder()
         _enter(self._ours.folder)
-        sys.path = list(self._ours.path)
         try:
-            yield
+            with self._imports.visit():
+                yield
         finally:
-            sys.path = path
             _enter(folder)
 
     @contextmanager
@@ -77,6 +87,7 @@ class Surroundings:
         _flush(sys.stderr)
         self._theirs = _current_state()
         _make_current(self._ours)
+        self._imports.come_home()
         sys.stdout, sys.stderr = _usable(self._ours.stdout, _STDOUT), _usable(self._ours.stderr, 2)
         atexit.register(self._hand_back)
 
@@ -84,11 +95,12 @@ class Surroundings:
         if self._theirs is not None:
             _flush(sys.stdout)
             _make_current(self._theirs)
+            self._imports.hand_back()
             self._theirs = None
 
 
 def _current_state() -> _State:
-    return _State(_folder(), list(sys.path), sys.stdout, sys.stderr, _copy_of_stdout())
+    return _State(_folder(), sys.stdout, sys.stderr, _copy_of_stdout())
 
 
 def _copy_of_stdout() -> int | None:
@@ -100,7 +112,6 @@ def _copy_of_stdout() -> int | None:
 
 def _make_current(state: _State) -> None:
     _enter(state.folder)
-    sys.path = list(state.path)
     sys.stdout, sys.stderr = state.stdout, state.stderr
     if state.stdout_copy is not None:
         os.dup2(state.stdout_copy, _STDOUT)

@@ -1,5 +1,8 @@
 """The command line: parse, call, print. One file per verb; everything a verb decides is in the layers below."""
 
-from gradinspect.cli.program import main
+from gradinspect.isolation import OwnSearchPath
+
+with OwnSearchPath():
+    from gradinspect.cli.program import main
 
 __all__ = ["main"]

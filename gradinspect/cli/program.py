@@ -22,6 +22,7 @@ from gradinspect.cli.saved import saved
 from gradinspect.cli.step import step
 from gradinspect.cli.trace import trace
 from gradinspect.errors import GradInspectError
+from gradinspect.isolation import OwnSearchPath
 
 USER_CAN_FIX_IT = 2
 SCRIPT_FAILED = 3
@@ -86,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ours, theirs = split_arguments(sys.argv[1:] if arguments is None else arguments)
     try:
         command = typer.main.get_command(app)  # calling `app` itself would leave an excepthook of typer's behind
-        result = command(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
+        with OwnSearchPath():
+            result = command(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
     except GradInspectError as error:
         print_problem(str(error))
         return USER_CAN_FIX_IT

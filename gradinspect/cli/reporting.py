@@ -1,14 +1,18 @@
 """From a request to a graph to a report."""
 
+import importlib
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gradinspect.capture.source import CaptureFile
+import gradinspect
+from gradinspect.capture.source import CaptureFile, first_folder
 from gradinspect.cli.request import SourceRequest
 from gradinspect.errors import GradInspectError
+from gradinspect.isolation import Imports
 
 if TYPE_CHECKING:
     from gradinspect.graph import Graph
@@ -77,10 +81,11 @@ def report_on(request: SourceRequest, report: "Callable[[Any], None]", watched: 
         report(_read(request.source.path, request.label, gradients=watched.gradients))
         return
     _check_fits(request, watched)
-    session = _import_session()
+    imports = Imports()
+    session = _import_session(imports, request)
     values = {field.name: getattr(request, field.name) for field in fields(request)}
     wanted = {field.name: getattr(watched, field.name) for field in fields(watched)}
-    run = session.Session(session.Request(**values, **wanted), report)
+    run = session.Session(session.Request(**values, **wanted), imports, report)
     try:
         result = run.run()
     except session.ScriptFailedError as error:
@@ -126,15 +131,40 @@ def _read(path: Path, label: str, *, gradients: bool) -> "Graph":
     return graph
 
 
-def _import_session() -> ModuleType:
-    """Import what needs torch: over a second, and not there at all where only capture files are read."""
+def _import_session(imports: Imports, request: SourceRequest) -> ModuleType:
+    """Import torch as the program would, then all that we need later, before the program can be in the way.
+
+    It takes over a second, and torch is not there at all where only capture files are read.
+    """
     try:
-        from gradinspect.capture import session  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise GradInspectError(
-            "Running a program needs PyTorch, which is not installed.",
-            "Install it (pip install torch), or name a capture file.",
-        ) from None
+        imports.import_as_program("torch", first_folder(request.source))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            raise GradInspectError(
+                "Running a program needs PyTorch, which is not installed.",
+                "Install it (pip install torch), or name a capture file.",
+            ) from None
+        raise _torch_is_in_the_way(imports, request, error) from None
+    _import_all_of_ours()
+    from gradinspect.capture import session  # noqa: PLC0415
+
     return session
+
+
+def _torch_is_in_the_way(imports: Imports, request: SourceRequest, error: BaseException) -> Exception:
+    """Let the program fail by itself, where a file beside it has the name of a module that torch needs."""
+    from gradinspect.capture.surroundings import Surroundings  # noqa: PLC0415  # what --help need not wait for
+    from gradinspect.capture.torchless import run_without_torch  # noqa: PLC0415  # as above
+
+    failure = run_without_torch(request.source, request.arguments, Surroundings(imports), error)
+    sentence = f"PyTorch cannot be imported by '{request.label}': {type(error).__name__}."
+    return ScriptFailed(sentence) if failure else GradInspectError(sentence, "Does it need PyTorch at all?")
+
+
+def _import_all_of_ours() -> None:
+    """Import what a report may need, except the explorer, which may not be installed."""
+    for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
+        if not module.name.startswith(("gradinspect.explorer", "gradinspect.__main__")):
+            importlib.import_module(module.name)

@@ -1,0 +1,148 @@
+"""Files of the user that have the names of modules we use: each side gets its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runs import PATIENCE_S, gradinspect
+
+OURS = (
+    "cmd", "colorsys", "decimal", "fractions", "graphviz", "hmac", "html", "msgspec", "pydantic", "rich", "secrets",
+    "shellingham", "shlex", "sysconfig", "typer", "webbrowser", "xml", "yaml", "zoneinfo",
+)  # fmt: skip
+
+PROGRAM = """
+import sys
+loaded = sorted(sys.modules)
+import json
+seen = {name: __import__(name).WHO for name in NAMES}
+import torch
+again = {name: __import__(name).WHO for name in NAMES}
+x = torch.ones(3, requires_grad=True)
+(x * x).sum().backward()
+import atexit
+atexit.register(lambda: print(json.dumps({name: __import__(name).WHO for name in NAMES})))
+print(json.dumps([loaded, sys.path, seen, again, [sys.modules[name].WHO for name in NAMES]]))
+"""
+
+
+def shadows(folder: Path, names: tuple[str, ...] = OURS) -> Path:
+    """Write a file of each name, and a program beside them that wants its own."""
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / f"{name}.py").write_text(f"WHO = 'the {name} of the user'\n")
+    script = folder / "train.py"
+    script.write_text(PROGRAM.replace("NAMES", repr(names)))
+    return script
+
+
+def run(*command: str | Path, cwd: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run a python of its own: what is loaded before the program is what matters here."""
+    return subprocess.run(
+        [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=cwd,
+        env={**os.environ, "COLUMNS": "80", **variables},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["trace", "memory --by line --iterations 1", "export -o graph.svg -o graph.html -o graph.json", "step --report s.md"],
+)
+def test_each_side_gets_its_own_modules(words: str, tmp_path: Path) -> None:
+    """What the program sees of modules and paths is what python shows it, and the report comes."""
+    script = shadows(tmp_path)
+    verb, *options = words.split()
+    plain = run(script.name, cwd=tmp_path)
+    watched = run("-m", "gradinspect", verb, script.name, "--continue", *options, cwd=tmp_path)
+    first, *_, last = plain.stdout.splitlines()
+    printed = watched.stdout.splitlines()
+
+    assert (watched.returncode, plain.returncode, plain.stderr) == (0, 0, "")
+    assert json.loads(first) == json.loads(printed[0])
+    assert last == printed[-1]
+    assert len(printed) > 2 or verb == "export"
+    assert "Traceback" not in watched.stderr
+
+
+def test_files_in_the_way_on_the_search_path(tmp_path: Path) -> None:
+    """PYTHONPATH comes before installed packages for the program, and after them for us."""
+    shadows(tmp_path / "lib")
+    script = tmp_path / "train.py"
+    script.write_text((tmp_path / "lib" / "train.py").read_text())
+    variables = {"PYTHONPATH": "lib"}
+    plain = run(script.name, cwd=tmp_path, **variables)
+    watched = run("-m", "gradinspect", "trace", script.name, "--continue", cwd=tmp_path, **variables)
+
+    assert (watched.returncode, watched.stderr) == (0, "")
+    assert json.loads(plain.stdout.splitlines()[0]) == json.loads(watched.stdout.splitlines()[0])
+    assert "MulBackward0" in watched.stdout
+
+
+def test_a_folder_that_the_program_adds(tmp_path: Path) -> None:
+    """A path put first while the program runs counts for what is imported after that, as under python."""
+    names = ("rich", "html", "secrets")
+    shadows(tmp_path / "src", names)
+    (tmp_path / "train.py").write_text(
+        "import html, sys, torch\nsys.path.insert(0, 'src')\nimport rich, secrets\n"
+        "assert hasattr(html, 'escape') and 'user' in rich.WHO and 'user' in secrets.WHO\n"
+        "(torch.ones(2, requires_grad=True) * 2).sum().backward()\n"
+        "import html.entities\nassert not hasattr(rich, 'console')\n"
+    )
+    done = gradinspect("trace", "train.py", "--continue", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "MulBackward0" in done.stdout
+
+
+def test_a_module_is_never_loaded_twice(tmp_path: Path) -> None:
+    """What we have loaded already is what the program gets, under every way of importing; a reload reloads."""
+    (tmp_path / "train.py").write_text(
+        "import dataclasses, importlib, importlib.util, sys, threading, torch\nimport enum\n"
+        "assert threading.main_thread() is threading.current_thread()\n"
+        "assert torch.nn.Module.__module__ == 'torch.nn.modules.module' and torch.nn.modules.module in "
+        "sys.modules.values()\n"
+        "assert importlib.util.find_spec('rich').origin.endswith('__init__.py')\n"
+        "import rich, json\nassert rich.__spec__.loader.get_source('rich')\n"
+        "assert type(rich.__spec__.loader).__name__ == 'SourceFileLoader'\n"
+        "before = json.dumps\nassert importlib.reload(json).dumps is not before\n"
+        "decoder = json.decoder\ndel sys.modules['json.decoder']\nimport json.decoder\nassert json.decoder is not decoder\n"
+        "@dataclasses.dataclass\nclass Output:\n    loss: torch.Tensor\n"
+        "out = Output((torch.ones(2, requires_grad=True) * 2).sum())\n"
+    )
+    done = gradinspect("trace", "train.py", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "MulBackward0" in done.stdout
+
+
+NEEDED = {
+    "unused by torch's import": ("fractions", "WHO = 'mine'\n"),
+    "replaced whole": ("colorsys", "from math import *\nWHO = 'mine'\n"),
+    "needed, and of no use": ("uuid", "WHO = 'mine'\n"),
+    "needed, and broken": ("timeit", "raise ValueError('mine')\n"),
+}
+
+
+@pytest.mark.parametrize(("name", "content"), NEEDED.values(), ids=NEEDED)
+def test_a_file_in_the_way_of_torch_is_as_under_python(name: str, content: str, tmp_path: Path) -> None:
+    """Where python cannot import torch beside such a file, the program's own error is shown."""
+    (tmp_path / f"{name}.py").write_text(content)
+    (tmp_path / "train.py").write_text(
+        "print('begin')\nimport torch\n(torch.ones(2, requires_grad=True) * 2).sum().backward()\n"
+        f"import {name}\nprint({name}.WHO)\n"
+    )
+    plain = run("train.py", cwd=tmp_path)
+    watched = run("-m", "gradinspect", "trace", "train.py", "--continue", cwd=tmp_path)
+
+    assert watched.stdout.startswith(plain.stdout)
+    if plain.returncode:
+        assert watched.returncode == 3
+        *traceback, sentence = watched.stderr.splitlines()
+        assert plain.stderr.splitlines()[-1] == traceback[-1]
+        assert "gradinspect/" not in watched.stderr
+        assert sentence.startswith("gradinspect: PyTorch cannot be imported by 'train.py'")
+    else:
+        assert "MulBackward0" in watched.stdout
