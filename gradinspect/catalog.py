@@ -25,7 +25,8 @@ import msgspec
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Record
 
-FORMAT = 2  # raise it when the meaning of a field changes
+FORMAT = 3  # raise it when the meaning of a field changes
+DIGEST_BYTES = 16
 Info: TypeAlias = Any  # torchgen's DifferentiabilityInfo, which has no static type here
 # at::lstm checks that hx is (h0, c0), so the rest of the places belongs to the other list (torch 2.13, RNN.cpp).
 KNOWN_LENGTHS = {("_lstm_mps", "hx"): 2}
@@ -135,11 +136,18 @@ def cache_file(folder: Path, sources: Sources, version: str) -> Path:
 
 
 def read_cached(file: Path) -> Catalog | None:
-    """Read a catalogue back; None when there is none, or only a damaged one."""
+    """Read a catalogue back; None when there is none, or only a damaged one: whatever is wrong, it is made again."""
     try:
-        return msgspec.msgpack.decode(file.read_bytes(), type=Catalog)
-    except (OSError, msgspec.DecodeError):
+        content = file.read_bytes()
+        digest, packed = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+        return msgspec.msgpack.decode(packed, type=Catalog) if digest == _digest(packed) else None
+    except Exception:
         return None
+
+
+def _digest(packed: bytes) -> bytes:
+    """Tell a byte that has changed on the disk: it may leave a catalogue that can be read, and is wrong."""
+    return hashlib.blake2b(packed, digest_size=DIGEST_BYTES).digest()
 
 
 def write_cached(file: Path, catalog: Catalog) -> None:
@@ -148,7 +156,8 @@ def write_cached(file: Path, catalog: Catalog) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            temporary.write_bytes(msgspec.msgpack.encode(catalog))
+            packed = msgspec.msgpack.encode(catalog)
+            temporary.write_bytes(_digest(packed) + packed)
             temporary.replace(file)
         finally:
             temporary.unlink(missing_ok=True)

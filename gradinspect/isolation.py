@@ -12,6 +12,7 @@ nothing may be loaded twice; else it gets its own. While our own work runs, our 
 This file imports nothing that is not loaded already when python starts, and it is the first of ours to be loaded.
 """
 
+import builtins
 import os
 import sys
 
@@ -30,6 +31,9 @@ def _names_at_startup() -> frozenset[str]:
     return frozenset(names[: names.index(last) + 1])
 
 
+_MODULE = type(sys)
+_FUNCTIONS = (type(_names_at_startup), type(len))
+_OURS = __name__.partition(".")[0]  # a patch of ours may be in a module of others
 STARTUP_NAMES = _names_at_startup()
 PATH_AT_START = tuple(sys.path)
 
@@ -63,37 +67,70 @@ class HandBack:
     def __init__(self) -> None:
         """Start with nothing put aside."""
         self.aside: dict[str, ModuleType] = {}
-        self.groups: dict[str, frozenset[str]] = {}  # what else is loaded once a name is
+        self.groups: dict[str, frozenset[str]] = {}  # all that is loaded once a name is, where that was seen
+        self._known: dict[str, ModuleType] = {}  # whatever was put aside
 
     def hide(self, visible: "Iterable[str]") -> None:
         """Put aside all modules but some."""
         kept = {*visible, "__main__"}
         for name in list(sys.modules):
             if name not in kept and not name.startswith("encodings."):
-                self.aside.setdefault(name, sys.modules.pop(name))
+                module = self.aside.setdefault(name, sys.modules.pop(name))
+                self._known[name] = module
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
         """Lead an import to the module that was put aside, if it leads to the same file anyway."""
         module = self.aside.get(name)
         if module is None or target is not None:  # a reload shall load
             return None
-        found = self._found_by_others(name, path)
         original: ModuleSpec | None = getattr(module, "__spec__", None)
-        if found is None or original is None:
-            return None
-        if not _is_same_place(found, original):
-            return found
-        found.loader = _Returned(self, module, original)  # type: ignore[assignment]
-        return found
+        package = name.rpartition(".")[0]
+        if not package or sys.modules.get(package) is not self._known.get(package):
+            found = self._found_by_others(name, path)
+            if found is None or original is None or not _is_same_place(found, original):
+                return found
+        return _Returned(self, module, original).spec_of(name)
 
     def restore(self, name: str) -> None:
-        """Make a module visible, with those that were loaded together with it."""
-        self.aside.pop(name, None)
+        """Make a module visible, with those that were loaded together with it: some look for themselves there."""
+        todo = [name]
+        while todo:
+            current = todo.pop()
+            self._show(current)
+            if current in self.groups:
+                for other in self.groups[current]:
+                    self._show(other)
+            else:
+                todo += [other for other in self._loaded_with(current) if self._is_reachable(other)]
+
+    def _show(self, name: str) -> None:
+        module = self.aside.pop(name, None)
+        if module is not None:
+            sys.modules.setdefault(name, module)
+
+    def _loaded_with(self, name: str) -> "list[str]":
+        """List the modules that a module holds, or holds a function or class of."""
         inside = f"{name}."
-        for other in [*self.groups.get(name, ()), *(other for other in self.aside if other.startswith(inside))]:
-            module = self.aside.pop(other, None)
-            if module is not None:
-                sys.modules.setdefault(other, module)
+        found = set()
+        for value in list(vars(sys.modules[name]).values()) if name in sys.modules else ():
+            kind = type(value)  # isinstance would ask objects that answer with a warning
+            if issubclass(kind, _MODULE):
+                other = value.__dict__.get("__name__")
+                found.add("" if str(other).startswith(inside) else other)  # anybody may have loaded that
+            elif issubclass(kind, type):
+                found.add(value.__dict__.get("__module__"))
+            elif kind in _FUNCTIONS:
+                found.add(value.__module__)
+        return [other for other in found if type(other) is str and other in self.aside and not other.startswith(_OURS)]
+
+    def _is_reachable(self, name: str) -> bool:
+        """Tell whether an import of a module that is aside would lead to it: nothing of that name is in the way."""
+        top = name.partition(".")[0]
+        module = self.aside.get(top)
+        if module is None:
+            return sys.modules.get(top) is self._known.get(top)
+        found, original = self._found_by_others(top, None), getattr(module, "__spec__", None)
+        return found is not None and original is not None and _is_same_place(found, original)
 
     def _found_by_others(self, name: str, path: "Any") -> "ModuleSpec | None":
         for finder in list(sys.meta_path):
@@ -108,21 +145,31 @@ class HandBack:
 class _Returned:
     """The loader of a module that is loaded already."""
 
-    def __init__(self, finder: HandBack, module: "ModuleType", spec: "ModuleSpec") -> None:
+    def __init__(self, finder: HandBack, module: "ModuleType", spec: "ModuleSpec | None") -> None:
         self._finder = finder
         self._module = module
         self._spec = spec
 
+    def spec_of(self, name: str) -> "ModuleSpec":
+        """Describe the module to whoever looks for it."""
+        spec: ModuleSpec = type(sys.__spec__)(name, self)  # type: ignore[arg-type]  # it has the methods of one
+        if self._spec is not None:
+            spec.origin, spec.cached = self._spec.origin, self._spec.cached
+            spec.has_location = self._spec.has_location
+            spec.submodule_search_locations = self._spec.submodule_search_locations
+        return spec
+
     def __getattr__(self, name: str) -> "Any":
         """Be the real loader for whoever wants the source."""
-        return getattr(self._spec.loader, name)
+        return getattr(getattr(self._spec, "loader", None), name)
 
     def create_module(self, _spec: "ModuleSpec") -> "ModuleType":
         return self._module
 
     def exec_module(self, module: "ModuleType") -> None:
+        name = module.__spec__.name if module.__spec__ is not None else module.__name__
         module.__spec__ = self._spec
-        self._finder.restore(self._spec.name)
+        self._finder.restore(name)
 
 
 def _is_same_place(found: "ModuleSpec", original: "ModuleSpec") -> bool:
@@ -139,6 +186,8 @@ def _real(file: str) -> str:
 class Imports:
     """What an import reads (loaded modules, search path, finders), once as we need it and once as the program has it.
 
+    The builtins too: a program may have replaced what our own functions call.
+
     Made before the program runs, while everything is ours.
     """
 
@@ -146,6 +195,7 @@ class Imports:
         """Remember how things are."""
         self._ours = _Machinery(sys.path, list(sys.meta_path), list(sys.path_hooks), {})
         self._modules = _without_main()
+        self._builtins = dict(vars(builtins))
         self._finder = HandBack()
         self._theirs: _Machinery | None = None  # while we are home
 
@@ -173,11 +223,14 @@ class Imports:
         self.start_program(first_folder)
         try:
             __import__(name)
-            self._finder.groups[name] = frozenset(sys.modules) - STARTUP_NAMES - {"__main__"}
+            inside = {other for other in self._finder.aside if other.startswith(f"{name}.")}
+            self._finder.groups[name] = frozenset({*sys.modules, *inside} - {*STARTUP_NAMES, "__main__"})
         finally:
             sys.meta_path.remove(self._finder)
             sys.path = path
-            self._finder.aside.update({name: sys.modules[name] for name in {*sys.modules} - {*STARTUP_NAMES, "__main__"}})
+            self._finder.aside.update(
+                {name: sys.modules[name] for name in {*sys.modules} - {*STARTUP_NAMES, "__main__"}}
+            )
             sys.modules.update({**self._finder.aside, **self._modules})
 
     def visit(self) -> "Visit":
@@ -200,6 +253,10 @@ class Imports:
         for name, module in self._modules.items():
             theirs.modules[name] = sys.modules.get(name)
             sys.modules[name] = module
+        for name, value in self._builtins.items():
+            if vars(builtins).get(name, theirs) is not value:
+                theirs.builtins[name] = vars(builtins).get(name, theirs)
+                setattr(builtins, name, value)
         _make_current(self._ours)
         return theirs
 
@@ -210,6 +267,8 @@ class Imports:
                 self._finder.aside.setdefault(name, sys.modules.pop(name, self._modules[name]))
             else:
                 sys.modules[name] = module
+        for name, value in theirs.builtins.items():
+            delattr(builtins, name) if value is theirs else setattr(builtins, name, value)
         _make_current(theirs)
 
 
@@ -237,6 +296,7 @@ class _Machinery:
         self.meta_path = meta_path
         self.hooks = hooks
         self.modules = modules
+        self.builtins: dict[str, Any] = {}  # which it has replaced; the machinery itself for one that it has removed
 
 
 def _current() -> _Machinery:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import torch
 
 from gradinspect.capture.frames import user_frames
+from gradinspect.capture.signals import held_signals
 from gradinspect.graph import CallKind
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import engine_doors, is_inside_backward
@@ -160,10 +161,11 @@ class EngineDoor:
     @uncompiled
     def _guarded(self, tell: Callable[[], _Told]) -> _Told | None:
         """Call one of ours. A mistake of ours is kept for later: it is not the program's."""
-        try:
-            return tell()
-        except Exception as error:
-            self.problem = self.problem or error
+        with held_signals():
+            try:
+                return tell()
+            except Exception as error:
+                self.problem = self.problem or error
         return None
 
 

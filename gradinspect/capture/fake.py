@@ -19,7 +19,7 @@ from gradinspect.capture.fake_kernels import FakeKernels
 from gradinspect.capture.fake_patches import patched_torch
 from gradinspect.capture.frames import RUNNERS, is_user_file
 from gradinspect.capture.tensors import PLAIN_TYPES
-from gradinspect.errors import GradInspectError
+from gradinspect.errors import GradInspectError, text_of
 from gradinspect.torch_api.fakes import NEEDS_VALUES, FakeTensor, fake_tensor_mode
 
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
@@ -74,9 +74,9 @@ def explain_fake_error(error: BaseException | None) -> GradInspectError | None:
         seen.add(id(error))
         if isinstance(error, GradInspectError):
             return error
-        if isinstance(error, NEEDS_VALUES) or _NUMPY in str(error):
+        if isinstance(error, NEEDS_VALUES) or _NUMPY in text_of(error):
             return GradInspectError(f"{_place(error)} reads values, and fake tensors have none.", _WITHOUT)
-        if _NO_KERNELS in str(error):
+        if _NO_KERNELS in text_of(error):
             return GradInspectError(f"{_place(error)} needs CUDA: this build of PyTorch has no CUDA.", _OTHER_BUILD)
         if _NO_DRIVER in str(error):
             return GradInspectError(f"{_place(error)} needs CUDA: this machine has no CUDA device.", _OTHER_MACHINE)

@@ -60,6 +60,7 @@ class FrameTable:
                 if code.co_filename in RUNNERS:
                     break
                 is_user = known[code] = is_user_file(code.co_filename)
+                linecache.lazycache(code.co_filename, frame.f_globals)  # the source may be in a zip file
             if is_user:
                 chain.append((code, frame.f_lineno))
             frame = frame.f_back

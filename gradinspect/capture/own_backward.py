@@ -12,7 +12,7 @@ from gradinspect.capture.lockstep import Lockstep, Watcher
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.tensors import TensorInfoTable
 from gradinspect.capture.walk import Walk
-from gradinspect.errors import GradInspectError
+from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
 from gradinspect.units import format_tensor
 
@@ -66,7 +66,7 @@ def _steps(
     except _LeftError:
         return steps.ending()
     except RuntimeError as error:
-        why = " ".join(graph.warnings) or str(error).split("\n", 1)[0]
+        why = " ".join(graph.warnings) or text_of(error).split("\n", 1)[0]
         raise GradInspectError(f"Backward from {_described(outputs[0])} fails: {why}") from None
     else:
         if steps.problem is not None:

@@ -1,8 +1,5 @@
 """Run a script or a module in this process, as `python` itself would."""
 
-import importlib.machinery
-import importlib.util
-import io
 import os
 import sys
 import types
@@ -12,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+from gradinspect.capture.main_module import make_main_module
 from gradinspect.capture.source import Module, Script
-from gradinspect.errors import GradInspectError
+from gradinspect.errors import GradInspectError, text_of
 
 _OURS = os.path.join(str(Path(__file__).parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
 _CALLS_MODE = ("handle_torch_function", os.path.join("torch", "overrides.py"))  # noqa: PTH118  # the end of a path
@@ -47,17 +45,11 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
     Raises:
         GradInspectError: There is no such module, or the file is not Python.
     """
-    try:
-        path, main = _main_module(program, arguments)
-    except GradInspectError:
-        raise
-    except BaseException as error:  # the package around a module fails while it is imported
-        return Ending(1, without_our_frames(error), {})
-    sys.modules["__main__"] = main
-    namespace = main.__dict__
+    namespace: dict[str, Any] = {}
     try:
         try:
-            code = _compile(path)
+            main, code = make_main_module(program, arguments)
+            namespace = main.__dict__
             exec(code, namespace)  # noqa: S102  # running the user's program is what this is for
         finally:
             stopper.ended()
@@ -74,59 +66,18 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
     return Ending(0, None, namespace)
 
 
-def _main_module(program: Script | Module, arguments: Sequence[str]) -> tuple[Path, types.ModuleType]:
-    """Make the module that the program will be, and set sys.argv and sys.path[0] for it."""
-    main = types.ModuleType("__main__")
-    main.__dict__["__builtins__"] = __builtins__
-    if isinstance(program, Module):
-        spec = _module_spec(program.name)
-        path = Path(str(spec.origin))
-        main.__spec__ = spec
-        main.__loader__ = spec.loader
-        main.__package__ = spec.parent
-    else:
-        path = (program.path / "__main__.py" if program.path.is_dir() else program.path).absolute()
-        main.__loader__ = importlib.machinery.SourceFileLoader("__main__", str(path))
-        main.__package__ = None
-    main.__file__ = str(path)
-    main.__dict__["__cached__"] = None
-    main.__dict__.setdefault("__annotations__", {})
-    sys.argv = [str(program.path if isinstance(program, Script) else path), *arguments]
-    return path, main
-
-
-def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
-    try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except (ImportError, ValueError) as error:
-        raise GradInspectError(
-            f"The module '{name}' cannot be found: {error}.", "Check its name and sys.path."
-        ) from None
-    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
-        raise GradInspectError(f"There is no module '{name}' to run.", "Check its name and the folder you are in.")
-    return spec
-
-
-def _compile(path: Path) -> types.CodeType:
-    try:
-        with io.open_code(str(path)) as file:
-            source = file.read()
-    except OSError as error:
-        raise GradInspectError(f"The script '{path}' cannot be read: {error.strerror}.", "Check the file.") from None
-    if b"\0" in source:
-        raise GradInspectError(f"The file '{path}' is not Python: it holds null bytes.", "Name a .py file.")
-    return compile(source, str(path), "exec", dont_inherit=True)
-
-
 def _exit_code(error: SystemExit) -> int:
     """Do with the argument of sys.exit what python does: a text goes to stderr and means 1."""
     if error.code is None:
         return 0
     if isinstance(error.code, int):
         return error.code
-    print(error.code, file=sys.stderr)
+    text = f"{text_of(error.code)}\n"
+    with suppress(OSError, ValueError):
+        if sys.stderr is None:
+            os.write(2, text.encode(errors="backslashreplace"))
+        else:
+            sys.stderr.write(text)
     return 1
 
 

@@ -12,7 +12,7 @@ import torch
 
 from gradinspect.capture.outputs import OutputTensor, requires_grad
 from gradinspect.capture.walk import Walk
-from gradinspect.errors import GradInspectError
+from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, require_sequence_numbers
@@ -59,7 +59,8 @@ def gradients_with_graph(
             gradients, create_graph=True, allow_unused=True,
         )  # fmt: skip
     except RuntimeError as error:
-        raise GradInspectError(f"Backward of '{graph.source}' fails: {str(error).splitlines()[0]}") from None
+        reason = (text_of(error).splitlines() or [type(error).__name__])[0]
+        raise GradInspectError(f"Backward of '{graph.source}' fails: {reason}") from None
     finally:
         watch.close()
         walk.close()

@@ -37,7 +37,7 @@ from gradinspect.capture.stopping import Stopper
 from gradinspect.capture.surroundings import Surroundings
 from gradinspect.capture.variables import Variable
 from gradinspect.capture.watching import BackwardWatch
-from gradinspect.errors import GradInspectError
+from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, text_of
 from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
@@ -67,6 +67,7 @@ class Session:
         """
         require_essentials()
         self.failure: str | None = None  # how the program failed after it was recorded
+        self.exit_code = 0  # of a program that was let run to its end
         self.is_delivered = False
         self._request = request
         self._finish = finish
@@ -157,9 +158,12 @@ class Session:
             leave_as_python(ending)
         if ending.error is not None:
             self._failed(ending.error)
-        elif self._mode.result() is not None or self._run.problem is not None:
+            return
+        self.exit_code = ending.exit_code if request.goes_on else 0
+        if self._mode.result() is not None or self._run.problem is not None:
             if ending.exit_code and not request.goes_on:
                 self.failure = f"The script ended with exit code {ending.exit_code} after {self._calls()}."
+                self.exit_code = SCRIPT_FAILED
         elif self._takes_end():
             if ending.exit_code:
                 raise ScriptFailedError(f"The script ended with exit code {ending.exit_code} before any backward call.")
@@ -173,6 +177,7 @@ class Session:
             ScriptFailedError: It failed, and nothing was recorded.
         """
         self.failure = self._failure_of(error)
+        self.exit_code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else SCRIPT_FAILED
         if self._mode.result() is None and self._run.problem is None:
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt
@@ -194,7 +199,7 @@ class Session:
         print_error(error)
         where = " on fake tensors" if self._request.fake else ""
         remedy = " Sum that output up first, or give backward a gradient of its shape."
-        more = remedy if _NEEDS_SCALAR in str(error) else ""
+        more = remedy if _NEEDS_SCALAR in text_of(error) else ""
         return f"The script failed{where} with {type(error).__name__} after {self._calls()}.{more}"
 
     def _calls(self) -> str:

@@ -1,7 +1,9 @@
 """What a user names on the command line: a script, a module, an expression, or a capture file. Imports no torch."""
 
 import difflib
+import os
 import re
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -15,9 +17,12 @@ DTYPES = (*FLOAT_DTYPES, *INTEGER_DTYPES, "bool")
 _INPUT = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9x]*)(?::(?P<dtype>\w+))?")
 
 
+STDIN = Path("-")
+
+
 @dataclass(frozen=True)
 class Script:
-    """A file that runs as `python file` would run it."""
+    """A file that runs as `python file` would run it: also a folder, a zip file, or `-` for standard input."""
 
     path: Path
 
@@ -62,10 +67,12 @@ def parse_source(text: str) -> Source:
     Raises:
         GradInspectError: There is no such file.
     """
+    if text == str(STDIN):
+        return Script(STDIN)
     if text.endswith(CAPTURE_SUFFIXES):
         return CaptureFile(_existing(Path(text)))
     file, colon, expression = text.partition(":")
-    if colon and file and expression and not Path(text).exists():
+    if colon and file and expression and not os.path.exists(text):  # noqa: PTH110  # Path's raises where a name is too long
         if file.endswith(".py"):
             _existing(Path(file))
         return Expression(file, expression)
@@ -75,10 +82,17 @@ def parse_source(text: str) -> Source:
 def first_folder(source: Source) -> str:
     """Return where the imports of a program look first."""
     if isinstance(source, Script):
-        return str(source.path if source.path.is_dir() else source.path.resolve().parent)
+        if source.path == STDIN:
+            return ""
+        return str(source.path.absolute() if has_main_inside(source.path) else source.path.resolve().parent)
     if isinstance(source, Expression) and source.module.endswith(".py"):
         return str(Path(source.module).resolve().parent)
     return str(Path.cwd())
+
+
+def has_main_inside(path: Path) -> bool:
+    """Tell whether a path is a folder or a zip file, whose `__main__.py` is what runs."""
+    return path.is_dir() or (path.suffix not in {".py", ".pyc"} and path.is_file() and zipfile.is_zipfile(path))
 
 
 def parse_input(text: str) -> InputSpec:
@@ -104,12 +118,15 @@ def parse_input(text: str) -> InputSpec:
 
 
 def _existing(path: Path) -> Path:
-    if path.is_file() or (path.is_dir() and (path / "__main__.py").is_file()):
-        return path
-    if path.is_dir():
-        raise GradInspectError(f"'{path}' is a folder.", "Name a script in it, or run a module with -m.")
-    folder = path.parent
-    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    try:
+        if path.is_file() or (path.is_dir() and any((path / f"__main__.{end}").is_file() for end in ("py", "pyc"))):
+            return path
+        if path.is_dir():
+            raise GradInspectError(f"'{path}' is a folder.", "Name a script in it, or run a module with -m.")
+        folder = path.parent
+        names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        raise GradInspectError(f"'{path}' cannot be read: {error.strerror}.", "Check its name.") from None
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f"Did you mean '{folder / near[0]}'?" if near else "Name a script, pkg.mod:expression, or a capture file."
     raise GradInspectError(f"There is no file '{path}'.", hint)

@@ -9,6 +9,10 @@ that has it as context, so they run undisturbed; `__del__` methods and new calls
 too. CPython switches tracing off when a trace function raises; a profile function, told of the next call or return,
 switches it on again.
 
+NOTE [A stop inside a test runner]
+pytest takes a SystemExit for a crash of its own or a failed test. It ends in order, with its fixtures and its summary,
+on a KeyboardInterrupt. So one is raised there, and only the frames inside the test are watched.
+
 NOTE [A stop from another thread]
 Only the main thread's end ends a program. It may be blocked in a lock, which nothing but a signal interrupts; so a
 signal that nobody uses carries the stop there.
@@ -29,6 +33,7 @@ from gradinspect.capture.frames import RUNNERS
 _ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 _SIGNAL = getattr(signal, "SIGRTMAX", 0) - 2  # debuggers and libraries take theirs from the two ends
 _THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # they end or go on with a thread in order
+_TEST_RUNNERS = ("_pytest", "pluggy")
 PATIENCE_S = 120.0  # for the program's own clean-up
 PATIENCE_WITH_THREADS_S = 20.0  # a main thread that waits for a thread which has ended may wait forever
 PATIENCE_AT_EXIT_S = 5.0  # threads that the rest of the program would have ended
@@ -69,7 +74,7 @@ class Stopper:
             program_frame: The innermost frame of the program, torch's included.
 
         Raises:
-            SystemExit: Always, and of exactly this type: a thread ends silently on no other.
+            SystemExit: Always, and of exactly this type: a thread ends silently on no other. In a test: `Stopped`.
         """
         is_first = not self.is_stopping
         self.is_stopping = True
@@ -80,7 +85,7 @@ class Stopper:
                 signal.pthread_kill(self._main.ident, _SIGNAL)
             patience = PATIENCE_S if in_main else PATIENCE_WITH_THREADS_S
             threading.Thread(target=self._wait, args=(patience,), daemon=True).start()
-        raise make_stop()
+        raise make_stop(is_in_test=_is_in_test(program_frame))
 
     def ended(self) -> None:
         """Say that the program has ended: the main thread is watched no longer."""
@@ -95,12 +100,12 @@ class Stopper:
             return
         self._watch(frame)
         if not is_stop(sys.exc_info()[1]):
-            raise make_stop()
+            raise make_stop(is_in_test=_is_in_test(frame))
 
     def _watch(self, frame: FrameType | None) -> None:
         thread = threading.get_ident()
         if thread not in self._watches:
-            self._watches[thread] = _Watch()
+            self._watches[thread] = _Watch(is_in_test=_is_in_test(frame))
         self._watches[thread].begin(_stack(frame, in_main=thread == self._main.ident))
 
     def _wait(self, patience_s: float) -> None:
@@ -113,8 +118,9 @@ class Stopper:
 class _Watch:
     """Watches frames of one thread, from that thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_in_test: bool) -> None:
         self._previous = sys.gettrace(), sys.getprofile()
+        self._is_in_test = is_in_test
         self._frames: set[FrameType] = set()
 
     def begin(self, frames: list[FrameType]) -> None:
@@ -137,7 +143,7 @@ class _Watch:
 
     def _on_line(self, frame: FrameType, event: str, _argument: Any) -> Any:
         if event == "line" and frame in self._frames and not _handles_stop(frame):
-            raise make_stop()
+            raise make_stop(is_in_test=self._is_in_test)
         return self._on_line
 
     def _rearm(self, _frame: FrameType, _event: str, _argument: Any) -> None:
@@ -145,11 +151,17 @@ class _Watch:
             self._arm()
 
 
-def make_stop() -> SystemExit:
+class Stopped(KeyboardInterrupt):
+    """Ends a test runner, which prints it. NOTE [A stop inside a test runner]."""
+
+    __module__ = "gradinspect"
+
+
+def make_stop(*, is_in_test: bool = False) -> BaseException:
     """Make the exception that ends a program; it can be told from the program's own."""
-    stop = SystemExit(0)
-    stop.is_early_end = True  # type: ignore[attr-defined]
-    return stop
+    stop: Any = Stopped("the backward call that was asked for is recorded") if is_in_test else SystemExit(0)
+    stop.is_early_end = True
+    return stop  # type: ignore[no-any-return]
 
 
 def is_stop(error: BaseException | None) -> bool:
@@ -174,9 +186,19 @@ def _ignore_call(_frame: FrameType, _event: str, _argument: Any) -> None:
 
 def _stack(frame: FrameType | None, *, in_main: bool) -> list[FrameType]:
     """List the program's frames; those of whoever runs it, or a thread of it, catch the stop on purpose."""
-    frames = []
-    while frame is not None and frame.f_code.co_filename not in RUNNERS:
+    frames: list[FrameType] = []
+    while frame is not None and frame.f_code.co_filename not in RUNNERS and not _runs_tests(frame):
         if in_main or frame.f_code.co_filename not in _THREAD_RUNNERS:
             frames.append(frame)
         frame = frame.f_back
     return frames
+
+
+def _is_in_test(frame: FrameType | None) -> bool:
+    while frame is not None and not _runs_tests(frame):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _runs_tests(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _TEST_RUNNERS

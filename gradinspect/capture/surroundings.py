@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from gradinspect.capture.signals import SignalsAtHome, held_signals
 from gradinspect.capture.source import Expression, Module, Script, first_folder
 from gradinspect.isolation import Imports
 
@@ -38,6 +39,7 @@ class Surroundings:
         """
         self._imports = imports
         self._ours = _current_state()
+        self._signals = SignalsAtHome()
         self._theirs: _State | None = None
 
     def start_program(self, source: Script | Module | Expression) -> None:
@@ -50,7 +52,7 @@ class Surroundings:
         folder = _folder()
         _enter(self._ours.folder)
         try:
-            with self._imports.visit():
+            with held_signals(), self._imports.visit():
                 yield
         finally:
             _enter(folder)
@@ -83,11 +85,12 @@ class Surroundings:
         """Take everything over from the program, which has ended; its atexit handlers get their own back."""
         if self._theirs is not None:
             return
+        self._imports.come_home()
+        self._signals.come_home()
         _flush(sys.stdout)
         _flush(sys.stderr)
         self._theirs = _current_state()
         _make_current(self._ours)
-        self._imports.come_home()
         sys.stdout, sys.stderr = _usable(self._ours.stdout, _STDOUT), _usable(self._ours.stderr, 2)
         atexit.register(self._hand_back)
 
@@ -97,6 +100,7 @@ class Surroundings:
             _make_current(self._theirs)
             self._imports.hand_back()
             self._theirs = None
+            self._signals.hand_back()
 
 
 def _current_state() -> _State:

@@ -1,4 +1,4 @@
-"""Run a program in whose folder torch cannot be imported, so that it shows what it shows under python. No torch here."""
+"""Run a program beside which torch cannot be imported, so that it shows what it shows under python. No torch here."""
 
 from gradinspect.capture.program import print_error, run_program
 from gradinspect.capture.source import Expression, Module, Script

@@ -8,6 +8,7 @@ from gradinspect.cli.printing import can_print_unicode, output_console, print_li
 from gradinspect.cli.reporting import ScriptFailed, Watched, report_on
 from gradinspect.cli.request import SourceRequest, takes_source
 from gradinspect.cli.user_source import path_namer
+from gradinspect.errors import FOUND_SOMETHING
 
 if TYPE_CHECKING:
     from gradinspect.analyses.checks.findings import Findings
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 Format = Literal["text", "json", "github"]
-FOUND_SOMETHING = 1
 
 
 @takes_source
@@ -60,7 +60,8 @@ def check(
     except ScriptFailed as error:
         if not codes:
             raise
-        print_problem(str(error))
+        if str(error):
+            print_problem(str(error))
     return FOUND_SOMETHING if codes else 0
 
 

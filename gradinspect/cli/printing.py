@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, islice
 
 from rich.console import Console
@@ -73,13 +73,28 @@ def print_text(text: str) -> None:
 
 def print_message(text: str) -> None:
     """Tell the user something that is no result."""
-    print(escape_control(text), file=sys.stderr)
+    with suppress(OSError):  # there is nowhere to say it
+        print(escape_control(text), file=sys.stderr)
 
 
 def print_problem(text: str) -> None:
     """Say in one sentence what is wrong and what to do."""
-    sys.stdout.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
     print_message(f"gradinspect: {' '.join(text.split())}")
+
+
+def finish_output() -> OSError | None:
+    """Write what is still to be written to stdout, and return what is wrong with it, once: then it leads nowhere."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        with suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return error
+    except (ValueError, AttributeError):  # it is closed, or there is none
+        return None
+    return None
 
 
 def working(what: str) -> AbstractContextManager[object]:

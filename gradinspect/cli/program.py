@@ -1,6 +1,5 @@
 """The program: its verbs, and the one place where errors become a sentence and an exit code."""
 
-import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -16,17 +15,13 @@ from gradinspect.cli.explore import explore
 from gradinspect.cli.export import export
 from gradinspect.cli.grads import grads
 from gradinspect.cli.memory import memory
-from gradinspect.cli.printing import ReaderLeft, print_problem, print_text
+from gradinspect.cli.printing import ReaderLeft, finish_output, print_problem, print_text
 from gradinspect.cli.reporting import ScriptFailed
 from gradinspect.cli.saved import saved
 from gradinspect.cli.step import step
 from gradinspect.cli.trace import trace
-from gradinspect.errors import GradInspectError
+from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError
 from gradinspect.isolation import OwnSearchPath
-
-USER_CAN_FIX_IT = 2
-SCRIPT_FAILED = 3
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="gradinspect",
@@ -82,9 +77,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Returns:
-        0 done, 1 a check found something, 2 the user can fix it, 3 the user's script failed.
+        0 done, 1 a check found something, 2 the user can fix it, 3 the user's script failed; with --continue, what the
+        script itself ended with.
     """
-    ours, theirs = split_arguments(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _answer(sys.argv[1:] if arguments is None else arguments)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        finish_output()
+        return _output_lost(error)
+    lost = finish_output()
+    return code if lost is None else _output_lost(lost)
+
+
+def _output_lost(error: OSError) -> int:
+    """Say why the result could not be written; whoever has stopped reading it knows."""
+    if isinstance(error, BrokenPipeError):
+        return 0
+    print_problem(f"The output could not be written: {error.strerror}. Check where stdout leads.")
+    return USER_CAN_FIX_IT
+
+
+def _answer(arguments: Sequence[str]) -> int:
+    """Run the command line, and turn errors into a sentence and a status."""
+    ours, theirs = split_arguments(arguments)
     try:
         command = typer.main.get_command(app)  # calling `app` itself would leave an excepthook of typer's behind
         with OwnSearchPath():
@@ -93,10 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_problem(str(error))
         return USER_CAN_FIX_IT
     except ScriptFailed as error:
-        print_problem(str(error))
-        return SCRIPT_FAILED
+        if str(error):
+            print_problem(str(error))
+        return error.exit_code
     except ReaderLeft:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        finish_output()
         return 0
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED

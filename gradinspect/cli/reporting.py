@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import gradinspect
 from gradinspect.capture.source import CaptureFile, first_folder
 from gradinspect.cli.request import SourceRequest
-from gradinspect.errors import GradInspectError
+from gradinspect.errors import SCRIPT_FAILED, GradInspectError
 from gradinspect.isolation import Imports
 
 if TYPE_CHECKING:
@@ -57,7 +57,12 @@ RECORDED_ONLY = Watched()
 
 
 class ScriptFailed(Exception):  # noqa: N818  # it is the script's error, and it was printed
-    """The user's script failed by itself."""
+    """The user's script failed by itself, or ended with a status that is passed on."""
+
+    def __init__(self, sentence: str, exit_code: int = SCRIPT_FAILED) -> None:
+        """Keep what to say, "" for nothing, and the status to end with."""
+        super().__init__(sentence)
+        self.exit_code = exit_code
 
 
 def report_on(request: SourceRequest, report: "Callable[[Any], None]", watched: Watched = RECORDED_ONLY) -> None:
@@ -72,15 +77,10 @@ def report_on(request: SourceRequest, report: "Callable[[Any], None]", watched: 
         GradInspectError: There is nothing to report on.
         ScriptFailed: The program failed by itself; what was recorded before that is reported.
     """
+    _check_fits(request, watched)
     if isinstance(request.source, CaptureFile):
-        if watched.what_a_capture_lacks:
-            raise GradInspectError(
-                f"'{request.label}' is a capture of one moment, so it has no {watched.what_a_capture_lacks}.",
-                "Name a program to run.",
-            )
         report(_read(request.source.path, request.label, gradients=watched.gradients))
         return
-    _check_fits(request, watched)
     imports = Imports()
     session = _import_session(imports, request)
     values = {field.name: getattr(request, field.name) for field in fields(request)}
@@ -88,12 +88,14 @@ def report_on(request: SourceRequest, report: "Callable[[Any], None]", watched: 
     run = session.Session(session.Request(**values, **wanted), imports, report)
     try:
         result = run.run()
-    except session.ScriptFailedError as error:
-        raise ScriptFailed(str(error)) from None
+    except (session.ScriptFailedError, GradInspectError) as error:
+        if isinstance(error, GradInspectError) and not run.exit_code:
+            raise
+        raise ScriptFailed(str(error), run.exit_code or SCRIPT_FAILED) from None
     if not run.is_delivered:
         report(result)
-    if run.failure is not None:
-        raise ScriptFailed(run.failure)
+    if run.exit_code:
+        raise ScriptFailed(run.failure or "", run.exit_code)
 
 
 def _check_fits(request: SourceRequest, watched: Watched) -> None:
@@ -102,6 +104,13 @@ def _check_fits(request: SourceRequest, watched: Watched) -> None:
     Raises:
         GradInspectError: An option rules it out.
     """
+    if isinstance(request.source, CaptureFile):
+        if watched.what_a_capture_lacks:
+            raise GradInspectError(
+                f"'{request.label}' is a capture of one moment, so it has no {watched.what_a_capture_lacks}.",
+                "Name a program to run.",
+            )
+        return
     if watched.needs_values and request.fake:
         raise GradInspectError(
             "'--fake' makes tensors without values, so there is no gradient to look at.", "Leave it out."
@@ -158,6 +167,8 @@ def _torch_is_in_the_way(imports: Imports, request: SourceRequest, error: BaseEx
     from gradinspect.capture.surroundings import Surroundings  # noqa: PLC0415  # what --help need not wait for
     from gradinspect.capture.torchless import run_without_torch  # noqa: PLC0415  # as above
 
+    if isinstance(request.source, CaptureFile):  # nothing runs
+        return error if isinstance(error, Exception) else GradInspectError(str(error))
     failure = run_without_torch(request.source, request.arguments, Surroundings(imports), error)
     sentence = f"PyTorch cannot be imported by '{request.label}': {type(error).__name__}."
     return ScriptFailed(sentence) if failure else GradInspectError(sentence, "Does it need PyTorch at all?")

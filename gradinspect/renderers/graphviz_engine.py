@@ -3,13 +3,11 @@
 The system's `dot` is preferred; `graphviz-pure`, which pip installs with this package, draws where there is none.
 
 NOTE [No engine stops by itself]
-Layout can take hours and a bitmap can take all memory. So each run has a time limit and a process group of its own,
-which is killed as a whole: `dot` may be a shell script around the real program. And Graphviz is quiet about trouble:
-it can return 0 with nothing written, or with an error on stderr and half a picture.
+Layout can take hours and a bitmap can take all memory. So each run has a time limit, and ends with us. And Graphviz is
+quiet about trouble: it can return 0 with nothing written, or with an error on stderr and half a picture.
 """
 
 import os
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -20,6 +18,7 @@ from typing import NamedTuple
 from graphviz.backend import dot_command
 
 from gradinspect.errors import GradInspectError
+from gradinspect.renderers.child_process import run_child
 from gradinspect.units import escape_control
 
 INSTALL_HINT = "Install one: `pip install graphviz-pure`, or Graphviz itself from your system's packages."
@@ -63,7 +62,10 @@ def lay_out(dot: str, output_format: str, engine: Engine, *, time_limit_s: float
         LayoutError: There is no whole picture.
     """
     command = _command(engine, output_format) + ([] if dpi is None else [f"-Gdpi={dpi:.2f}"])
-    returncode, content, stderr = _run(command, dot.encode(), time_limit_s)
+    try:
+        returncode, content, stderr = run_child(command, dot.encode(), time_limit_s)
+    except subprocess.TimeoutExpired:
+        raise LayoutError(f"no picture after {time_limit_s:.0f} s") from None
     errors = [line for line in stderr.decode(errors="replace").splitlines() if "Error" in line]
     if returncode < 0:
         raise LayoutError(f"'{engine.program.name}' was ended by signal {-returncode}")
@@ -81,30 +83,3 @@ def _command(engine: Engine, output_format: str) -> list[str]:
         return [str(word) for word in dot_command.command("dot", output_format)]
     finally:
         dot_command.DOT_BINARY = before
-
-
-def _run(command: list[str], text: bytes, time_limit_s: float) -> tuple[int, bytes, bytes]:
-    process = subprocess.Popen(  # noqa: S603 - the program was found above, and the text is no argument
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        content, stderr = process.communicate(text, timeout=max(time_limit_s, 0.01))
-    except subprocess.TimeoutExpired:
-        raise LayoutError(f"no picture after {time_limit_s:.0f} s") from None
-    finally:
-        if process.poll() is None:
-            _kill_group(process)
-    return process.returncode, content, stderr
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End the program and whatever it started, also on Ctrl-C."""
-    if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.communicate()

@@ -15,6 +15,7 @@ _PUSH = private("torch.overrides._push_mode", _NO_CALLS)
 _POP = private("torch.overrides._pop_mode", _NO_CALLS)
 _CURRENT = private("torch.overrides._get_current_function_mode", _NO_CALLS)
 _LENGTH = private("torch._C._len_torch_function_stack", _NO_CALLS)
+_HANDLE = private("torch.overrides.handle_torch_function.__code__", "frames of torch's own may stand in tracebacks")
 _DISPATCH = private("torch.utils._python_dispatch.TorchDispatchMode", "writes in place are not seen")
 _CURRENT_DISPATCH = private("torch.utils._python_dispatch._get_current_dispatch_mode", "writes in place are not seen")
 _HAS_STACK = _PUSH.is_there and _POP.is_there and _CURRENT.is_there and _LENGTH.is_there
@@ -36,6 +37,7 @@ class _NoDispatchMode:
 
 
 TorchDispatchMode: Any = _DISPATCH.or_else(_NoDispatchMode)
+HANDLE_TORCH_FUNCTION = _HANDLE.or_else(None)
 
 
 def require_function_modes(by: str) -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from runs import gradinspect
 
 # Every program prints KEPT for what must still happen, and LOST for what must not.
 PREAMBLE = """
@@ -158,3 +159,37 @@ def test_the_program_stops_and_cleans_up(name: str, tmp_path: Path) -> None:
     assert "Traceback" not in printed
     for what in kept:
         assert f"KEPT {what}" in printed
+
+
+TESTS = """
+import pytest, torch
+@pytest.fixture
+def thing():
+    yield
+    print("KEPT fixture")
+def step(thing):
+    try:
+        (torch.ones(2, requires_grad=True) * 2).sum().backward()
+    except Exception:
+        print("LOST handler")
+    except:
+        print("KEPT handler")
+    print("LOST after backward")
+"""
+
+
+@pytest.mark.parametrize("where", ["test_it = step\ndef test_b(): print('LOST second')\n", "step(None)\n"])
+@pytest.mark.parametrize("option", [(), ("--continue",)])
+def test_pytest_ends_in_order(where: str, option: tuple[str, ...], tmp_path: Path) -> None:
+    """At the first backward of a test, or of a module that is collected: with its fixtures and without a traceback."""
+    (tmp_path / "test_steps.py").write_text(TESTS + where)
+    done = gradinspect("trace", *option, "-m", "pytest", "--", "-q", "-s", "-p", "no:cacheprovider", cwd=tmp_path)
+
+    assert done.returncode == (5 if option and "test_b" not in where else 0)
+    assert done.stderr == ""
+    assert "backward #1  test_steps.py:9" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert "gradinspect/" not in done.stdout
+    assert ("LOST" in done.stdout) == bool(option)
+    assert ("KEPT fixture" in done.stdout) == ("test_b" in where)
+    assert ("KEPT handler" in done.stdout) == (not option)

@@ -49,7 +49,12 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> "subprocess.Comple
 
 @pytest.mark.parametrize(
     "words",
-    ["trace", "memory --by line --iterations 1", "export -o graph.svg -o graph.html -o graph.json", "step --report s.md"],
+    [
+        "trace",
+        "memory --by line --iterations 1",
+        "export -o graph.svg -o graph.html -o graph.json",
+        "step --report s.md",
+    ],
 )
 def test_each_side_gets_its_own_modules(words: str, tmp_path: Path) -> None:
     """What the program sees of modules and paths is what python shows it, and the report comes."""
@@ -108,7 +113,8 @@ def test_a_module_is_never_loaded_twice(tmp_path: Path) -> None:
         "import rich, json\nassert rich.__spec__.loader.get_source('rich')\n"
         "assert type(rich.__spec__.loader).__name__ == 'SourceFileLoader'\n"
         "before = json.dumps\nassert importlib.reload(json).dumps is not before\n"
-        "decoder = json.decoder\ndel sys.modules['json.decoder']\nimport json.decoder\nassert json.decoder is not decoder\n"
+        "decoder = json.decoder\ndel sys.modules['json.decoder']\nimport json.decoder\n"
+        "assert json.decoder is not decoder\n"
         "@dataclasses.dataclass\nclass Output:\n    loss: torch.Tensor\n"
         "out = Output((torch.ones(2, requires_grad=True) * 2).sum())\n"
     )

@@ -20,6 +20,7 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from gradinspect.analyses.checks.custom_derivatives import CheckedFunction, Slope, Verdict
 from gradinspect.capture.checks.custom_calls import CustomCall
 from gradinspect.capture.checks.shrinking import WORKABLE, in_double_precision, num_elements, shrunk
+from gradinspect.errors import text_of
 from gradinspect.torch_api.tensors import without_autocast
 
 SLOW_ELEMENTS = 100  # up to which each derivative is measured by itself
@@ -49,7 +50,7 @@ def check_function(call: CustomCall) -> CheckedFunction:
             verdict, reason = _judge(ready, twice=not _is_for_once(call.function))
             slopes = tuple(_slopes(call, ready)) if verdict == "wrong" else ()
         except _CannotBeCheckedError as error:
-            return CheckedFunction(name=name, verdict="unchecked", reason=str(error))
+            return CheckedFunction(name=name, verdict="unchecked", reason=text_of(error))
     return CheckedFunction(name=name, verdict=verdict, reason=reason, slopes=slopes)
 
 
@@ -112,7 +113,7 @@ def _inputs(ready: _Ready) -> list[torch.Tensor]:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [""])[0][:200]
+    return (text_of(error).strip().splitlines() or [""])[0][:200]
 
 
 def _moved(ready: _Ready, steps: dict[int, torch.Tensor]) -> list[Any]:
