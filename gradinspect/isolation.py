@@ -74,7 +74,7 @@ class HandBack:
         """Put aside all modules but some."""
         kept = {*visible, "__main__"}
         for name in list(sys.modules):
-            if name not in kept and not name.startswith("encodings."):
+            if name not in kept and not name.startswith("encodings.") and sys.modules[name] is not None:  # None: barred
                 module = self.aside.setdefault(name, sys.modules.pop(name))
                 self._known[name] = module
 

@@ -90,7 +90,8 @@ class Recorder:
         self._unnoticed.enter_context(unnoticed(lambda: {handle.id for handle in self._handles}))
         self._unnoticed.enter_context(self.saved_hooks)
         push_function_mode(self._mode)
-        os.register_at_fork(after_in_child=_pause_in_child(ref(self)))
+        if hasattr(os, "register_at_fork"):  # Windows does not fork
+            os.register_at_fork(after_in_child=_pause_in_child(ref(self)))
         return self
 
     def __exit__(

@@ -15,7 +15,7 @@ on a KeyboardInterrupt. So one is raised there, and only the frames inside the t
 
 NOTE [A stop from another thread]
 Only the main thread's end ends a program. It may be blocked in a lock, which nothing but a signal interrupts; so a
-signal that nobody uses carries the stop there.
+signal that nobody uses carries the stop there. Where there is none, as on Windows, the process is ended in the end.
 """
 
 import concurrent.futures.thread
@@ -31,7 +31,7 @@ from typing import Any, Self
 from gradinspect.capture.frames import RUNNERS
 
 _ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
-_SIGNAL = getattr(signal, "SIGRTMAX", 0) - 2  # debuggers and libraries take theirs from the two ends
+_SIGNAL = signal.SIGRTMAX - 2 if hasattr(signal, "SIGRTMAX") else getattr(signal, "SIGURG", 0)  # a signal nobody uses
 _THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # they end or go on with a thread in order
 _TEST_RUNNERS = ("_pytest", "pluggy")
 PATIENCE_S = 120.0  # for the program's own clean-up
@@ -57,7 +57,7 @@ class Stopper:
 
     def __enter__(self) -> Self:
         """Make the main thread reachable from others. NOTE [A stop from another thread]."""
-        if _SIGNAL > 0 and threading.current_thread() is self._main:
+        if _SIGNAL > 0 and hasattr(signal, "pthread_kill") and threading.current_thread() is self._main:
             self._signal_handler = signal.signal(_SIGNAL, self._stop_main)
         return self
 

@@ -151,7 +151,11 @@ def test_a_script_that_fails_after_the_capture_is_reported_and_exits_3(steps: Pa
 def test_an_interrupted_script_exits_as_python_does(tmp_path: Path) -> None:
     """Ctrl-C before the capture: the script's traceback, and the exit code of an interrupt."""
     script = tmp_path / "slow.py"
-    script.write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)\n")
+    script.write_text(
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job ignores it
+        "os.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)\n"
+    )
     done = gradinspect("trace", script)
 
     assert done.returncode == 130
