@@ -118,6 +118,9 @@ def _answer(arguments: Sequence[str]) -> int:
         return 0
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
+    except MemoryError:
+        print_problem("There is not enough memory for this graph. Free some, or capture a smaller step of the program.")
+        return USER_CAN_FIX_IT
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise  # a bug of ours keeps its traceback

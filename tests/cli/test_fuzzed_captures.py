@@ -1,14 +1,25 @@
 """Damaged and hostile capture files, through every verb that reads one: `benchmarks/fuzz_captures.py`, shortened."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from capture_mutations import TEXTS, base_graph, mutated, problems, run
+from factories import graph, leaf, op
 from msgspec.structs import replace
 
 from gradinspect.graph import Frame, Graph
 from gradinspect.storage import encode_graph
 
+LIMITED = """
+import resource, sys
+import gradinspect.cli, gradinspect.storage, gradinspect.renderers.tree, gradinspect.renderers.summary
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+limit = used + int(sys.argv[1]) * 1024**2
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+sys.exit(gradinspect.cli.main(["trace", "run.json"]))
+"""
 FIRST, COUNT, BATCH = 20_000, 48, 8  # numbers that the long run does not take
 
 
@@ -55,6 +66,19 @@ def test_a_hostile_name_is_only_text(place: int) -> None:
 def test_damaged_files_are_read_or_refused(first: int) -> None:
     """Each ends with 0, 1 or 2, and one sentence at most."""
     assert [problem for number in range(first, first + BATCH) for problem in problems(mutated(number), number)] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such limit")
+def test_too_little_memory_is_one_sentence() -> None:
+    """Under a limit as `ulimit -v` sets, a graph that does not fit is refused, without a traceback."""
+    nodes = (op("SinBackward0", number + 1) for number in range(60_000))
+    Path("run.json").write_bytes(encode_graph(graph(*nodes, leaf("w", 2)), compressed=False))
+    ends = []
+    for num_mib in (16, 800):
+        run = subprocess.run([sys.executable, "-c", LIMITED, str(num_mib)], capture_output=True, text=True, check=False)
+        ends.append((run.returncode, run.stderr.partition(".")[0]))
+
+    assert ends == [(2, "gradinspect: There is not enough memory for this graph"), (0, "")]
 
 
 def test_what_is_looked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
