@@ -1,6 +1,6 @@
 """Run every verb on damaged and hostile capture files: `python benchmarks/fuzz_captures.py [COUNT [FIRST]]`.
 
-Each core takes every so-many-th number. What no verb may do (a traceback, a second sentence, a control character, more
+What no verb may do (a traceback, a second sentence, a control character, more
 time or memory than a small file deserves) is printed with the number that does it, and the exit code is then 1.
 `tests/capture_mutations.py` makes the files; a shortened form of this runs with the tests.
 """
@@ -12,9 +12,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+BATCH = 100  # files between two words about how far it is
 MAX_MIB = 1500  # address space added; the files are small, and a picture's program has its own
 
 
@@ -23,15 +25,16 @@ def fuzz(numbers: Iterable[int]) -> list[str]:
     from capture_mutations import mutated, problems  # noqa: PLC0415  # in the worker
 
     os.environ["COLUMNS"] = "80"
-    os.chdir(tempfile.mkdtemp(prefix="fuzz-captures-"))
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    limit = used + MAX_MIB * 1024**2
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_AS, (used + MAX_MIB * 1024**2, resource.getrlimit(resource.RLIMIT_AS)[1]))
     found = []
-    for number in numbers:
-        for problem in problems(mutated(number), number):
-            print(problem, flush=True)
-            found.append(problem)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for number in numbers:
+            found += problems(mutated(number), number)
+        os.chdir("/")
+    for problem in found:
+        print(problem, flush=True)
     return found
 
 
@@ -39,9 +42,12 @@ def main(count: int = 10_000, first: int = 0) -> int:
     """Fuzz on all cores."""
     start = time.perf_counter()
     workers = os.cpu_count() or 1
-    batches = [range(first + worker, first + count, workers) for worker in range(workers)]
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        found = [problem for problems in pool.map(fuzz, batches, chunksize=1) for problem in problems]
+    batches = [range(begin, min(begin + BATCH, first + count)) for begin in range(first, first + count, BATCH)]
+    found: list[str] = []
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:  # tells when a worker dies
+        for batch, problems in zip(batches, pool.map(fuzz, batches), strict=True):
+            found += problems
+            print(f"{batch.stop - first:,} files, {len(found):,} problems", flush=True)
     print(f"{count:,} files, {len(found):,} problems, {time.perf_counter() - start:.0f} s")
     return 1 if found else 0
 

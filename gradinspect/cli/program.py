@@ -118,15 +118,20 @@ def _answer(arguments: Sequence[str]) -> int:
         return 0
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except MemoryError:
-        print_problem("There is not enough memory for this graph. Free some, or capture a smaller step of the program.")
-        return USER_CAN_FIX_IT
     except Exception as error:
-        if not hasattr(error, "format_message"):
+        sentence = _sentence(error, ours)
+        if not sentence:
             raise  # a bug of ours keeps its traceback
-        print_problem(f"{_usage_sentence(error, ours)} Try: gradinspect --help")
+        print_problem(sentence)
         return USER_CAN_FIX_IT
     return result if isinstance(result, int) else 0
+
+
+def _sentence(error: Exception, words: Sequence[str]) -> str:
+    """Say what an error of the parser or of the machine means; "" for any other."""
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this graph. Free some, or capture a smaller step of the program."
+    return f"{_usage_sentence(error, words)} Try: gradinspect --help" if hasattr(error, "format_message") else ""
 
 
 def _usage_sentence(error: Any, words: Sequence[str]) -> str:  # noqa: ANN401  # the parser's own classes
