@@ -238,3 +238,17 @@ def test_a_torch_without_its_sources_is_named(tmp_path: Path, monkeypatch: pytes
 
     with pytest.raises(GradInspectError, match=r'has no "derivatives\.yaml"'):
         catalog.find_sources()
+
+
+def test_one_changed_byte_is_noticed(tmp_path: Path) -> None:
+    """A catalogue that was damaged on the disk is made again, also where what is left can be read."""
+    file = tmp_path / "catalog.msgpack"
+    whole = Catalog(torch_version="2.13.0", entries={}, operators={"mul": "formula"})
+    catalog.write_cached(file, whole)
+    content = file.read_bytes()
+
+    assert whole == catalog.read_cached(file)
+
+    for position in range(len(content)):
+        file.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
+        assert catalog.read_cached(file) is None
