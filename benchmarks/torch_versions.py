@@ -52,13 +52,12 @@ WITNESSES = {
     "formulas by hand": ("tests/capture/test_lockstep.py",),
     "a private name taken away": ("tests/torch_api/test_missing_names.py::test_several_names_at_once",),
 }
-# Runs one verb on some files, each in a fork of one process that has imported torch.
+# Runs commands, each in a fork of one process that has imported torch.
 DRIVER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from runs import gradinspect
-words, files = json.loads(sys.argv[2])
-done = [gradinspect(words[0], file, *words[1:]) for file in files]
+done = [gradinspect(*words) for words in json.loads(sys.argv[2])]
 print(json.dumps([f"{one.returncode}\\n{one.stdout}{one.stderr}" for one in done]))
 """
 VARYING = (
@@ -89,33 +88,35 @@ def try_version(
     """Run the rows with one interpreter; return the cells, and what the verbs printed."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", "OMP_NUM_THREADS": "1", "CI": "true"}
     version = run([python, "-c", "import torch; print(torch.__version__)"], environment).stdout.strip()
+    texts = run_verbs(python, [row for row in rows if row in VERBS], environment, num_samples)
     cells: dict[str, Cell] = {}
-    texts: dict[str, str] = {}
     for row in rows:
         if row in VERBS:
-            printed = dict(run_verb(python, row, environment, num_samples))
-            texts.update(printed)
-            other = tuple(key.rpartition(" ")[2] for key, text in printed.items() if expected.get(key, text) != text)
-            cells[row] = Cell(len(printed) - len(other), len(printed), other)
+            printed = {key: text for key, text in texts.items() if key.startswith(f"{row}: ")}
+            other = [key for key, text in printed.items() if expected and expected.get(key) != text]
+            names = tuple(key.rpartition(" ")[2] for key in other)
+            cells[row] = Cell(len(printed) - len(other), len(printed), names)
         else:
             cells[row] = run_witness(python, WITNESSES[row], environment)
         print(f"  {version:14} {row:40} {cells[row].text}  {' '.join(cells[row].other)[:300]}", flush=True)
     return cells, texts
 
 
-def run_verb(python: Path, row: str, environment: dict[str, str], num_samples: int) -> Iterator[tuple[str, str]]:
-    """Run a verb on its samples; yield what each printed, with its exit status, without what differs on each run."""
-    words, samples = VERBS[row][0], VERBS[row][1][:num_samples]
+def run_verbs(python: Path, rows: list[str], environment: dict[str, str], num_samples: int) -> dict[str, str]:
+    """Run verbs on their samples; return what each printed, with its exit status, without what differs on each run."""
+    asked = [(f"{row}: {sample}", VERBS[row][0], sample) for row in rows for sample in VERBS[row][1][:num_samples]]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "go.txt").write_text("continue\n")
-        files = [str(ROOT / "samples" / f"{sample}.py") for sample in samples]
-        done = run([python, "-c", DRIVER, ROOT / "tests", json.dumps([words, files])], environment, Path(folder))
+        words = [[verb[0], str(ROOT / "samples" / f"{sample}.py"), *verb[1:]] for _, verb, sample in asked]
+        done = run([python, "-c", DRIVER, ROOT / "tests", json.dumps(words)], environment, Path(folder))
     if done.returncode:
-        raise SystemExit(f"'{row}' could not be run with {python}:\n{done.stderr}")
-    for sample, text in zip(samples, json.loads(done.stdout), strict=True):
+        raise SystemExit(f"The verbs could not be run with {python}:\n{done.stderr}")
+    texts = {}
+    for (key, _, _), text in zip(asked, json.loads(done.stdout), strict=True):
+        texts[key] = text
         for pattern, word in VARYING:
-            text = pattern.sub(word, text)  # noqa: PLW2901  # one after the other
-        yield f"{row} {sample}", text
+            texts[key] = pattern.sub(word, texts[key])
+    return texts
 
 
 def run_witness(python: Path, tests: tuple[str, ...], environment: dict[str, str]) -> Cell:

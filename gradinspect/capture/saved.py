@@ -1,5 +1,6 @@
 """One node's saved attributes, read without disturbing anything: NOTE [Reading saved tensors] in `torch_api.saved`."""
 
+import math
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any
@@ -9,12 +10,13 @@ import torch
 from gradinspect.capture.storages import StorageEntry, StorageTable, plain_tensors
 from gradinspect.capture.tensors import TensorInfoTable, count_bytes, plain_size
 from gradinspect.capture.values import saved_value
-from gradinspect.graph import Origin, SavedStatus, SavedTensor, SavedValue, Size
+from gradinspect.graph import Origin, SavedTensor, SavedValue, Size, TensorInfo
 from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
 from gradinspect.torch_api.nodes import sequence_nr
 from gradinspect.torch_api.saved import (
     HookWatch,
     can_read_raw,
+    modified_tensor,
     raw_data,
     raw_saved,
     stale_element,
@@ -149,8 +151,7 @@ class SavedReader:
         try:
             tensor = getattr(node, name) if index is None else getattr(node, name)[index]
         except RuntimeError as error:
-            status: SavedStatus = "freed" if versions_in(error) is None else "modified"
-            return SavedValue(name=name, index=index, kind="tensor", status=status)
+            return _refused_value(name, index, error)
         if tensor is None:
             return SavedValue(name=name, index=index, kind="none")
         if tensor.is_inference():
@@ -297,6 +298,20 @@ def raw_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
         return data if isinstance(data, torch.Tensor) and unpack_hook(raw) is None else None
     except (AttributeError, RuntimeError, IndexError):
         return None
+
+
+def _refused_value(name: str, index: int | None, error: RuntimeError) -> SavedValue:
+    """Record what the engine would refuse, as far as its complaint describes it."""
+    versions, looks = versions_in(error), modified_tensor(error)
+    if versions is None:
+        return SavedValue(name=name, index=index, kind="tensor", status="freed")
+    if looks is None:
+        return SavedValue(name=name, index=index, kind="tensor", status="modified")
+    shape, dtype, device = looks
+    num_bytes = math.prod(shape) * getattr(torch, dtype).itemsize
+    info = TensorInfo(shape=shape, dtype=dtype, device=device)
+    record = SavedTensor(info=info, num_bytes=num_bytes, version=versions[0], expected_version=versions[1])
+    return SavedValue(name=name, index=index, kind="tensor", tensor=record, status="modified")
 
 
 def _engine_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:

@@ -33,6 +33,12 @@ _RAW = private("torch._C._functions.MulBackward0._raw_saved_self", _UNREADABLE)
 _PUSH = private("torch._C._autograd._push_saved_tensors_default_hooks", "no saved tensor is read")
 _POP = private("torch._C._autograd._pop_saved_tensors_default_hooks", "no saved tensor is read")
 _REGISTER = private("torch._C._autograd.SavedTensor.register_hooks", "no saved tensor is read")
+_MODIFIED = re.compile(r"\[torch\.(\w+\.)?(\w+)Tensor \[([\d, ]*)\]\]")
+_DTYPES = {
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Bool": "bool", "Byte": "uint8",
+    "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}  # fmt: skip
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 
 # The tensor, what a pack hook left in its place, or None; and the hook that would unpack it, or None.
@@ -156,6 +162,15 @@ def versions_in(error: RuntimeError) -> tuple[int, int] | None:
     """Read (current, expected) from torch's complaint about a saved tensor that was changed in place."""
     found = _VERSIONS.search(str(error))
     return None if found is None else (int(found[1]), int(found[2]))
+
+
+def modified_tensor(error: RuntimeError) -> tuple[tuple[int, ...], str, str] | None:
+    """Read shape, dtype and device from torch's complaint about a saved tensor that was changed in place."""
+    found = _MODIFIED.search(str(error))
+    if found is None or found[2] not in _DTYPES:
+        return None
+    shape = tuple(int(size) for size in found[3].split(",") if size.strip())
+    return shape, _DTYPES[found[2]], (found[1] or "cpu").removesuffix(".")
 
 
 def stale_element(raw: Any, of_list: tuple[int, int]) -> tuple[int, int] | None:

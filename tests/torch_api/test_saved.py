@@ -1,7 +1,10 @@
 """Where no hook can be, on torches that do not say whether a saved tensor has one."""
 
+from pathlib import Path
+
 import pytest
 import torch
+from runs import gradinspect
 
 from gradinspect.torch_api import saved
 from gradinspect.torch_api.patches import patched_names
@@ -50,3 +53,29 @@ def test_a_hook_registered_by_hand_ends_all_reading(watch: HookWatch) -> None:
 
     assert was_free
     assert not watch.is_free(number(y))
+
+
+def test_a_tensor_that_torch_refuses_is_described_by_its_complaint() -> None:
+    """Where the tensor itself cannot be had, shape, dtype and versions are known all the same."""
+    y = torch.ones(2, 3, dtype=torch.float64, requires_grad=True).exp()
+    node = y.grad_fn
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation") as caught:
+        _ = node._saved_result
+
+    assert saved.modified_tensor(caught.value) == ((2, 3), "float64", "cpu")
+    assert saved.versions_in(caught.value) == (1, 0)
+
+
+def test_check_finds_a_write_on_a_torch_that_hides_the_tensor(tmp_path: Path) -> None:
+    """Both lines are named, and the report says what this torch does not have."""
+    (tmp_path / "train.py").write_text(
+        "import torch\nw = torch.randn(3, requires_grad=True)\ny = w.exp()\ny.add_(1)\ny.sum().backward()\n"
+    )
+    done = gradinspect("check", "train.py", cwd=tmp_path, absent=["torch._C._autograd.SavedTensor.data"])
+
+    assert done.returncode == 1
+    assert "GI101" in done.stdout
+    assert "train.py:3" in done.stdout
+    assert "train.py:4" in done.stdout
+    assert "has no 'torch._C._autograd.SavedTensor.data'" in done.stdout

@@ -116,6 +116,18 @@ class MutationLog(TorchDispatchMode):
             and (applied is None or not frames.is_within(write.frame, applied))
         ]
 
+    def between(self, sequence_nr: int, versions: tuple[int, int]) -> list[SeenWrite]:
+        """List the writes that took memory from one version to another since a node saved.
+
+        For a torch that does not show the memory. Where the writes into two storages fit, nobody knows which it was.
+        """
+        fitting = []
+        for key in self._by_storage:
+            seen = [write for write in self.since(key, sequence_nr) if versions[0] <= write.version < versions[1]]
+            if len({write.version for write in seen}) == versions[1] - versions[0]:
+                fitting.append(seen)
+        return fitting[0] if len(fitting) == 1 else []
+
     def _note(self, func: Any, written: tuple[Argument, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         targets = list(_tensors(written, args, kwargs))
         if not targets or (func.__name__.startswith(_STATISTICS) and not _is_training(func, args)):
