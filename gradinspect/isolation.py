@@ -246,6 +246,13 @@ class Imports:
         if self._theirs is not None:
             self.give(self._theirs)
             self._theirs = None
+            self._sort_modules()
+
+    def _sort_modules(self) -> None:
+        """Put the modules into the order in which they were loaded: at exit python clears them the other way round."""
+        for name in [*self._modules, *(name for name in sys.modules if name not in self._modules)]:
+            if name in sys.modules:
+                sys.modules[name] = sys.modules.pop(name)
 
     def take(self) -> "_Machinery":
         """Make all of it ours, and return what was the program's."""
