@@ -20,6 +20,7 @@ from gradinspect.torch_api.tensors import is_functional
 from gradinspect.units import call_name
 
 _Told = TypeVar("_Told")
+ROOM = 1000  # frames, for our own work on top of the program's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,12 +162,17 @@ class EngineDoor:
     @uncompiled
     def _guarded(self, tell: Callable[[], _Told]) -> _Told | None:
         """Call one of ours. A mistake of ours is kept for later: it is not the program's."""
-        with held_signals():
-            try:
-                return tell()
-            except Exception as error:
-                self.problem = self.problem or error
-        return None
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(limit + ROOM)  # the program may be near its own
+        try:
+            with held_signals():
+                try:
+                    return tell()
+                except Exception as error:
+                    self.problem = self.problem or error
+            return None
+        finally:
+            sys.setrecursionlimit(limit)
 
 
 @uncompiled

@@ -1,6 +1,7 @@
 """From a SOURCE to a result: run the user's program, and let a mode look at its backward calls."""
 
 import atexit
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -118,6 +119,10 @@ class Session:
                 stack.enter_context(self._mode.watching())
             if self._request.fake:
                 self._run.fake = stack.enter_context(FakeRun(self._request.device))
+            if isinstance(self._mode, Checker):
+                importlib.import_module(
+                    "torch._dynamo"
+                )  # under a mode torch does at its first operator, beside any file
             self._run.surroundings.start_program(source)
             if isinstance(source, Expression):
                 self._run_expression(source)

@@ -51,6 +51,7 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> "subprocess.Comple
     "words",
     [
         "trace",
+        "check",
         "memory --by line --iterations 1",
         "export -o graph.svg -o graph.html -o graph.json",
         "step --report s.md",
