@@ -1,10 +1,11 @@
 """Run tests of a module that is already imported, and write down how each ended: the program under inspection.
 
-`python torch_test_one.py MODULE OUTCOMES TEST...` appends one line of JSON a test to OUTCOMES, and a line before each
+`python torch_test_one.py FILE OUTCOMES TEST...` appends one line of JSON a test to OUTCOMES, and a line before each
 test starts, so that one which ends the process can be told. It is what a user's own runner would be; it knows nothing
 of gradinspect. torch_test_server.py runs it, plain or under a verb.
 """
 
+import importlib
 import json
 import sys
 import traceback
@@ -80,13 +81,14 @@ def tests_of(module: ModuleType) -> dict[str, unittest.TestCase]:
     return found
 
 
-def main(module: str, outcomes: str, names: list[str]) -> None:
+def main(file: Path, outcomes: str, names: list[str]) -> None:
     """Run the tests that are named."""
-    tests = tests_of(sys.modules[module])
+    sys.path[:0] = [str(file.parent), str(file.parent.parent)]
+    tests = tests_of(importlib.import_module(file.stem))
     result = Outcomes(Path(outcomes))
     for name in names:
         tests[name].run(result)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

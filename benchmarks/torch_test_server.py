@@ -45,14 +45,14 @@ def import_gradinspect() -> None:
             importlib.import_module(found.name)
 
 
-def run_group(module: str, names: list[str], job: dict[str, Any]) -> dict[str, Any]:
+def run_group(names: list[str], job: dict[str, Any]) -> dict[str, Any]:
     """Run tests in one fork, and return how each ended, what it cost and what was printed of ours."""
     with tempfile.TemporaryDirectory() as folder:
         outcomes, said = Path(folder) / "outcomes", Path(folder) / "said"
         outcomes.touch()
         pid = os.fork()
         if pid == 0:
-            _be_program(module, outcomes, said, names, job["words"])
+            _be_program(job["file"], outcomes, said, names, job["words"])
         status, cpu_s, is_late = _wait(pid, job["limit_s"] * (len(names) if job["together"] else 1))
         ended = _read(outcomes)
         if is_late or os.WIFSIGNALED(status):
@@ -69,14 +69,14 @@ def words_of(text: str) -> str:
     return text[text.find("Traceback (most") :] if "Traceback (most" in text else ""
 
 
-def _be_program(module: str, outcomes: Path, said: Path, names: list[str], words: list[str]) -> NoReturn:
+def _be_program(file: str, outcomes: Path, said: Path, names: list[str], words: list[str]) -> NoReturn:
     """Be `python torch_test_one.py ...`, or `gradinspect VERB torch_test_one.py ...`."""
     code = 0
     try:
         stream = os.open(said, os.O_WRONLY | os.O_CREAT)
         os.dup2(stream, 1)
         os.dup2(stream, 2)
-        arguments = [module, str(outcomes), *names]
+        arguments = [file, str(outcomes), *names]
         if words:
             from gradinspect.cli import main  # noqa: PLC0415  # the plain run must not have it
 
@@ -137,7 +137,7 @@ def main(path: str) -> None:
     with Path(job["out"]).open("w", buffering=1) as out:
         todo = [names] if job["together"] else [[name] for name in names]
         while todo and todo[0]:
-            ended = run_group(module.__name__, todo[0], job)
+            ended = run_group(todo[0], job)
             out.write(json.dumps(ended) + "\n")
             left = [name for name in todo[0] if name not in ended["outcomes"]]
             todo[:1] = [left] if job["together"] and ended["outcomes"] and left else []
