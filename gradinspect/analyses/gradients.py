@@ -4,10 +4,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
+from math import prod
 from typing import Literal, TypeAlias
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Gradients, GradientStats, Graph, NodeGradients, Record
+from gradinspect.graph import Gradients, GradientStats, Graph, Node, NodeGradients, Record
 from gradinspect.units import format_count
 
 FindingKind: TypeAlias = Literal["loss", "non-finite", "killed", "vanishing", "exploding", "missing"]
@@ -169,15 +170,24 @@ def _nonfinite(graph: Graph) -> Iterator[Finding]:
 
 
 def _killed(graph: Graph) -> Iterator[Finding]:
-    """Find nodes that got a gradient and passed on exactly zero to every input."""
+    """Find nodes that got a gradient and passed on exactly zero to every input; a weight of 0 is meant so."""
     zero = {row.node: row.name for row in parameter_rows(graph) if row.stats is not None and row.stats.norm == 0}
     for ran in gradients_of(graph).nodes:
         incoming = [stats for stats in ran.incoming if stats is not None]
         outgoing = [stats for stats in ran.outgoing if stats is not None]
-        if outgoing and any(stats.norm > 0 for stats in incoming) and all(stats.norm == 0 for stats in outgoing):
+        is_killed = any(stats.norm > 0 for stats in incoming) and all(stats.norm == 0 for stats in outgoing)
+        if outgoing and is_killed and not _is_weighted(graph.nodes[ran.node]):
             starved = tuple(zero[node] for node in _leaves_behind(graph, ran.node) if node in zero)
             text = f"{_name(graph, ran.node)} got a gradient and passed on zeros only."
             yield Finding(kind="killed", text=text, node=ran.node, starved=starved)
+
+
+def _is_weighted(node: Node) -> bool:
+    """Tell whether a node multiplies by one number that is not learned: a term of a loss whose weight may well be 0."""
+    if not node.name.startswith("MulBackward") or all(edge is not None for edge in node.next_edges):
+        return False
+    factors = [value.tensor.info.shape for value in node.saved if value.tensor is not None]
+    return bool(factors) and all(prod(size for size in shape if isinstance(size, int)) == 1 for shape in factors)
 
 
 def _chains(graph: Graph) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """Each call of torch's backward engine by the program, told of before it begins."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from gradinspect.capture.signals import held_signals
 from gradinspect.graph import CallKind
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import engine_doors, is_inside_backward
-from gradinspect.torch_api.tensors import is_functional
+from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
 from gradinspect.units import call_name
 
 _Told = TypeVar("_Told")
@@ -95,6 +96,10 @@ class EngineDoor:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        """Put the original back."""
+        self.leave()
+
+    def leave(self) -> None:
         """Put the original back; whoever has wrapped ours meanwhile goes on to call the original through it."""
         self.is_open = False
         self._patched.close()
@@ -161,17 +166,21 @@ class EngineDoor:
 
     @uncompiled
     def _guarded(self, tell: Callable[[], _Told]) -> _Told | None:
-        """Call one of ours. A mistake of ours is kept for later: it is not the program's."""
-        limit = sys.getrecursionlimit()
+        """Call one of ours, unseen by the program. A mistake of ours is kept for later: it is not the program's."""
+        limit, is_collecting = sys.getrecursionlimit(), gc.isenabled()
         sys.setrecursionlimit(limit + ROOM)  # the program may be near its own
+        gc.disable()  # it would go through all that we note, over and over
         try:
             with held_signals():
                 try:
-                    return tell()
+                    with plain_tensors_only():
+                        return tell()
                 except Exception as error:
                     self.problem = self.problem or error
             return None
         finally:
+            if is_collecting:
+                gc.enable()
             sys.setrecursionlimit(limit)
 
 

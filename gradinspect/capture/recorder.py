@@ -13,6 +13,13 @@ with its stack; if the custom Function's own `forward` is on that stack, the fra
 NOTE [No frame of ours in a traceback]
 A program may catch an error and print its traceback. Python adds an entry when an exception comes into a frame, and
 none when a bare `raise` sends it on, so ours, which is the first at that moment, can be taken out.
+
+NOTE [Leaving]
+torch takes a mode off the stack while it passes a function on, and puts it back when that function has returned, so a
+mode cannot leave from inside, and `Tensor.backward` is such a function. What torch holds for the time of the call are
+its keyword arguments: an object among them that leaves when it dies does so right after the mode was put back. Should
+somebody hold that frame, as a traceback does, the next call tries again. Code that was compiled is guarded on the modes
+that it met, and would be compiled again without ours: so where anything was compiled, the mode stays and passes on.
 """
 
 import os
@@ -22,8 +29,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import ExitStack
 from threading import get_ident
-from types import CodeType, FrameType, TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, NamedTuple, Protocol, Self
 from weakref import ReferenceType, ref
 
 import torch
@@ -36,13 +43,30 @@ from gradinspect.capture.kept_names import KeptNames
 from gradinspect.capture.names import Names
 from gradinspect.capture.unnoticed import unnoticed
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
-from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
+from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_mode, push_function_mode
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
 from gradinspect.torch_api.saved import HookWatch
 
 NOWHERE = -1
-# The function, its arguments, its result, the number of the user's frame where it is known, the frame that called
-CallListener: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any], Any, int | None, FrameType | None], None]
+
+
+class CallListener(Protocol):
+    """Whoever is told of each call of a torch function."""
+
+    def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Look at a call that is about to begin; None: it is of no interest."""
+
+    def after(self, begun: Any, result: Any, start: int, end: int, number: int | None, frame: FrameType | None) -> None:
+        """Look at a call that has returned.
+
+        Args:
+            begun: What `before` made of it.
+            result: What it returned.
+            start: The sequence number before it.
+            end: The sequence number after it.
+            number: The user's frame in the table, where that is known already.
+            frame: Who called.
+        """
 
 
 class ModuleWindow(NamedTuple):
@@ -75,6 +99,7 @@ class Recorder:
         self._open: list[tuple[int, int]] = []  # window index, start
         self._thread = get_ident()
         self._mode = _CallMode(self)
+        self._is_leaving = False
         self._handles: list[Any] = []
         self.saved_hooks = HookWatch()
         self._unnoticed = ExitStack()
@@ -99,19 +124,35 @@ class Recorder:
     ) -> None:
         """Stop watching."""
         self.is_active = False
-        self._leave_stack()
+        pop_function_mode(self._mode)
         self._remove_hooks()
 
     def pause(self) -> None:
-        """Stop recording for good, from anywhere; what was recorded stays.
-
-        The mode cannot leave the stack from inside a torch function, so it does at the next call of a module.
-        """
+        """Stop recording for good, from anywhere; what was recorded stays. NOTE [Leaving]."""
         self.is_active = False
+        self._is_leaving = not has_compiled()
+        if self._is_leaving:
+            self._leave()
 
-    def _leave_stack(self) -> bool:
-        """Take the mode off the stack, if it is on top."""
-        return pop_function_mode(self._mode)
+    def leave_after(self, func: Any, keywords: dict[str, Any] | None) -> None:
+        """Leave as soon as the torch function that is just running has returned. NOTE [Leaving].
+
+        Args:
+            func: The function.
+            keywords: The arguments that torch keeps for the time of the call.
+        """
+        if self._is_leaving and keywords is not None and isinstance(func, FunctionType):
+            keywords[""] = _AtTheEnd(self._leave)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether calls on the recorded thread are not seen now, because the mode is just passing one on."""
+        return self.is_active and get_ident() == self._thread and not is_on_stack(self._mode)
+
+    def _leave(self) -> None:
+        if get_ident() == self._thread and pop_function_mode(self._mode):
+            self._is_leaving = False
+            self._remove_hooks()
 
     def _remove_hooks(self) -> None:
         self._unnoticed.close()
@@ -124,9 +165,8 @@ class Recorder:
         if torch.compiler.is_compiling() or get_ident() != self._thread:
             return
         if not self.is_active:
-            is_free_to_go = "torch._dynamo" not in sys.modules  # compiled code is guarded on the modes it met
-            if is_free_to_go and self._leave_stack():
-                self._remove_hooks()
+            if self._is_leaving:
+                self._leave()
             return
         start = next_sequence_nr()
         parent = self._open[-1][0] if self._open else NOWHERE
@@ -206,26 +246,32 @@ class _CallMode(TorchFunctionMode):
     ) -> Any:
         if torch.compiler.is_compiling():  # first of all: anything before it would be traced and guarded on
             return func(*args, **(kwargs or {}))
-        is_active = self._recorder.is_active
+        recorder = self._recorder
+        is_active = recorder.is_active
+        listener = recorder.listener if is_active else None
         start = next_sequence_nr()
         if is_active and start != self._last_end:
             self._record_gap(start, sys._getframe(1))
+        begun = None if listener is None else listener.before(func, args, kwargs or {})
         try:
             result = func(*args, **(kwargs or {}))
         except BaseException as error:  # NOTE [No frame of ours in a traceback]
+            recorder.leave_after(func, kwargs)
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
-        if not is_active:
-            return result
+        if not recorder.is_active:
+            recorder.leave_after(func, kwargs)
+            if not is_active:
+                return result
         end = next_sequence_nr()
         number = None
         if end != start:
-            number = self._recorder.frames.number_of(sys._getframe(1))
-            self._recorder.call_starts.append(start)
-            self._recorder.call_ends.append(end)
-            self._recorder.call_frames.append(NOWHERE if number is None else number)
-        if self._recorder.listener is not None:
-            self._recorder.listener(func, args, kwargs or {}, result, number, sys._getframe(1))
+            number = recorder.frames.number_of(sys._getframe(1))
+            recorder.call_starts.append(start)
+            recorder.call_ends.append(end)
+            recorder.call_frames.append(NOWHERE if number is None else number)
+        if listener is not None and begun is not None:
+            listener.after(begun, result, start, end, number, sys._getframe(1))
         self._last_end = end
         return result
 
@@ -244,6 +290,18 @@ class _CallMode(TorchFunctionMode):
 
 
 CALL_MODE: CodeType = _CallMode.__torch_function__.__code__
+
+
+class _AtTheEnd:
+    """Does something when nobody holds it any longer."""
+
+    __slots__ = ("_then",)
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def __del__(self) -> None:
+        self._then()
 
 
 def _pause_in_child(recorder: "ReferenceType[Recorder]") -> Callable[[], None]:

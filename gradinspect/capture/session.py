@@ -116,7 +116,7 @@ class Session:
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
             if isinstance(self._mode, Checker):
-                stack.enter_context(self._mode.watching())
+                stack.enter_context(self._mode.watching(self._run.door))
             if self._request.fake:
                 self._run.fake = stack.enter_context(FakeRun(self._request.device))
             if isinstance(self._mode, Checker):
@@ -209,7 +209,10 @@ class Session:
 
     def _calls(self) -> str:
         counts = self._run.door.counts
-        return format_calls(counts.backwards, counts.grads)
+        calls = format_calls(counts.backwards, counts.grads)
+        if not isinstance(self._mode, Checker) or not self._mode.was_left:
+            return calls
+        return f"the {calls} that {'was' if counts.backwards + counts.grads == 1 else 'were'} watched"
 
     def _explain(self, error: BaseException) -> None:
         """Say in one sentence what a program without values met, if that is what has happened."""

@@ -1,5 +1,6 @@
-"""Modes that see each torch function or each operator, and the stack that torch keeps of them."""
+"""Modes that see each torch function, and the stack that torch keeps of them."""
 
+import sys
 from contextlib import nullcontext
 from typing import Any
 
@@ -16,10 +17,14 @@ _POP = private("torch.overrides._pop_mode", _NO_CALLS)
 _CURRENT = private("torch.overrides._get_current_function_mode", _NO_CALLS)
 _LENGTH = private("torch._C._len_torch_function_stack", _NO_CALLS)
 _HANDLE = private("torch.overrides.handle_torch_function.__code__", "frames of torch's own may stand in tracebacks")
-_DISPATCH = private("torch.utils._python_dispatch.TorchDispatchMode", "writes in place are not seen")
-_CURRENT_DISPATCH = private("torch.utils._python_dispatch._get_current_dispatch_mode", "writes in place are not seen")
+_STACK = private("torch.overrides._get_current_function_mode_stack", "writes by hooks inside backward are not seen")
+_DISPATCH = private("torch.utils._python_dispatch.TorchDispatchMode", "some operators fail on fake tensors")
+_COUNTERS = "torch._dynamo.utils"  # not imported by us: whoever compiles has imported it
 _HAS_STACK = _PUSH.is_there and _POP.is_there and _CURRENT.is_there and _LENGTH.is_there
 _NO_DISPATCH = private("torch._C._DisableTorchDispatch", "operators of ours are seen by dispatch modes of the program")
+_NUM_DISPATCH = private(
+    "torch._C._len_torch_dispatch_stack", "operators of ours may be seen by dispatch modes of the program"
+)
 _RECORDING = private("torch._C._autograd._enable_record_function", "operators of ours are seen by a profiler")
 _IS_PROFILING = private("torch._C._autograd._profiler_enabled", "operators of ours are seen by a profiler")
 _CAN_HIDE_FROM_PROFILER = _RECORDING.is_there and _IS_PROFILING.is_there
@@ -85,13 +90,20 @@ class Unobserved:
     nothing. A tensor whose class computes by itself must not be used: without its class it may have no memory at all.
     """
 
-    __slots__ = ("_is_profiling", "_stack")
+    __slots__ = ("_is_profiling", "_stack", "_was_on")
 
     def __enter__(self) -> None:
         """Step out of sight."""
-        self._stack = (torch.no_grad(), _PLAIN.or_refuse()(), _NO_DISPATCH.or_else(nullcontext)())
-        for part in self._stack:
-            part.__enter__()
+        functions = _PLAIN.or_refuse()()
+        functions.__enter__()
+        self._stack = [functions]
+        if not _NUM_DISPATCH.is_there or _NUM_DISPATCH.value():  # it costs more than all the rest
+            operators = _NO_DISPATCH.or_else(nullcontext)()
+            operators.__enter__()
+            self._stack.append(operators)
+        self._was_on = torch.is_grad_enabled()
+        if self._was_on:
+            torch.set_grad_enabled(False)
         self._is_profiling = _CAN_HIDE_FROM_PROFILER and bool(_IS_PROFILING.value())
         if self._is_profiling:
             _RECORDING.value(False)
@@ -100,6 +112,8 @@ class Unobserved:
         """Come back."""
         if self._is_profiling:
             _RECORDING.value(True)
+        if self._was_on:
+            torch.set_grad_enabled(True)
         for part in reversed(self._stack):
             part.__exit__(*error)
 
@@ -110,9 +124,15 @@ def computes_by_itself(tensor: torch.Tensor) -> bool:
     return own is not getattr(torch.Tensor, "__torch_dispatch__", None)
 
 
-def is_current_dispatch_mode(mode: Any) -> bool:
-    """Tell whether a dispatch mode is the uppermost one."""
-    return _CURRENT_DISPATCH.is_there and _CURRENT_DISPATCH.value() is mode
+def is_on_stack(mode: TorchFunctionMode) -> bool:
+    """Tell whether a mode would be told of a torch function that was called on this thread now."""
+    return not _STACK.is_there or any(one is mode for one in _STACK.value())
+
+
+def has_compiled() -> bool:
+    """Tell whether torch.compile has compiled anything, which is then guarded on the modes that it met."""
+    counters = getattr(sys.modules.get(_COUNTERS), "counters", None)
+    return counters is not None and bool(counters["frames"]["total"])
 
 
 def out_of_dynamo(function: Any) -> Any:

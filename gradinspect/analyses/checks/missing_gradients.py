@@ -8,6 +8,7 @@ from gradinspect.analyses.checks.cut_manners import MANNERS, SAMPLED
 from gradinspect.analyses.checks.findings import Finding, Place, line_of, listed, place_of
 from gradinspect.analyses.checks.value_flow import Call, Fate, Manner
 from gradinspect.graph import Frame, Record
+from gradinspect.units import format_count
 
 MAX_STEPS = 6  # of a path that are named
 _TITLES = {
@@ -40,7 +41,8 @@ class Starved(Record, frozen=True, kw_only=True):
     off: Frame | None = None  # where grad mode was switched off
     used: Frame | None = None  # where the value went on without its graph
     backward: Frame | None = None
-    module: str | None = None  # that holds it, if that module was never called
+    module: str | None = None  # that holds it, if that module was not called
+    num_calls: int | None = None  # backward calls that were watched: what is not used in them may be used later
 
 
 def missing_findings(starved: Sequence[Starved]) -> Iterator[Finding]:
@@ -214,17 +216,25 @@ def _unread(group: Sequence[Starved], names: Sequence[str]) -> tuple[str, str]:
     first = group[0]
     is_one = len(names) == 1
     modules = list(dict.fromkeys(one.module for one in group if one.module))
-    never = f"{listed(modules)} {'was' if len(modules) == 1 else 'were'} never called" if modules else ""
+    uncalled = f"{listed(modules)} {'was' if len(modules) == 1 else 'were'} not called" if modules else ""
     nothing = f"no operator reads {'it' if is_one else 'them'} on the way to the loss"
-    why = f"{listed(names)} {'gets' if is_one else 'get'} no gradient: {never or nothing}."
+    watched = "" if first.num_calls is None else f" in the {format_count(first.num_calls, 'backward call')} watched"
+    why = f"{listed(names)} {'gets' if is_one else 'get'} no gradient: {uncalled or nothing}{watched}."
     if first.wish.kind != "step":
         return why, f"Look whether the loss was computed from another tensor than {listed(names)}, such as a copy."
     return (
         f"{why} {first.wish.by} holds {'it' if is_one else 'them'} and leaves {'it' if is_one else 'them'} as "
         f"{'it is' if is_one else 'they are'}.",
         f"Use {'it' if is_one else 'them'} in forward, or leave {'it' if is_one else 'them'} out of the optimizer. "
-        "DistributedDataParallel would need find_unused_parameters=True.",
+        f"DistributedDataParallel would need find_unused_parameters=True.{_used_later(first)}",
     )
+
+
+def _used_later(one: Starved) -> str:
+    """Say how to find out that something is used in a later step after all."""
+    if one.num_calls is None:
+        return ""
+    return f" If a later step uses {one.module or 'it'}, watch more: --steps {max(10, 4 * one.num_calls)}."
 
 
 def _path(path: Sequence[str]) -> str:

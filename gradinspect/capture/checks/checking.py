@@ -1,7 +1,8 @@
 """Look for what is wrong in the first backward calls of a program, before and while the engine goes through them."""
 
+import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
@@ -21,16 +22,17 @@ from gradinspect.analyses.checks.ranks import missing_notes, rank_findings
 from gradinspect.analyses.checks.second_backward import UsedCall, second_backward_findings
 from gradinspect.analyses.checks.stale_values import stale_findings
 from gradinspect.capture.checks.call_choice import CallChoice
+from gradinspect.capture.checks.calls import CallWatch
 from gradinspect.capture.checks.custom_functions import CustomFunctions
 from gradinspect.capture.checks.cuts import GradientCuts
+from gradinspect.capture.checks.dataflow import Dataflow
 from gradinspect.capture.checks.grad_scaling import is_scaling
 from gradinspect.capture.checks.kept_history import kept_history
-from gradinspect.capture.checks.mutations import MutationLog
 from gradinspect.capture.checks.nonfinite import nonfinite_value
 from gradinspect.capture.checks.ranks import ranks_of_this_run, summary_of_rank
 from gradinspect.capture.checks.recomputation import CheckpointWatch
 from gradinspect.capture.checks.stale import stale_values
-from gradinspect.capture.engine import EngineCall, Watch
+from gradinspect.capture.engine import EngineCall, EngineDoor, Watch
 from gradinspect.capture.gradients import GradientWatch
 from gradinspect.capture.namespaces import base_folder
 from gradinspect.capture.outputs import OutputTensor, has_graph
@@ -62,15 +64,18 @@ class Checker:
         if request.gradcheck:
             require_autocast_switch()
         self._folder: Path = base_folder(request.source)
-        self._log = MutationLog(recorder)
+        flow = Dataflow(recorder)
+        self._watching = ExitStack()
+        self._calls_seen = CallWatch(recorder, flow)
         self._checkpoints = CheckpointWatch(self._folder)
         self._ranks = ranks_of_this_run()
         self._custom = CustomFunctions(self._folder) if request.gradcheck else None
-        self._cuts = GradientCuts(recorder, self._folder)
+        self._cuts = GradientCuts(recorder, flow, self._folder)
         self._calls_to_watch = CallChoice(request)
         self._source = request.label
         self._recorder = recorder
         self._stop = stop
+        self.was_left = False  # all calls were watched, and the program went on without us
         self._opaque: set[tuple[str, str]] = set()
         self._findings: list[Finding] = []
         self._ends: list[tuple[Frame | None, list[Finding]]] = []  # of each call that came to its end: its gradients'
@@ -78,9 +83,16 @@ class Checker:
         self._used: list[UsedCall] = []  # those of them that freed what they went through
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Remember what the program does, from before it runs."""
-        with self._log, self._cuts, self._checkpoints, self._custom or nullcontext():
+    def watching(self, door: EngineDoor) -> Iterator[None]:
+        """Remember what the program does, from before it runs until all calls were watched.
+
+        Args:
+            door: Tells of the calls; it is left together with all the rest.
+        """
+        with self._watching:
+            self._watching.callback(door.leave)
+            for watch in (self._calls_seen, self._cuts, self._checkpoints, self._custom or nullcontext()):
+                self._watching.enter_context(watch)
             yield
 
     @property
@@ -121,6 +133,7 @@ class Checker:
             return None
         is_wanted = self._calls_to_watch.wants(call)
         if self.is_done:  # this call is one too many of its kind
+            self._leave_if_done()
             self._stop(call.caller)
             return None
         if not has_graph(call.outputs):
@@ -148,15 +161,20 @@ class Checker:
         self._calls.append(self._used_by(graph, call))
         if not call.keeps_graph:
             self._used.append(self._calls[-1])
-        gradients = GradientWatch(graph, [OutputTensor(None, output) for output in call.outputs])
+        gradients = GradientWatch(graph, [OutputTensor(None, output) for output in call.outputs], times=False)
+        self._calls_seen.enter_backward()
+        let_go = _kept_from_collector()
 
         def after(_returned: object) -> None:
+            let_go()
             self._ran(backward)
+            self.was_left = self.is_done
             self._ends.append((backward, self._gradients(gradients.finish(), backward, was_finite=was_finite)))
             if self.is_done:
                 self._stop(call.caller)
 
         def abandon() -> None:
+            let_go()
             gradients.close()
             self._ran(backward)
 
@@ -170,22 +188,29 @@ class Checker:
 
     def _ran(self, backward: Frame | None) -> None:
         """Look at what happened inside a call, whether it came to its end or not."""
-        if self.is_done:
-            self._recorder.pause()
+        self._calls_seen.leave_backward()
+        self._leave_if_done()
         self._findings += checkpoint_findings(self._checkpoints.take(), backward)
 
     def _refused(self, call: EngineCall) -> None:
         """Look at a call that has no graph to go through."""
         self._calls_to_watch.watched.add(call.kind)
         self._findings += self._cuts.refused(call)
+        self._leave_if_done()
+
+    def _leave_if_done(self) -> None:
+        """Leave the program as it would be without us, when all calls were watched."""
+        if self.is_done:
+            self._recorder.pause()
+            self._watching.close()
 
     def _before(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
         """Find what the engine will fail on, or fail to notice."""
-        values = stale_values(graph, call, self._log, self._frame)
+        values = stale_values(graph, call, self._calls_seen.writes, self._frame)
         backward = self._backward_line(graph)
         yield from stale_findings(graph, values, backward)
         yield from second_backward_findings(graph, self._used, backward)
-        yield from broadcast_findings(graph, self._log.broadcasts.operators(self._frame), backward)
+        yield from broadcast_findings(graph, self._calls_seen.broadcasts.operators(self._frame), backward)
         yield from self._between_ranks(graph, call, backward)
         yield from self._growing(graph, call, backward)
         value = nonfinite_value(graph, call)
@@ -222,3 +247,15 @@ class Checker:
     def _backward_line(self, graph: Graph) -> Frame | None:
         frame = graph.captured_at.frame
         return None if frame is None else graph.frames[frame]
+
+
+def _kept_from_collector() -> Callable[[], None]:
+    """Keep the garbage collector from going through a whole record again and again while backward runs.
+
+    Returns:
+        Ends it.
+    """
+    if gc.get_freeze_count():  # the program does so itself
+        return lambda: None
+    gc.freeze()
+    return gc.unfreeze

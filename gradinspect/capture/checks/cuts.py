@@ -21,10 +21,10 @@ from gradinspect.analyses.checks.gradient_terms import lost_terms
 from gradinspect.analyses.checks.missing_gradients import Wish, lost_term_finding, missing_findings, nonleaf_finding
 from gradinspect.analyses.checks.value_flow import OUTSIDE, Read
 from gradinspect.capture.checks.dataflow import MAX_CALLS, Dataflow
-from gradinspect.capture.checks.mutations import name_of_optimizer
 from gradinspect.capture.checks.refused import refused_findings
 from gradinspect.capture.checks.starving import fates_of, names_of, starved
 from gradinspect.capture.checks.uncalled import Owner, owner_of
+from gradinspect.capture.checks.writes import name_of_optimizer
 from gradinspect.capture.engine import EngineCall
 from gradinspect.capture.frames import is_own_file, lines_from
 from gradinspect.capture.outputs import OutputTensor
@@ -32,6 +32,7 @@ from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.variables import variables_from
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Frame, Graph
+from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 from gradinspect.torch_api.tensors import can_watch_storages, grad_fn_of, is_leaf, plain_tensors_only
 
@@ -54,18 +55,20 @@ class _Wanted(NamedTuple):
 class GradientCuts:
     """Watches for tensors without a gradient. Use it as a context manager, around the program."""
 
-    def __init__(self, recorder: Recorder, folder: Path) -> None:
+    def __init__(self, recorder: Recorder, flow: Dataflow, folder: Path) -> None:
         """Share the recorder's frames, its thread and its pauses.
 
         Args:
-            recorder: Tells of every call.
+            recorder: Knows the modules.
+            flow: Which tensor went from which call into which.
             folder: Files below it are named relative to it.
         """
         self._recorder = recorder
         self._folder = folder
-        self._flow = Dataflow(recorder)
+        self._flow = flow
         self._flow.on_missing_grad = self._on_missing_grad
         self._roots: list[_Root] = []
+        self._num_calls = 0
         self._reached: set[int] = set()
         self._wanted: dict[int, _Wanted] = {}
         self._found: list[Finding] = []
@@ -73,8 +76,7 @@ class GradientCuts:
         self._handles: list[Any] = []
 
     def __enter__(self) -> "GradientCuts":
-        """Begin to listen, also to every optimizer."""
-        self._recorder.listener = self._flow.note
+        """Begin to listen to every optimizer."""
         self._handles = [
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
@@ -83,7 +85,6 @@ class GradientCuts:
 
     def __exit__(self, *_error: object) -> None:
         """Stop listening."""
-        self._recorder.listener = None
         for handle in self._handles:
             handle.remove()
         self._flow.close()
@@ -92,12 +93,13 @@ class GradientCuts:
         """Look at a call that is about to begin: what it reaches, and what it was asked for in vain."""
         backward = None if graph.captured_at.frame is None else graph.frames[graph.captured_at.frame]
         roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
+        self._num_calls += call.kind == "backward"
         self._roots += [_Root(root, backward) for root in roots]
         self._is_opaque |= any(node.kind == "compiled" for node in graph.nodes)
         walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
         try:
             reached = {
-                id(node.variable)
+                id(getattr(node, "variable", None))  # torch's Error node has the same number, and no variable
                 for node, number in zip(walk.nodes, walk.sequence_nrs, strict=True)
                 if number == ACCUMULATE_GRAD_NR
             }
@@ -133,7 +135,8 @@ class GradientCuts:
                 continue
             record = starved(self._flow, one.name, fate, one.wish, one.backward, self._frame)
             is_uncalled = one.owner is not None and not one.owner.is_called
-            records.append(replace(record, module=one.name.rpartition(".")[0] or None) if is_uncalled else record)
+            module = one.name.rpartition(".")[0] or None if is_uncalled else None
+            records.append(replace(record, module=module, num_calls=self._num_calls or 1))
         yield from missing_findings(records)
 
     def notes(self) -> Iterator[str]:
@@ -166,7 +169,8 @@ class GradientCuts:
             return
         if not _has_closure(args, kwargs):
             self._flow.num_pauses = max(0, self._flow.num_pauses - 1)
-        if not self._roots or not self._recorder.is_active:
+        # inside backward, which has not come to all of them yet, nothing is missing
+        if is_inside_backward() or not self._roots or not self._recorder.is_active:
             return
         with plain_tensors_only():
             held = [tensor for group in optimizer.param_groups for tensor in group["params"]]

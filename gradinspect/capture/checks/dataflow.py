@@ -7,7 +7,6 @@ from being used again, and lets its bytes go. Nothing here keeps memory of the p
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from types import FrameType
 from typing import Any
 from weakref import ReferenceType, ref
@@ -17,10 +16,10 @@ from msgspec import Struct
 from torch import nn
 
 from gradinspect.analyses.checks.value_flow import NO_LEAF, OUTSIDE, Call, Manner, Read
-from gradinspect.capture.checks.torch_calls import CallKind, call_kind, function_name, manner_of, tensors_in
+from gradinspect.capture.checks.torch_calls import CallKind, manner_of, tensors_in
 from gradinspect.capture.recorder import Recorder
 from gradinspect.capture.storages import storage_key
-from gradinspect.torch_api.tensors import forget_storage, is_leaf, plain_tensors_only, remember_storage
+from gradinspect.torch_api.tensors import forget_storage, is_leaf, remember_storage
 
 MAX_CALLS = 100_000  # then nothing more is noted, and nothing is said of missing gradients
 
@@ -46,7 +45,6 @@ class Dataflow:
         self.has_grad_with_graph = False  # the last backward was called with create_graph=True
         self.grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
         self._recorder = recorder
-        self._names: dict[Any, tuple[str, CallKind]] = {}
         self._made: dict[int, _Made] = {}
         self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote into it
         self._leaf_numbers: dict[int, int] = {}
@@ -58,38 +56,34 @@ class Dataflow:
         """Whether there is no room for more."""
         return len(self.calls) >= MAX_CALLS
 
-    def note(  # all that there is to one call
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, number: int | None,
-        frame: FrameType | None,
+    def note(  # noqa: PLR0913, PLR0917  # all that there is to one call
+        self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor],
+        result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
-        """Note a call that has returned.
+        """Note a call that has returned. The caller has switched torch functions off.
 
         Args:
-            func: The function.
+            name: What torch documents the function as.
+            kind: How it is to be read.
             args: Its positional arguments.
             kwargs: Its keyword arguments.
+            inputs: The tensors among both.
             result: What it returned.
             number: The user's frame in the recorder's table, where that is known already.
             frame: Who called.
         """
-        if self.num_pauses or self.is_full:
+        if self.num_pauses or self.is_full or kind is CallKind.SKIPPED:
             return
-        known = self._names.get(func)
-        if known is None:
-            name = function_name(func)
-            known = self._names[func] = (name, call_kind(name))
-        name, kind = known
-        if kind is CallKind.SKIPPED:
-            return
-        with plain_tensors_only(), suppress(RuntimeError, NotImplementedError, TypeError):
-            if number is None:
-                number = self._recorder.frames.number_of(frame)
-            if kind is CallKind.SWITCHES:
-                self._switch(number)
-            elif kind is CallKind.FREEZES:
-                self._freeze(args, number)
-            else:
-                self._note(name, kind, args, kwargs, result, number, frame)
+        if number is None:
+            number = self._recorder.frames.number_of(frame)
+        if kind is CallKind.SWITCHES:
+            self._switch(number)
+        elif kind is CallKind.FREEZES:
+            self._freeze(args, number)
+        elif kind is CallKind.READS_GRAD:
+            self._read_grad(name, args[0], result, number, frame)
+        else:
+            self._note(name, kind, args, kwargs, inputs, result, number, frame)
 
     def close(self) -> None:
         """Let go of the numbers of all storages. What was noted stays."""
@@ -106,13 +100,10 @@ class Dataflow:
         return self.leaves[number]()
 
     def _note(  # noqa: PLR0913, PLR0917  # as above
-        self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any,
-        number: int | None, frame: FrameType | None,
+        self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[torch.Tensor],
+        result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
-        if kind is CallKind.READS_GRAD:
-            self._read_grad(name, args[0], result, number, frame)
-            return
-        inputs, outputs = _taken_and_made(kind, args, kwargs, result)
+        inputs, outputs = _taken_and_made(kind, args, kwargs, given, result)
         is_write = kind is CallKind.WRITES
         if not (inputs if kind is CallKind.TO_PYTHON else outputs):
             return
@@ -204,13 +195,12 @@ class Dataflow:
 
 
 def _taken_and_made(
-    kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor], result: Any
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """List the tensors whose values a call read, and those that it made or wrote into."""
     if kind is CallKind.GRADIENT:
         of = kwargs.get("outputs", args[0] if args else ())
         return tensors_in(of), tensors_in(result)
-    inputs = tensors_in(args, kwargs) if kwargs else tensors_in(*args)
     if kind is CallKind.TO_PYTHON:
         return inputs, []
     if kind is CallKind.WRITES:

@@ -8,7 +8,7 @@ from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.saved import raw_tensor
 from gradinspect.capture.walk import Walk
 from gradinspect.graph import Graph, SavedValue
-from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.units import format_tensor
 
 
@@ -18,7 +18,7 @@ def nonfinite_value(graph: Graph, call: EngineCall) -> NonfiniteValue | None:
     Only what nodes keep is known, so the operator named may come a little after the culprit; the last resort is the
     output itself.
     """
-    with torch.no_grad(), plain_tensors_only():
+    with Unobserved():
         if not any(isinstance(output, torch.Tensor) and not _is_finite(output) for output in call.outputs):
             return None
         walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
@@ -48,7 +48,7 @@ def _judge(number: int, value: SavedValue, walk: Walk) -> NonfiniteValue | None:
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:
-    if not (tensor.is_floating_point() or tensor.is_complex()):
+    if computes_by_itself(tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
         return True
     try:
         return bool(torch.isfinite(tensor.detach()).all())

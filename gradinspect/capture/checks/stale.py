@@ -6,8 +6,9 @@ from typing import Any
 import torch
 
 from gradinspect.analyses.checks.stale_values import StaleValue, Write
-from gradinspect.capture.checks.mutations import MutationLog, SeenWrite
+from gradinspect.capture.checks.contents import checksum
 from gradinspect.capture.checks.regions import overlaps, region_of
+from gradinspect.capture.checks.writes import SeenWrite, WriteLog
 from gradinspect.capture.engine import EngineCall
 from gradinspect.capture.outputs import OutputTensor
 from gradinspect.capture.saved import raw_tensor
@@ -23,7 +24,7 @@ from gradinspect.units import format_tensor
 FrameOf = Callable[[int | None], Frame | None]
 
 
-def stale_values(graph: Graph, call: EngineCall, log: MutationLog, frame_of: FrameOf) -> Sequence[StaleValue]:
+def stale_values(graph: Graph, call: EngineCall, log: WriteLog, frame_of: FrameOf) -> Sequence[StaleValue]:
     """Find every saved tensor that is not what it was. Runs no hook.
 
     Args:
@@ -44,7 +45,7 @@ def stale_values(graph: Graph, call: EngineCall, log: MutationLog, frame_of: Fra
 
 
 def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
-    graph: Graph, number: int, node: Node, live: Any, call: EngineCall, log: MutationLog, frame_of: FrameOf
+    graph: Graph, number: int, node: Node, live: Any, call: EngineCall, log: WriteLog, frame_of: FrameOf
 ) -> Iterator[StaleValue]:
     for value in node.saved:
         if value.status not in ("live", "modified") or value.tensor is None or node.sequence_nr is None:
@@ -59,11 +60,11 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
         seen = log.since(key, node.sequence_nr, None if node.function is None else forward_code(live))
         expected = value.tensor.expected_version
         if expected is not None and value.tensor.version is not None:  # one version for all that shares the memory
-            seen = [write for write in seen if expected <= write.version < value.tensor.version]
+            seen = [one for one in seen if one.versions[0] < value.tensor.version and expected < one.versions[1]]
         else:
             region = region_of(tensor)
-            seen = [write for write in seen if overlaps(write.region, region)]
-            if not seen or _is_unused(value, node):
+            seen = [one for one in seen if one.start > node.sequence_nr and overlaps(one.region, region)]
+            if not seen or _is_unused(value, node) or _is_put_back(tensor, seen):
                 continue
         yield StaleValue(
             node=number,
@@ -75,7 +76,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
         )
 
 
-def _stale_unseen(number: int, node: Node, value: SavedValue, log: MutationLog, frame_of: FrameOf) -> StaleValue:
+def _stale_unseen(number: int, node: Node, value: SavedValue, log: WriteLog, frame_of: FrameOf) -> StaleValue:
     """Tell of a value that torch refuses to show: NOTE [Where no hook can be] in `torch_api.saved`."""
     assert value.tensor is not None  # noqa: S101  # the caller looked
     assert node.sequence_nr is not None  # noqa: S101  # as above
@@ -95,6 +96,12 @@ def _is_unused(value: SavedValue, node: Node) -> bool:
     if value.name not in ("_saved_running_mean", "_saved_running_var"):
         return False
     return any(other.name == "_saved_training" and other.value is True for other in node.saved)
+
+
+def _is_put_back(tensor: torch.Tensor, seen: Sequence[SeenWrite]) -> bool:
+    """Tell whether memory holds what it held before the first write. NOTE [Put back] in `writes`."""
+    before = seen[0].content
+    return before is not None and before == checksum(tensor)
 
 
 def _write(write: SeenWrite, frame_of: FrameOf) -> Write:

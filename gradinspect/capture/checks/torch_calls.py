@@ -77,8 +77,6 @@ def manner_of(name: str, kind: CallKind, outputs: list[torch.Tensor], frame: Fra
         return "gradient"
     if short == "data":
         return "assigned" if kind is CallKind.WRITES else "data"
-    if name == "aten.detach":  # what Variable(tensor, requires_grad=True) calls
-        return "rewrapped"
     if short in ("detach", "detach_"):
         return "detach"
     if short in _COPIES:

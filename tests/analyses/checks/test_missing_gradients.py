@@ -119,15 +119,16 @@ def test_unused() -> None:
 
 
 def test_unread() -> None:
-    """The module that was never called is named; without one it is said that nothing reads them."""
+    """The module that was not called is named, with how many calls were watched; else that nothing reads them."""
     called = Starved(name="scale", kind="unread", wish=WISH, backward=BACKWARD)
-    uncalled = Starved(name="fc2.weight", kind="unread", wish=WISH, backward=BACKWARD, module="fc2")
+    uncalled = Starved(name="fc2.weight", kind="unread", wish=WISH, backward=BACKWARD, module="fc2", num_calls=2)
     (alone,) = missing_findings([called])
     (other,) = missing_findings([uncalled])
 
     assert alone.code == other.code == "GI304"
     assert alone.text.startswith("scale gets no gradient: no operator reads it on the way to the loss. opt holds it")
-    assert other.text.startswith("fc2.weight gets no gradient: fc2 was never called.")
+    assert other.text.startswith("fc2.weight gets no gradient: fc2 was not called in the 2 backward calls watched.")
+    assert other.remedy.endswith("If a later step uses fc2, watch more: --steps 10.")
 
 
 def test_an_input_of_autograd_grad() -> None:

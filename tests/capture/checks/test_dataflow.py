@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from gradinspect.analyses.checks.value_flow import NO_LEAF, OUTSIDE, Manner, Read
+from gradinspect.capture.checks.calls import CallWatch
 from gradinspect.capture.checks.dataflow import Dataflow
 from gradinspect.capture.recorder import Recorder
 
@@ -20,8 +21,8 @@ def flow() -> Iterator[Dataflow]:
     """Note the calls of a test."""
     with Recorder() as recorder:
         noted = Dataflow(recorder)
-        recorder.listener = noted.note
-        yield noted
+        with CallWatch(recorder, noted):
+            yield noted
         noted.close()
 
 

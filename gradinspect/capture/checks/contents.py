@@ -1,0 +1,25 @@
+"""Checksums of what memory holds, to tell whether a value was put back."""
+
+import ctypes
+import zlib
+
+import torch
+
+from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+
+MAX_BYTES = 8 << 20  # of a storage; larger ones are taken for changed
+
+
+def checksum(tensor: torch.Tensor) -> int | None:
+    """Return a checksum of the whole storage of a tensor; None of a large one, or where memory cannot be read."""
+    if computes_by_itself(tensor):
+        return None
+    with Unobserved():
+        try:
+            storage = tensor.untyped_storage()
+            if storage.nbytes() > MAX_BYTES:
+                return None
+            copy = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage).to("cpu", copy=True)
+            return zlib.crc32(ctypes.string_at(copy.data_ptr(), copy.numel()))
+        except (RuntimeError, NotImplementedError):
+            return None
