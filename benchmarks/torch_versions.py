@@ -24,6 +24,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PINNED = "2.13.0"
+INSTALL_LIMIT_S = 1500  # 5 GB; a registry that does not answer must not hold up whoever asked
 VERSIONS = ("2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
 IN_PART = ("2.8.", "2.9.")  # where torch does not say whether a saved tensor has a hook
 TOOLS = ("numpy", "pytest", "hypothesis", "inline-snapshot", "expecttest")
@@ -144,11 +145,15 @@ def make_environment(version: str, folder: Path) -> Path | None:
     python = folder / "bin" / "python"
     torch = "torch" if version == "newest" else f"torch=={version}"
     pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir"]
-    done = subprocess.run([*pip, torch, *TOOLS, ROOT], check=False, capture_output=True, text=True)
-    if done.returncode:
-        print(
-            f"{torch} cannot be had here, so it is not tried: {(done.stderr.splitlines() or ['no reason given'])[-1]}"
+    try:
+        done = subprocess.run(
+            [*pip, torch, *TOOLS, ROOT], check=False, capture_output=True, text=True, timeout=INSTALL_LIMIT_S
         )
+        reason = (done.stderr.splitlines() or ["no reason given"])[-1] if done.returncode else None
+    except subprocess.TimeoutExpired:
+        reason = f"it was not installed within {INSTALL_LIMIT_S // 60} minutes"
+    if reason is not None:
+        print(f"{torch} cannot be had here, so it is not tried: {reason}", flush=True)
         return None
     return python
 

@@ -2,7 +2,7 @@
 
 import atexit
 import gc
-import importlib
+import importlib.util
 import json
 import os
 import runpy
@@ -52,8 +52,9 @@ def take_away(absent: frozenset[str]) -> None:
 
 
 if __name__ == "__main__":
-    for slow in ("torch._dynamo", "typer.main"):
-        importlib.import_module(slow)
+    importlib.import_module("typer.main")
+    if importlib.util.find_spec("triton") is None:  # torch._dynamo loads it, and its objects must not outlive a fork
+        importlib.import_module("torch._dynamo")
     asked = serve(socket.socket(fileno=int(sys.argv[1])))
     become(asked)
     if asked["absent"]:

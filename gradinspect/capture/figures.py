@@ -18,6 +18,7 @@ from msgspec import Struct
 from gradinspect.capture.norms import plain_values
 from gradinspect.graph import GradientStats
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+from gradinspect.torch_api.tensors import tells_values
 
 SMALL = 512  # elements
 MAX_WAITING = 4_096  # copies
@@ -61,7 +62,7 @@ class Measurements:
 
     def measure(self, gradient: torch.Tensor | None) -> Figures | None:
         """Measure one gradient; None where there is none, or of a kind that cannot be measured."""
-        if gradient is None or computes_by_itself(gradient):
+        if gradient is None or computes_by_itself(gradient) or not tells_values():
             return None
         try:
             with Unobserved():

@@ -3,13 +3,13 @@
 Where several models take part, each gets a prefix: the name of the variable that holds it.
 """
 
-import gc
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import nn
 
+from gradinspect.capture.instances import instances_of
 from gradinspect.capture.storages import storage_key
 from gradinspect.capture.variables import Variable
 from gradinspect.graph import LeafKind, Origin
@@ -216,13 +216,7 @@ def _join(path: str, name: str) -> str:
 
 def _living_modules() -> list[nn.Module]:
     """List every module of this process, the larger first: for models that only a closure or a call holds."""
-    kinds: set[type] = {nn.Module}
-    todo = [nn.Module]
-    while todo:
-        fresh = [kind for kind in type.__subclasses__(todo.pop()) if kind not in kinds]
-        kinds.update(fresh)
-        todo.extend(fresh)
-    modules = [item for item in gc.get_objects() if type(item) in kinds]
+    modules = instances_of(nn.Module)
     modules.sort(key=lambda module: (-len(named_modules(module)), type(module).__qualname__))
     return modules
 

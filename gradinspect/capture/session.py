@@ -1,7 +1,6 @@
 """From a SOURCE to a result: run the user's program, and let a mode look at its backward calls."""
 
 import atexit
-import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -36,11 +35,14 @@ from gradinspect.capture.run import Mode, Result, Run, named_root
 from gradinspect.capture.source import Expression
 from gradinspect.capture.stopping import Stopper
 from gradinspect.capture.surroundings import Surroundings
+from gradinspect.capture.unnoticed_frames import stack_without_us
 from gradinspect.capture.variables import Variable
 from gradinspect.capture.watching import BackwardWatch
 from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, text_of
 from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports
+from gradinspect.torch_api.anomaly import anomaly_stack_patches
+from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.units import format_calls
 
@@ -113,16 +115,13 @@ class Session:
                 self._run.surroundings.hide_stdout()
             stack.enter_context(self._early_exits_deliver())
             stack.enter_context(self._run.door)
+            stack.enter_context(patched(*anomaly_stack_patches(stack_without_us)))  # also once the recorder has left
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
             if isinstance(self._mode, Checker):
                 stack.enter_context(self._mode.watching(self._run.door))
             if self._request.fake:
                 self._run.fake = stack.enter_context(FakeRun(self._request.device))
-            if isinstance(self._mode, Checker):
-                importlib.import_module(
-                    "torch._dynamo"
-                )  # under a mode torch does at its first operator, beside any file
             self._run.surroundings.start_program(source)
             if isinstance(source, Expression):
                 self._run_expression(source)

@@ -8,11 +8,9 @@ weights are copied before the step and let go after it. An optimizer may step in
 each parameter, inside backward itself.
 """
 
-import gc
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any
 
 import torch
 from torch.optim.optimizer import (
@@ -21,6 +19,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from gradinspect.capture.instances import instances_of
 from gradinspect.capture.norms import norm_of
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
@@ -53,7 +52,7 @@ class UpdateWatch:
 
     def wait(self) -> bool:
         """Wait from now on; return whether there is anything to wait for."""
-        holding = {id(optimizer) for optimizer in _live_optimizers() if self._numbers_in(optimizer)}
+        holding = {id(optimizer) for optimizer in instances_of(Optimizer) if self._numbers_in(optimizer)}
         self._pending = holding - self._stepped
         return bool(self._pending)
 
@@ -118,10 +117,6 @@ class UpdateWatch:
         self._before.clear()
         if not isinstance(error, RuntimeError | NotImplementedError):
             self.problem = self.problem or error
-
-
-def _live_optimizers() -> list[Any]:
-    return [item for item in gc.get_objects() if issubclass(type(item), Optimizer)]
 
 
 def _change(before: torch.Tensor, leaf: torch.Tensor) -> float | None:

@@ -9,7 +9,6 @@ from itertools import chain, islice
 from rich.console import Console
 from rich.text import Text
 
-from gradinspect.renderers.terminal_text import harmless
 from gradinspect.units import escape_control
 
 
@@ -34,6 +33,8 @@ def can_print_unicode(console: Console) -> bool:
 
 def print_lines(lines: Iterable[Text | str]) -> None:
     """Print results, line by line; through a pager when they do not fit the terminal."""
+    from gradinspect.renderers.terminal_text import harmless  # noqa: PLC0415  # what --help need not wait for
+
     console = output_console()
     _escape_what_cannot_be_encoded()
     remaining = iter(lines)
@@ -48,6 +49,8 @@ def print_lines(lines: Iterable[Text | str]) -> None:
 
 def print_line(console: Console, line: Text | str) -> None:
     """Print one line of a result."""
+    from gradinspect.renderers.terminal_text import harmless  # noqa: PLC0415  # what --help need not wait for
+
     console.print(harmless(line), soft_wrap=True)
 
 

@@ -79,7 +79,8 @@ def grad_fn_of(tensor: torch.Tensor) -> Any:
     It refuses for a view that was made in inference mode once the base has been written.
     """
     try:
-        return tensor.grad_fn
+        with plain_tensors_only():
+            return tensor.grad_fn
     except RuntimeError:
         return None
 
@@ -87,7 +88,8 @@ def grad_fn_of(tensor: torch.Tensor) -> Any:
 def is_leaf(tensor: torch.Tensor) -> bool:
     """Tell whether a tensor was made by no operator that autograd knows of; not so where torch refuses to tell."""
     try:
-        return bool(tensor.is_leaf)
+        with plain_tensors_only():
+            return bool(tensor.is_leaf)
     except RuntimeError:
         return False
 
@@ -105,6 +107,11 @@ def is_functional(tensor: torch.Tensor) -> bool:
 def is_transforming() -> bool:
     """Tell whether a transform of torch.func is running, or may be: its tensors do not tell their values."""
     return bool(_PEEK.value() is not None) if _PEEK.is_there else True
+
+
+def tells_values() -> bool:
+    """Tell whether operators give tensors whose values can be read: inside a transform of torch.func they do not."""
+    return _PEEK.value() is None if _PEEK.is_there else True
 
 
 def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
