@@ -16,7 +16,6 @@ FOLDER = Path(__file__).parent / "transparency_programs"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "fingerprint")
 FOUND_SOMETHING = 1
 LONGER = ("check --steps 1", "memory --iterations 3")
-SEEN = {"dispatch_mode", "jit_trace", "profiler_counts", "subclass_dispatch", "tracebacks_caught"}
 RUNNER_FRAME = re.compile(r'  File "[^"]*(?:fork_server\.py|<frozen runpy>)", .*\n(?:    .*\n)?')
 
 
@@ -51,15 +50,7 @@ def test_nothing_is_changed(program: str, words: str) -> None:
     compare(program, words)
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(program, marks=pytest.mark.xfail(reason="check watches in a way that shows", strict=False))
-        if program in SEEN
-        else program
-        for program in PROGRAMS
-    ],
-)
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_nothing_is_changed_by_check(program: str) -> None:
     """It looks at every operator, and still the program cannot tell."""
     compare(program, "check")
