@@ -28,8 +28,8 @@ INSTALL_LIMIT_S = 1500  # 5 GB; a registry that does not answer must not hold up
 VERSIONS = ("2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
 IN_PART = ("2.8.", "2.9.")  # where torch does not say whether a saved tensor has a hook
 TOOLS = ("numpy", "pytest", "hypothesis", "inline-snapshot", "expecttest")
-SAMPLES = (  # the most telling first; not lstm, of which torch itself makes another graph from 2.12 on
-    "checkpointed", "custom_function", "operators", "double_backward", "gan", "mlp", "resnet", "transformer",
+SAMPLES = (  # the most telling first; not lstm and operators, whose linear is an unsafe view from some torch on
+    "checkpointed", "custom_function", "double_backward", "gan", "mlp", "resnet", "transformer",
     "autocast", "checkpointed_reentrant", "node_hooks", "tensor_hooks", "unbind",
 )  # fmt: skip
 FEW = ("custom_function", "checkpointed", "double_backward", "gan", "resnet")

@@ -10,6 +10,8 @@ import socket
 import sys
 from typing import Any
 
+HAS_TRITON = importlib.util.find_spec("triton") is not None
+
 
 def serve(connection: socket.socket) -> dict[str, Any]:
     """Fork for each request, one after the other. Only the child returns, with what it shall do."""
@@ -33,7 +35,7 @@ def serve(connection: socket.socket) -> dict[str, Any]:
 
 def become(request: dict[str, Any]) -> None:
     """Be as new: what Python sets up from the outside is set up again."""
-    if "triton" not in sys.modules:  # a CUDA build's: it complains of each object that outlives the interpreter
+    if not HAS_TRITON:  # a CUDA build's: it complains of each object that outlives the interpreter
         atexit.register(gc.freeze)  # at its end Python would look at all of torch's objects, and so copy their memory
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -53,7 +55,7 @@ def take_away(absent: frozenset[str]) -> None:
 
 if __name__ == "__main__":
     importlib.import_module("typer.main")
-    if importlib.util.find_spec("triton") is None:  # torch._dynamo loads it, and its objects must not outlive a fork
+    if not HAS_TRITON:  # torch._dynamo loads it, and its objects must not outlive a fork
         importlib.import_module("torch._dynamo")
     asked = serve(socket.socket(fileno=int(sys.argv[1])))
     become(asked)

@@ -12,10 +12,11 @@ from typing import Any
 
 def instances_of(root: type) -> list[Any]:
     """List the living instances of a Python class and of all classes derived from it."""
-    kinds: dict[type, None] = {root: None}
-    todo = [root]
+    todo: list[type] = [root]
+    kinds: set[type] = set()
     while todo:
-        fresh = [kind for kind in type.__subclasses__(todo.pop()) if kind not in kinds]
-        kinds.update(dict.fromkeys(fresh))
-        todo.extend(fresh)
+        kind = todo.pop()
+        if kind not in kinds:
+            kinds.add(kind)
+            todo.extend(type.__subclasses__(kind))
     return [item for item in gc.get_referrers(*kinds) if type(item) in kinds]
