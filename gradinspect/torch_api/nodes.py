@@ -45,11 +45,6 @@ next_sequence_nr: Callable[[], int] = _COUNTER.value if _HAS_NUMBERS else _count
 forward_metadata: Callable[[Any], Any] = attrgetter("_input_metadata") if _METADATA.is_there else _no_metadata
 
 
-def has_sequence_numbers() -> bool:
-    """Tell whether nodes can be put into the order in which they were made."""
-    return _HAS_NUMBERS
-
-
 def require_sequence_numbers(by: str) -> None:
     """Check that nodes have numbers.
 
