@@ -18,17 +18,17 @@ from typing import Any
 import graphs
 import torch
 
-from gradinspect.analyses.memory import measure_memory
-from gradinspect.analyses.memory_notes import memory_notes
-from gradinspect.analyses.memory_tree import module_tree
-from gradinspect.capture.gradients import GradientWatch
-from gradinspect.capture.outputs import outputs_in
-from gradinspect.capture.record import Moment, capture_graph, record_graph
-from gradinspect.capture.recorder import Recorder
-from gradinspect.renderers.dot import render_dot
-from gradinspect.renderers.drawing_parts import DrawOptions
-from gradinspect.renderers.picture import draw
-from gradinspect.renderers.tree import render_tree
+from gradinspect.analyses.memory.held import measure_memory
+from gradinspect.analyses.memory.notes import memory_notes
+from gradinspect.analyses.memory.tree import module_tree
+from gradinspect.observers.gradients import GradientWatch
+from gradinspect.record.capture import Moment, capture_graph, record_graph
+from gradinspect.record.outputs import outputs_in
+from gradinspect.record.recorder import Recorder
+from gradinspect.renderers.picture.dot.document import render_dot
+from gradinspect.renderers.picture.picture import draw
+from gradinspect.renderers.picture.plan.parts import DrawOptions
+from gradinspect.renderers.terminal.tree import render_tree
 
 STEPS = 15
 

@@ -6,10 +6,10 @@ The names below are imported when they are first used, so that reading a capture
 TYPE_CHECKING = False  # `typing` may be a file of the user's. NOTE [Two sets of modules]
 
 if TYPE_CHECKING:
-    from gradinspect.capture.record import capture_graph
-    from gradinspect.capture.recorder import Recorder
     from gradinspect.errors import GradInspectError
     from gradinspect.graph import Graph
+    from gradinspect.record.capture import capture_graph
+    from gradinspect.record.recorder import Recorder
     from gradinspect.storage import read_graph
 
 __all__ = ["GradInspectError", "Graph", "Recorder", "capture_graph", "read_graph"]
@@ -17,8 +17,8 @@ __all__ = ["GradInspectError", "Graph", "Recorder", "capture_graph", "read_graph
 _HOMES = {
     "GradInspectError": "gradinspect.errors",
     "Graph": "gradinspect.graph",
-    "Recorder": "gradinspect.capture.recorder",
-    "capture_graph": "gradinspect.capture.record",
+    "Recorder": "gradinspect.record.recorder",
+    "capture_graph": "gradinspect.record.capture",
     "read_graph": "gradinspect.storage",
 }
 

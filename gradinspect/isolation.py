@@ -237,7 +237,7 @@ class Imports:
         """Import as we need it, for a moment in the middle of the program."""
         return Visit(self)
 
-    def come_home(self) -> None:
+    def restore(self) -> None:
         """Import as we need it from now on."""
         self._theirs = self.take()
 

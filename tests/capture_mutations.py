@@ -30,7 +30,7 @@ from gradinspect.graph import (
     SavedValue,
     Storage,
 )
-from gradinspect.renderers.dot_text import WORD_JOINER
+from gradinspect.renderers.picture.dot.text import WORD_JOINER
 from gradinspect.storage import encode_graph, read_graph
 from gradinspect.units import is_harmless
 

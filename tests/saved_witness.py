@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from gradinspect.capture.record import capture_graph
 from gradinspect.graph import Graph, Node, SavedValue
+from gradinspect.record.capture import capture_graph
 
 _NO_TENSOR_KINDS = {
     type(None): "none",

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from gradinspect.analyses.stepping import Ending, Step
-from gradinspect.capture.lockstep import LiveStep, Lockstep
-from gradinspect.capture.outputs import OutputTensor
-from gradinspect.capture.record import Moment, record_graph
+from gradinspect.analyses.gradients.stepping import Ending, Step
 from gradinspect.graph import Graph
+from gradinspect.observers.lockstep import LiveStep, Lockstep
+from gradinspect.record.capture import Moment, record_graph
+from gradinspect.record.outputs import OutputTensor
 
 
 class Silent:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "gradinspect"
+TORCH = {"torch_api", "record", "fake", "runner", "observers", "evidence"}  # the packages that import torch
+TORCH_FILES = sorted(path for path in PACKAGE.rglob("*.py") if TORCH - {"torch_api"} & set(path.parts))
 PARTS = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in PACKAGE.rglob("*.py")
-    if not {"capture", "torch_api"} & set(path.parts) and path.stem != "__main__"
+    if not TORCH & set(path.parts) and path.stem != "__main__"
 )
 OTHERS = {"sys", "os", "atexit", "warnings"}  # modules of Python, whose private names are no matter of torch's
 OF_NAMEDTUPLE = {"_replace", "_fields", "_asdict", "_make"}
@@ -23,7 +25,7 @@ def run_python(program: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_all_but_capture_imports_without_torch() -> None:
+def test_all_other_packages_import_without_torch() -> None:
     """In a process where an import of torch fails."""
     done = run_python(
         f"import importlib, sys; sys.modules['torch'] = None\nfor name in {PARTS!r}: importlib.import_module(name)"
@@ -59,7 +61,7 @@ def is_private(name: str) -> bool:
     return any(part.startswith("_") and not part.endswith("__") for part in name.split("."))
 
 
-@pytest.mark.parametrize("file", sorted((PACKAGE / "capture").rglob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("file", TORCH_FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_only_torch_api_touches_private_names_of_torch(file: Path) -> None:
     """Each of them is probed in one place, so that a torch without it takes away one thing and not the program."""
     used = {name for name in private_names(ast.parse(file.read_text(encoding="utf-8"))) if is_private(name)}

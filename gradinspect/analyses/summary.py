@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import get_args
 
-from gradinspect.analyses.saved_storages import origins_of_saved
+from gradinspect.analyses.memory.saved_storages import origins_of_saved
 from gradinspect.graph import CapturePoint, Graph, Origin, Record
 from gradinspect.units import call_name, format_count
 

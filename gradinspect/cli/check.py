@@ -11,7 +11,7 @@ from gradinspect.cli.user_source import path_namer
 from gradinspect.errors import FOUND_SOMETHING
 
 if TYPE_CHECKING:
-    from gradinspect.analyses.checks.findings import Findings
+    from gradinspect.checks.findings import Findings
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -38,8 +38,8 @@ def check(
 
     gradinspect check samples/train.py --steps 4 --skip GI6 --format github
     """
-    from gradinspect.analyses.checks.finding_stories import CODES
-    from gradinspect.analyses.checks.findings import check_codes
+    from gradinspect.checks.findings import check_codes
+    from gradinspect.checks.registry import CODES
 
     wanted, unwanted = check_codes(only or [], CODES), check_codes(skip or [], CODES)
     codes: list[str] = []
@@ -47,7 +47,7 @@ def check(
     def report(found: "Findings") -> None:
         from msgspec.structs import replace
 
-        from gradinspect.analyses.checks.findings import selected
+        from gradinspect.checks.findings import selected
 
         if found.rank:
             return
@@ -66,7 +66,7 @@ def check(
 
 
 def _print(found: "Findings", request: SourceRequest, output_format: Format) -> None:
-    from gradinspect.renderers.findings import FindingsPage, render_findings_github, render_findings_json
+    from gradinspect.renderers.terminal.findings import FindingsPage, render_findings_github, render_findings_json
 
     if output_format == "json":
         print_text(render_findings_json(found))

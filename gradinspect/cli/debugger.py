@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from gradinspect.analyses.explanation import InputGradient, explain_class
-from gradinspect.analyses.node_names import node_number
-from gradinspect.analyses.stepping import (
+from gradinspect.analyses.explain.explanation import InputGradient, explain_class
+from gradinspect.analyses.gradients.stepping import (
     Breakpoint,
     Step,
     leaf_node,
     parse_breakpoint,
     path_to_root,
 )
+from gradinspect.analyses.structure.node_names import node_number
 from gradinspect.cli.printing import can_print_unicode, output_console, print_line
 from gradinspect.errors import GradInspectError
-from gradinspect.renderers.steps import StepPage
+from gradinspect.renderers.terminal.steps import StepPage
 
 if TYPE_CHECKING:
-    from gradinspect.capture.lockstep import LiveStep
     from gradinspect.catalog import Catalog
     from gradinspect.graph import Graph
+    from gradinspect.observers.lockstep import LiveStep
 
 MAX_PRINTED = 1000
 COMMANDS = ("step", "next", "until", "continue", "break", "clear", "watch", "print", "where", "up", "down", "list",
@@ -286,7 +286,7 @@ class Debugger(cmd.Cmd):
         self._print([Text(f"#{self._selected} has not run.")]) if step is None else self._show(step)
 
     def _printed(self, expression: str) -> Iterable[Text]:
-        from gradinspect.capture.look import evaluate  # noqa: PLC0415  # torch is imported by now
+        from gradinspect.observers.expression_eval import evaluate  # noqa: PLC0415  # torch is imported by now
 
         assert self._live is not None  # noqa: S101  # as in _current
         return self._page().value(evaluate(expression, self._live, self._known_graph(), MAX_PRINTED))

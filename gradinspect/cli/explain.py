@@ -12,10 +12,10 @@ from gradinspect.errors import GradInspectError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from gradinspect.analyses.checks.story import Story
-    from gradinspect.analyses.custom_functions import CustomFunction
-    from gradinspect.analyses.explanation import Explanation
+    from gradinspect.analyses.explain.custom_functions import CustomFunction
+    from gradinspect.analyses.explain.explanation import Explanation
     from gradinspect.catalog import Catalog
+    from gradinspect.checks.rule_doc import RuleDoc
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -51,7 +51,7 @@ def explain(
         return
     found = [part for name in names for part in _explained(name)]
     if output_format == "json":
-        from gradinspect.renderers.explanation import render_explanations_json
+        from gradinspect.renderers.terminal.explanation import render_explanations_json
 
         print_text(render_explanations_json(found))
     else:
@@ -59,8 +59,8 @@ def explain(
 
 
 def _list(catalog: "Catalog", pattern: str | None) -> "Iterator[Text]":
-    from gradinspect.analyses.explanation import all_names, search
-    from gradinspect.renderers.explanation import ExplanationPage
+    from gradinspect.analyses.explain.explanation import all_names, search
+    from gradinspect.renderers.terminal.explanation import ExplanationPage
 
     chosen = all_names(catalog) if pattern is None else search(pattern, catalog)
     if not chosen:
@@ -71,13 +71,13 @@ def _list(catalog: "Catalog", pattern: str | None) -> "Iterator[Text]":
     return page.names([(name, entries[name].signature if name in entries else "written by hand") for name in chosen])
 
 
-def _explained(name: str) -> "Iterator[Explanation | CustomFunction | Story]":
+def _explained(name: str) -> "Iterator[Explanation | CustomFunction | RuleDoc]":
     """Find what a name means: a finding, a node of a capture, a class of a script, a class or an operator of torch.
 
     Only the last two need torch, whose formulas are read for them.
     """
-    from gradinspect.analyses.checks.finding_stories import STORIES
-    from gradinspect.analyses.custom_functions import read_custom_function
+    from gradinspect.analyses.explain.custom_functions import read_custom_function
+    from gradinspect.checks.registry import STORIES
 
     if name.upper() in STORIES:
         yield STORIES[name.upper()]
@@ -90,7 +90,7 @@ def _explained(name: str) -> "Iterator[Explanation | CustomFunction | Story]":
     if separator and file.endswith(".py"):
         yield read_custom_function(Path(file), class_name)
         return
-    from gradinspect.analyses.explanation import explain_class, find_classes
+    from gradinspect.analyses.explain.explanation import explain_class, find_classes
     from gradinspect.catalog import load_catalog
 
     catalog = load_catalog()
@@ -99,7 +99,7 @@ def _explained(name: str) -> "Iterator[Explanation | CustomFunction | Story]":
 
 
 def _explained_node(path: Path, number: str) -> "Iterator[Explanation]":
-    from gradinspect.analyses.explanation import explain_node
+    from gradinspect.analyses.explain.explanation import explain_node
     from gradinspect.catalog import load_catalog
     from gradinspect.storage import read_graph
 
@@ -110,20 +110,20 @@ def _explained_node(path: Path, number: str) -> "Iterator[Explanation]":
     yield explain_node(graph, int(number), load_catalog())
 
 
-def _page(found: "Sequence[Explanation | CustomFunction | Story]") -> "Iterator[Text]":
+def _page(found: "Sequence[Explanation | CustomFunction | RuleDoc]") -> "Iterator[Text]":
     from rich.text import Text
 
-    from gradinspect.analyses.checks.story import Story
-    from gradinspect.analyses.explanation import Explanation
-    from gradinspect.renderers.explanation import ExplanationPage
-    from gradinspect.renderers.findings import FindingsPage
+    from gradinspect.analyses.explain.explanation import Explanation
+    from gradinspect.checks.rule_doc import RuleDoc
+    from gradinspect.renderers.terminal.explanation import ExplanationPage
+    from gradinspect.renderers.terminal.findings import FindingsPage
 
     console = output_console()
     page = ExplanationPage(width=console.width, unicode=can_print_unicode(console))
     for index, part in enumerate(found):
         if index:
             yield Text()
-        if isinstance(part, Story):
+        if isinstance(part, RuleDoc):
             yield from FindingsPage(width=page.width, unicode=page.unicode).story(part)
         else:
             yield from page.explanation(part) if isinstance(part, Explanation) else page.custom(part)

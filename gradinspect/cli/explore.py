@@ -77,7 +77,7 @@ def _require_textual() -> None:
 
 def _show(request: SourceRequest, graph: "Graph") -> int:
     """Take the terminal until the user quits; return 1 when the explorer failed, with its traceback on the screen."""
-    from gradinspect.cli.explaining import explainer
+    from gradinspect.cli.formulas import explainer
     from gradinspect.explorer.app import Exploration, Explorer
 
     console = output_console()

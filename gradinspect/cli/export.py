@@ -13,7 +13,7 @@ from gradinspect.cli.user_source import path_finder
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
-    from gradinspect.analyses.focus import Focus
+    from gradinspect.analyses.structure.focus import Focus
     from gradinspect.graph import Graph
 
 

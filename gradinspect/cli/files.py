@@ -12,9 +12,9 @@ from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
-    from gradinspect.analyses.focus import Focus
+    from gradinspect.analyses.structure.focus import Focus
     from gradinspect.graph import Graph
-    from gradinspect.renderers.page_facts import PageFacts
+    from gradinspect.renderers.facts import PageFacts
 
 
 SUFFIXES = (".json.gz", ".json", ".csv", ".html", ".svg", ".png", ".pdf", ".dot")
@@ -97,9 +97,9 @@ def write_targets(
     if not targets:
         return
     # ruff: noqa: PLC0415  # what --help need not wait for
-    from gradinspect.analyses.focus import focus_graph
-    from gradinspect.cli.formats import DATA_FORMATS, FORMATS, DrawOptions
-    from gradinspect.renderers.page_facts import PageFacts
+    from gradinspect.analyses.structure.focus import focus_graph
+    from gradinspect.renderers.facts import PageFacts
+    from gradinspect.renderers.formats import DATA_FORMATS, FORMATS, DrawOptions
 
     part, cut = focus_graph(graph, focus)
     has_page = any(target.suffix == ".html" for target in targets)
@@ -114,8 +114,8 @@ def write_targets(
 
 
 def _facts_of(graph: "Graph", request: SourceRequest) -> "PageFacts":
-    from gradinspect.cli.explaining import explainer
-    from gradinspect.renderers.page_facts import page_facts
+    from gradinspect.cli.formulas import explainer
+    from gradinspect.renderers.facts import page_facts
 
     return page_facts(graph, explainer(), functools.cache(source_reader(request)))
 

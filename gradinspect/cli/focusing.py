@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gradinspect.analyses.focus import Focus
+from gradinspect.analyses.structure.focus import Focus
 from gradinspect.errors import GradInspectError
 from gradinspect.units import parse_bytes
 

@@ -15,8 +15,8 @@ from gradinspect.errors import GradInspectError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from gradinspect.analyses.gradient_steps import GradientSteps
-    from gradinspect.analyses.timeline import Timeline
+    from gradinspect.analyses.gradients.steps import GradientSteps
+    from gradinspect.analyses.gradients.timeline import Timeline
     from gradinspect.graph import Graph
 
 # ruff: noqa: PLC0415  # what --help need not wait for
@@ -79,8 +79,8 @@ def _time(request: SourceRequest, file: Path, *, full: bool, force: bool) -> Non
     (target,) = parse_targets([file], force=force, suffixes=(".json",))
 
     def report(timeline: "Timeline") -> None:
-        from gradinspect.renderers.chrome_trace import render_chrome_trace
-        from gradinspect.renderers.timeline import TimelinePage
+        from gradinspect.renderers.data.chrome_trace import render_chrome_trace
+        from gradinspect.renderers.terminal.timeline import TimelinePage
 
         console = output_console()
         page = TimelinePage(width=console.width, unicode=can_print_unicode(console))
@@ -91,9 +91,9 @@ def _time(request: SourceRequest, file: Path, *, full: bool, force: bool) -> Non
 
 
 def _data(graph: "Graph", output_format: Literal["csv", "json"]) -> str:
-    from gradinspect.analyses.gradients import findings, parameter_rows
+    from gradinspect.analyses.gradients.observed import findings, parameter_rows
     from gradinspect.analyses.summary import describe_capture
-    from gradinspect.renderers.gradients import render_gradients_csv, render_gradients_json
+    from gradinspect.renderers.terminal.gradients import render_gradients_csv, render_gradients_json
 
     if output_format == "csv":
         return render_gradients_csv(graph)
@@ -101,7 +101,7 @@ def _data(graph: "Graph", output_format: Literal["csv", "json"]) -> str:
 
 
 def _steps_data(found: "GradientSteps", output_format: Literal["csv", "json"]) -> str:
-    from gradinspect.renderers.gradient_steps import render_steps_csv, render_steps_json
+    from gradinspect.renderers.terminal.gradient_steps import render_steps_csv, render_steps_json
 
     return render_steps_csv(found) if output_format == "csv" else render_steps_json(found)
 
@@ -110,8 +110,8 @@ def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
     """Yield the head, the findings, and the tables."""
     from rich.text import Text
 
-    from gradinspect.analyses.gradients import findings, flow_rows, gradients_of, parameter_rows
-    from gradinspect.renderers.gradients import GradientsPage
+    from gradinspect.analyses.gradients.observed import findings, flow_rows, gradients_of, parameter_rows
+    from gradinspect.renderers.terminal.gradients import GradientsPage
     from gradinspect.units import format_count
 
     console = output_console()
@@ -138,9 +138,9 @@ def _steps_page(found: "GradientSteps", by: By | None, *, full: bool) -> "Iterat
     """Yield the head, the findings, how each norm moved, and a table of the last call if one was asked for."""
     from rich.text import Text
 
-    from gradinspect.analyses.gradient_steps import findings_of_all, moves
-    from gradinspect.analyses.gradients import flow_rows
-    from gradinspect.renderers.gradient_steps import StepsPage
+    from gradinspect.analyses.gradients.observed import flow_rows
+    from gradinspect.analyses.gradients.steps import findings_of_all, moves
+    from gradinspect.renderers.terminal.gradient_steps import StepsPage
 
     console = output_console()
     page = StepsPage(width=console.width, unicode=can_print_unicode(console))

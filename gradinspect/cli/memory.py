@@ -14,9 +14,9 @@ from gradinspect.errors import GradInspectError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from gradinspect.analyses.growth import Growth
-    from gradinspect.analyses.memory import Memory
-    from gradinspect.analyses.memory_rows import MemoryRow
+    from gradinspect.analyses.memory.growth import Growth
+    from gradinspect.analyses.memory.held import Memory
+    from gradinspect.analyses.memory.rows import MemoryRow
     from gradinspect.graph import Graph
 
 By = Literal["module", "operator", "line", "storage"]
@@ -48,7 +48,7 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     """
 
     def report(graph: "Graph") -> None:
-        from gradinspect.analyses.memory import measure_memory, nodes_in_module  # --help need not wait
+        from gradinspect.analyses.memory.held import measure_memory, nodes_in_module  # --help need not wait
 
         measured = measure_memory(graph, None if module is None else nodes_in_module(graph, module))
         if output_format == "table":
@@ -58,7 +58,7 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
             print_text(_data(graph, measured, by, output_format))
 
     def report_growth(growth: "Growth") -> None:
-        from gradinspect.renderers.growth import render_growth, render_growth_csv, render_growth_json
+        from gradinspect.renderers.terminal.growth import render_growth, render_growth_csv, render_growth_json
 
         match output_format:
             case "table":
@@ -99,11 +99,11 @@ def _page(
     # ruff: noqa: PLC0415  # what --help need not wait for
     from rich.text import Text
 
-    from gradinspect.analyses.memory_notes import memory_notes
-    from gradinspect.analyses.memory_rows import left_out, lines_of
-    from gradinspect.analyses.memory_tree import largest_modules, module_tree
-    from gradinspect.renderers.memory import MemoryPage, fitting_depth
-    from gradinspect.renderers.memory_source import render_annotated_source
+    from gradinspect.analyses.memory.notes import memory_notes
+    from gradinspect.analyses.memory.rows import left_out, lines_of
+    from gradinspect.analyses.memory.tree import largest_modules, module_tree
+    from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
+    from gradinspect.renderers.terminal.memory_source import render_annotated_source
 
     console = output_console()
     unicode = can_print_unicode(console)
@@ -131,10 +131,10 @@ def _page(
 
 def _data(graph: "Graph", measured: "Memory", by: By, output_format: str) -> str:
     """Write rows for machines: all of them."""
-    from gradinspect.analyses.memory_notes import memory_notes
-    from gradinspect.analyses.memory_tree import module_tree
+    from gradinspect.analyses.memory.notes import memory_notes
+    from gradinspect.analyses.memory.tree import module_tree
     from gradinspect.analyses.summary import describe_capture
-    from gradinspect.renderers.memory_data import render_memory_json, render_modules_csv, render_rows_csv
+    from gradinspect.renderers.data.memory import render_memory_json, render_modules_csv, render_rows_csv
 
     rows: Sequence[Any] = module_tree(graph, measured, folds=False) if by == "module" else _rows(graph, measured, by)
     if output_format == "csv":
@@ -143,6 +143,6 @@ def _data(graph: "Graph", measured: "Memory", by: By, output_format: str) -> str
 
 
 def _rows(graph: "Graph", measured: "Memory", by: By) -> "Sequence[MemoryRow]":
-    from gradinspect.analyses.memory_rows import rows_by_line, rows_by_operator, rows_by_storage
+    from gradinspect.analyses.memory.rows import rows_by_line, rows_by_operator, rows_by_storage
 
     return {"operator": rows_by_operator, "line": rows_by_line, "storage": rows_by_storage}[by](graph, measured)

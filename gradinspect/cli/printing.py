@@ -33,7 +33,7 @@ def can_print_unicode(console: Console) -> bool:
 
 def print_lines(lines: Iterable[Text | str]) -> None:
     """Print results, line by line; through a pager when they do not fit the terminal."""
-    from gradinspect.renderers.terminal_text import harmless  # noqa: PLC0415  # what --help need not wait for
+    from gradinspect.renderers.terminal.text import harmless  # noqa: PLC0415  # what --help need not wait for
 
     console = output_console()
     _escape_what_cannot_be_encoded()
@@ -49,7 +49,7 @@ def print_lines(lines: Iterable[Text | str]) -> None:
 
 def print_line(console: Console, line: Text | str) -> None:
     """Print one line of a result."""
-    from gradinspect.renderers.terminal_text import harmless  # noqa: PLC0415  # what --help need not wait for
+    from gradinspect.renderers.terminal.text import harmless  # noqa: PLC0415  # what --help need not wait for
 
     console.print(harmless(line), soft_wrap=True)
 

@@ -9,10 +9,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import gradinspect
-from gradinspect.capture.source import CaptureFile, first_folder
 from gradinspect.cli.request import SourceRequest
 from gradinspect.errors import SCRIPT_FAILED, GradInspectError
 from gradinspect.isolation import Imports
+from gradinspect.source import CaptureFile, first_folder
 
 if TYPE_CHECKING:
     from gradinspect.graph import Graph
@@ -28,8 +28,8 @@ class Watched:
     checks: int | None = None  # what is wrong in so many backward calls: `Findings`
     gradcheck: bool = False  # with checks: custom Functions by differences too
     times: bool = False  # the time of each node: `Timeline`
-    watcher: Any = None  # a `capture.lockstep.Watcher`, who is told of each node: how the steps ended
-    grad_output: str | None = None  # a `capture.own_backward.GradOutput`
+    watcher: Any = None  # a `observers.lockstep.Watcher`, who is told of each node: how the steps ended
+    grad_output: str | None = None  # a `observers.synthetic_backward.GradOutput`
 
     @property
     def what_a_capture_lacks(self) -> str:
@@ -88,7 +88,7 @@ def report_on(request: SourceRequest, report: "Callable[[Any], None]", watched: 
     run = session.Session(session.Request(**values, **wanted), imports, report)
     try:
         result = run.run()
-    except (session.ScriptFailedError, GradInspectError) as error:
+    except (session.ProgramFailedError, GradInspectError) as error:
         if isinstance(error, GradInspectError) and not run.exit_code:
             raise
         raise ScriptFailed(str(error), run.exit_code or SCRIPT_FAILED) from None
@@ -157,19 +157,19 @@ def _import_session(imports: Imports, request: SourceRequest) -> ModuleType:
             ) from None
         raise _torch_is_in_the_way(imports, request, error) from None
     _import_all_of_ours()
-    from gradinspect.capture import session  # noqa: PLC0415
+    from gradinspect.runner import session  # noqa: PLC0415
 
     return session
 
 
 def _torch_is_in_the_way(imports: Imports, request: SourceRequest, error: BaseException) -> Exception:
     """Let the program fail by itself, where a file beside it has the name of a module that torch needs."""
-    from gradinspect.capture.surroundings import Surroundings  # noqa: PLC0415  # what --help need not wait for
-    from gradinspect.capture.torchless import run_without_torch  # noqa: PLC0415  # as above
+    from gradinspect.runner.process_state import ProcessState  # noqa: PLC0415  # what --help need not wait for
+    from gradinspect.runner.torchless import run_without_torch  # noqa: PLC0415  # as above
 
     if isinstance(request.source, CaptureFile):  # nothing runs
         return error if isinstance(error, Exception) else GradInspectError(str(error))
-    failure = run_without_torch(request.source, request.arguments, Surroundings(imports), error)
+    failure = run_without_torch(request.source, request.arguments, ProcessState(imports), error)
     sentence = f"PyTorch cannot be imported by '{request.label}': {type(error).__name__}."
     return ScriptFailed(sentence) if failure else GradInspectError(sentence, "Does it need PyTorch at all?")
 

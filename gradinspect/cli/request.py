@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from gradinspect.capture.source import CaptureFile, InputSpec, Module, Source, parse_input, parse_source
 from gradinspect.errors import GradInspectError
+from gradinspect.source import CaptureFile, InputSpec, Module, Source, parse_input, parse_source
 
 At = Literal["backward", "end", "call"]
 

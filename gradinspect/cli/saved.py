@@ -35,10 +35,10 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
 
     def report(graph: "Graph") -> None:
         # ruff: noqa: PLC0415  # what --help need not wait for
-        from gradinspect.analyses.saved_rows import SavedFilter, filter_rows, saved_rows, sort_rows
-        from gradinspect.renderers.csv_table import render_saved_csv
-        from gradinspect.renderers.markdown import render_saved_markdown
-        from gradinspect.renderers.saved_table import render_saved_json, render_saved_table
+        from gradinspect.analyses.memory.saved_rows import SavedFilter, filter_rows, saved_rows, sort_rows
+        from gradinspect.renderers.data.csv import render_saved_csv
+        from gradinspect.renderers.data.markdown import render_saved_markdown
+        from gradinspect.renderers.terminal.saved_table import render_saved_json, render_saved_table
 
         wanted = SavedFilter(node=node, module=module, name=name, status=status, kind=kind)
         rows = sort_rows(filter_rows(saved_rows(graph), wanted), sort)

@@ -13,7 +13,7 @@ from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
-    from gradinspect.analyses.stepping import Ending
+    from gradinspect.analyses.gradients.stepping import Ending
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -40,7 +40,7 @@ def step(
     """
     from gradinspect.cli.debugger import Debugger
     from gradinspect.cli.step_report import ReportWriter, check_report
-    from gradinspect.renderers.steps import StepPage
+    from gradinspect.renderers.terminal.steps import StepPage
 
     if report is not None:
         check_report(report, force=force)

@@ -5,18 +5,18 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradinspect.analyses.explanation import explain_class
-from gradinspect.analyses.stepping import Ending, Step
+from gradinspect.analyses.explain.explanation import explain_class
+from gradinspect.analyses.gradients.stepping import Ending, Step
 from gradinspect.cli.files import check_target
 from gradinspect.cli.printing import print_message
 from gradinspect.errors import GradInspectError
-from gradinspect.renderers.step_report import render_report_html, render_report_markdown
+from gradinspect.renderers.terminal.step_report import render_report_html, render_report_markdown
 from gradinspect.storage import write_file
 
 if TYPE_CHECKING:
-    from gradinspect.capture.lockstep import LiveStep
     from gradinspect.catalog import Catalog
     from gradinspect.graph import Graph
+    from gradinspect.observers.lockstep import LiveStep
 
 RENDERERS = {".md": render_report_markdown, ".html": render_report_html}
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from gradinspect.cli.browser import open_page, temporary_page
 from gradinspect.cli.files import parse_target, parse_targets, write_targets
 from gradinspect.cli.focusing import takes_focus
-from gradinspect.cli.opening import open_page, temporary_page
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import SourceRequest, takes_source
@@ -17,7 +17,7 @@ from gradinspect.errors import GradInspectError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from gradinspect.analyses.focus import Focus
+    from gradinspect.analyses.structure.focus import Focus
     from gradinspect.graph import Graph
 
 
@@ -54,7 +54,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
 
     def report(graph: "Graph") -> None:
         from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # what --help need not wait for
-        from gradinspect.renderers.summary import render_summary_json, render_summary_markdown  # noqa: PLC0415
+        from gradinspect.renderers.terminal.summary import render_summary_json, render_summary_markdown  # noqa: PLC0415
 
         match output_format:
             case "text":
@@ -80,10 +80,10 @@ def _page(
     """Yield the head of the whole graph, an empty line, and the tree of what is in focus."""
     from rich.text import Text  # noqa: PLC0415  # what --help need not wait for
 
-    from gradinspect.analyses.focus import focus_graph  # noqa: PLC0415  # as above
+    from gradinspect.analyses.structure.focus import focus_graph  # noqa: PLC0415  # as above
     from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # as above
-    from gradinspect.renderers.summary import render_summary  # noqa: PLC0415  # as above
-    from gradinspect.renderers.tree import TreeOptions, render_tree  # noqa: PLC0415  # as above
+    from gradinspect.renderers.terminal.summary import render_summary  # noqa: PLC0415  # as above
+    from gradinspect.renderers.terminal.tree import TreeOptions, render_tree  # noqa: PLC0415  # as above
 
     console = output_console()
     part, cut = focus_graph(graph, focus)

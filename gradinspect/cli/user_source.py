@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gradinspect.capture.source import CaptureFile, Expression, Script
 from gradinspect.cli.request import SourceRequest
+from gradinspect.source import CaptureFile, Expression, Script
 
 MAX_SOURCE_BYTES = 10_000_000  # of a file of which lines are shown
 

@@ -8,17 +8,17 @@ from textual.app import App, ComposeResult
 from textual.containers import Container
 from textual.widgets import Input
 
-from gradinspect.analyses.folding import Item, Scope
+from gradinspect.analyses.structure.folding import Item, Scope
 from gradinspect.analyses.summary import describe_capture, summarize
 from gradinspect.explorer.commands import Commands
 from gradinspect.explorer.journey import Journey
 from gradinspect.explorer.keys import HelpPage, KeyReader
 from gradinspect.explorer.views import PanelView, TextLine, TreeView
 from gradinspect.graph import Graph
-from gradinspect.renderers.node_page import NodePage
-from gradinspect.renderers.panel_page import Explain, Facts, Looks, PageLine, ReadSource
-from gradinspect.renderers.scope_page import ScopePage
-from gradinspect.renderers.terminal_text import Part, fit, visible
+from gradinspect.renderers.terminal.node_page import NodePage
+from gradinspect.renderers.terminal.panel_page import Explain, Facts, Looks, PageLine, ReadSource
+from gradinspect.renderers.terminal.scope_page import ScopePage
+from gradinspect.renderers.terminal.text import Part, fit, visible
 from gradinspect.units import format_bytes, format_count
 
 MIN_WIDTH_BESIDE = 110  # cells from which the panel stands beside the tree

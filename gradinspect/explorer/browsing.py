@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from gradinspect.analyses.flow import Flow
-from gradinspect.analyses.folding import Item, Scope, fold_graph, node_ids
-from gradinspect.analyses.opening import Around, depth_that_fits, scopes_around
-from gradinspect.analyses.outline import Telling, tell
-from gradinspect.analyses.outline_rows import Row
-from gradinspect.explorer.openings import Openings
+from gradinspect.analyses.structure.expansion import Around, depth_that_fits, scopes_around
+from gradinspect.analyses.structure.flow import Flow
+from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, node_ids
+from gradinspect.analyses.structure.outline import OutlineBuilder, tell
+from gradinspect.analyses.structure.outline_rows import Row
+from gradinspect.explorer.expansion import Openings
 from gradinspect.graph import Graph
 
 ALL_LEVELS = 1_000_000
@@ -193,7 +193,7 @@ class Browser:
             self._tell()
 
     def _tell(self) -> None:
-        telling = Telling(self.graph, self._openings.is_open, self._openings.copy_of, self._flow)
+        telling = OutlineBuilder(self.graph, self._openings.is_open, self._openings.copy_of, self._flow)
         self._rows: list[Row] = []
         self._coming: Iterator[Row] = tell(telling, self.folded)
 

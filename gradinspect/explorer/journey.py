@@ -2,8 +2,8 @@
 
 from bisect import bisect_left, bisect_right
 
-from gradinspect.analyses.folding import Item, Scope, node_ids
-from gradinspect.analyses.search import Found, Search
+from gradinspect.analyses.structure.folding import Item, Scope, node_ids
+from gradinspect.analyses.structure.search import Found, Search
 from gradinspect.explorer.browsing import Browser, Place
 from gradinspect.graph import Graph
 from gradinspect.units import format_count

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from gradinspect.renderers.page import Page
+from gradinspect.renderers.terminal.page import Page
 
 KEYS_CELLS = 20
 SEARCH = (

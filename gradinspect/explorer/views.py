@@ -15,9 +15,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gradinspect.explorer.browsing import Browser
-from gradinspect.renderers.panel_page import PageLine
-from gradinspect.renderers.terminal_text import harmless
-from gradinspect.renderers.tree import TreeOptions, TreePage
+from gradinspect.renderers.terminal.panel_page import PageLine
+from gradinspect.renderers.terminal.text import harmless
+from gradinspect.renderers.terminal.tree import TreeOptions, TreePage
 
 WHEEL_ROWS = 3
 MARGIN = 2  # rows kept visible above and below the cursor

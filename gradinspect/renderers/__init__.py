@@ -1,1 +1,1 @@
-"""Data to text or bytes. Each file is one format. No torch, no files, no printing."""
+"""Data to text or bytes. No torch, no files, no printing."""

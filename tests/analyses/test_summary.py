@@ -6,8 +6,8 @@ from factories import graph, leaf, op, product_plus_two, saved
 from hypothesis import given, settings
 from strategies import graphs
 
-from gradinspect.analyses.saved_rows import saved_rows
-from gradinspect.analyses.saved_storages import first_savers
+from gradinspect.analyses.memory.saved_rows import saved_rows
+from gradinspect.analyses.memory.saved_storages import first_savers
 from gradinspect.analyses.summary import Summary, summarize
 from gradinspect.graph import CaptureKind, CapturePoint, Frame, Graph, SavedValue, Storage
 

@@ -2,7 +2,7 @@
 
 from factories import graph, product_plus_two, residual_blocks, two_layers
 
-from gradinspect.analyses.folding import Scope
+from gradinspect.analyses.structure.folding import Scope
 from gradinspect.explorer.journey import Journey
 
 

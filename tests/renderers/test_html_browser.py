@@ -10,9 +10,9 @@ import pytest
 from factories import graph, leaf, op, saved
 
 from gradinspect.graph import Frame, Graph, ModuleCall, Storage
-from gradinspect.renderers.drawing_parts import DrawOptions
-from gradinspect.renderers.html_page import render_html
-from gradinspect.renderers.page_facts import CodeAround, PageFacts
+from gradinspect.renderers.facts import CodeAround, PageFacts
+from gradinspect.renderers.html.page import render_html
+from gradinspect.renderers.picture.plan.parts import DrawOptions
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

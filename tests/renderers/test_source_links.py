@@ -5,8 +5,8 @@ from factories import graph, leaf, op
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph
-from gradinspect.renderers.dot import render_dot
-from gradinspect.renderers.drawing_parts import DrawOptions
+from gradinspect.renderers.picture.dot.document import render_dot
+from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.renderers.source_links import check_link, source_links
 
 

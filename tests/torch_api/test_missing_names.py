@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from runs import gradinspect
 
-from gradinspect.capture import session as every_user_of_torch_api  # noqa: F401  # declares every name
 from gradinspect.graph import Graph, Node
+from gradinspect.runner import session as every_user_of_torch_api  # noqa: F401  # declares every name
 from gradinspect.storage import read_graph
 from gradinspect.torch_api.probes import Private, declared
 

@@ -1,0 +1,1 @@
+"""What flowed back: norms, steps, times."""

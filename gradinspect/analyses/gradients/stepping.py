@@ -1,0 +1,236 @@
+"""Backward, one node at a time: what each step saw, where to stop, and how it ended."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from gradinspect.analyses.structure.name_patterns import matching_names
+from gradinspect.analyses.structure.node_names import named_nodes
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph, Record, argument_name
+
+Check: TypeAlias = Literal["equal", "differs", "watched", "leaf"]
+Number: TypeAlias = float | int | bool | str  # a str is a complex number
+
+
+class ShownTensor(Record, frozen=True, kw_only=True):
+    """A tensor as a screen shows it: in numbers, and in full when it is small."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    values: tuple[Number, ...] | None = None  # in row-major order; None when there are too many, or none to read
+    norm: float | None = None  # None of an empty tensor, and of one that holds no numbers
+    low: float | None = None  # of complex numbers the smallest absolute value
+    high: float | None = None
+    num_zeros: int = 0
+    num_nonfinite: int = 0
+
+    @property
+    def num_elements(self) -> int:
+        """Elements it has."""
+        return math.prod(self.shape)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it has elements and each is exactly zero."""
+        return self.num_elements > 0 and self.num_zeros == self.num_elements
+
+
+class Arrived(Record, frozen=True, kw_only=True):
+    """The gradient of one forward output, as the node got it."""
+
+    tensor: ShownTensor | None = None  # None: no gradient came
+    num_added: int = 0  # gradients that were summed for it
+    is_changed: bool = False  # a hook made it something else than that sum
+
+
+class Passed(Record, frozen=True, kw_only=True):
+    """The gradient of one forward input, at one place of `next_edges`."""
+
+    tensor: ShownTensor | None = None
+    made_shape: tuple[int, ...] | None = None  # before the engine summed what broadcasting had expanded
+    made_dtype: str | None = None  # before the engine cast it
+    is_changed: bool = False  # a hook made it something else than what the formula gave
+
+
+class SavedShown(Record, frozen=True, kw_only=True):
+    """One saved attribute, with its values."""
+
+    name: str  # "self", "result", "tensors[2]"
+    tensor: ShownTensor | None = None
+    text: str = ""  # of what is no tensor, or cannot be shown
+
+
+class Step(Record, frozen=True, kw_only=True):
+    """One node that has run."""
+
+    order: int  # 1 for the first
+    node: int
+    incoming: tuple[Arrived, ...]
+    outgoing: tuple[Passed, ...] = ()  # none of a leaf
+    saved: tuple[SavedShown, ...] = ()
+    check: Check = "watched"  # whether the formula, called by hand, gave what the engine passed on
+    reason: str = ""  # why a node was only watched
+    before: ShownTensor | None = None  # what the leaf's .grad held already
+
+
+class Ending(Record, frozen=True, kw_only=True):
+    """What the engine and the steps agreed on."""
+
+    graph: Graph
+    num_steps: int
+    num_equal: int = 0  # nodes whose formula by hand gave the engine's gradients, bit for bit
+    differing: tuple[int, ...] = ()
+    changed: tuple[int, ...] = ()  # nodes that a hook gave another gradient than was passed on to them
+    watched: tuple[tuple[str, int], ...] = ()  # why not called by hand -> nodes
+    num_leaves: int = 0  # whose gradient is bit-equal with the sum of what the steps passed on
+    differing_leaves: tuple[str, ...] = ()
+    is_complete: bool = True  # False when the user left before the end
+
+
+def combine(first: Ending, second: Ending) -> Ending:
+    """Put the ends of two passes over one graph together."""
+    watched = Counter(dict(first.watched))
+    watched.update(dict(second.watched))
+    return Ending(
+        graph=first.graph,
+        num_steps=first.num_steps + second.num_steps,
+        num_equal=first.num_equal + second.num_equal,
+        differing=(*first.differing, *second.differing),
+        changed=(*first.changed, *second.changed),
+        watched=tuple(watched.most_common()),
+        num_leaves=first.num_leaves + second.num_leaves,
+        differing_leaves=(*first.differing_leaves, *second.differing_leaves),
+        is_complete=second.is_complete,
+    )
+
+
+class Breakpoint(NamedTuple):
+    """Where to stop."""
+
+    text: str  # as the user wrote it
+    hits: Callable[[Step], bool]
+
+
+_SHAPE = re.compile(r"\[?\s*(\d+|\*)(\s*[,x]\s*(\d+|\*))*\s*,?\s*\]?")
+
+
+def parse_breakpoint(text: str, graph: Graph) -> Breakpoint:
+    """Understand `nan`, `zero`, `#12`, `model.py:41`, `32x64`, a class or a module; shell patterns work in the latter.
+
+    Raises:
+        GradInspectError: Nothing in the graph is called so.
+    """
+    word = text.strip()
+    return Breakpoint(word, _condition(word, graph))
+
+
+def _condition(word: str, graph: Graph) -> Callable[[Step], bool]:
+    if word in {"nan", "inf"}:
+        return turns_nonfinite
+    if word == "zero":
+        return turns_zero
+    file, colon, line = word.rpartition(":")
+    if line.isdigit() and colon:
+        return _on_line(graph, file, int(line))
+    if _SHAPE.fullmatch(word):
+        return _has_shape(tuple(re.findall(r"\d+|\*", word)))
+    return _one_of(named_nodes(word, graph))
+
+
+def _one_of(nodes: Collection[int]) -> Callable[[Step], bool]:
+    return lambda step: step.node in nodes
+
+
+def _on_line(graph: Graph, file: str, line: int) -> Callable[[Step], bool]:
+    frames = {
+        index
+        for index, frame in enumerate(graph.frames)
+        if frame.line == line and (frame.file == file or frame.file.endswith(f"/{file}"))
+    }
+    nodes = {number for number, node in enumerate(graph.nodes) if node.frame in frames}
+    if not nodes:
+        raise GradInspectError(
+            f"No node was made at '{file}:{line}'.", "The lines that made nodes: where, or gradinspect trace."
+        )
+    return _one_of(nodes)
+
+
+def _has_shape(wanted: Sequence[str]) -> Callable[[Step], bool]:
+    def hits(step: Step) -> bool:
+        return any(
+            len(tensor.shape) == len(wanted)
+            and all(size in {"*", str(found)} for size, found in zip(wanted, tensor.shape, strict=True))
+            for tensor in _tensors(step)
+        )
+
+    return hits
+
+
+def _tensors(step: Step) -> Iterator[ShownTensor]:
+    found = (*(part.tensor for part in step.incoming), *(part.tensor for part in step.outgoing))
+    return (tensor for tensor in found if tensor is not None)
+
+
+def turns_nonfinite(step: Step) -> bool:
+    """Tell whether a node got finite gradients only, and passed on others."""
+    came = [part.tensor for part in step.incoming if part.tensor is not None]
+    went = [part.tensor for part in step.outgoing if part.tensor is not None]
+    return not any(tensor.num_nonfinite for tensor in came) and any(tensor.num_nonfinite for tensor in went)
+
+
+def turns_zero(step: Step) -> bool:
+    """Tell whether a node got a gradient and passed on nothing but zeros."""
+    came = [part.tensor for part in step.incoming if part.tensor is not None]
+    went = [part.tensor for part in step.outgoing if part.tensor is not None]
+    return bool(went) and all(tensor.is_zero for tensor in went) and any(not tensor.is_zero for tensor in came)
+
+
+def leaf_node(word: str, graph: Graph) -> int:
+    """Find a parameter by its name.
+
+    Raises:
+        GradInspectError: No leaf is called so.
+    """
+    names = {node.leaf.name: number for number, node in enumerate(graph.nodes) if node.leaf and node.leaf.name}
+    if word not in names:
+        matching_names(word, names.keys(), "parameter")
+    return names[word] if word in names else names[min(matching_names(word, names.keys(), "parameter"))]
+
+
+def path_to_root(graph: Graph, node: int) -> tuple[int, ...]:
+    """Find a shortest way from a node back to a root; the node first, the root last."""
+    before = _came_from(graph)
+    roots = {root.node for root in graph.roots}
+    reached: dict[int, int | None] = {node: None}
+    queue = [node]
+    for current in queue:
+        if current in roots:
+            return tuple(reversed(list(_back(reached, current))))
+        for previous in before.get(current, ()):
+            if previous not in reached:
+                reached[previous] = current
+                queue.append(previous)
+    return (node,)
+
+
+def _came_from(graph: Graph) -> dict[int, list[int]]:
+    before: dict[int, list[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        for edge in node.next_edges:
+            if edge is not None:
+                before.setdefault(edge.next_node, []).append(number)
+    return before
+
+
+def _back(reached: dict[int, int | None], node: int | None) -> Iterable[int]:
+    while node is not None:
+        yield node
+        node = reached[node]
+
+
+def place_name(graph: Graph, node: int, position: int) -> str:
+    """Name one place of a node's `next_edges` by the forward argument, or by its number."""
+    return argument_name(graph, graph.nodes[node], position) or f"[{position}]"

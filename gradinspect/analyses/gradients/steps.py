@@ -1,0 +1,82 @@
+"""How gradients move from one backward call to the next.
+
+What comes in: a `Graph` with gradients for each call, one after the other. What goes out: a `Step` for each, without
+its graph, and a row for each parameter.
+"""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from gradinspect.analyses.gradients.observed import Finding, ParameterRow, findings, gradients_of, parameter_rows
+from gradinspect.analyses.summary import describe_capture, describe_other_calls
+from gradinspect.graph import Graph, Record
+
+
+class Step(Record, frozen=True, kw_only=True):
+    """One backward call."""
+
+    number: int | None  # 1 for the first of the program
+    captured_at: str
+    other_calls: str = ""
+    loss: float | None
+    findings: tuple[Finding, ...]
+    parameters: tuple[ParameterRow, ...]
+
+
+class GradientSteps(Record, frozen=True, kw_only=True):
+    """Backward calls in a row."""
+
+    asked: int
+    graph: Graph  # of the last one
+    steps: tuple[Step, ...]
+
+
+class Move(Record, frozen=True, kw_only=True):
+    """One parameter through all calls. A name that several leaves have stands for each by its place among them."""
+
+    name: str
+    rows: tuple[ParameterRow | None, ...]  # one for each call; None where the graph did not hold it
+
+    @property
+    def norms(self) -> tuple[float | None, ...]:
+        """The gradient's norm in each call; None where there was none."""
+        return tuple(None if row is None or row.stats is None else row.stats.norm for row in self.rows)
+
+
+def step_of(graph: Graph) -> Step:
+    """Keep of a backward call what is compared with others."""
+    return Step(
+        number=graph.captured_at.number,
+        captured_at=describe_capture(graph),
+        other_calls=describe_other_calls(graph),
+        loss=gradients_of(graph).loss,
+        findings=findings(graph),
+        parameters=parameter_rows(graph),
+    )
+
+
+def moves(steps: Sequence[Step]) -> tuple[Move, ...]:
+    """List the parameters in the order in which they are first met."""
+    found: dict[tuple[str, int], list[ParameterRow | None]] = {}
+    for index, step in enumerate(steps):
+        seen: dict[str, int] = {}
+        for row in step.parameters:
+            place = seen[row.name] = seen.get(row.name, -1) + 1
+            found.setdefault((row.name, place), [None] * len(steps))[index] = row
+    return tuple(Move(name=name, rows=tuple(rows)) for (name, _), rows in found.items())
+
+
+def findings_of_all(steps: Sequence[Step]) -> tuple[Finding, ...]:
+    """List each finding once, with the calls it was made in; texts that differ in numbers only are one finding."""
+    found: dict[tuple[str, int | None], list[int]] = {}
+    for index, step in enumerate(steps):
+        for finding in step.findings:
+            found.setdefault((finding.kind, finding.node), []).append(index)
+    several = []
+    for key, where in found.items():
+        finding = next(item for item in steps[where[0]].findings if (item.kind, item.node) == key)
+        first = steps[where[0]].number
+        text = f"{finding.text} In {len(where):,} of {len(steps):,} calls, first in #{first}."
+        several.append(replace(finding, text=text))
+    return tuple(several)

@@ -1,0 +1,1 @@
+"""What backward keeps in memory: by storage, module, line."""

@@ -1,0 +1,237 @@
+"""Who keeps the bytes for backward: every saved storage once, with what it is and which nodes keep it.
+
+What comes in: a `Graph`. What goes out: `Memory`, whose storages add up to its total. `analyses.memory.rows` groups
+them.
+
+NOTE [Who counts a storage]
+A storage that several nodes save is counted for the one with the smallest id, the last in the forward pass, as in the
+saved-attribute table and the tree. The others share it. What only one group keeps would go with that group.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Literal, TypeAlias, get_args
+
+from gradinspect.analyses.memory.saved_storages import origins_of_saved, storages_of
+from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, TensorInfo
+
+HeldAs: TypeAlias = Literal["activation", "output", "input", "cast", "packed", "checkpoint", "parameter", "buffer"]
+NOT_EXTRA: frozenset[HeldAs] = frozenset({"parameter", "buffer"})  # in memory anyway
+
+# Nodes whose output shows the memory of their input. Those of generated names only; others do not forward a cast.
+VIEWS = frozenset(
+    f"{name}Backward{number}"
+    for name in (
+        "T", "Transpose", "View", "UnsafeView", "ReshapeAlias", "Expand", "Permute", "Select", "Slice", "Squeeze",
+        "Unsqueeze", "Unbind", "Split", "SplitWithSizes", "AsStrided", "Alias", "Diagonal", "Unfold",
+    )
+    for number in range(5)
+)  # fmt: skip
+CAST = "ToCopyBackward0"
+
+
+class HeldStorage(Record, frozen=True, kw_only=True):
+    """Memory that the graph keeps alive, whole, however little of it is shown."""
+
+    storage: int
+    num_bytes: int
+    held_as: HeldAs
+    counted_by: int  # node id; NOTE [Who counts a storage]
+    savers: tuple[int, ...]  # node ids, each once
+    shown_bytes: int  # of the elements that the saved tensors show; less than num_bytes when a slice keeps a whole
+    info: TensorInfo | None = None  # of the largest saved tensor; None when packed
+    name: str | None = None  # of the parameter, buffer or variable
+    attribute: str = ""  # under which it is counted: "_saved_mat1"
+    made_by: int | None = None  # node id
+    cast_of: str | None = None  # "fc.weight", "f32[8, 64]"
+
+
+class Memory(Record, frozen=True, kw_only=True):
+    """All that is held for backward."""
+
+    total_bytes: int  # the sum over storages
+    extra_bytes: int  # without parameters and buffers
+    bytes_by_kind: dict[HeldAs, int]  # adds up to total_bytes; every kind is there, also with 0
+    num_recomputed: int  # saved values that a checkpoint will compute again
+    storages: tuple[HeldStorage, ...]  # in order of their first savers
+
+
+def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory:
+    """Find every storage that the graph keeps, and say what it is.
+
+    Args:
+        graph: The graph.
+        nodes: Look at what these keep, and at nothing else.
+
+    Raises:
+        GradInspectError: The record has no bytes, or backward has freed everything.
+    """
+    _check_has_bytes(graph)
+    found: dict[int, list[tuple[int, SavedValue]]] = {}
+    num_recomputed = 0
+    for node_id, node in enumerate(graph.nodes):
+        for value in node.saved if nodes is None or node_id in nodes else ():
+            num_recomputed += value.status == "checkpointed"
+            for storage in storages_of(value):
+                found.setdefault(storage, []).append((node_id, value))
+    origins = origins_of_saved(graph)
+    held = []
+    for storage, uses in found.items():
+        held_as: HeldAs = origins[storage]
+        cast_of = None
+        if held_as not in NOT_EXTRA:
+            cast_of = _cast_of(graph, uses)
+            held_as = _kind(uses, held_as, is_cast=cast_of is not None)
+        held.append(_held_storage(graph, storage, uses, held_as, cast_of if held_as == "cast" else None))
+    by_kind: dict[HeldAs, int] = dict.fromkeys(get_args(HeldAs), 0)
+    for item in held:
+        by_kind[item.held_as] += item.num_bytes
+    total = sum(by_kind.values())
+    return Memory(
+        total_bytes=total,
+        extra_bytes=total - sum(by_kind[kind] for kind in NOT_EXTRA),
+        bytes_by_kind=by_kind,
+        num_recomputed=num_recomputed,
+        storages=tuple(held),
+    )
+
+
+def nodes_in_module(graph: Graph, pattern: str) -> frozenset[int]:
+    """Return the nodes made in modules whose path, or that of a module around them, matches a pattern like `h.*.attn`.
+
+    Raises:
+        GradInspectError: No module's does; the hint names the nearest.
+    """
+    around = [frozenset(containing_paths(call.path)) for call in graph.modules]
+    found = matching_names(pattern, {path for paths in around for path in paths}, "module")
+    return frozenset(
+        node_id
+        for node_id, node in enumerate(graph.nodes)
+        if node.module is not None and not found.isdisjoint(around[node.module])
+    )
+
+
+def _check_has_bytes(graph: Graph) -> None:
+    """Refuse a graph whose zero would be no answer."""
+    statuses = Counter(value.status for node in graph.nodes for value in node.saved if value.kind == "tensor")
+    if statuses and set(statuses) <= {"freed"}:
+        raise GradInspectError(
+            "A backward has freed what this graph had saved.",
+            "Capture before it runs (as is the default), or let it keep the graph with retain_graph=True.",
+        )
+    if statuses["live"] and not graph.storages:
+        raise GradInspectError(
+            "This capture has no byte information: it names no storage.", "Capture the program again."
+        )
+
+
+def _kind(uses: list[tuple[int, SavedValue]], origin: HeldAs, *, is_cast: bool) -> HeldAs:
+    if is_cast:
+        return "cast"
+    if uses[0][1].status == "live":
+        return origin
+    statuses = {value.status for _, value in uses}
+    if statuses == {"packed"}:
+        return "packed"
+    if statuses == {"checkpointed"} and origin != "input":
+        return "checkpoint"
+    return origin
+
+
+def _held_storage(
+    graph: Graph, number: int, uses: list[tuple[int, SavedValue]], held_as: HeldAs, cast_of: str | None
+) -> HeldStorage:
+    storage = graph.storages[number]
+    largest = max((t for _, value in uses if (t := value.tensor) is not None and t.storage == number),
+                  key=_num_bytes, default=None)  # fmt: skip
+    counted_by, first = uses[0]
+    return HeldStorage(
+        storage=number,
+        num_bytes=storage.num_bytes,
+        held_as=held_as,
+        counted_by=counted_by,
+        savers=(counted_by,) if len(uses) == 1 else tuple(dict.fromkeys([node_id for node_id, _ in uses])),
+        shown_bytes=_shown_bytes(number, storage.num_bytes, uses),
+        info=None if largest is None else largest.info,
+        name=storage.name,
+        attribute=first.name,
+        made_by=_maker(number, uses),
+        cast_of=cast_of,
+    )
+
+
+def _num_bytes(tensor: SavedTensor) -> int:
+    return tensor.num_bytes
+
+
+def _shown_bytes(number: int, num_bytes: int, uses: list[tuple[int, SavedValue]]) -> int:
+    """Add up what the different views of a storage show: all of it, when one does or something packed has it."""
+    views: dict[object, int] = {}
+    for _, value in uses:
+        tensor = value.tensor
+        if tensor is None or tensor.storage != number or tensor.num_bytes >= num_bytes:
+            return num_bytes
+        views[tensor.storage_offset, tensor.info.shape, tensor.strides] = tensor.num_bytes
+    return min(sum(views.values()), num_bytes)
+
+
+def _maker(number: int, uses: list[tuple[int, SavedValue]]) -> int | None:
+    """Find the node whose forward output this is; a node that saved its own output made it itself."""
+    for node_id, value in uses:
+        if value.tensor is not None and value.tensor.storage == number:
+            if value.tensor.made_by is not None:
+                return value.tensor.made_by
+            if value.origin == "output":
+                return node_id
+    return None
+
+
+def _cast_of(graph: Graph, uses: list[tuple[int, SavedValue]]) -> str | None:
+    """Name what a saved tensor is a copy of in another dtype, as autocast makes them; None when it is no copy."""
+    for _, value in uses:
+        if value.tensor is None or value.tensor.made_by is None:
+            continue
+        maker = _behind_views(graph, value.tensor.made_by)
+        if graph.nodes[maker].name == CAST:
+            source = cast_source(graph, maker)
+            if source is not None and source.info.dtype != value.tensor.info.dtype:
+                return source.name
+    return None
+
+
+class CastSource(Record, frozen=True, kw_only=True):
+    """What was cast."""
+
+    name: str  # "fc.weight", or of which node it is the output
+    info: TensorInfo
+    node: int
+    storage: int | None = None  # of a leaf
+
+
+def cast_source(graph: Graph, cast: int) -> CastSource | None:
+    """Find the tensor that a cast node copied."""
+    edge = graph.nodes[cast].next_edges[0] if graph.nodes[cast].next_edges else None
+    if edge is None:
+        return None
+    source = graph.nodes[edge.next_node]
+    if source.leaf is not None:
+        name = source.leaf.name or "a leaf"
+        return CastSource(name=name, info=source.leaf.info, node=edge.next_node, storage=source.leaf.storage)
+    info = source.forward_outputs[edge.input_nr] if edge.input_nr < len(source.forward_outputs) else None
+    return None if info is None else CastSource(name=f"#{edge.next_node}", info=info, node=edge.next_node)
+
+
+def _behind_views(graph: Graph, node_id: int) -> int:
+    """Follow views back to the node that made the memory."""
+    while (node := graph.nodes[node_id]).name in VIEWS:
+        edge = next(_edges(node), None)
+        if edge is None:
+            break
+        node_id = edge
+    return node_id
+
+
+def _edges(node: Node) -> Iterator[int]:
+    return (edge.next_node for edge in node.next_edges if edge is not None)

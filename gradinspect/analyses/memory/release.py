@@ -1,0 +1,50 @@
+"""When backward lets go of what is held for it.
+
+What comes in: a `Graph` and its `Memory`. What goes out: how much is still held as nodes run, in the order of their
+ids. A storage goes with the last node that keeps it. What is held by something else too (the program, a hook) stays
+longer; the record does not know of it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gradinspect.analyses.memory.held import Memory
+from gradinspect.analyses.memory.rows import extra_storages
+from gradinspect.graph import Graph, Record
+
+MAX_MOMENTS = 200
+
+
+class Moment(Record, frozen=True):
+    """A node has run."""
+
+    node: int
+    freed_bytes: int  # since the moment before
+    held_bytes: int  # still, beyond parameters and buffers
+
+
+def release_curve(graph: Graph, memory: Memory, *, max_moments: int = MAX_MOMENTS) -> tuple[Moment, ...]:
+    """Tell how held memory falls, at the nodes that free any; neighbours are one moment when there are too many."""
+    freed: Counter[int] = Counter()
+    for held in extra_storages(memory):
+        freed[max(held.savers)] += held.num_bytes
+    left = memory.extra_bytes
+    moments = []
+    for node in range(len(graph.nodes)):
+        if freed[node]:
+            left -= freed[node]
+            moments.append(Moment(node=node, freed_bytes=freed[node], held_bytes=left))
+    return tuple(_joined(moments, max_moments))
+
+
+def _joined(moments: Sequence[Moment], max_moments: int) -> list[Moment]:
+    width = max(1, -(-len(moments) // max_moments))
+    parts = [moments[start : start + width] for start in range(0, len(moments), width)]
+    return [
+        Moment(
+            node=max(part, key=lambda moment: moment.freed_bytes).node,
+            freed_bytes=sum(moment.freed_bytes for moment in part),
+            held_bytes=part[-1].held_bytes,
+        )
+        for part in parts
+    ]

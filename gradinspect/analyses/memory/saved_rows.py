@@ -1,0 +1,162 @@
+"""The saved-attribute table: what every node keeps for backward, one row for each saved value."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias, get_args
+
+from gradinspect.analyses.memory.saved_storages import storages_of
+from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names, no_such_name
+from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
+from gradinspect.units import format_tensor
+
+RowOrder: TypeAlias = Literal["graph", "bytes"]
+
+
+class SavedRow(Record, frozen=True, kw_only=True):
+    """One saved value, with everything about it that a reader may want to see or filter by."""
+
+    node: int
+    node_name: str
+    attribute: str  # "_saved_self", "saved_tensors[1]"
+    kind: SavedKind
+    value: str  # "f32[2, 3]" of a tensor, else the value itself
+    num_bytes: int | None = None  # of the whole storages it keeps alive; None when it is no tensor
+    own_bytes: int = 0  # of those that no row before it keeps; over all rows they add up to the saved bytes
+    shared_with: int | None = None  # the node whose row counted a storage of this one
+    status: SavedStatus | None = None
+    status_detail: str = ""  # "at version 3, expected 2"
+    origin: Origin | None = None
+    origin_name: str | None = None
+    module: str | None = None
+    source: str | None = None  # "model.py:41"
+
+
+class SavedFilter(Record, frozen=True, kw_only=True):
+    """Which rows to keep; all that are set must hold. Patterns are those of the shell: `*`, `?`, `[...]`."""
+
+    node: str | None = None  # of the node's class
+    module: str | None = None  # of the path of the module or of one that contains it: "h.3" keeps "h.3.attn"
+    name: str | None = None  # of the attribute, or of the parameter or variable that was saved
+    status: str | None = None
+    kind: str | None = None
+
+
+def saved_rows(graph: Graph) -> tuple[SavedRow, ...]:
+    """List every saved value, nodes in their order."""
+    first_savers: dict[int, int] = {}
+    return tuple(
+        _row(graph, node_id, value, first_savers) for node_id, node in enumerate(graph.nodes) for value in node.saved
+    )
+
+
+def saved_rows_of(graph: Graph, node_id: int) -> tuple[SavedRow, ...]:
+    """List the saved values of one node; its bytes are whole, whoever else keeps them."""
+    first_savers: dict[int, int] = {}
+    return tuple(_row(graph, node_id, value, first_savers) for value in graph.nodes[node_id].saved)
+
+
+def _row(graph: Graph, node_id: int, value: SavedValue, first_savers: dict[int, int]) -> SavedRow:
+    node = graph.nodes[node_id]
+    storages = tuple(dict.fromkeys(storages_of(value)))
+    shared = [first_savers[storage] for storage in storages if storage in first_savers]
+    own_bytes = sum(graph.storages[storage].num_bytes for storage in storages if storage not in first_savers)
+    first_savers.update((storage, node_id) for storage in storages if storage not in first_savers)
+    origin, origin_name = _origin(graph, value)
+    return SavedRow(
+        node=node_id,
+        node_name=node.name,
+        attribute=value.name if value.index is None else f"{value.name}[{value.index}]",
+        kind=value.kind,
+        value=_value_text(value),
+        num_bytes=sum(graph.storages[storage].num_bytes for storage in storages) if storages else None,
+        own_bytes=own_bytes,
+        shared_with=shared[0] if shared else None,
+        status=value.status,
+        status_detail=_status_detail(value),
+        origin=origin,
+        origin_name=origin_name,
+        module=None if node.module is None else graph.modules[node.module].path,
+        source=source_of(graph, node),
+    )
+
+
+def _origin(graph: Graph, value: SavedValue) -> tuple[Origin | None, str | None]:
+    """Say where a value comes from; a view of a parameter (`weight.t()`) is the parameter, as its bytes are."""
+    if value.tensor is None or value.tensor.storage is None:
+        return value.origin, value.origin_name
+    storage = graph.storages[value.tensor.storage]
+    if storage.origin in {"parameter", "buffer"}:
+        return storage.origin, value.origin_name or storage.name
+    return value.origin, value.origin_name
+
+
+def _value_text(value: SavedValue) -> str:
+    if value.tensor is not None:
+        return _tensor_text(value.tensor)
+    match value.kind:
+        case "tensor":
+            return ""  # freed, packed or unreadable: the status says so
+        case "str":
+            return repr(value.value)
+        case "tuple" if isinstance(value.value, tuple):
+            return f"({', '.join(map(str, value.value))})"
+        case _:
+            return str(value.value)
+
+
+def _tensor_text(tensor: SavedTensor) -> str:
+    text = format_tensor(tensor.info)
+    return text if tensor.strides is None else f"{text} strides ({', '.join(map(str, tensor.strides))})"
+
+
+def _status_detail(value: SavedValue) -> str:
+    match value.status:
+        case "modified" if value.tensor is not None and value.tensor.expected_version is not None:
+            return f"at version {value.tensor.version}, expected {value.tensor.expected_version}"
+        case "packed":
+            hook = f"by hook {value.unpack_hook}" if value.unpack_hook else "by a hook"
+            return f"{hook} as {value.packed_as}" if value.packed_as else hook
+        case _:
+            return ""
+
+
+def sort_rows(rows: Iterable[SavedRow], order: RowOrder) -> tuple[SavedRow, ...]:
+    """Put the rows that keep most bytes first, or leave them in the order of the graph."""
+    return tuple(rows) if order == "graph" else tuple(sorted(rows, key=lambda row: -(row.num_bytes or 0)))
+
+
+def filter_rows(rows: Sequence[SavedRow], wanted: SavedFilter) -> tuple[SavedRow, ...]:
+    """Keep the rows that a user asks for. Two filters that hold for no row together leave none.
+
+    Raises:
+        GradInspectError: A pattern matches nothing, or there is no such status or kind.
+    """
+    _check_word(wanted.status, get_args(SavedStatus), "status")
+    _check_word(wanted.kind, get_args(SavedKind), "kind")
+    nodes = _matches(wanted.node, {row.node_name for row in rows}, "node class with saved attributes")
+    paths = {path for row in rows if row.module is not None for path in containing_paths(row.module)}
+    modules = _matches(wanted.module, paths, "module")
+    names = _matches(wanted.name, {name for row in rows for name in _names(row)}, "saved attribute or name")
+    return tuple(
+        row
+        for row in rows
+        if (nodes is None or row.node_name in nodes)
+        and (modules is None or (row.module is not None and not modules.isdisjoint(containing_paths(row.module))))
+        and (names is None or not names.isdisjoint(_names(row)))
+        and wanted.status in {None, row.status}
+        and wanted.kind in {None, row.kind}
+    )
+
+
+def _check_word(word: str | None, words: Collection[str], noun: str) -> None:
+    if word is not None and word not in words:
+        raise no_such_name(word, words, noun)
+
+
+def _matches(pattern: str | None, names: Collection[str], noun: str) -> frozenset[str] | None:
+    return None if pattern is None else matching_names(pattern, names, noun)
+
+
+def _names(row: SavedRow) -> Iterator[str]:
+    yield row.attribute
+    if row.origin_name is not None:
+        yield row.origin_name

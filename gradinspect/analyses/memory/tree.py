@@ -1,0 +1,171 @@
+"""Held memory by module: a tree whose totals add up, with equal neighbours (the blocks of a transformer) as one."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import groupby
+
+from msgspec.structs import replace
+
+from gradinspect.analyses.memory.held import Memory
+from gradinspect.analyses.memory.rows import OUTSIDE, extra_storages
+from gradinspect.graph import Graph, Record
+
+OUTERMOST = "model"
+MAX_DEPTH = 100
+_TOP = None  # the path above the outermost modules
+
+
+class ModuleBytes(Record, frozen=True, kw_only=True):
+    """One module with all of its calls, or several equal ones; bytes are beyond parameters and buffers."""
+
+    label: str  # the last part of its path: "attn", "0-11" for twelve
+    path: str
+    class_name: str
+    copies: int = 1
+    own_bytes: int = 0  # counted for nodes in no module further inside
+    total_bytes: int = 0  # with the modules inside: own bytes of all rows add up, totals contain one another
+    only_bytes: int = 0  # kept by nothing outside: would go with this module
+    children: "tuple[ModuleBytes, ...]" = ()
+
+
+def module_tree(graph: Graph, memory: Memory, *, folds: bool = True) -> tuple[ModuleBytes, ...]:
+    """Measure each module; what no module made comes last.
+
+    Args:
+        graph: The graph.
+        memory: Its storages.
+        folds: Make one row of neighbours that have the same class and the same modules inside.
+    """
+    builder = _Builder(graph)
+    for held in extra_storages(memory):
+        builder.count(builder.path_of(held.counted_by), held.num_bytes)
+        builder.keep([builder.path_of(saver) for saver in held.savers], held.num_bytes)
+    return builder.children(_TOP, folds=folds)
+
+
+class _Builder:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.classes: dict[str, str] = {}
+        self.parents: dict[str, str | None] = {}
+        self.inside: dict[str | None, list[str]] = {}
+        self.own: dict[str | None, int] = {}
+        self.only: dict[str | None, int] = {}
+        depths: dict[str, int] = {}
+        for call in graph.modules:  # a call comes after the call it happened in
+            if call.path not in self.parents:
+                parent = None if call.parent is None else graph.modules[call.parent].path
+                if parent is not None and depths[parent] == MAX_DEPTH:  # nobody writes this, but a file may hold it
+                    parent = self.parents[parent]
+                depth = 0 if parent is None else depths[parent] + 1
+                depths[call.path] = depth
+                self.parents[call.path] = parent
+                self.classes[call.path] = call.class_name
+                self.inside.setdefault(parent, []).append(call.path)
+
+    def path_of(self, node_id: int) -> str | None:
+        module = self.graph.nodes[node_id].module
+        return None if module is None else self.graph.modules[module].path
+
+    def count(self, path: str | None, num_bytes: int) -> None:
+        self.own[path] = self.own.get(path, 0) + num_bytes
+
+    def keep(self, paths: Sequence[str | None], num_bytes: int) -> None:
+        """Add to the innermost module that all savers are in, and to those around it."""
+        common = self._line_of(paths[0])
+        for path in dict.fromkeys(paths[1:]):
+            line = set(self._line_of(path))
+            common = [step for step in common if step in line]
+        for step in common:
+            self.only[step] = self.only.get(step, 0) + num_bytes
+
+    def _line_of(self, path: str | None) -> list[str]:
+        line = []
+        while path is not None:
+            line.append(path)
+            path = self.parents[path]
+        return line
+
+    def children(self, path: str | None, *, folds: bool) -> tuple[ModuleBytes, ...]:
+        found = [self._module(child, folds=folds) for child in self.inside.get(path, ())]
+        found = [module for module in found if module.total_bytes]
+        if folds:
+            found = [_merged(list(group)) for _, group in groupby(found, _signature)]
+        own = self.own.get(path, 0)
+        if path is None and own:
+            found.append(ModuleBytes(label=OUTSIDE, path="", class_name="", own_bytes=own, total_bytes=own))
+        return tuple(found)
+
+    def _module(self, path: str, *, folds: bool) -> ModuleBytes:
+        children = self.children(path, folds=folds)
+        own = self.own.get(path, 0)
+        return ModuleBytes(
+            label=_label(path, self.parents[path]),
+            path=path,
+            class_name=self.classes[path],
+            own_bytes=own,
+            total_bytes=own + sum(child.total_bytes for child in children),
+            only_bytes=self.only.get(path, 0),
+            children=children,
+        )
+
+
+def _label(path: str, parent: str | None) -> str:
+    """Name a module within the one it was called from: `h.0` in the outermost, `attn` in `h.0`."""
+    if not path:
+        return OUTERMOST
+    return path.removeprefix(f"{parent}.") if parent else path
+
+
+def _signature(module: ModuleBytes) -> Hashable:
+    """Equal for modules that look alike inside; a name that is a number does not count."""
+    stem, _, last = module.label.rpartition(".")
+    name = stem if last.partition("-")[0].isdigit() else module.label
+    return (name, module.class_name, *map(_signature, module.children))
+
+
+def _merged(modules: list[ModuleBytes]) -> ModuleBytes:
+    first = modules[0]
+    if len(modules) == 1:
+        return first
+    last = modules[-1].label.rpartition(".")[2]
+    return ModuleBytes(
+        label=f"{first.label}-{last}" if len(modules) > 1 and last.isdigit() else first.label,
+        path=first.path,
+        class_name=first.class_name,
+        copies=sum(module.copies for module in modules),
+        own_bytes=sum(module.own_bytes for module in modules),
+        total_bytes=sum(module.total_bytes for module in modules),
+        only_bytes=sum(module.only_bytes for module in modules),
+        children=tuple(
+            _aligned(parts) for parts in zip(*(module.children for module in modules), strict=True)
+        ),
+    )  # fmt: skip
+
+
+def _aligned(parts: Sequence[ModuleBytes]) -> ModuleBytes:
+    """Add up the same part of several modules; it keeps its own name."""
+    merged = _merged(list(parts))
+    return replace(merged, label=parts[0].label)
+
+
+def largest_modules(tree: Sequence[ModuleBytes], top: int) -> tuple[ModuleBytes, ...]:
+    """Keep the rows with the largest totals; what is left out becomes a row of its own, so that own bytes add up."""
+    totals = sorted((module.total_bytes for module in _all(tree)), reverse=True)
+    if len(totals) <= top:
+        return tuple(tree)
+    limit = totals[top - 1]
+    kept = tuple(_pruned(module, limit) for module in tree if module.total_bytes >= limit)
+    num_left_out = len(totals) - sum(1 for _ in _all(kept))
+    own = sum(module.own_bytes for module in _all(tree)) - sum(module.own_bytes for module in _all(kept))
+    rest = ModuleBytes(label=f"{num_left_out:,} more", path="", class_name="", own_bytes=own)
+    return (*kept, rest) if num_left_out else kept
+
+
+def _all(tree: Sequence[ModuleBytes]) -> Iterator[ModuleBytes]:
+    for module in tree:
+        yield module
+        yield from _all(module.children)
+
+
+def _pruned(module: ModuleBytes, limit: int) -> ModuleBytes:
+    return replace(module, children=tuple(_pruned(c, limit) for c in module.children if c.total_bytes >= limit))

@@ -1,0 +1,217 @@
+"""Group the nodes of a graph into module calls and repeats, so that a big graph has few things to look at.
+
+What comes in: a `Graph`. What goes out: a tree of `Scope`s that holds every node but the AccumulateGrad ones exactly
+once. The tree, the pictures, the page and the diff share it; what of it is shown open is theirs to decide.
+
+Contracting any scope keeps the graph free of cycles: a scope covers an unbroken range of ids, and ids are in
+topological order (NOTE [Topological ids]). A call whose nodes are not an unbroken range gets several scopes.
+"""
+
+from collections.abc import Hashable, Iterator
+from itertools import accumulate
+from typing import Any, Literal, TypeAlias
+
+from gradinspect.analyses.memory.saved_storages import first_savers
+from gradinspect.analyses.structure.repeats import Repeat, Wiring, find_repeats, read_wiring
+from gradinspect.analyses.structure.shape_chains import chain_links
+from gradinspect.graph import Graph, Record
+
+ScopeKind: TypeAlias = Literal["graph", "module", "repeat", "shapes"]
+
+
+class Scope(Record, frozen=True, kw_only=True):
+    """A part of the graph: all, a module call, equal copies of a body, a chain of views. Its items are in id order."""
+
+    kind: ScopeKind
+    items: tuple["Item", ...]
+    module: int | None = None  # index into Graph.modules, when kind is "module"
+    copies: tuple[tuple["Item", ...], ...] = ()  # the 2nd, 3rd, ... copy, aligned with `items`, when kind is "repeat"
+    num_nodes: int  # copies included, AccumulateGrad not
+    saved_bytes: int  # of storages that no earlier node saves, copies included
+
+
+Item: TypeAlias = int | Scope  # a node id, or a part of the graph
+
+
+def fold_graph(graph: Graph, *, repeats: bool = True, shapes: bool = False) -> Scope:
+    """Nest the nodes by module call and fold what repeats itself.
+
+    Args:
+        graph: The graph.
+        repeats: Whether to fold repeats; module calls are always nested.
+        shapes: Whether to fold chains of shape-only nodes.
+    """
+    folder = _Folder(graph, repeats=repeats, links=chain_links(graph) if shapes else frozenset())
+    chains = _module_chains(graph)
+    for node_id in folder.wiring.positions:
+        folder.add(node_id, chains[graph.nodes[node_id].module])
+    return folder.finish()
+
+
+def first_saved_bytes(graph: Graph) -> list[int]:
+    """Return for each node the bytes of the storages that it saves and no node before it does."""
+    num_bytes = [0] * len(graph.nodes)
+    for storage, node_id in first_savers(graph).items():
+        num_bytes[node_id] += graph.storages[storage].num_bytes
+    return num_bytes
+
+
+def walk_scopes(scope: Scope) -> Iterator[Scope]:
+    """Yield a scope and all scopes in it, copies included, outer ones first."""
+    waiting = [scope]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        for items in (current.items, *current.copies):
+            waiting.extend(item for item in items if isinstance(item, Scope))
+
+
+def node_ids(item: Item) -> range:
+    """Return the unbroken range of ids that an item covers, copies included."""
+    first = last = item
+    while isinstance(first, Scope):
+        first = first.items[0]
+    while isinstance(last, Scope):
+        last = (last.copies[-1] if last.copies else last.items)[-1]
+    return range(first, last + 1)
+
+
+def later_copies(scope: Scope, copy: int = 0) -> range:
+    """Return the ids of all copies of a repeat after one of them; the first is number 0."""
+    following = scope.copies[copy:]
+    return range(node_ids(following[0][0]).start, node_ids(scope).stop) if following else range(0)
+
+
+def ids_of_copy(scope: Scope, copy: int) -> range:
+    """Return the ids that one copy of a repeat covers."""
+    body = (scope.items, *scope.copies)[copy]
+    return range(node_ids(body[0]).start, node_ids(body[-1]).stop)
+
+
+def _module_chains(graph: Graph) -> dict[int | None, tuple[int, ...]]:
+    """Return for each module call the calls it happened in, outermost first, itself last."""
+    chains: dict[int | None, tuple[int, ...]] = {None: ()}
+    for module in range(len(graph.modules)):
+        chain: list[int] = []
+        call: int | None = module
+        while call is not None:
+            chain.append(call)
+            call = graph.modules[call].parent
+        chains[module] = tuple(reversed(chain))
+    return chains
+
+
+class _OpenScope:
+    """A scope that still receives items: `looks` numbers their structure, `starts` tells where each begins."""
+
+    def __init__(self, module: int | None) -> None:
+        self.module = module
+        self.items: list[Item] = []
+        self.looks: list[int] = []
+        self.starts: list[int] = []
+
+    def add(self, item: Item, looks: int, start: int) -> None:
+        self.items.append(item)
+        self.looks.append(looks)
+        self.starts.append(start)
+
+
+class _Folder:
+    """Receives the nodes in id order; a scope is closed, and its repeats folded, when a node lies outside it."""
+
+    def __init__(self, graph: Graph, *, repeats: bool, links: frozenset[int]) -> None:
+        self.graph = graph
+        self.repeats = repeats
+        self.links = links
+        self.numbers: dict[Hashable, int] = {}
+        self.wiring: Wiring = read_wiring(graph, self.numbers)
+        saved = first_saved_bytes(graph)
+        self.saved_before = list(accumulate((saved[node_id] for node_id in self.wiring.positions), initial=0))
+        self.position = 0
+        self.open = [_OpenScope(None)]
+
+    def add(self, node_id: int, chain: tuple[int, ...]) -> None:
+        if self.open[-1].module != (chain[-1] if chain else None):
+            self._enter(chain)
+        self.open[-1].add(node_id, self.wiring.looks[self.position], self.position)
+        self.position += 1
+
+    def finish(self) -> Scope:
+        self._enter(())
+        items = self._close_items(self.open[0])
+        return Scope(kind="graph", items=items, num_nodes=self.position, saved_bytes=self.saved_before[-1])
+
+    def _enter(self, chain: tuple[int, ...]) -> None:
+        shared = 0
+        for scope, module in zip(self.open[1:], chain, strict=False):
+            if scope.module != module:
+                break
+            shared += 1
+        while len(self.open) > shared + 1:
+            self._close_module()
+        self.open.extend(_OpenScope(module) for module in chain[shared:])
+
+    def _close_module(self) -> None:
+        scope = self.open.pop()
+        if not scope.items or scope.module is None:
+            return
+        start = scope.starts[0]
+        items = self._close_items(scope)
+        looks = (self.graph.modules[scope.module].class_name, *scope.looks)
+        self.open[-1].add(
+            Scope(
+                kind="module",
+                module=scope.module,
+                items=items,
+                num_nodes=self.position - start,
+                saved_bytes=self.saved_before[self.position] - self.saved_before[start],
+            ),
+            self.numbers.setdefault(("module", looks), len(self.numbers)),
+            start,
+        )
+
+    def _close_items(self, scope: _OpenScope) -> tuple[Item, ...]:
+        stop = self.position
+        self._fold_chains(scope, stop)
+        while self.repeats:
+            found = find_repeats(scope.looks, [*scope.starts, stop], self.wiring)
+            if not found:
+                break
+            for repeat in reversed(found):
+                self._fold(scope, repeat, stop)
+        return tuple(scope.items)
+
+    def _fold_chains(self, scope: _OpenScope, stop: int) -> None:
+        """Fold each node with the links that follow it, the last chain first, so that places stay what they are."""
+        last = len(scope.items)
+        for place in range(len(scope.items) - 1, -1, -1):
+            if scope.items[place] in self.links and self._follows(scope, place):
+                continue
+            if last - place > 1:
+                self._fold_chain(scope, place, last, stop)
+            last = place
+
+    def _follows(self, scope: _OpenScope, place: int) -> bool:
+        item = scope.items[place]
+        return place > 0 and isinstance(item, int) and scope.items[place - 1] == item - 1
+
+    def _fold_chain(self, scope: _OpenScope, first: int, last: int, stop: int) -> None:
+        looks = ("shapes", *scope.looks[first:last])
+        self._put(scope, range(first, last), stop, looks, kind="shapes", items=tuple(scope.items[first:last]))
+
+    def _fold(self, scope: _OpenScope, repeat: Repeat, stop: int) -> None:
+        first, period, count = repeat
+        last = first + period * count
+        bodies = [tuple(scope.items[at : at + period]) for at in range(first, last, period)]
+        looks = ("repeat", count, *scope.looks[first : first + period])
+        self._put(scope, range(first, last), stop, looks, kind="repeat", items=bodies[0], copies=tuple(bodies[1:]))
+
+    def _put(self, scope: _OpenScope, places: range, stop: int, looks: Hashable, **fields: Any) -> None:  # noqa: ANN401
+        """Put one scope in the place of some items."""
+        first, last = places.start, places.stop
+        begin = scope.starts[first]
+        end = scope.starts[last] if last < len(scope.starts) else stop
+        saved_bytes = self.saved_before[end] - self.saved_before[begin]
+        scope.items[first:last] = [Scope(num_nodes=end - begin, saved_bytes=saved_bytes, **fields)]
+        scope.looks[first:last] = [self.numbers.setdefault(looks, len(self.numbers))]
+        scope.starts[first:last] = [begin]

@@ -1,0 +1,41 @@
+"""Find nodes by what a user calls them: `#12`, a class, a module, a parameter.
+
+What comes in: a word of the user and a `Graph`. What goes out: node ids.
+"""
+
+from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+
+
+def node_number(word: str, graph: Graph) -> int:
+    """Read `#12` or `12`.
+
+    Raises:
+        GradInspectError: There is no such node.
+    """
+    digits = word.removeprefix("#")
+    if not digits.isdecimal() or int(digits) >= len(graph.nodes):
+        raise GradInspectError(f"There is no node '{word}'.", f"It has #0 to #{len(graph.nodes) - 1}.")
+    return int(digits)
+
+
+def named_nodes(word: str, graph: Graph) -> frozenset[int]:
+    """Find `#12`, the nodes of a class, of a module and all that is inside it, or a parameter's AccumulateGrad.
+
+    Raises:
+        GradInspectError: Nothing in the graph is called so.
+    """
+    if word.startswith("#"):
+        return frozenset({node_number(word, graph)})
+    names: dict[str, set[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        names.setdefault(node.name, set()).add(number)
+        if node.module is not None:
+            for path in containing_paths(graph.modules[node.module].path):
+                names.setdefault(path or "model", set()).add(number)
+        if node.leaf is not None:
+            for name in filter(None, (node.leaf.name, *node.leaf.aliases)):
+                names.setdefault(name, set()).add(number)
+    found = matching_names(word, names.keys(), "class, module or parameter")
+    return frozenset[int]().union(*(names[name] for name in found))

@@ -1,1 +1,0 @@
-"""From live torch objects to a `Graph`. The only folder that imports torch."""

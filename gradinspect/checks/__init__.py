@@ -1,0 +1,1 @@
+"""`gradinspect check`: evidence is gathered while a program runs; rules judge it."""

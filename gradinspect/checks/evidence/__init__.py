@@ -1,0 +1,1 @@
+"""What `check` notes while a program runs. Touches torch."""

@@ -1,0 +1,1 @@
+"""Custom autograd.Functions, checked against finite differences."""

@@ -1,0 +1,74 @@
+"""The custom autograd.Functions of a program, checked by differences when it has ended."""
+
+import inspect
+import linecache
+from pathlib import Path
+from types import CodeType
+from typing import Any, Self
+
+from msgspec.structs import replace
+
+from gradinspect.checks.evidence.custom_functions.calls import CustomCalls
+from gradinspect.checks.evidence.custom_functions.gradcheck import check_function
+from gradinspect.checks.rules.custom_derivatives import CheckedFunction
+from gradinspect.graph import Frame, Graph
+from gradinspect.record.frames import line_record
+from gradinspect.runner.engine import EngineInterceptor
+
+MAX_DECORATORS = 5
+
+
+class CustomFunctions:
+    """Remembers a call of each Function, and which of them stand in the watched graphs. Use it as a context manager."""
+
+    def __init__(self, base_folder: Path) -> None:
+        """Set up.
+
+        Args:
+            base_folder: Files below it are named relative to it.
+        """
+        self._base_folder = base_folder
+        self._calls = CustomCalls()
+        self._applied: dict[str, Frame | None] = {}
+        self._door: EngineInterceptor | None = None
+        self._checked: list[CheckedFunction] | None = None
+
+    def __enter__(self) -> Self:
+        """Begin to watch."""
+        self._calls.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop watching."""
+        self._calls.__exit__(*error)
+
+    def note(self, graph: Graph, door: EngineInterceptor) -> None:
+        """Remember the Functions of a graph; the door is closed while they are checked."""
+        self._door = door
+        for node in graph.nodes:
+            if node.kind == "custom" and node.function is not None and not node.function.startswith("torch."):
+                self._applied.setdefault(node.function, None if node.frame is None else graph.frames[node.frame])
+
+    def check(self) -> list[CheckedFunction]:
+        """Check each one, once: the program has ended, so that none of its numbers can change."""
+        if self._checked is None and self._door is not None:
+            with self._door.closed():
+                self._checked = [self._check(name, frame) for name, frame in self._applied.items()]
+        return self._checked or []
+
+    def _check(self, name: str, applied: Frame | None) -> CheckedFunction:
+        call = self._calls.take(name)
+        if call is None:
+            reason = "its call was not seen, as where it has an apply of its own"
+            return CheckedFunction(name=name.rpartition(".")[2], verdict="unchecked", reason=reason, applied=applied)
+        return replace(check_function(call), applied=applied, defined=self._defined(call.function))
+
+    def _defined(self, function: Any) -> Frame | None:
+        """Find the line of `def backward`, below its decorators."""
+        code = getattr(inspect.unwrap(function.backward), "__code__", None)
+        if not isinstance(code, CodeType):
+            return None
+        first = code.co_firstlineno
+        lines = range(first, first + MAX_DECORATORS)
+        line = next((line for line in lines if "def " in linecache.getline(code.co_filename, line)), first)
+        return line_record(code, line, self._base_folder)

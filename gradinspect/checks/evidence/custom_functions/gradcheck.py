@@ -1,0 +1,205 @@
+"""Check the backward of a custom autograd.Function against differences of its forward, and its double backward.
+
+NOTE [Gradients by choice]
+A backward need not be a derivative: a straight-through estimator passes gradients through a step, whose derivative is
+0, and gradient reversal turns the sign behind an identity. A forward that does not move when its inputs move a little,
+or that returns its input, leaves no other reason to be a custom Function, so it is right by definition.
+"""
+
+import inspect
+import random
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from io import StringIO
+from typing import Any, NamedTuple
+
+import torch
+from torch.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+
+from gradinspect.checks.evidence.custom_functions.calls import CustomCall
+from gradinspect.checks.evidence.custom_functions.shrinking import WORKABLE, in_double_precision, num_elements, shrunk
+from gradinspect.checks.rules.custom_derivatives import CheckedFunction, Slope, Verdict
+from gradinspect.errors import text_of
+from gradinspect.torch_api.tensors import without_autocast
+
+SLOW_ELEMENTS = 100  # up to which each derivative is measured by itself
+_STEP = 1e-6
+_OPTIONS: dict[str, Any] = {"check_undefined_grad": False, "check_batched_grad": False, "nondet_tol": 1e-7}
+
+
+class _Ready(NamedTuple):
+    """A Function with arguments that it can be checked on."""
+
+    run: Callable[..., tuple[torch.Tensor, ...]]
+    args: list[Any]
+
+
+class _CannotBeCheckedError(Exception):
+    """There is a reason why differences tell nothing about a Function."""
+
+
+def check_function(call: CustomCall) -> CheckedFunction:
+    """Check one Function on copies of its recorded arguments. No number of the program changes."""
+    name = call.function.__name__
+    with _in_peace():
+        try:
+            ready = _prepare(call)
+            if _is_by_choice(ready):
+                return CheckedFunction(name=name, verdict="right")
+            verdict, reason = _judge(ready, twice=not _is_for_once(call.function))
+            slopes = tuple(_slopes(call, ready)) if verdict == "wrong" else ()
+        except _CannotBeCheckedError as error:
+            return CheckedFunction(name=name, verdict="unchecked", reason=text_of(error))
+    return CheckedFunction(name=name, verdict=verdict, reason=reason, slopes=slopes)
+
+
+@contextmanager
+def _in_peace() -> Iterator[None]:
+    """Run code of the user again: with gradients, without autocast, in silence, and put the random numbers back."""
+    state = random.getstate()
+    try:
+        with (
+            torch.random.fork_rng(),
+            torch.enable_grad(),
+            without_autocast(),
+            redirect_stdout(StringIO()),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        random.setstate(state)
+
+
+def _prepare(call: CustomCall) -> _Ready:
+    """Find arguments that the Function runs on in double precision: small ones, or else those that it got."""
+
+    def run(*args: Any) -> tuple[torch.Tensor, ...]:
+        outputs = call.function.apply(*args, **call.kwargs)
+        found = outputs if isinstance(outputs, tuple | list) else (outputs,)
+        return tuple(output for output in found if isinstance(output, torch.Tensor) and output.requires_grad)
+
+    problem = "it has no argument that takes a gradient"
+    for args in (shrunk(call.args), list(call.args)):
+        if not 0 < num_elements(args) <= WORKABLE:
+            continue
+        try:
+            ready = _Ready(run, in_double_precision(args))  # MPS refuses it
+            outputs = run(*ready.args)
+            gradients = torch.autograd.grad(outputs, _inputs(ready), [torch.ones_like(one) for one in outputs],
+                                            allow_unused=True)  # fmt: skip
+        except Exception as error:  # whatever the user's code raises
+            problem = f"it fails in double precision with {type(error).__name__}: {_first_line(error)}"
+            continue
+        _check_numbers(ready, outputs, gradients)
+        return ready
+    raise _CannotBeCheckedError(problem)
+
+
+def _check_numbers(ready: _Ready, outputs: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor | None]) -> None:
+    if any(output.dtype not in (torch.float64, torch.complex128) for output in outputs):
+        raise _CannotBeCheckedError(f"it returns {outputs[0].dtype} whatever it gets, too coarse for differences")
+    given = [*outputs, *(gradient for gradient in gradients if gradient is not None)]
+    if not all(bool(torch.isfinite(value).all()) for value in given):
+        raise _CannotBeCheckedError("its result or its gradient is not finite here")
+    again = ready.run(*ready.args)
+    if any(not torch.equal(one, other) for one, other in zip(outputs, again, strict=True)):
+        raise _CannotBeCheckedError("it gives other numbers each time")
+
+
+def _inputs(ready: _Ready) -> list[torch.Tensor]:
+    return [value for value in ready.args if isinstance(value, torch.Tensor) and value.requires_grad]
+
+
+def _first_line(error: Exception) -> str:
+    return (text_of(error).strip().splitlines() or [""])[0][:200]
+
+
+def _moved(ready: _Ready, steps: dict[int, torch.Tensor]) -> list[Any]:
+    """Copy the arguments, some of them a step further; the id of an argument says which."""
+    return [
+        (value + steps[id(value)]).detach().requires_grad_() if id(value) in steps else value for value in ready.args
+    ]
+
+
+def _is_by_choice(ready: _Ready) -> bool:
+    """Tell whether forward is a step or the identity. NOTE [Gradients by choice]."""
+    outputs = [output.detach() for output in ready.run(*ready.args)]
+    inputs = _inputs(ready)
+    if all(any(one.shape == two.shape and torch.equal(one, two) for two in inputs) for one in outputs):
+        return True
+    steps = {id(value): 1e-6 * torch.ones_like(value) for value in inputs}
+    return all(torch.equal(one, two) for one, two in zip(outputs, ready.run(*_moved(ready, steps)), strict=True))
+
+
+def _is_for_once(function: Any) -> bool:
+    """Tell whether a backward is marked as once_differentiable: torch refuses to derive it, with a word why."""
+    code = getattr(function.backward, "__code__", None)
+    return bool(getattr(code, "co_filename", None) == torch.autograd.function.__file__)
+
+
+def _judge(ready: _Ready, *, twice: bool) -> tuple[Verdict, str]:
+    fast = num_elements(ready.args) > SLOW_ELEMENTS
+    try:
+        gradcheck(ready.run, ready.args, fast_mode=fast, **_OPTIONS)
+    except GradcheckError as error:
+        _check_precision(ready, fast=fast)
+        return "wrong", _first_line(error)
+    except Exception as error:  # whatever the user's backward raises
+        raise _CannotBeCheckedError(f"its backward fails with {type(error).__name__}: {_first_line(error)}") from None
+    if not twice:
+        return "right", ""
+    try:
+        gradgradcheck(ready.run, ready.args, fast_mode=fast, **_OPTIONS)
+    except GradcheckError:
+        return "wrong twice", "Something that backward uses has no history: kept on ctx, detached, or from NumPy."
+    except Exception as error:  # as above
+        return "wrong twice", f"It fails with {type(error).__name__}: {_first_line(error)}."
+    return "right", ""
+
+
+def _check_precision(ready: _Ready, *, fast: bool) -> None:
+    """Tell a wrong backward from a forward with a smaller dtype inside, which larger steps bring right."""
+    with suppress(GradcheckError):
+        gradcheck(ready.run, ready.args, eps=1e-2, atol=1e-2, rtol=1e-1, fast_mode=fast, **_OPTIONS)
+        raise _CannotBeCheckedError("it computes in a smaller dtype inside, too coarse for differences")
+
+
+def _slopes(call: CustomCall, ready: _Ready) -> Iterator[Slope]:
+    """Measure the derivative by each real argument, in one random direction."""
+    generator = torch.Generator().manual_seed(0)
+    outputs = ready.run(*ready.args)
+    weights = [_random(output, generator) for output in outputs]
+    inputs = _inputs(ready)
+    if any(value.is_complex() for value in (*inputs, *outputs)):
+        return
+    gradients = torch.autograd.grad(outputs, inputs, weights, allow_unused=True)
+    names = _argument_names(call)
+    for value, gradient in zip(inputs, gradients, strict=True):
+        direction = _random(value, generator)
+
+        def weighted(step: float, value: torch.Tensor = value, direction: torch.Tensor = direction) -> float:
+            moved = ready.run(*_moved(ready, {id(value): step * direction}))
+            return sum(float((weight * one.detach()).sum()) for weight, one in zip(weights, moved, strict=True))
+
+        place = next(index for index, item in enumerate(ready.args) if item is value)
+        yield Slope(
+            argument=names.get(place, f"argument {place}"),
+            measured=(weighted(_STEP) - weighted(-_STEP)) / (2 * _STEP),
+            claimed=0.0 if gradient is None else float((gradient * direction).sum()),
+        )
+
+
+def _random(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(like.shape, generator=generator, dtype=torch.float64).to(like.device)
+
+
+def _argument_names(call: CustomCall) -> dict[int, str]:
+    """Name the positions of `apply` by the parameters of forward, of which the first is ctx without setup_context."""
+    try:
+        names = list(inspect.signature(call.function.forward).parameters)
+    except (TypeError, ValueError):
+        return {}
+    has_context = call.function.setup_context is torch.autograd.Function.setup_context
+    return dict(enumerate(names[1:] if has_context else names))

@@ -1,0 +1,1 @@
+"""In-place writes: what was written, when, and on which line."""

@@ -1,0 +1,124 @@
+"""Saved tensors of a recorded graph that were written since: which, and by whom."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from gradinspect.checks.evidence.in_place.contents import checksum
+from gradinspect.checks.evidence.in_place.regions import overlaps, region_of
+from gradinspect.checks.evidence.in_place.writes import SeenWrite, WriteLog
+from gradinspect.checks.rules.stale_values import StaleValue, Write
+from gradinspect.graph import Frame, Graph, Node, SavedValue
+from gradinspect.record.outputs import OutputTensor
+from gradinspect.record.saved import raw_tensor
+from gradinspect.record.storages import storage_key
+from gradinspect.record.variables import variables_from
+from gradinspect.record.walk import Walk
+from gradinspect.runner.engine import EngineCall
+from gradinspect.torch_api.nodes import forward_code
+from gradinspect.torch_api.saved import can_read_raw
+from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.units import format_tensor
+
+FrameOf = Callable[[int | None], Frame | None]
+
+
+def stale_values(graph: Graph, call: EngineCall, log: WriteLog, frame_of: FrameOf) -> Sequence[StaleValue]:
+    """Find every saved tensor that is not what it was. Runs no hook.
+
+    Args:
+        graph: The record of the graph that the call begins at.
+        call: The call, which has not begun.
+        log: Who wrote what.
+        frame_of: Makes the record of a frame.
+    """
+    walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
+    found: list[StaleValue] = []
+    try:
+        with plain_tensors_only():
+            for number, (node, live) in enumerate(zip(graph.nodes, walk.nodes, strict=True)):
+                found.extend(_stale_of(graph, number, node, live, call, log, frame_of))
+    finally:
+        walk.close()
+    return found
+
+
+def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
+    graph: Graph, number: int, node: Node, live: Any, call: EngineCall, log: WriteLog, frame_of: FrameOf
+) -> Iterator[StaleValue]:
+    for value in node.saved:
+        if value.status not in ("live", "modified") or value.tensor is None or node.sequence_nr is None:
+            continue
+        if not can_read_raw() and value.status == "modified":
+            yield _stale_unseen(number, node, value, log, frame_of)
+            continue
+        tensor = raw_tensor(live, value)
+        key = None if tensor is None else storage_key(tensor)
+        if tensor is None or key is None or tensor.layout is not torch.strided:
+            continue
+        seen = log.since(key, node.sequence_nr, None if node.function is None else forward_code(live))
+        expected = value.tensor.expected_version
+        if expected is not None and value.tensor.version is not None:  # one version for all that shares the memory
+            seen = [one for one in seen if one.versions[0] < value.tensor.version and expected < one.versions[1]]
+        else:
+            region = region_of(tensor)
+            seen = [one for one in seen if one.start > node.sequence_nr and overlaps(one.region, region)]
+            if not seen or _is_unused(value, node) or _is_put_back(tensor, seen):
+                continue
+        yield StaleValue(
+            node=number,
+            name=value.name,
+            label=_label(graph, value, tensor, call),
+            writes=tuple(_write(write, frame_of) for write in seen),
+            version=value.tensor.version or 0,
+            expected_version=expected,
+        )
+
+
+def _stale_unseen(number: int, node: Node, value: SavedValue, log: WriteLog, frame_of: FrameOf) -> StaleValue:
+    """Tell of a value that torch refuses to show: NOTE [Where no hook can be] in `torch_api.saved`."""
+    assert value.tensor is not None  # noqa: S101  # the caller looked
+    assert node.sequence_nr is not None  # noqa: S101  # as above
+    version, expected = value.tensor.version or 0, value.tensor.expected_version or 0
+    return StaleValue(
+        node=number,
+        name=value.name,
+        label=f"the {format_tensor(value.tensor.info)} that it saved",
+        writes=tuple(_write(write, frame_of) for write in log.between(node.sequence_nr, (expected, version))),
+        version=version,
+        expected_version=expected,
+    )
+
+
+def _is_unused(value: SavedValue, node: Node) -> bool:
+    """Tell whether backward will not read a value: in training batch norm keeps its running statistics for nothing."""
+    if value.name not in ("_saved_running_mean", "_saved_running_var"):
+        return False
+    return any(other.name == "_saved_training" and other.value is True for other in node.saved)
+
+
+def _is_put_back(tensor: torch.Tensor, seen: Sequence[SeenWrite]) -> bool:
+    """Tell whether memory holds what it held before the first write. NOTE [Put back] in `writes`."""
+    before = seen[0].content
+    return before is not None and before == checksum(tensor)
+
+
+def _write(write: SeenWrite, frame_of: FrameOf) -> Write:
+    return Write(op=write.op, frame=frame_of(write.frame), is_tracked=write.makes_node, optimizer=write.optimizer)
+
+
+def _label(graph: Graph, value: SavedValue, tensor: torch.Tensor, call: EngineCall) -> str:
+    """Name a tensor: the parameter it is, the variable that shows the same memory, or what made it."""
+    if value.origin_name is not None:
+        return value.origin_name
+    storage = None if value.tensor is None or value.tensor.storage is None else graph.storages[value.tensor.storage]
+    if storage is not None and storage.name is not None:
+        return storage.name
+    key = storage_key(tensor)
+    for name, item in variables_from(call.frame):
+        if isinstance(item, torch.Tensor) and storage_key(item) == key:
+            return name
+    shape = "a tensor" if value.tensor is None else format_tensor(value.tensor.info)
+    maker = None if value.tensor is None else value.tensor.made_by
+    return f"the {shape}" + ("" if maker is None else f" of {graph.nodes[maker].name}")

@@ -1,0 +1,70 @@
+"""What keeps the graphs of earlier backward calls alive when another one begins: variables, and gradients."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gradinspect.checks.rules.growing_graphs import KeptHistory
+from gradinspect.checks.rules.second_backward import UsedCall
+from gradinspect.graph import Frame
+from gradinspect.observers.holders import HeldGroup, HolderSearch
+from gradinspect.observers.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
+from gradinspect.record.frames import short_file_name
+from gradinspect.record.recorder import Recorder
+from gradinspect.runner.engine import EngineCall
+
+
+def kept_history(
+    call: EngineCall, rounds: Sequence[UsedCall], recorder: Recorder, base_folder: Path
+) -> list[KeptHistory]:
+    """Find what holds nodes that earlier rounds went through, besides the graph of this call itself.
+
+    Only what is made anew in each round can grow, so some line that made a held node has run again since.
+
+    Args:
+        call: The call, which has not begun.
+        rounds: The earlier ones.
+        recorder: Knows the lines.
+        base_folder: Files below it are named relative to it.
+    """
+    history = frozenset().union(*(earlier.nodes for earlier in rounds))
+    live = LiveGraph(tensors_with_graph())
+    try:
+        return list(_holders(live, call, rounds, history, recorder, base_folder))
+    finally:
+        live.close()
+
+
+def _holders(  # what it takes to tell of all holders
+    live: LiveGraph,
+    call: EngineCall,
+    rounds: Sequence[UsedCall],
+    history: frozenset[int],
+    recorder: Recorder,
+    base_folder: Path,
+) -> Iterator[KeptHistory]:
+    old = reaching(live.nodes, history.__contains__)
+    own = set(reachable(output.grad_fn for output in call.outputs if getattr(output, "grad_fn", None) is not None))
+    clock = max(earlier.clock for earlier in rounds)
+    anew = {recorder.frame_of(number) for number in map(number_of, own) if number >= clock} - {None}
+    roots = [tensor for tensor in live.tensors if tensor.grad_fn in old and tensor.grad_fn not in own]
+    for group in HolderSearch(call.frame).groups(roots) if roots else ():
+        numbers = set(map(number_of, reachable(tensor.grad_fn for tensor in group.tensors)))
+        if group.name and any(recorder.frame_of(number) in anew for number in numbers & history):
+            yield _held(group, numbers, rounds, base_folder)
+    gradients = [gradient for gradient in live.gradients if gradient.grad_fn in old]
+    if gradients:
+        yield KeptHistory(held_by="gradient", num_tensors=len(gradients), num_rounds=1)
+
+
+def _held(group: HeldGroup, numbers: set[int], rounds: Sequence[UsedCall], base_folder: Path) -> KeptHistory:
+    stores = [store for store in group.stored_at if store.adds] or group.stored_at
+    return KeptHistory(
+        held_by="variable",
+        name=group.name,
+        num_tensors=len(group.tensors),
+        num_rounds=sum(not numbers.isdisjoint(earlier.nodes) for earlier in rounds),
+        stores=tuple(
+            Frame(file=short_file_name(store.file, base_folder), line=store.line, code=store.code) for store in stores
+        ),
+        adds=any(store.adds for store in group.stored_at),
+    )

@@ -1,0 +1,56 @@
+"""Where a loss that is not finite came from: the earliest saved value that is not finite."""
+
+import torch
+
+from gradinspect.checks.rules.gradient_findings import NonfiniteValue
+from gradinspect.graph import Graph, SavedValue
+from gradinspect.record.outputs import OutputTensor
+from gradinspect.record.saved import raw_tensor
+from gradinspect.record.walk import Walk
+from gradinspect.runner.engine import EngineCall
+from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+from gradinspect.units import format_tensor
+
+
+def nonfinite_value(graph: Graph, call: EngineCall) -> NonfiniteValue | None:
+    """Search the saved values from the first node of the forward pass on; None while the outputs are finite.
+
+    Only what nodes keep is known, so the operator named may come a little after the culprit; the last resort is the
+    output itself.
+    """
+    with Unobserved():
+        if not any(isinstance(output, torch.Tensor) and not _is_finite(output) for output in call.outputs):
+            return None
+        walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
+        try:
+            for number in range(len(graph.nodes) - 1, -1, -1):
+                for value in graph.nodes[number].saved:
+                    found = _judge(number, value, walk)
+                    if found is not None:
+                        return found
+        finally:
+            walk.close()
+    return NonfiniteValue(node=0, label="the loss itself")
+
+
+def _judge(number: int, value: SavedValue, walk: Walk) -> NonfiniteValue | None:
+    if value.status != "live" or value.tensor is None:
+        return None
+    tensor = raw_tensor(walk.nodes[number], value)
+    if tensor is None or _is_finite(tensor):
+        return None
+    maker = number if value.origin == "output" else value.tensor.made_by
+    name = value.origin_name or f"a {format_tensor(value.tensor.info)}"
+    if maker is None:  # a constant may hold infinities on purpose, as a mask does
+        return NonfiniteValue(node=None, label=name) if bool(torch.isnan(tensor).any()) else None
+    kind = "NaN" if bool(torch.isnan(tensor).any()) else "Inf"
+    return NonfiniteValue(node=maker, label=f"{format_tensor(value.tensor.info)} with {kind}")
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    if computes_by_itself(tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
+        return True
+    try:
+        return bool(torch.isfinite(tensor.detach()).all())
+    except (RuntimeError, NotImplementedError):
+        return True

@@ -1,0 +1,261 @@
+"""Look for what is wrong in the first backward calls of a program, before and while the engine goes through them."""
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from types import FrameType
+
+from gradinspect.checks.evidence.call_choice import CallChoice
+from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
+from gradinspect.checks.evidence.grad_scaling import is_scaling
+from gradinspect.checks.evidence.in_place.stale import stale_values
+from gradinspect.checks.evidence.kept_history import kept_history
+from gradinspect.checks.evidence.nonfinite import nonfinite_value
+from gradinspect.checks.evidence.ranks import ranks_of_this_run, summary_of_rank
+from gradinspect.checks.evidence.recomputation import CheckpointWatch
+from gradinspect.checks.evidence.values.calls import CallWatch
+from gradinspect.checks.evidence.values.cuts import GradientCuts
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.findings import Finding, Findings
+from gradinspect.checks.rules.broadcasts import broadcast_findings
+from gradinspect.checks.rules.checkpoint_mismatch import checkpoint_findings
+from gradinspect.checks.rules.custom_derivatives import derivative_findings, unchecked_notes
+from gradinspect.checks.rules.gradient_findings import (
+    forward_finding,
+    gradient_findings,
+    lasting_findings,
+    overflows_in_half,
+)
+from gradinspect.checks.rules.growing_graphs import earlier_rounds, growing_findings
+from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
+from gradinspect.checks.rules.ranks import missing_notes, rank_findings
+from gradinspect.checks.rules.second_backward import UsedCall, second_backward_findings
+from gradinspect.checks.rules.stale_values import stale_findings
+from gradinspect.graph import Frame, Graph
+from gradinspect.observers.gradients import GradientWatch
+from gradinspect.record.outputs import OutputTensor, has_graph
+from gradinspect.record.recorder import Recorder
+from gradinspect.runner.engine import EngineCall, EngineInterceptor, Watch
+from gradinspect.runner.namespaces import base_folder
+from gradinspect.runner.request import Request
+from gradinspect.runner.run import Run
+from gradinspect.torch_api.modes import require_function_modes
+from gradinspect.torch_api.nodes import next_sequence_nr, require_sequence_numbers
+from gradinspect.torch_api.probes import missing_sentences
+from gradinspect.torch_api.tensors import require_autocast_switch
+
+
+class Checker:
+    """Watches so many backward calls of one program."""
+
+    problem: Exception | None = None
+
+    def __init__(self, request: Request, recorder: Recorder, stop: Callable[[FrameType], None]) -> None:
+        """Set up.
+
+        Args:
+            request: How many calls, and what to call the program.
+            recorder: Knows the lines.
+            stop: Is told, with the program's frame, that there is nothing left to wait for.
+        """
+        require_sequence_numbers("check")
+        require_function_modes("check")
+        if request.gradcheck:
+            require_autocast_switch()
+        self._folder: Path = base_folder(request.source)
+        flow = Dataflow(recorder)
+        self._watching = ExitStack()
+        self._calls_seen = CallWatch(recorder, flow)
+        self._checkpoints = CheckpointWatch(self._folder)
+        self._ranks = ranks_of_this_run()
+        self._custom = CustomFunctions(self._folder) if request.gradcheck else None
+        self._cuts = GradientCuts(recorder, flow, self._folder)
+        self._calls_to_watch = CallChoice(request)
+        self._source = request.label
+        self._recorder = recorder
+        self._stop = stop
+        self.was_left = False  # all calls were watched, and the program went on without us
+        self._opaque: set[tuple[str, str]] = set()
+        self._findings: list[Finding] = []
+        self._ends: list[tuple[Frame | None, list[Finding]]] = []  # of each call that came to its end: its gradients'
+        self._calls: list[UsedCall] = []
+        self._used: list[UsedCall] = []  # those of them that freed what they went through
+
+    @contextmanager
+    def watching(self, door: EngineInterceptor) -> Iterator[None]:
+        """Remember what the program does, from before it runs until all calls were watched.
+
+        Args:
+            door: Tells of the calls; it is left together with all the rest.
+        """
+        with self._watching:
+            self._watching.callback(door.leave)
+            for watch in (self._calls_seen, self._cuts, self._checkpoints, self._custom or nullcontext()):
+                self._watching.enter_context(watch)
+            yield
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all calls were watched."""
+        return self._calls_to_watch.is_done
+
+    def result(self) -> Findings | None:
+        """Return what was found so far; None before the first call."""
+        watched = self._calls_to_watch.watched
+        if not (watched.backwards or watched.grads):
+            return None
+        checked = [] if self._custom is None else self._custom.check()
+        ranks = () if self._ranks is None else self._ranks.missing
+        return Findings(
+            rank=0 if self._ranks is None else self._ranks.rank,
+            source=self._source,
+            num_calls=watched.backwards,
+            num_grads=watched.grads,
+            findings=(
+                *self._findings,
+                *lasting_findings(self._ends),
+                *self._cuts.findings(),
+                *derivative_findings(checked),
+            ),
+            notes=(
+                *opaque_notes(sorted(self._opaque)),
+                *unchecked_notes(checked),
+                *self._cuts.notes(),
+                *missing_notes(ranks),
+                *missing_sentences(),
+            ),
+        )
+
+    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
+        """Record, look for what is wrong before the engine meets it, then watch the engine run."""
+        if self.is_done:
+            return None
+        is_wanted = self._calls_to_watch.wants(call)
+        if self.is_done:  # this call is one too many of its kind
+            self._leave_if_done()
+            self._stop(call.caller)
+            return None
+        if not has_graph(call.outputs):
+            with run.process_state.visit():
+                self._refused(call)
+            return None
+        recorded = run.record_call(call) if is_wanted else None
+        if recorded is None:
+            return None
+        if self._custom is not None:
+            self._custom.note(recorded.graph, run.door)
+        with run.process_state.visit():
+            return self.begin(recorded.graph, call)
+
+    def begin(self, graph: Graph, call: EngineCall) -> Watch:
+        """Look at a call that is about to begin."""
+        self._calls_to_watch.watched.add(call.kind)
+        backward = self._backward_line(graph)
+        self._opaque.update(opaque_parts(graph))
+        found = list(self._before(graph, call))
+        was_finite = all(finding.code != "GI502" for finding in found)
+        self._findings += found
+        if any(finding.code == "GI901" for finding in found):
+            self._stop(call.caller)  # on every rank: the engine would wait for what does not come
+        self._calls.append(self._used_by(graph, call))
+        if not call.keeps_graph:
+            self._used.append(self._calls[-1])
+        gradients = GradientWatch(graph, [OutputTensor(None, output) for output in call.outputs], times=False)
+        self._calls_seen.enter_backward()
+        let_go = _kept_from_collector()
+
+        def after(_returned: object) -> None:
+            let_go()
+            self._ran(backward)
+            self.was_left = self.is_done
+            self._ends.append((backward, self._gradients(gradients.finish(), backward, was_finite=was_finite)))
+            if self.is_done:
+                self._stop(call.caller)
+
+        def abandon() -> None:
+            let_go()
+            gradients.close()
+            self._ran(backward)
+
+        return Watch(after, abandon)
+
+    def _gradients(self, graph: Graph, backward: Frame | None, *, was_finite: bool) -> list[Finding]:
+        """Look at the gradients that flowed; what a GradScaler does on purpose is left in peace."""
+        found = list(gradient_findings(graph, backward, was_finite=was_finite))
+        is_on_purpose = any(finding.code == "GI501" for finding in found) and overflows_in_half(graph) and is_scaling()
+        return [finding for finding in found if not (is_on_purpose and finding.code == "GI501")]
+
+    def _ran(self, backward: Frame | None) -> None:
+        """Look at what happened inside a call, whether it came to its end or not."""
+        self._calls_seen.leave_backward()
+        self._leave_if_done()
+        self._findings += checkpoint_findings(self._checkpoints.take(), backward)
+
+    def _refused(self, call: EngineCall) -> None:
+        """Look at a call that has no graph to go through."""
+        self._calls_to_watch.watched.add(call.kind)
+        self._findings += self._cuts.refused(call)
+        self._leave_if_done()
+
+    def _leave_if_done(self) -> None:
+        """Leave the program as it would be without us, when all calls were watched."""
+        if self.is_done:
+            self._recorder.pause()
+            self._watching.close()
+
+    def _before(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
+        """Find what the engine will fail on, or fail to notice."""
+        values = stale_values(graph, call, self._calls_seen.writes, self._frame)
+        backward = self._backward_line(graph)
+        yield from stale_findings(graph, values, backward)
+        yield from second_backward_findings(graph, self._used, backward)
+        yield from broadcast_findings(graph, self._calls_seen.broadcasts.operators(self._frame), backward)
+        yield from self._between_ranks(graph, call, backward)
+        yield from self._growing(graph, call, backward)
+        value = nonfinite_value(graph, call)
+        if value is not None:
+            yield forward_finding(graph, value, backward)
+        yield from self._cuts.begin(graph, call)
+
+    def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        """Compare with earlier rounds of the same loop; autograd.grad() builds on its own results by design."""
+        rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
+        if rounds:
+            kept = kept_history(call, rounds, self._recorder, self._folder)
+            yield from growing_findings(graph, rounds, kept, backward)
+
+    def _between_ranks(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        """Compare this call with that of the other ranks."""
+        if self._ranks is not None:
+            mine = summary_of_rank(self._ranks.rank, graph, call, self._recorder)
+            yield from rank_findings(self._ranks.exchange(call.name, mine), backward)
+
+    def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:
+        """Remember what a call is about to use up."""
+        return UsedCall(
+            name=call.name,
+            frame=self._backward_line(graph),
+            root=graph.roots[0].name if graph.roots else None,
+            nodes=frozenset(node.sequence_nr for node in graph.nodes if node.sequence_nr is not None),
+            clock=next_sequence_nr(),
+        )
+
+    def _frame(self, number: int | None) -> Frame | None:
+        return None if number is None else self._recorder.frames.record(number, self._folder)
+
+    def _backward_line(self, graph: Graph) -> Frame | None:
+        frame = graph.captured_at.frame
+        return None if frame is None else graph.frames[frame]
+
+
+def _kept_from_collector() -> Callable[[], None]:
+    """Keep the garbage collector from going through a whole record again and again while backward runs.
+
+    Returns:
+        Ends it.
+    """
+    if gc.get_freeze_count():  # the program does so itself
+        return lambda: None
+    gc.freeze()
+    return gc.unfreeze

@@ -1,0 +1,107 @@
+"""What each rank under torchrun is about to do, told to all others before the engine begins.
+
+NOTE [How ranks talk]
+Not through the program's process group, whose collectives would be out of step by ours. torchrun itself keeps a store
+that every worker can reach (TORCHELASTIC_USE_AGENT_STORE), and each rank waits there for the others no longer than a
+limit. Every rank compares, and so every rank comes to the same end; only rank 0 prints.
+Source: torch/distributed/rendezvous.py, `_create_c10d_store`, torch 2.13.
+"""
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+
+from gradinspect.checks.rules.ranks import RankSummary, summarize_rank
+from gradinspect.graph import Graph
+from gradinspect.record.outputs import OutputTensor
+from gradinspect.record.recorder import Recorder
+from gradinspect.record.walk import Walk
+from gradinspect.runner.engine import EngineCall
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+
+PATIENCE = timedelta(seconds=30)
+
+
+class Ranks:
+    """This rank, and a way to tell the others."""
+
+    def __init__(self, rank: int, num_ranks: int, store: Any) -> None:
+        """Set up.
+
+        Args:
+            rank: This one.
+            num_ranks: How many there are.
+            store: Where keys can be set, and waited for.
+        """
+        self.rank = rank
+        self._num_ranks = num_ranks
+        self._store = store
+        self.missing: tuple[int, ...] = ()  # ranks that did not come in time; nobody waits for them again
+
+    def exchange(self, call: str, summary: RankSummary) -> list[RankSummary]:
+        """Tell the others about one call, and hear from them; without those that do not come in time."""
+        self._store.set(f"{call}/{self.rank}", msgspec.json.encode(summary))
+        found = []
+        for rank in range(self._num_ranks):
+            if rank in self.missing:
+                continue
+            key = f"{call}/{rank}"
+            try:
+                self._store.wait([key], PATIENCE)
+                found.append(msgspec.json.decode(self._store.get(key), type=RankSummary))
+            except (RuntimeError, msgspec.DecodeError):
+                self.missing = (*self.missing, rank)
+        return found
+
+
+def ranks_of_this_run() -> Ranks | None:
+    """Reach the store of torchrun; None where this is no such run, or only one process of it."""
+    environment = os.environ
+    num_ranks = int(environment.get("WORLD_SIZE", "1"))
+    if environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or num_ranks < 2:
+        return None
+    if not torch.distributed.is_available():
+        return None
+    address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
+    try:
+        store = torch.distributed.TCPStore(address, port, is_master=False, timeout=PATIENCE)
+    except RuntimeError:
+        return None
+    attempt = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return Ranks(int(environment["RANK"]), num_ranks, torch.distributed.PrefixStore(f"gradinspect/{attempt}", store))
+
+
+def summary_of_rank(rank: int, graph: Graph, call: EngineCall, recorder: Recorder) -> RankSummary:
+    """Say what this rank is about to do."""
+    parallel = [
+        module
+        for module in recorder.called_modules()
+        if isinstance(module, nn.parallel.DistributedDataParallel) and module.require_backward_grad_sync
+    ]
+    strict = [module for module in parallel if not (module.find_unused_parameters or module.static_graph)]
+    may_differ = any(module.find_unused_parameters for module in parallel)
+    return summarize_rank(graph, rank, _unused_parameters(call, strict) if strict else [], may_differ=may_differ)
+
+
+def _unused_parameters(call: EngineCall, modules: Sequence[nn.Module]) -> list[str]:
+    """List the parameters that DistributedDataParallel waits for, and this backward does not reach."""
+    walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
+    try:
+        reached = {
+            id(node.variable)
+            for node, number in zip(walk.nodes, walk.sequence_nrs, strict=True)
+            if number == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
+        }
+    finally:
+        walk.close()
+    return [
+        name
+        for module in modules
+        for name, parameter in module.module.named_parameters()
+        if parameter.requires_grad and id(parameter) not in reached and name not in module.parameters_to_ignore
+    ]

@@ -1,0 +1,188 @@
+"""Two runs of each checkpointed block compared, tensor by tensor: in the forward pass, and when backward repeats it.
+
+NOTE [Both runs of a block]
+`checkpoint(use_reentrant=False)` runs the block under hooks that see each saved tensor, in the forward pass and again
+in backward, and raises where the tensors do not match. The two classes of hooks are globals of torch.utils.checkpoint;
+theirs are replaced by ones that also remember the line inside the block. The operator is the torch function that a mode
+is just passing on: the recorder's in the forward pass, one of ours in backward, where torch has put the others aside.
+Source: torch/utils/checkpoint.py, `_checkpoint_hook` and `_recomputation_hook`, torch 2.13.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import wraps
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradinspect.checks.rules.checkpoint_mismatch import KeptTensor, Mismatch
+from gradinspect.graph import TensorInfo
+from gradinspect.record.frames import is_user_file, line_record, user_frames
+from gradinspect.record.recorder import CALL_MODE
+from gradinspect.torch_api.checkpoints import FILE as CHECKPOINT_FILE
+from gradinspect.torch_api.checkpoints import checkpoint_patches, is_stop_of_recomputation
+from gradinspect.torch_api.modes import out_of_dynamo
+from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.tensors import plain_tensors_only
+
+
+class _Kept(NamedTuple):
+    """One saved tensor; two of them are equal if the same line and operator saved a tensor that looks the same."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    op: str | None
+    code: CodeType | None  # None: no line of the program inside the block, as in nn.Sequential
+    line: int
+
+
+class _Run(NamedTuple):
+    """What one run of a block saved."""
+
+    kept: list[_Kept]
+    called_at: tuple[CodeType, int] | None  # the line that called checkpoint()
+
+
+class _PassingOn(TorchFunctionMode):
+    """Passes every torch function on, so that its name stands on the stack."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+_PASSING_ON = frozenset((CALL_MODE, _PassingOn.__torch_function__.__code__))
+
+
+class CheckpointWatch:
+    """Compares the runs of each block while it is active. Use it as a context manager."""
+
+    def __init__(self, base_folder: Path) -> None:
+        """Set up.
+
+        Args:
+            base_folder: Files below it are named relative to it.
+        """
+        self._base_folder = base_folder
+        self._first: WeakKeyDictionary[Any, _Run] = WeakKeyDictionary()
+        self._mismatches: list[Mismatch] = []
+        self._patched = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Replace the hooks of torch.utils.checkpoint."""
+        patches = checkpoint_patches(
+            lambda original: _first_hook(original, self._first), lambda original: _again_hook(original, self._compare)
+        )
+        self._patched.enter_context(patched(*patches))
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Put the originals back."""
+        self._patched.close()
+
+    def take(self) -> list[Mismatch]:
+        """Return what was found since the last time."""
+        found, self._mismatches = self._mismatches, []
+        return found
+
+    def _compare(self, block: Any, again: Sequence[_Kept]) -> None:
+        """Compare a second run with the first one, as soon as it has ended."""
+        run = self._first.get(block)
+        if run is None or getattr(block, "ignore_saved_mismatch", False):
+            return
+        first = run.kept
+        position = next(
+            (place for place, pair in enumerate(zip(first, again, strict=False)) if not _are_alike(*pair)),
+            min(len(first), len(again)),
+        )
+        if position < max(len(first), len(again)):
+            self._mismatches.append(
+                Mismatch(
+                    position=position,
+                    first=self._record(first, position, run),
+                    again=self._record(again, position, run),
+                    num_first=len(first),
+                    num_again=len(again),
+                )
+            )
+
+    def _record(self, kept: Sequence[_Kept], position: int, run: _Run) -> KeptTensor | None:
+        if position >= len(kept):
+            return None
+        shape, dtype, device, op, code, line = kept[position]
+        place = run.called_at if code is None else (code, line)
+        info = TensorInfo(shape=shape, dtype=str(dtype).removeprefix("torch."), device=str(device))
+        return KeptTensor(info=info, op=op, frame=None if place is None else line_record(*place, self._base_folder))
+
+
+def _first_hook(original: Any, first: "WeakKeyDictionary[Any, _Run]") -> Any:
+    class _checkpoint_hook(original):  # noqa: N801  # torch's name
+        def __init__(self, frame: Any) -> None:
+            super().__init__(frame)
+            user = next(user_frames(sys._getframe(1)), None)
+            run = first[frame] = _Run([], None if user is None else (user.f_code, user.f_lineno))
+            self.pack_hook: Any = _remembering(self.pack_hook, run.kept)
+
+    return _checkpoint_hook
+
+
+def _again_hook(original: Any, compare: Any) -> Any:
+    class _recomputation_hook(original):  # noqa: N801  # torch's name
+        def __init__(self, target_frame_ref: Any, gid: Any) -> None:
+            super().__init__(target_frame_ref, gid)
+            self._block = target_frame_ref
+            self._kept: list[_Kept] = []
+            self._mode = _PassingOn()
+            self.pack_hook: Any = out_of_dynamo(_remembering(self.pack_hook, self._kept))
+
+        def __enter__(self) -> None:
+            super().__enter__()
+            self._mode.__enter__()
+
+        def __exit__(self, *error: Any) -> Any:
+            self._mode.__exit__(*error)
+            result = super().__exit__(*error)
+            block = self._block()
+            was_stopped = error and error[0] is not None and not is_stop_of_recomputation(error[0])
+            if block is not None and not was_stopped:
+                compare(block, self._kept)
+            return result
+
+    return _recomputation_hook
+
+
+def _remembering(pack: Any, kept: list[_Kept]) -> Any:
+    @wraps(pack)  # torch marks its own hooks with attributes
+    def pack_hook(tensor: torch.Tensor) -> Any:
+        kept.append(_look(tensor, sys._getframe(1)))
+        return pack(tensor)
+
+    return pack_hook
+
+
+def _look(tensor: torch.Tensor, frame: FrameType | None) -> _Kept:
+    """Describe a tensor that is being saved: the torch function that runs, and the innermost line of the block."""
+    op = None
+    while frame is not None and frame.f_code.co_filename != CHECKPOINT_FILE:
+        if is_user_file(frame.f_code.co_filename):
+            break
+        if frame.f_code in _PASSING_ON and op is None:
+            op = getattr(frame.f_locals.get("func"), "__name__", None)
+        frame = frame.f_back
+    is_inside = frame is not None and frame.f_code.co_filename != CHECKPOINT_FILE
+    code, line = (frame.f_code, frame.f_lineno) if frame is not None and is_inside else (None, 0)
+    with plain_tensors_only():
+        return _Kept(tuple(tensor.shape), tensor.dtype, tensor.device, op, code, line)
+
+
+def _are_alike(one: _Kept, other: _Kept) -> bool:
+    if one.op is None or other.op is None:
+        return one._replace(op=None) == other._replace(op=None)
+    return one == other

@@ -1,0 +1,1 @@
+"""Which way values went through the program, and where gradients cannot follow."""

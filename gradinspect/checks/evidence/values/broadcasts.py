@@ -1,0 +1,74 @@
+"""Operators on two tensors that grew by broadcasting, as they run: shapes, line, and the node they belong to."""
+
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import NamedTuple
+
+import torch
+
+from gradinspect.checks.rules.broadcasts import GrownOperator, Shape, grown_shape
+from gradinspect.checks.rules.value_flow import short_name
+from gradinspect.graph import Frame
+from gradinspect.record.recorder import Recorder
+
+MAX_REMEMBERED = 10_000
+_LOSSES = ("mse_loss", "huber_loss", "smooth_l1_loss", "l1_loss", "kl_div", "poisson_nll_loss", "soft_margin_loss")
+_GROWING = {
+    "sub": "sub", "subtract": "sub", "rsub": "rsub", "mul": "mul", "multiply": "mul", "div": "div", "divide": "div",
+    "truediv": "div", "true_divide": "div", "rtruediv": "div", "rmul": "mul", "rdiv": "div",
+    **{name: name for name in _LOSSES},
+}  # fmt: skip
+
+
+def growing_operator(name: str) -> str | None:
+    """Tell which operator a torch function is, if it is one whose result may be a slip; else None."""
+    return _GROWING.get(short_name(name).strip("_"))
+
+
+class _Grown(NamedTuple):
+    sequence_nr: int
+    op: str
+    shapes: tuple[Shape, Shape]
+    is_learned: tuple[bool, bool]
+    frame: int | None
+
+
+class BroadcastLog:
+    """Remembers operators that grew in a way that looks like a slip."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Share the recorder's frames."""
+        self._recorder = recorder
+        self._grown: dict[int, _Grown] = {}
+
+    def note(self, op: str, inputs: Sequence[torch.Tensor], sequence_nr: int, frame: FrameType | None) -> None:
+        """Look at a call that has run.
+
+        Args:
+            op: What `growing_operator` calls it.
+            inputs: The tensors among its arguments.
+            sequence_nr: Of the last node that it made.
+            frame: Who called.
+        """
+        if len(inputs) < 2 or len(self._grown) >= MAX_REMEMBERED:
+            return
+        left, right = inputs[:2]
+        shapes = tuple(left.shape), tuple(right.shape)
+        if grown_shape(*shapes) is None:
+            return
+        learned = bool(left.requires_grad), bool(right.requires_grad)
+        number = self._recorder.frames.number_of(frame)
+        self._grown[sequence_nr] = _Grown(sequence_nr, op, shapes, learned, number)
+
+    def operators(self, frame_of: Callable[[int | None], Frame | None]) -> list[GrownOperator]:
+        """List what was seen."""
+        return [
+            GrownOperator(
+                sequence_nr=seen.sequence_nr,
+                op=seen.op,
+                shapes=seen.shapes,
+                is_learned=seen.is_learned,
+                frame=frame_of(seen.frame),
+            )
+            for seen in self._grown.values()
+        ]

@@ -1,0 +1,192 @@
+"""Every call of a torch function, once: its tensors are collected, and whoever asks is told.
+
+Tensors of an unusual kind may refuse any question. That is no trouble of the program's, so a call that cannot be read
+is left out.
+
+NOTE [Inside backward]
+`Tensor.backward` is a torch function itself, so whatever its hooks do is hidden from the recorder's mode, which is just
+passing it on. There a second one tells of writes alone: what hooks compute is no part of the program's forward pass.
+"""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradinspect.checks.evidence.in_place.write_access import Access, access_of
+from gradinspect.checks.evidence.in_place.writes import WriteLog
+from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.torch_calls import CallKind, call_kind, function_name, tensors_in
+from gradinspect.checks.rules.value_flow import short_name
+from gradinspect.record.recorder import Recorder
+from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
+from gradinspect.torch_api.nodes import next_sequence_nr
+from gradinspect.torch_api.tensors import plain_tensors_only, version_of
+
+_NO_VERSION = -1  # of an inference tensor
+_DATA = "torch.Tensor.data.__get__"
+
+
+class _Known(NamedTuple):
+    """What is known of a function."""
+
+    name: str
+    kind: CallKind
+    access: Access
+    grows: str | None  # the operator, if broadcasting may grow its result
+    is_skipped: bool  # whether a call without keywords is of no interest to anybody
+
+
+class _Begun(NamedTuple):
+    """A call that is running."""
+
+    known: _Known
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    inputs: list[torch.Tensor]
+    versions: list[int]  # of the inputs; empty where nothing can be written
+    contents: tuple[int | None, ...]
+
+
+class CallWatch:
+    """Listens to the recorder while it is active. Use it as a context manager."""
+
+    def __init__(self, recorder: Recorder, flow: Dataflow) -> None:
+        """Share the recorder, and tell the flow of values."""
+        self.writes = WriteLog(recorder)
+        self.broadcasts = BroadcastLog(recorder)
+        self._recorder = recorder
+        self._flow = flow
+        self._known: dict[Any, _Known] = {}
+        self._inside = _InsideBackward(self)
+
+    def __enter__(self) -> "CallWatch":
+        """Begin to listen."""
+        self._recorder.listener = self
+        self.writes.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop listening."""
+        self._recorder.listener = None
+        self.writes.__exit__(*error)
+
+    def enter_backward(self) -> None:
+        """Listen inside a call of the engine. NOTE [Inside backward]."""
+        if self._recorder.is_hidden:
+            push_function_mode(self._inside)
+
+    def leave_backward(self) -> None:
+        """Listen there no longer, unless a hook has left a mode of its own above."""
+        pop_function_mode(self._inside)
+
+    def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Begun | None:
+        """Look at the arguments of a call that is about to begin; None if nobody is interested in it."""
+        try:
+            known = self._known.get(func)
+            if known is None:
+                known = self._known[func] = _learn(func)
+            if known.is_skipped and not kwargs:
+                return None
+            with plain_tensors_only():
+                inputs = tensors_in(args, kwargs) if kwargs else tensors_in(*args)
+                if not known.access.arguments and "out" not in kwargs:
+                    return None if known.is_skipped else _Begun(known, args, kwargs, inputs, [], ())
+                versions = [_NO_VERSION if tensor.is_inference() else version_of(tensor) for tensor in inputs]
+                contents = self.writes.contents(inputs) if known.kind is CallKind.WRITES else ()
+                return _Begun(known, args, kwargs, inputs, versions, contents)
+        except Exception:
+            return None
+
+    def after(  # all that there is to one call
+        self, begun: _Begun, result: Any, start: int, end: int, number: int | None, frame: FrameType | None
+    ) -> None:
+        """Look at a call that has returned.
+
+        Args:
+            begun: What was seen of it before.
+            result: What it returned.
+            start: The number that the next node would get, before it.
+            end: The same, after it.
+            number: The user's frame in the recorder's table, where that is known already.
+            frame: Who called.
+        """
+        known = begun.known
+        try:
+            with plain_tensors_only():
+                if begun.versions:
+                    self._look_for_writes(begun, start, end, frame)
+                if known.kind is CallKind.SKIPPED:
+                    return
+                if known.grows is not None and end != start:
+                    self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
+                if known.name == _DATA:
+                    self.writes.detached(begun.inputs[0])
+                self._flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
+        except Exception:
+            return
+
+    def look_for_writes(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:
+        """Look at a call that has returned inside backward."""
+        try:
+            with plain_tensors_only():
+                if begun.versions:
+                    self._look_for_writes(begun, start, end, frame)
+        except Exception:
+            return
+
+    def _look_for_writes(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:
+        """Compare versions. NOTE [How a write shows] in `write_access`."""
+        inputs, versions, access = begun.inputs, begun.versions, begun.known.access
+        written = {
+            place: None for place, before in enumerate(versions) if before >= 0 and version_of(inputs[place]) != before
+        }
+        if access.silent and (access.when is None or access.when.of(begun.args, begun.kwargs)):
+            silent = {id(one) for item in access.silent for one in tensors_in(item.of(begun.args, begun.kwargs))}
+            written.update((place, None) for place, tensor in enumerate(inputs) if id(tensor) in silent)
+        if written:
+            contents = begun.contents or (None,) * len(inputs)
+            targets = [(inputs[place], versions[place], contents[place]) for place in written]
+            self.writes.note(_operator(begun), start, end, frame, targets)
+
+
+class _InsideBackward(TorchFunctionMode):
+    """Tells of writes. NOTE [Inside backward]."""
+
+    def __init__(self, watch: CallWatch) -> None:
+        super().__init__()
+        self._watch = watch
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if torch.compiler.is_compiling():
+            return func(*args, **(kwargs or {}))
+        begun = self._watch.before(func, args, kwargs or {})
+        start = next_sequence_nr()
+        result = func(*args, **(kwargs or {}))
+        if begun is not None:
+            self._watch.look_for_writes(begun, start, next_sequence_nr(), sys._getframe(1))
+        return result
+
+
+def _learn(func: Any) -> _Known:
+    name = function_name(func)
+    kind, access = call_kind(name), access_of(func, name)
+    return _Known(
+        name, kind, access, growing_operator(name), is_skipped=kind is CallKind.SKIPPED and not access.arguments
+    )
+
+
+def _operator(begun: _Begun) -> str:
+    """Name what wrote as torch names the operator: `relu(x, inplace=True)` is `relu_`, `x += 1` is `add_`."""
+    short = short_name(begun.known.name)
+    if short == "__setitem__":
+        return "item assignment"
+    if short.startswith("__i") and short.endswith("__"):
+        return f"{short[3:-2]}_"
+    return f"{short}_" if begun.kwargs.get("inplace") is True else short

@@ -1,0 +1,234 @@
+"""Tensors that should get a gradient and do not: an optimizer's, those that are asked for, those whose `.grad` is read.
+
+That an optimizer holds a tensor is no sign by itself: a generator gets nothing while the discriminator learns. That its
+step meets a tensor without a gradient is one, unless another watched backward reaches that tensor.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+from weakref import ReferenceType, ref
+
+import torch
+from msgspec.structs import replace
+from torch import nn
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
+from gradinspect.checks.evidence.values.missing_gradient import fates_of, names_of, starved
+from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
+from gradinspect.checks.evidence.values.refused import refused_findings
+from gradinspect.checks.findings import Finding
+from gradinspect.checks.rules.gradient_terms import lost_terms
+from gradinspect.checks.rules.missing_gradients import NoticedAt, lost_term_finding, missing_findings, nonleaf_finding
+from gradinspect.checks.rules.value_flow import OUTSIDE, Read
+from gradinspect.graph import Frame, Graph
+from gradinspect.record.frames import is_own_file, lines_from
+from gradinspect.record.outputs import OutputTensor
+from gradinspect.record.recorder import Recorder
+from gradinspect.record.variables import variables_from
+from gradinspect.record.walk import Walk
+from gradinspect.runner.engine import EngineCall
+from gradinspect.torch_api.engine import is_inside_backward
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+from gradinspect.torch_api.tensors import can_watch_storages, grad_fn_of, is_leaf, plain_tensors_only
+
+
+class _Root(NamedTuple):
+    read: Read
+    backward: Frame | None
+
+
+class _Wanted(NamedTuple):
+    """A tensor that was found without a gradient, and who missed it."""
+
+    tensor: ReferenceType[torch.Tensor]
+    name: str
+    wish: NoticedAt
+    owner: Owner | None
+    backward: Frame | None
+
+
+class GradientCuts:
+    """Watches for tensors without a gradient. Use it as a context manager, around the program."""
+
+    def __init__(self, recorder: Recorder, flow: Dataflow, folder: Path) -> None:
+        """Share the recorder's frames, its thread and its pauses.
+
+        Args:
+            recorder: Knows the modules.
+            flow: Which tensor went from which call into which.
+            folder: Files below it are named relative to it.
+        """
+        self._recorder = recorder
+        self._folder = folder
+        self._flow = flow
+        self._flow.on_missing_grad = self._on_missing_grad
+        self._roots: list[_Root] = []
+        self._num_calls = 0
+        self._reached: set[int] = set()
+        self._wanted: dict[int, _Wanted] = {}
+        self._found: list[Finding] = []
+        self._is_opaque = False  # a compiled part, which nobody looks into
+        self._handles: list[Any] = []
+
+    def __enter__(self) -> "GradientCuts":
+        """Begin to listen to every optimizer."""
+        self._handles = [
+            register_optimizer_step_pre_hook(self._before_step),
+            register_optimizer_step_post_hook(self._after_step),
+        ]
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Stop listening."""
+        for handle in self._handles:
+            handle.remove()
+        self._flow.close()
+
+    def begin(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
+        """Look at a call that is about to begin: what it reaches, and what it was asked for in vain."""
+        backward = None if graph.captured_at.frame is None else graph.frames[graph.captured_at.frame]
+        roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
+        self._num_calls += call.kind == "backward"
+        self._roots += [_Root(root, backward) for root in roots]
+        self._is_opaque |= any(node.kind == "compiled" for node in graph.nodes)
+        walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
+        try:
+            reached = {
+                id(getattr(node, "variable", None))  # torch's Error node has the same number, and no variable
+                for node, number in zip(walk.nodes, walk.sequence_nrs, strict=True)
+                if number == ACCUMULATE_GRAD_NR
+            }
+            missed = [] if call.allows_unused else [value for value in call.inputs if not _is_in(value, walk, reached)]
+        finally:
+            walk.close()
+        self._reached |= reached
+        self._flow.has_grad_with_graph = call.creates_graph
+        yield from self._missed_inputs(missed, call, backward)
+        for root in roots:
+            for term in lost_terms(self._flow.calls, root):
+                gradient, used = (self._line(number) for number in term)
+                yield lost_term_finding(gradient, used, backward)
+
+    def refused(self, call: EngineCall) -> Iterator[Finding]:
+        """Explain why a call has no graph to go through."""
+        return refused_findings(self._flow, call, self._recorder, self._frame)
+
+    def findings(self) -> Iterator[Finding]:
+        """Return what was missed until now and is reached by no watched call."""
+        yield from self._found
+        wanted = [one for key, one in self._wanted.items() if key not in self._reached and one.tensor() is not None]
+        if not self._roots or self._flow.is_full or not can_watch_storages():
+            return
+        with plain_tensors_only():
+            starts = [self._flow.read(tensor) for one in wanted if (tensor := one.tensor()) is not None]
+        fates = fates_of(self._flow, starts, [root.read for root in self._roots])
+        records = []
+        for one, fate in zip(wanted, fates, strict=True):
+            if fate.kind != "cut" and (self._is_opaque or self._roots[-1].read.call == OUTSIDE):
+                continue
+            if fate.kind == "unread" and one.owner is not None and one.owner.is_left_out:
+                continue
+            record = starved(self._flow, one.name, fate, one.wish, one.backward, self._frame)
+            is_uncalled = one.owner is not None and not one.owner.is_called
+            module = one.name.rpartition(".")[0] or None if is_uncalled else None
+            records.append(replace(record, module=module, num_calls=self._num_calls or 1))
+        yield from missing_findings(records)
+
+    def notes(self) -> Iterator[str]:
+        """Say what could not be looked for."""
+        if self._flow.is_full:
+            yield f"Missing gradients were not looked for: more than {MAX_CALLS:,} calls of torch functions."
+
+    def _missed_inputs(self, missed: Sequence[Any], call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        tensors = [value for value in missed if isinstance(value, torch.Tensor)]
+        if not tensors or self._flow.is_full or not can_watch_storages():
+            return
+        wish = NoticedAt(kind="grad", frame=backward)
+        names = names_of(tensors, self._recorder, call.frame)
+        roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
+        fates = fates_of(self._flow, [self._flow.read(tensor) for tensor in tensors], roots)
+        yield from missing_findings(
+            [
+                starved(self._flow, name, fate, wish, backward, self._frame)
+                for name, fate in zip(names, fates, strict=True)
+            ]
+        )
+
+    def _before_step(self, _optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Look away from an optimizer's own arithmetic, unless it runs a forward pass of the program in a closure."""
+        if not torch.compiler.is_compiling() and not _has_closure(args, kwargs):
+            self._flow.num_pauses += 1
+
+    def _after_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if torch.compiler.is_compiling():
+            return
+        if not _has_closure(args, kwargs):
+            self._flow.num_pauses = max(0, self._flow.num_pauses - 1)
+        # inside backward, which has not come to all of them yet, nothing is missing
+        if is_inside_backward() or not self._roots or not self._recorder.is_active:
+            return
+        with plain_tensors_only():
+            held = [tensor for group in optimizer.param_groups for tensor in group["params"]]
+            without = [tensor for tensor in held if tensor.requires_grad and is_leaf(tensor) and tensor.grad is None]
+            self._want(without, held, lambda: self._step(optimizer), sys._getframe(1))
+
+    def _step(self, optimizer: Optimizer) -> NoticedAt:
+        number = self._recorder.frames.number_of(sys._getframe(1))
+        return NoticedAt(kind="step", frame=self._frame(number), by=name_of_optimizer(optimizer))
+
+    def _want(
+        self,
+        tensors: Sequence[torch.Tensor],
+        held: Sequence[torch.Tensor],
+        wish: Callable[[], NoticedAt],
+        frame: FrameType,
+    ) -> None:
+        """Remember tensors that were found without a gradient and that no call has reached so far."""
+        fresh = [one for one in tensors if id(one) not in self._reached and id(one) not in self._wanted]
+        if not fresh:
+            return
+        names = dict(zip(map(id, held), names_of(held, self._recorder, frame), strict=True))
+        seen = [variable.value for variable in variables_from(frame) if isinstance(variable.value, nn.Module)]
+        roots = [*seen, *self._recorder.called_modules()]
+        called = {id(module()) for module in self._recorder.modules if module() is not None}
+        made = wish()
+        for one in fresh:
+            owner = owner_of(one, roots, called)
+            self._wanted[id(one)] = _Wanted(ref(one), names[id(one)], made, owner, self._roots[-1].backward)
+
+    def _on_missing_grad(self, tensor: torch.Tensor, read: Read, frame: FrameType | None) -> None:
+        """Look at a `.grad` that the program has read and that is None, unless it makes sure of that."""
+        if frame is None or not self._roots or not is_own_file(frame.f_code.co_filename):
+            return
+        if any("None" in line for line in lines_from(frame, 2)):
+            return
+        line = self._frame(self._recorder.frames.number_of(frame))
+        if is_leaf(tensor):
+            self._want([tensor], [tensor], lambda: NoticedAt(kind="read", frame=line), frame)
+        elif not tensor.retains_grad:
+            (name,) = names_of([tensor], self._recorder, frame)
+            made = None if read.call == OUTSIDE else self._flow.calls[read.call]
+            op, where = ("", None) if made is None else (made.name, self._frame(made.frame))
+            self._found.append(nonleaf_finding(name, op, where, self._roots[-1].backward, line))
+
+    def _line(self, call: int) -> Frame | None:
+        return self._frame(self._flow.calls[call].frame)
+
+    def _frame(self, number: int | None) -> Frame | None:
+        return None if number is None else self._recorder.frames.record(number, self._folder)
+
+
+def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(callable(value) for value in (*args, *kwargs.values()))
+
+
+def _is_in(value: Any, walk: Walk, reached: set[int]) -> bool:
+    """Tell whether a graph leads to a tensor or an edge."""
+    if isinstance(value, torch.Tensor) and grad_fn_of(value) is None:
+        return id(value) in reached
+    return OutputTensor(None, value).edge[0] in walk.numbers

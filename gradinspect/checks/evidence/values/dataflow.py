@@ -1,0 +1,224 @@
+"""The calls of torch functions that a program makes, and which tensor went from which call into which.
+
+NOTE [Which tensor is it]
+A tensor is known by its Python object, checked by a weak reference, because an address is used again. Where the object
+is new and its memory is not, as with nn.Parameter(h), the memory tells: a weak reference to a storage keeps its number
+from being used again, and lets its bytes go. Nothing here keeps memory of the program.
+"""
+
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+from weakref import ReferenceType, ref
+
+import torch
+from msgspec import Struct
+from torch import nn
+
+from gradinspect.checks.evidence.values.torch_calls import CallKind, manner_of, tensors_in
+from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
+from gradinspect.record.recorder import Recorder
+from gradinspect.record.storages import storage_key
+from gradinspect.torch_api.tensors import forget_storage, is_leaf, remember_storage
+
+MAX_CALLS = 100_000  # then nothing more is noted, and nothing is said of missing gradients
+
+
+class _Made(Struct, frozen=True, gc=False):
+    """Which call made a tensor."""
+
+    tensor: ReferenceType[torch.Tensor]
+    call: int
+    was_live: bool  # it required grad then
+
+
+class Dataflow:
+    """Notes calls while the recorder is active."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Start with nothing noted."""
+        self.calls: list[Call] = []
+        self.leaves: list[ReferenceType[torch.Tensor]] = []
+        self.frozen: dict[int, int | None] = {}  # id of a leaf -> the frame that froze it
+        self.on_missing_grad: Callable[[torch.Tensor, Read, FrameType | None], None] | None = None
+        self.num_pauses = 0
+        self.has_grad_with_graph = False  # the last backward was called with create_graph=True
+        self.grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
+        self._recorder = recorder
+        self._made: dict[int, _Made] = {}
+        self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote into it
+        self._leaf_numbers: dict[int, int] = {}
+        self._switched_off: int | None = None
+        self._was_on = True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for more."""
+        return len(self.calls) >= MAX_CALLS
+
+    def note(  # noqa: PLR0913, PLR0917  # all that there is to one call
+        self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor],
+        result: Any, number: int | None, frame: FrameType | None,
+    ) -> None:  # fmt: skip
+        """Note a call that has returned. The caller has switched torch functions off.
+
+        Args:
+            name: What torch documents the function as.
+            kind: How it is to be read.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+            inputs: The tensors among both.
+            result: What it returned.
+            number: The user's frame in the recorder's table, where that is known already.
+            frame: Who called.
+        """
+        if self.num_pauses or self.is_full or kind is CallKind.SKIPPED:
+            return
+        if number is None:
+            number = self._recorder.frames.number_of(frame)
+        if kind is CallKind.SWITCHES:
+            self._switch(number)
+        elif kind is CallKind.FREEZES:
+            self._freeze(args, number)
+        elif kind is CallKind.READS_GRAD:
+            self._read_grad(name, args[0], result, number, frame)
+        else:
+            self._note(name, kind, args, kwargs, inputs, result, number, frame)
+
+    def close(self) -> None:
+        """Let go of the numbers of all storages. What was noted stays."""
+        for key in self._memory:
+            forget_storage(key)
+        self._memory.clear()
+
+    def read(self, tensor: torch.Tensor) -> Read:
+        """Tell which tensor this is."""
+        return self._reads(tensor)[-1]
+
+    def leaf(self, number: int) -> torch.Tensor | None:
+        """Return a leaf that was read, if it is still alive."""
+        return self.leaves[number]()
+
+    def _note(  # noqa: PLR0913, PLR0917  # as above
+        self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[torch.Tensor],
+        result: Any, number: int | None, frame: FrameType | None,
+    ) -> None:  # fmt: skip
+        inputs, outputs = _taken_and_made(kind, args, kwargs, given, result)
+        is_write = kind is CallKind.WRITES
+        if not (inputs if kind is CallKind.TO_PYTHON else outputs):
+            return
+        reads = self._all_reads(inputs)
+        if is_write:
+            reads = (*self._overwritten(outputs[0]), *reads)
+            if not reads or (not inputs and outputs[0].requires_grad):
+                return
+        manner: DetachCause | None = "python" if kind is CallKind.TO_PYTHON else None
+        if outputs and any(read.is_live for read in reads) and not any(output.requires_grad for output in outputs):
+            manner = manner_of(name, kind, outputs, frame)
+            if manner == "gradient" and _creates_graph(args, kwargs):
+                manner = "unknown"  # as of a linear function, whose derivative is a constant
+        is_off = not torch.is_grad_enabled()
+        if is_off:
+            self.grad_off[len(self.calls)] = self._switched_off
+        wrt = self._all_reads(_with_respect_to(args, kwargs)) if kind is CallKind.GRADIENT else ()
+        self.calls.append(Call(name, reads, number, manner, wrt=wrt, is_off=is_off, is_write=is_write))
+        self._remember(outputs, is_write=is_write)
+
+    def _remember(self, outputs: list[torch.Tensor], *, is_write: bool) -> None:
+        """Remember what the latest call has made. NOTE [Which tensor is it]."""
+        number = len(self.calls) - 1
+        for output in outputs:
+            self._made[id(output)] = _Made(ref(output), number, output.requires_grad)
+            key = storage_key(output)
+            if key is None:
+                continue
+            known = self._memory.get(key)
+            if known is None:
+                remember_storage(output.untyped_storage())  # until `close`
+                self._memory[key] = (number, OUTSIDE)
+            elif is_write:
+                self._memory[key] = (known[0], number)
+
+    def _all_reads(self, tensors: list[torch.Tensor]) -> tuple[Read, ...]:
+        return tuple(dict.fromkeys(read for tensor in tensors for read in self._reads(tensor)))
+
+    def _reads(self, tensor: torch.Tensor) -> list[Read]:
+        """Return a read of what was written into the tensor's memory by others, if something was, and of itself."""
+        is_live = tensor.requires_grad
+        leaf = self._leaf_number(tensor) if _is_leaf(tensor) else NO_LEAF
+        kept = self._maker(tensor)
+        made = OUTSIDE if kept is None else kept.call
+        key = storage_key(tensor)
+        memory = self._memory.get(key) if key is not None else None
+        if memory is None:
+            return [Read(made, leaf, is_live)]
+        first, written = memory
+        read = Read(made if made != OUTSIDE else first, leaf, is_live)
+        return [Read(written, leaf, is_live), read] if written > made else [read]
+
+    def _maker(self, tensor: torch.Tensor) -> _Made | None:
+        kept = self._made.get(id(tensor))
+        return kept if kept is not None and kept.tensor() is tensor else None
+
+    def _overwritten(self, tensor: torch.Tensor) -> tuple[Read, ...]:
+        """Return the read of a tensor as it was before the call that has just written into it."""
+        kept = self._maker(tensor)
+        return () if kept is None or _is_leaf(tensor) else (Read(kept.call, is_live=kept.was_live),)
+
+    def _leaf_number(self, tensor: torch.Tensor) -> int:
+        number = self._leaf_numbers.get(id(tensor))
+        if number is None or self.leaves[number]() is not tensor:
+            number = self._leaf_numbers[id(tensor)] = len(self.leaves)
+            self.leaves.append(ref(tensor))
+        return number
+
+    def _read_grad(self, name: str, tensor: Any, result: Any, number: int | None, frame: FrameType | None) -> None:
+        if isinstance(result, torch.Tensor):
+            if not result.requires_grad:
+                self.calls.append(Call(name, (), number, "unknown" if self.has_grad_with_graph else "gradient"))
+                self._remember([result], is_write=False)
+        elif self.on_missing_grad is not None and tensor.requires_grad:
+            self.on_missing_grad(tensor, self.read(tensor), frame)
+
+    def _switch(self, number: int | None) -> None:
+        is_on = torch.is_grad_enabled()
+        if self._was_on and not is_on:
+            self._switched_off = number
+        self._was_on = is_on
+
+    def _freeze(self, args: tuple[Any, ...], number: int | None) -> None:
+        for tensor in args[:1]:
+            if tensor.requires_grad:
+                self.frozen.pop(id(tensor), None)
+            else:
+                self.frozen[id(tensor)] = number
+
+
+def _taken_and_made(
+    kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor], result: Any
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """List the tensors whose values a call read, and those that it made or wrote into."""
+    if kind is CallKind.GRADIENT:
+        of = kwargs.get("outputs", args[0] if args else ())
+        return tensors_in(of), tensors_in(result)
+    if kind is CallKind.TO_PYTHON:
+        return inputs, []
+    if kind is CallKind.WRITES:
+        return inputs[1:], inputs[:1]
+    given = {id(tensor) for tensor in inputs}
+    into = kwargs.get("out")
+    return inputs, [output for output in tensors_in(result) if output is into or id(output) not in given]
+
+
+def _is_leaf(tensor: torch.Tensor) -> bool:
+    """Tell what was made to be learned from a constant, which torch calls a leaf too."""
+    return bool(is_leaf(tensor) and (tensor.requires_grad or isinstance(tensor, nn.Parameter)))
+
+
+def _creates_graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Read an argument of autograd.grad. Source: torch/autograd/__init__.py, torch 2.13."""
+    return bool(kwargs.get("create_graph", args[4] if len(args) > 4 else False))
+
+
+def _with_respect_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    return tensors_in(kwargs.get("inputs", args[1] if len(args) > 1 else ()))

@@ -1,0 +1,65 @@
+"""From what became of a value to the record of a tensor that gets no gradient, with names and lines."""
+
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+import torch
+
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.rules.missing_gradients import NoticedAt, Starved
+from gradinspect.checks.rules.value_flow import FlowOutcome, Read, fates
+from gradinspect.graph import Frame
+from gradinspect.record.names import collect_names
+from gradinspect.record.recorder import Recorder
+from gradinspect.record.variables import variables_from
+from gradinspect.torch_api.tensors import is_leaf
+
+FrameOf = Callable[[int | None], Frame | None]
+
+
+def names_of(tensors: Sequence[torch.Tensor], recorder: Recorder, frame: FrameType | None) -> list[str]:
+    """Name tensors as the program does where it stands."""
+    variables = list(variables_from(frame))
+    names = collect_names([tensor for tensor in tensors if is_leaf(tensor)], recorder.called_modules(), variables)
+    by_variable = {id(value): name for name, value in reversed(variables)}
+    return [
+        names.of_leaf(tensor).name or by_variable.get(id(tensor)) or f"an unnamed tensor {list(tensor.shape)}"
+        for tensor in tensors
+    ]
+
+
+def fates_of(flow: Dataflow, starts: Sequence[Read], roots: Sequence[Read]) -> list[FlowOutcome]:
+    """Find out why no gradient reaches each start: a cut on the way to one of the roots, the last first, if any."""
+    found: dict[int, FlowOutcome] = {}
+    for root in reversed(roots):
+        left = [place for place in range(len(starts)) if place not in found or found[place].kind != "cut"]
+        if not left:
+            break
+        for place, fate in zip(left, fates(flow.calls, [starts[place] for place in left], root), strict=True):
+            if fate.kind == "cut" or place not in found:
+                found[place] = fate
+    return [found[place] for place in range(len(starts))]
+
+
+def starved(
+    flow: Dataflow, name: str, fate: FlowOutcome, wish: NoticedAt, backward: Frame | None, frame_of: FrameOf
+) -> Starved:
+    """Make the record of one tensor."""
+
+    def line(call: int | None) -> Frame | None:
+        return None if call is None else frame_of(flow.calls[call].frame)
+
+    off = None if fate.cut is None else frame_of(flow.grad_off.get(fate.cut))
+    return Starved(
+        name=name,
+        kind=fate.kind,
+        wish=wish,
+        manner=fate.manner,
+        op="" if fate.cut is None else flow.calls[fate.cut].name,
+        path=tuple(flow.calls[call].name for call in fate.path),
+        read=line(fate.first),
+        cut=line(fate.cut),
+        off=off,
+        used=line(fate.used),
+        backward=backward,
+    )

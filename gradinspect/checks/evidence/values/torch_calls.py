@@ -1,0 +1,134 @@
+"""What a call of a torch function means for the way of values and gradients, told by its name."""
+
+from collections.abc import Callable, Iterator
+from enum import Enum, auto
+from itertools import islice
+from types import FrameType
+from typing import Any, cast
+
+import torch
+from torch.overrides import resolve_name
+
+from gradinspect.checks.rules.value_flow import DetachCause, short_name
+from gradinspect.torch_api.checkpoints import REENTRANT_FORWARD
+from gradinspect.torch_api.nodes import ForwardFrames
+from gradinspect.torch_api.operators import is_operator, operator_name
+
+_VALUES = frozenset(("data", "T", "H", "mT", "mH", "real", "imag"))  # attributes that are tensors of the same values
+_TO_PYTHON = frozenset((
+    "item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__", "__complex__", "__dlpack__",
+))  # fmt: skip
+_COPIES = frozenset(("tensor", "as_tensor", "asarray", "new_tensor", "new"))
+_AUGMENTED = frozenset(("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imatmul__"))
+_PLAIN = frozenset((int, float, bool, str, type(None)))  # the most frequent arguments, told at once
+MAX_DEPTH = 3
+MAX_NESTED = 1_000  # elements of one list of arguments that are looked at
+
+
+# Without the wrapper that changes the filters of warnings for a moment: Python then forgets which ones it has shown.
+_resolve_name = getattr(resolve_name, "__wrapped__", resolve_name)
+
+
+class CallKind(Enum):
+    """How a call is to be read."""
+
+    SKIPPED = auto()  # gives no tensor, or nothing of its values
+    MAKES = auto()
+    WRITES = auto()  # into its first argument
+    TO_PYTHON = auto()
+    GRADIENT = auto()  # autograd.grad
+    READS_GRAD = auto()  # .grad
+    FREEZES = auto()
+    SWITCHES = auto()  # grad mode
+
+
+def function_name(func: Callable[..., Any]) -> str:
+    """Name a function as torch documents it, an operator without its overload."""
+    if is_operator(func):
+        return operator_name(func)
+    return str(_resolve_name(func) or getattr(func, "__name__", func))
+
+
+def call_kind(name: str) -> CallKind:
+    """Tell how a call of this function is to be read."""
+    short = short_name(name)
+    if name.endswith((".__get__", ".__set__")):
+        return _kind_of_attribute(short, is_set=name.endswith(".__set__"))
+    special = {
+        "grad": CallKind.GRADIENT,
+        "_set_grad_enabled": CallKind.SWITCHES,
+        "requires_grad_": CallKind.FREEZES,
+        "backward": CallKind.SKIPPED,
+    }
+    if short in special:
+        return special[short]
+    if short in _TO_PYTHON:
+        return CallKind.TO_PYTHON
+    if short.startswith("_foreach_"):  # updates of many parameters, whose values do not mix
+        return CallKind.SKIPPED
+    is_in_place = short.endswith("_") and not short.endswith("__")
+    return CallKind.WRITES if is_in_place or short == "__setitem__" or short in _AUGMENTED else CallKind.MAKES
+
+
+def manner_of(name: str, kind: CallKind, outputs: list[torch.Tensor], frame: FrameType | None) -> DetachCause:
+    """Tell why a call read what requires grad and gave what does not."""
+    short = short_name(name)
+    if kind is CallKind.GRADIENT:
+        return "gradient"
+    if short == "data":
+        return "assigned" if kind is CallKind.WRITES else "data"
+    if short in ("detach", "detach_"):
+        return "detach"
+    if short in _COPIES:
+        return "copy"
+    if not torch.is_grad_enabled():
+        return _who_switched_off(frame)
+    if not any(output.is_floating_point() or output.is_complex() for output in outputs):
+        return "integer"
+    return "assigned" if kind is CallKind.WRITES else "unknown"
+
+
+def tensors_in(*values: object) -> list[torch.Tensor]:
+    """List the tensors in the arguments or results of a call, without running code of the containers."""
+    found: list[torch.Tensor] = []
+    _collect(values, MAX_DEPTH, found)
+    return found
+
+
+def _collect(container: object, depth: int, found: list[torch.Tensor]) -> None:
+    for item in islice(_items(container), MAX_NESTED):
+        kind = type(item)
+        if kind in _PLAIN:
+            continue
+        if issubclass(kind, torch.Tensor):
+            found.append(cast("torch.Tensor", item))
+        elif depth and issubclass(kind, list | tuple | dict):
+            _collect(item, depth - 1, found)
+
+
+def _items(container: Any) -> Iterator[object]:
+    if isinstance(container, dict):
+        return iter(dict.values(container))
+    return list.__iter__(container) if isinstance(container, list) else tuple.__iter__(container)
+
+
+def _kind_of_attribute(short: str, *, is_set: bool) -> CallKind:
+    if short == "requires_grad" and is_set:
+        return CallKind.FREEZES
+    if short == "grad" and not is_set:
+        return CallKind.READS_GRAD
+    if short in _VALUES:
+        return CallKind.WRITES if is_set else CallKind.MAKES
+    return CallKind.SKIPPED
+
+
+def _who_switched_off(frame: FrameType | None) -> DetachCause:
+    """Tell a scope of the program from those inside torch: reentrant checkpoints, custom Functions."""
+    forwards = ForwardFrames()
+    while frame is not None:
+        if frame.f_code is REENTRANT_FORWARD:
+            return "checkpoint"
+        if forwards.applied_from(frame) is not None:
+            return "function"
+        frame = frame.f_back
+    return "grad_off"

@@ -1,0 +1,1 @@
+"""What is judged: each file turns facts into findings. No torch, no I/O."""

@@ -1,0 +1,156 @@
+"""Broadcast slips: `[64, 1] - [64]` that grows to `[64, 64]` under a loss, told apart from what is meant so.
+
+NOTE [What is a slip]
+Two tensors with the same elements in the same order, but for dimensions of length 1, and with different numbers of
+dimensions: nobody who wants all pairs leaves it to the rule that puts a dimension in front. It counts where one side is
+learned and the other is given, and where nothing but work on each element lies between the growth and the one number
+that is made of all of them. A dimension that is added on the spot, or a mask of the grown shape, says that all pairs
+are wanted.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.graph import Frame, Graph, Node, Record
+
+Shape = tuple[int, ...]
+_ELEMENTWISE = tuple(
+    f"{name}Backward"
+    for name in (
+        "Abs", "Add", "Clamp", "ClampMax", "ClampMin", "Div", "Exp", "Expm1", "Log", "Log1p", "LogSigmoid", "Maximum",
+        "Minimum", "Mul", "Neg", "Pow", "Relu", "Rsub", "Sigmoid", "Softplus", "Sqrt", "Sub", "Tanh", "ToCopy",
+    )
+)  # fmt: skip
+_REDUCTIONS = ("MeanBackward", "SumBackward", "LinalgVectorNormBackward", "NormBackward", "NansumBackward")
+# what somebody writes who wants all pairs; view(-1) and reshape(-1) add no dimension
+_ON_PURPOSE = re.compile(r"\bNone\b|newaxis|unsqueeze|expand|broadcast|outer|einsum|(?:view|reshape)\((?!-1\))[^()]*,")
+
+
+class GrownOperator(Record, frozen=True, kw_only=True):
+    """An operator whose result has more elements than either of its inputs."""
+
+    sequence_nr: int  # of its node
+    op: str  # "sub", as torch names it
+    shapes: tuple[Shape, Shape]
+    is_learned: tuple[bool, bool]  # whether a gradient goes to each side
+    frame: Frame | None
+
+
+def grown_shape(left: Shape, right: Shape) -> Shape | None:
+    """Return what two shapes grow to, if they look like a slip. NOTE [What is a slip]."""
+    if len(left) == len(right) or _without_ones(left) != _without_ones(right):
+        return None
+    length = max(len(left), len(right))
+    pairs = zip((1,) * (length - len(left)) + left, (1,) * (length - len(right)) + right, strict=True)
+    grown = tuple(there if here == 1 else here for here, there in pairs)
+    return grown if prod(grown) > prod(left) else None
+
+
+def broadcast_findings(graph: Graph, operators: Sequence[GrownOperator], backward: Frame | None) -> Iterator[Finding]:
+    """Find the operators under a loss that grew by a slip, with the line that makes one number of the result."""
+    numbers = {node.sequence_nr: number for number, node in enumerate(graph.nodes) if node.sequence_nr is not None}
+    consumers = _consumers(graph)
+    for operator in operators:
+        number, shape = numbers.get(operator.sequence_nr), grown_shape(*operator.shapes)
+        if number is None or shape is None or operator.is_learned[0] == operator.is_learned[1]:
+            continue
+        if _is_on_purpose(graph, graph.nodes[number], operator.frame):
+            continue
+        reduction = _reduction(graph, consumers, number, shape)
+        if reduction is not None:
+            yield _finding(graph, operator, shape, reduction, backward)
+
+
+def _without_ones(shape: Shape) -> Shape:
+    return tuple(size for size in shape if size != 1)
+
+
+def _consumers(graph: Graph) -> list[list[int]]:
+    """List for each node those that read what it made."""
+    found: list[list[int]] = [[] for _ in graph.nodes]
+    for number, node in enumerate(graph.nodes):
+        for edge in node.next_edges:
+            if edge is not None:
+                found[edge.next_node].append(number)
+    return found
+
+
+def _is_on_purpose(graph: Graph, node: Node, frame: Frame | None) -> bool:
+    """Tell whether a dimension was added on the same line, or in the same function right before."""
+    if frame is not None and _ON_PURPOSE.search(frame.code):
+        return True
+    for edge in node.next_edges:
+        before = None if edge is None else graph.nodes[edge.next_node]
+        if before is None or not before.name.startswith("Unsqueeze") or before.frame is None or frame is None:
+            continue
+        made = graph.frames[before.frame]
+        if (made.file, made.function) == (frame.file, frame.function):
+            return True
+    return False
+
+
+def _reduction(graph: Graph, consumers: list[list[int]], start: int, shape: Shape) -> Node | None:
+    """Follow the grown elements to the node that makes one number of them; None where they meet anything else."""
+    todo, seen = [start], {start}
+    found = None
+    for number in todo:
+        node = graph.nodes[number]
+        if number != start and _masks(node, shape):
+            return None
+        if _num_elements(node) == 1:
+            found = found or node
+            continue
+        for reader in consumers[number]:
+            if reader not in seen and _goes_on(graph.nodes[reader], shape):
+                seen.add(reader)
+                todo.append(reader)
+    return found
+
+
+def _goes_on(node: Node, shape: Shape) -> bool:
+    elements = _num_elements(node)
+    if elements == 1:
+        return node.name.startswith(_REDUCTIONS) or "Loss" in node.name
+    return elements == prod(shape) and node.name.startswith(_ELEMENTWISE)
+
+
+def _masks(node: Node, shape: Shape) -> bool:
+    """Tell whether a node multiplies by numbers of the grown shape that are no part of the graph."""
+    if not node.name.startswith("MulBackward") or all(edge is not None for edge in node.next_edges):
+        return False
+    tensors = (value.tensor for value in node.saved if value.tensor is not None)
+    return any(tensor.info.shape == shape and not tensor.strides for tensor in tensors)
+
+
+def _num_elements(node: Node) -> int:
+    info = node.forward_outputs[0] if node.forward_outputs else None
+    sizes = () if info is None else info.shape
+    return 0 if info is None else prod(size for size in sizes if isinstance(size, int))
+
+
+def _finding(graph: Graph, operator: GrownOperator, shape: Shape, reduction: Node, backward: Frame | None) -> Finding:
+    frame = None if reduction.frame is None else graph.frames[reduction.frame]
+    learned, given = operator.shapes if operator.is_learned[0] else reversed(operator.shapes)
+    pairs = f"all {prod(shape):,} pairs, in place of {prod(learned):,} elements"
+    longer = max(operator.shapes, key=len)
+    where = line_of(operator.frame)
+    return Finding(
+        code="GI701",
+        title="a loss compares everything with everything",
+        text=f"{_written(learned)}, which is learned, meets {_written(given)}, which is given: {operator.op} grows to "
+        f"{_written(shape)}. {reduction.name.partition('Backward')[0]} goes over {pairs}.",
+        places=(*place_of("grown", operator.frame), *place_of("reduced", frame), *place_of("backward", backward)),
+        remedy=f"Give both the same shape before {where}: {_squeezed(longer)} of the {_written(longer)}.",
+    )
+
+
+def _written(shape: Shape) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def _squeezed(shape: Shape) -> str:
+    """Write what takes the dimension of length 1 away."""
+    places = [place for place, size in enumerate(shape) if size == 1]
+    return f"squeeze({places[-1] - len(shape)})"

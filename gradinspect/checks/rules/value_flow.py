@@ -1,0 +1,203 @@
+"""Which way values went through a program, and where a gradient cannot follow them back.
+
+What comes in: the calls that a program made, each with the tensors that it read. What goes out: for a tensor that got
+no gradient, whether its value reached the loss at all, and the call that gave it on without its graph.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+OUTSIDE = -1  # a tensor that no call was seen to make
+NO_LEAF = -1
+_FROM_PYTHON = frozenset(("tensor", "as_tensor", "asarray", "full", "new_tensor", "scalar_tensor", "from_numpy"))
+
+# How a call gave on a value without a way back for gradients.
+DetachCause: TypeAlias = Literal[
+    "detach", "data", "copy", "integer", "grad_off", "checkpoint", "function", "python", "gradient", "assigned",
+    "rewrapped", "unknown",
+]  # fmt: skip
+
+
+class Read(Struct, frozen=True, gc=False):
+    """A tensor that a call read. There are very many: the garbage collector shall not look at them."""
+
+    call: int = OUTSIDE  # the call that made it
+    leaf: int = NO_LEAF
+    is_live: bool = False  # it requires grad
+
+    @property
+    def leads_back(self) -> bool:
+        """Whether a gradient goes on from here to the call that made it; at a leaf it ends."""
+        return self.is_live and self.leaf == NO_LEAF
+
+
+class Call(Struct, frozen=True, gc=False):
+    """One call of a torch function."""
+
+    op: str  # "torch.Tensor.detach"
+    reads: tuple[Read, ...] = ()
+    frame: int | None = None
+    manner: DetachCause | None = None  # when it read what requires grad and gave what does not
+    wrt: tuple[Read, ...] = ()  # of autograd.grad: its inputs
+    is_off: bool = False  # grad mode was
+    is_write: bool = False  # into a tensor that was there before
+
+    @property
+    def name(self) -> str:
+        """The last part of its name: `detach`."""
+        return short_name(self.op)
+
+
+class FlowOutcome(NamedTuple):
+    """What became of the value of one tensor."""
+
+    kind: Literal["cut", "unused", "unread"]
+    first: int | None = None  # the call that read it first
+    cut: int | None = None  # the call that gave it on without its graph; of an unused one the last that it reached
+    used: int | None = None  # the call that read it then; None: it is the loss
+    manner: DetachCause = "unknown"
+    path: tuple[int, ...] = ()  # from the first call to the cut
+
+
+def short_name(op: str) -> str:
+    """Shorten a function's name: `torch.Tensor.data.__get__` is `data`, `torch.Tensor.add_` is `add_`."""
+    return op.removesuffix(".__get__").removesuffix(".__set__").rpartition(".")[2]
+
+
+def fates(calls: Sequence[Call], starts: Sequence[Read], root: Read) -> list[FlowOutcome]:
+    """Find out for each start why no gradient reaches it from a root.
+
+    A start's bit travels along with its value, through `touched`; through `live` only as far as a gradient could come
+    back.
+
+    Args:
+        calls: In the order in which they were made.
+        starts: Leaves, or tensors that a call made.
+        root: The loss.
+    """
+    leaves = {start.leaf: 1 << place for place, start in enumerate(starts) if start.leaf != NO_LEAF}
+    made = {start.call: 1 << place for place, start in enumerate(starts) if start.leaf == NO_LEAF}
+    touched, live = _follow(calls, leaves, made)
+    needed = ancestors(calls, root.call)
+    cuts = _cuts(calls, live, sorted(needed), root)
+    found = []
+    for place in range(len(starts)):
+        bit = 1 << place
+        seen = [number for number, mask in enumerate(touched) if mask & bit]
+        first = next((number for number in seen if number not in made), None)
+        if place in cuts:
+            cut, used = cuts[place]
+            if calls[cut].is_off and used is not None:
+                used = _used_outside(calls, touched, needed, cut, bit)
+            path = _path(calls, live, cut, bit)
+            found.append(FlowOutcome("cut", first, cut, used, calls[cut].manner or _later(calls[cut]), path))
+            continue
+        reading = [number for number in seen if number not in made]
+        found.append(_fate_without_cut(calls, reading, [n for n in reading if live[n] & bit], needed, root))
+    return found
+
+
+def ancestors(calls: Sequence[Call], number: int, *, stops_at_leaves: bool = False) -> set[int]:
+    """Collect the calls whose values went into what one call made, and that call.
+
+    Args:
+        calls: In the order in which they were made.
+        number: The call; OUTSIDE has no ancestors.
+        stops_at_leaves: Whether to leave out what a leaf's value was made of.
+    """
+    found: set[int] = set()
+    todo = [number] if number != OUTSIDE else []
+    while todo:
+        call = todo.pop()
+        if call in found:
+            continue
+        found.add(call)
+        todo += [
+            read.call
+            for read in calls[call].reads
+            if read.call != OUTSIDE and not (stops_at_leaves and read.leaf != NO_LEAF)
+        ]
+    return found
+
+
+def _follow(calls: Sequence[Call], leaves: dict[int, int], made: dict[int, int]) -> tuple[list[int], list[int]]:
+    touched, live = [0] * len(calls), [0] * len(calls)
+    for number, call in enumerate(calls):
+        reached = connected = made.get(number, 0)
+        for read in call.reads:
+            bit = leaves.get(read.leaf, 0) if read.leaf != NO_LEAF else 0
+            reached |= bit
+            if read.is_live:
+                connected |= bit
+            if read.call != OUTSIDE:
+                reached |= touched[read.call]
+                if read.leads_back:
+                    connected |= live[read.call]
+        touched[number], live[number] = reached, connected
+    return touched, live
+
+
+def _cuts(
+    calls: Sequence[Call], live: Sequence[int], needed: Sequence[int], root: Read
+) -> dict[int, tuple[int, int | None]]:
+    """Return for each start the first call whose result was read without its graph on the way to the root."""
+    cuts: dict[int, tuple[int, int | None]] = {}
+    for number in needed:
+        for read in calls[number].reads:
+            if read.call != OUTSIDE and not read.leads_back:
+                for place in _places(live[read.call]):
+                    cuts.setdefault(place, (read.call, number))
+    if root.call != OUTSIDE and not root.leads_back:
+        for place in _places(live[root.call]):
+            cuts.setdefault(place, (root.call, None))
+    return cuts
+
+
+def _places(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def _used_outside(calls: Sequence[Call], touched: Sequence[int], needed: set[int], cut: int, bit: int) -> int | None:
+    """Find the call that took a value out of the scope in which gradients were off."""
+    for number in sorted(needed):
+        if number > cut and not calls[number].is_off and touched[number] & bit:
+            return number
+    return None
+
+
+def _later(call: Call) -> DetachCause:
+    """Tell how a graph was lost after a call that had kept it."""
+    if call.is_off:
+        return "grad_off"
+    return "assigned" if call.is_write else "rewrapped"
+
+
+def _path(calls: Sequence[Call], live: Sequence[int], end: int, bit: int) -> tuple[int, ...]:
+    path = [end]
+    while True:
+        reads = calls[path[-1]].reads
+        before = next((r.call for r in reads if r.leads_back and r.call != OUTSIDE and live[r.call] & bit), None)
+        if before is None:
+            return tuple(reversed(path))
+        path.append(before)
+
+
+def _fate_without_cut(
+    calls: Sequence[Call], seen: Sequence[int], live: Sequence[int], needed: set[int], root: Read
+) -> FlowOutcome:
+    """Tell what became of a value that no call carried to the root."""
+    left = [number for number in seen if calls[number].manner == "python"]
+    first = seen[0] if seen else None
+    if left:
+        back = [number for number in needed if number > left[0] and calls[number].name in _FROM_PYTHON]
+        if back or root.call == OUTSIDE or not root.is_live:
+            return FlowOutcome("cut", first, left[0], min(back) if back else None, "python", (left[0],))
+    used = [number for number in live if calls[number].manner not in ("grad_off", "data", "detach")]
+    if used:
+        return FlowOutcome("unused", used[0], *((left[-1], None, "python") if left else (used[-1],)))
+    return FlowOutcome("unread")

@@ -1,0 +1,131 @@
+"""Run a program on fake tensors: shapes, dtypes and the graph are real, there are no values and no memory.
+
+NOTE [What a program cannot do without values]
+`loss.item()`, `x[mask]`, `if tensor:` need numbers. Torch raises there, and we say on which line. On a build without
+CUDA a fake CUDA tensor can be made, but the first autograd op on it ends the whole process; on a build with CUDA and no
+device the op runs, but is not the one that a device would run. So it is refused as soon as it is there.
+"""
+
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradinspect.errors import GradInspectError, text_of
+from gradinspect.fake.kernels import FakeKernels
+from gradinspect.fake.patches import patched_torch
+from gradinspect.record.frames import RUNNERS, is_user_file
+from gradinspect.record.tensors import PLAIN_TYPES
+from gradinspect.torch_api.fakes import NEEDS_VALUES, FakeTensor, fake_tensor_mode
+
+FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
+WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."
+_NUMPY = ".numpy() is not supported for tensor subclasses."
+_NO_KERNELS = "not linked with support for cuda"
+_NO_DRIVER = "Found no NVIDIA driver"
+_OTHER_BUILD = "Install a build that has it, or use the CPU."
+_OTHER_MACHINE = "Run it where there is one, or use the CPU."
+_WITHOUT = "Move it behind the backward call, or run without --fake."
+
+
+class FakeRun:
+    """Fake tensors for everything that is made while it is active. Use it as a context manager."""
+
+    def __init__(self, device: str | None) -> None:
+        """Choose the device that new tensors are on when the program names none.
+
+        Raises:
+            GradInspectError: There is no such device, or this build of torch cannot fake it.
+        """
+        self._device = None if device is None else _checked_device(device)
+        self._stack = ExitStack()
+        self._kernels = FakeKernels()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the result must know."""
+        return (WARNING, *self._kernels.warnings)
+
+    def __enter__(self) -> Self:
+        """Make tensors fake."""
+        self._stack.enter_context(fake_tensor_mode())
+        self._stack.enter_context(self._kernels)
+        self._stack.enter_context(patched_torch())
+        self._stack.enter_context(_DeviceGuard())
+        if self._device is not None:
+            self._stack.enter_context(self._device)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Make tensors real again."""
+        self._stack.close()
+
+
+def explain_fake_error(error: BaseException | None) -> GradInspectError | None:
+    """Turn what a program met for want of values into one sentence with its line; None for the program's own errors."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, GradInspectError):
+            return error
+        if isinstance(error, NEEDS_VALUES) or _NUMPY in text_of(error):
+            return GradInspectError(f"{_place(error)} reads values, and fake tensors have none.", _WITHOUT)
+        if _NO_KERNELS in text_of(error):
+            return GradInspectError(f"{_place(error)} needs CUDA: this build of PyTorch has no CUDA.", _OTHER_BUILD)
+        if _NO_DRIVER in str(error):
+            return GradInspectError(f"{_place(error)} needs CUDA: this machine has no CUDA device.", _OTHER_MACHINE)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _place(error: BaseException) -> str:
+    """Name the program's innermost line of a traceback."""
+    every = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in every if is_user_file(frame.filename) and frame.filename not in RUNNERS]
+    if not frames:
+        return "The program"
+    return f"'{frames[-1].line}' ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})"
+
+
+def _checked_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise GradInspectError(f"There is no device '{name}'.", "Name one that torch knows: cpu, cuda.") from None
+    _check_device(device, f"--device {name}")
+    return device
+
+
+def _check_device(device: torch.device, where: str) -> None:
+    """Refuse a device whose kernels cannot be asked: which one an operator runs depends on the device that is there."""
+    if device.type in ("cpu", "meta"):
+        return
+    built = torch.accelerator.current_accelerator()
+    name = device.type.upper()
+    if built is None or built.type != device.type:
+        raise GradInspectError(
+            f"{where}: this build of PyTorch has no {name}, so its kernels cannot be faked.", _OTHER_BUILD
+        )
+    if not torch.accelerator.is_available():
+        raise GradInspectError(
+            f"{where}: this machine has no {name} device, so its kernels cannot be faked.", _OTHER_MACHINE
+        )
+
+
+class _DeviceGuard(TorchFunctionMode):
+    """Refuses a tensor on a device that this build does not have, before an autograd op meets it."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for item in result if isinstance(result, Sequence) and not isinstance(result, str) else (result,):
+            if isinstance(item, torch.Tensor) and item.device.type not in ("cpu", "meta"):
+                _check_device(item.device, f"'{item.device}' is asked for")
+        return result

@@ -1,0 +1,42 @@
+"""Which backward call has used a graph up.
+
+A node's number of creation is unique in its thread, so a call is remembered by the numbers of the nodes that it ran.
+"""
+
+from collections import deque
+
+from gradinspect.graph import Graph
+from gradinspect.record.outputs import OutputTensor
+from gradinspect.record.walk import Walk
+from gradinspect.runner.engine import EngineCall
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+
+REMEMBERED_CALLS = 16
+
+
+class FreedGraphs:
+    """Remembers the last calls that freed what they used."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._calls: deque[tuple[str, frozenset[int]]] = deque(maxlen=REMEMBERED_CALLS)
+
+    def note(self, call: EngineCall) -> None:
+        """Look at a call that is about to begin."""
+        if call.keeps_graph:
+            return
+        walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
+        numbers = frozenset(number for number in walk.sequence_nrs if number != ACCUMULATE_GRAD_NR)
+        walk.close()
+        frame = call.frame
+        where = "" if frame is None else f" ({frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno})"
+        self._calls.append((f"{call.name}{where}", numbers))
+
+    def warning(self, graph: Graph) -> str | None:
+        """Say who has freed what a node of this graph needs; None when nothing is freed."""
+        for number, node in enumerate(graph.nodes):
+            if any(value.status == "freed" for value in node.saved):
+                users = [name for name, numbers in self._calls if node.sequence_nr in numbers]
+                by = f"by {users[-1]}" if users else "by an earlier backward"
+                return f"What #{number} {node.name} saved was freed {by}, so backward cannot go through it again."
+        return None

@@ -1,0 +1,219 @@
+"""Who holds a tensor: a path of names from the user's variables, and the line that put it there.
+
+The search goes forward from what the program can name: local variables of the running frames, globals of its modules,
+then what they hold. The line is found in the source: the statement that stores under the last name of the path.
+"""
+
+import ast
+import collections
+import linecache
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from types import FrameType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import torch
+
+from gradinspect.record.frames import is_user_file, user_frames
+from gradinspect.record.variables import local_variables
+from gradinspect.torch_api.modules import HOLDERS as OF_MODULES
+
+MAX_OBJECTS = 200_000
+MAX_ELEMENTS = 10_000  # of one container
+MAX_LINES = 2
+_STORING = frozenset(
+    ("append", "appendleft", "extend", "insert", "add", "update", "setdefault", "put", "push", "__setitem__")
+)
+_INDEX = re.compile(r"\[[^\]]*\]")
+
+
+class Store(NamedTuple):
+    """A statement that stores under some name."""
+
+    file: str
+    line: int
+    code: str
+    adds: bool  # to what is there already, rather than in its place
+
+    def describe(self) -> str:
+        """Write it as `train.py:22  losses.append(loss)`."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}  {self.code}"
+
+
+class HeldGroup(NamedTuple):
+    """Tensors that are held in one place."""
+
+    name: str  # "losses[*]"; "" when nothing that has a name holds them
+    tensors: list[torch.Tensor]
+    stored_at: tuple[Store, ...]
+
+
+class _Place(NamedTuple):
+    value: object
+    path: str
+
+
+class HolderSearch:
+    """Looks for tensors from the user's variables on."""
+
+    def __init__(self, frame: FrameType | None) -> None:
+        """Search from this frame outwards, and from the globals of the user's modules."""
+        self._frames = list(user_frames(frame))
+
+    def groups(self, tensors: Sequence[torch.Tensor]) -> list[HeldGroup]:
+        """Put tensors together that are held in the same container or under the same name, the most first."""
+        paths = self._paths({id(tensor) for tensor in tensors})
+        found: dict[str, list[torch.Tensor]] = {}
+        for tensor in tensors:
+            path = paths.get(id(tensor), "")
+            found.setdefault(_INDEX.sub("[*]", path) if path.endswith("]") else path, []).append(tensor)
+        groups = [HeldGroup(name, held, tuple(self._stored_at(name)) if name else ()) for name, held in found.items()]
+        return sorted(groups, key=lambda group: (-len(group.tensors), group.name))
+
+    def _paths(self, wanted: set[int]) -> dict[int, str]:
+        found: dict[int, str] = {}
+        todo = collections.deque(self._named())
+        seen: set[int] = set()
+        while todo and len(seen) < MAX_OBJECTS and len(found) < len(wanted):
+            value, path = todo.popleft()
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            if id(value) in wanted:
+                found[id(value)] = path
+            todo.extend(_inside(value, path))
+        return found
+
+    def _named(self) -> Iterator[_Place]:
+        for frame in self._frames:
+            for name, value in local_variables(frame).items():
+                yield _Place(value, name)
+        for module in list(sys.modules.values()):
+            if _is_of_user(module):
+                prefix = "" if module.__name__ == "__main__" else f"{module.__name__}."
+                for name, value in list(vars(module).items()):
+                    if not name.startswith("__") and not isinstance(value, ModuleType):
+                        yield _Place(value, prefix + name)
+
+    def _stored_at(self, path: str) -> Iterator[Store]:
+        """Find the statements that store under the last name of a path."""
+        name = _INDEX.sub("", path).rpartition(".")[2]
+        files = dict.fromkeys(frame.f_code.co_filename for frame in self._frames)
+        main = getattr(sys.modules.get("__main__"), "__file__", None)
+        if main is not None:
+            files[main] = None
+        lines = dict.fromkeys(store for file in files for store in _stores(file, name))
+        return islice(lines, MAX_LINES)
+
+
+def _is_of_user(module: object) -> bool:
+    """Tell whether a module is part of the program, rather than installed."""
+    file = getattr(module, "__file__", None)
+    if not isinstance(module, ModuleType) or not isinstance(file, str) or not is_user_file(file):
+        return False
+    return "site-packages" not in file and "dist-packages" not in file
+
+
+_HOLDS_NOTHING = (str, bytes, int, float, ModuleType, type)
+_CONTAINERS = (list, tuple, collections.deque, set, frozenset)
+
+
+def _inside(value: Any, path: str) -> Iterator[_Place]:
+    """Yield what a container, an object or a function holds. Runs none of its code."""
+    kind = type(value)
+    if issubclass(kind, _HOLDS_NOTHING):
+        return
+    if issubclass(kind, dict):
+        for key, item in islice(dict.items(value), MAX_ELEMENTS):
+            yield _Place(item, f"{path}[{key!r}]" if isinstance(key, str | int) else f"{path}[...]")
+    elif kind in _CONTAINERS:
+        for index, item in enumerate(islice(value, MAX_ELEMENTS)):
+            yield _Place(item, f"{path}[{index}]")
+    elif kind is FunctionType:
+        yield from _closed_over(value, path)
+    yield from _attributes(value, path)
+
+
+def _closed_over(function: FunctionType, path: str) -> Iterator[_Place]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield _Place(cell.cell_contents, f"{path}.<closure>.{name}")
+        except ValueError:  # not assigned yet
+            continue
+
+
+def _attributes(value: Any, path: str) -> Iterator[_Place]:
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return
+    if type(attributes) is not dict:
+        return
+    for name, item in list(islice(attributes.items(), MAX_ELEMENTS)):
+        if name in OF_MODULES and isinstance(item, dict):
+            for inner, part in list(item.items()):
+                yield _Place(part, f"{path}.{inner}")
+        else:
+            yield _Place(item, f"{path}.{name}")
+
+
+def _stores(file: str, name: str) -> Iterator[Store]:
+    """Yield each statement that stores under a name."""
+    source = "".join(linecache.getlines(file))
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and any(_names(target, name) for target in _targets(node)):
+            yield Store(file, node.lineno, linecache.getline(file, node.lineno).strip(), _adds(node, name))
+
+
+def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
+    """Yield what a statement stores into; to assign an empty container or a number stores nothing of interest."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        function = statement.value.func
+        if isinstance(function, ast.Attribute) and function.attr in _STORING:
+            yield function.value
+    elif isinstance(statement, ast.AugAssign):
+        yield statement.target
+    elif isinstance(statement, ast.Assign) and not _is_empty(statement.value):
+        for target in statement.targets:
+            yield from target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    elif isinstance(statement, ast.AnnAssign) and statement.value is not None and not _is_empty(statement.value):
+        yield statement.target
+
+
+def _adds(statement: ast.stmt, name: str) -> bool:
+    """Tell `losses.append(loss)`, `total += loss`, `total = total + loss` and `log[step] = loss` from `last = loss`."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return True
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    if any(isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Constant) for target in targets):
+        return True
+    match statement.value:
+        case ast.BinOp(left=left, right=right):
+            return _names(left, name) or _names(right, name)
+    return False
+
+
+def _is_empty(value: ast.expr) -> bool:
+    match value:
+        case ast.Constant():
+            return True
+        case ast.List(elts=[]) | ast.Tuple(elts=[]) | ast.Dict(keys=[]):
+            return True
+        case ast.Call(args=[], keywords=[]):
+            return True
+    return False
+
+
+def _names(target: ast.expr, name: str) -> bool:
+    while isinstance(target, ast.Subscript | ast.Starred):
+        target = target.value
+    match target:
+        case ast.Name(id=found) | ast.Attribute(attr=found):
+            return found == name
+    return False

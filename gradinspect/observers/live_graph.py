@@ -1,0 +1,89 @@
+"""Every autograd node that is alive, found from the tensors that Python knows.
+
+NOTE [What is alive]
+Every tensor with a grad_fn that Python knows is a root; a leaf's `.grad` that carries a graph is one too, also where
+Python does not know it (`create_graph=True` makes a cycle that only C++ sees). What is reachable from the roots is
+alive.
+"""
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+
+from gradinspect.record.release import park_wrappers
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
+from gradinspect.torch_api.tensors import grad_fn_of
+
+
+class LiveGraph:
+    """Every node that is alive, with the tensors and gradients that are its roots."""
+
+    def __init__(self, tensors: list[torch.Tensor]) -> None:
+        """Walk from these tensors on."""
+        self.tensors = tensors
+        self.gradients: list[torch.Tensor] = []
+        self.nodes = reachable((tensor.grad_fn for tensor in tensors), self._after)
+
+    def _after(self, node: Any) -> Iterator[Any]:
+        """Yield the nodes that one keeps alive, those behind the gradient of a leaf too."""
+        yield from next_nodes(node)
+        gradient = getattr(getattr(node, "variable", None), "grad", None)
+        if gradient is not None and gradient.grad_fn is not None:
+            self.gradients.append(gradient)
+            yield gradient.grad_fn
+
+    def close(self) -> None:
+        """Let go, with the care that a walked graph needs: latest made first."""
+        nodes, self.nodes, self.tensors, self.gradients = self.nodes, [], [], []
+        nodes.sort(key=number_of, reverse=True)
+        leaves = 0
+        while leaves < len(nodes) and number_of(nodes[leaves]) == ACCUMULATE_GRAD_NR:
+            leaves += 1
+        park_wrappers(nodes[leaves:] + nodes[:leaves])
+
+
+def tensors_with_graph() -> list[torch.Tensor]:
+    """Return every tensor with a graph that Python knows."""
+    found = []
+    for item in gc.get_objects():
+        if issubclass(type(item), torch.Tensor):
+            try:
+                is_root = grad_fn_of(item) is not None
+            except Exception:  # noqa: S112  # a subclass of the user that does not like to be looked at
+                continue
+            if is_root:
+                found.append(item)
+    return found
+
+
+def next_nodes(node: Any) -> Iterator[Any]:
+    """Yield where a node's gradients go."""
+    return (next_node for next_node, _ in node.next_functions if next_node is not None)
+
+
+def reachable(roots: Iterable[Any], after: Callable[[Any], Iterable[Any]] = next_nodes) -> list[Any]:
+    """List the roots and all that follows, each once; `after` is asked once of each."""
+    seen = dict.fromkeys(roots)
+    nodes = list(seen)
+    for node in nodes:
+        for next_node in after(node):
+            if next_node not in seen:
+                seen[next_node] = None
+                nodes.append(next_node)
+    return nodes
+
+
+def reaching(nodes: Iterable[Any], is_wanted: Callable[[int], bool]) -> set[Any]:
+    """Return the nodes that keep one with a wanted number alive; a node is made after those it leads to."""
+    found: set[Any] = set()
+    for node in sorted(nodes, key=number_of):
+        if is_wanted(number_of(node)) or any(after in found for after in next_nodes(node)):
+            found.add(node)
+    return found
+
+
+def number_of(node: Any) -> int:
+    """Return the number of a node's creation."""
+    return sequence_nr(node)

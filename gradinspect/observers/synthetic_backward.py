@@ -1,0 +1,161 @@
+"""Step through a graph that no program calls backward on: from a gradient of ones, a random one, or row by row."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import reduce
+from typing import Literal, TypeAlias
+
+import torch
+
+from gradinspect.analyses.gradients.stepping import Ending, combine
+from gradinspect.errors import GradInspectError, text_of
+from gradinspect.graph import Graph
+from gradinspect.observers.lockstep import Lockstep, Watcher
+from gradinspect.record.outputs import OutputTensor
+from gradinspect.record.tensors import TensorInfoTable
+from gradinspect.record.walk import Walk
+from gradinspect.units import format_tensor
+
+GradOutput: TypeAlias = Literal["ones", "random", "rows"]
+MAX_ROWS = 64
+
+
+class _LeftError(Exception):
+    """The watcher has seen enough."""
+
+
+def step_from_outputs(
+    graph: Graph,
+    outputs: Sequence[OutputTensor],
+    watcher: Watcher,
+    grad_output: GradOutput | None,
+    talk: Callable[[], AbstractContextManager[None]],
+) -> Ending:
+    """Call backward on these outputs, once or once a row, and step through it. Leaves keep the `.grad` they had.
+
+    Raises:
+        GradInspectError: An output is no scalar and no gradient was named, or there are too many rows.
+    """
+    tensors = [output.value for output in outputs if isinstance(output.value, torch.Tensor)]
+    endings = []
+    with _kept_gradients(outputs) as leaves:
+        for start, gradients in _starts(outputs, tensors, grad_output):
+            for leaf in leaves:
+                leaf.grad = None
+            goes_on = watcher.begin(graph, start, talk)
+            ending = _steps(graph, outputs, tensors, gradients, watcher) if goes_on else None
+            endings.append(ending or Ending(graph=graph, num_steps=0, is_complete=False))
+            if not endings[-1].is_complete:
+                break
+    return reduce(combine, endings)
+
+
+def _steps(
+    graph: Graph,
+    outputs: Sequence[OutputTensor],
+    tensors: list[torch.Tensor],
+    gradients: list[torch.Tensor],
+    watcher: Watcher,
+) -> Ending:
+    def leave(_steps: Lockstep) -> None:
+        raise _LeftError
+
+    steps = Lockstep(graph, outputs, gradients, watcher, leave)
+    try:
+        torch.autograd.backward(tensors, gradients, retain_graph=True)
+    except _LeftError:
+        return steps.ending()
+    except RuntimeError as error:
+        why = " ".join(graph.warnings) or text_of(error).split("\n", 1)[0]
+        raise GradInspectError(f"Backward from {_described(outputs[0])} fails: {why}") from None
+    else:
+        if steps.problem is not None:
+            raise steps.problem
+        return steps.finish()
+    finally:
+        steps.close()
+
+
+def _starts(
+    outputs: Sequence[OutputTensor], tensors: list[torch.Tensor], grad_output: GradOutput | None
+) -> Iterator[tuple[str, list[torch.Tensor]]]:
+    """Yield what backward begins with, in words and as tensors."""
+    if grad_output == "rows":
+        yield from _rows(outputs, tensors)
+        return
+    wide = _first_wide(outputs, tensors)
+    if wide is not None and grad_output is None:
+        raise GradInspectError(
+            f"The output {_described(wide)} is no scalar, so backward needs a gradient to begin with.",
+            "Give one: --grad-output ones, random, or rows for one backward an element.",
+        )
+    if grad_output == "random":
+        generator = torch.Generator().manual_seed(0)
+        yield (
+            "random, seed 0",
+            [
+                torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype).to(tensor.device)
+                for tensor in tensors
+            ],
+        )
+    else:
+        yield "ones", [torch.ones_like(tensor) for tensor in tensors]
+
+
+def _first_wide(outputs: Sequence[OutputTensor], tensors: list[torch.Tensor]) -> OutputTensor | None:
+    return next((output for output, tensor in zip(outputs, tensors, strict=True) if tensor.numel() != 1), None)
+
+
+def starting_gradients(
+    outputs: Sequence[OutputTensor], given: Sequence[torch.Tensor | None] | None
+) -> Sequence[torch.Tensor | None]:
+    """Return what the program has given, or ones for scalars.
+
+    Raises:
+        GradInspectError: It has given none, and an output is no scalar.
+    """
+    if given is not None:
+        return given
+    tensors = [output.value for output in outputs if isinstance(output.value, torch.Tensor)]
+    wide = _first_wide(outputs, tensors)
+    if wide is not None:
+        raise GradInspectError(
+            f"The output {_described(wide)} is no scalar, so there is no backward that builds a graph.",
+            "Sum it up in the script, or call backward there.",
+        )
+    return [torch.ones_like(tensor) for tensor in tensors]
+
+
+def _rows(outputs: Sequence[OutputTensor], tensors: list[torch.Tensor]) -> Iterator[tuple[str, list[torch.Tensor]]]:
+    if len(tensors) != 1:
+        raise GradInspectError(f"'--grad-output rows' needs one output, and there are {len(tensors)}.", "Use --root.")
+    tensor = tensors[0]
+    if tensor.numel() > MAX_ROWS:
+        raise GradInspectError(
+            f"The output {_described(outputs[0])} has {tensor.numel():,} elements, and a row is one whole backward.",
+            f"Rows are for {MAX_ROWS} at most; use --grad-output ones or random.",
+        )
+    for row in range(tensor.numel()):
+        gradient = torch.zeros_like(tensor, memory_format=torch.contiguous_format)
+        gradient.view(-1)[row] = 1
+        place = ", ".join(str(int(index)) for index in torch.unravel_index(torch.tensor(row), tensor.shape))
+        yield f"1 at [{place}], 0 elsewhere: row {row + 1} of {tensor.numel()}", [gradient]
+
+
+def _described(output: OutputTensor) -> str:
+    looks = TensorInfoTable().of_tensor(output.value)
+    return f"'{output.name}' ({format_tensor(looks)})" if output.name else format_tensor(looks)
+
+
+@contextmanager
+def _kept_gradients(outputs: Sequence[OutputTensor]) -> Iterator[list[torch.Tensor]]:
+    """Give every leaf its `.grad` back afterwards."""
+    walk = Walk(output.edge[0] for output in outputs)
+    leaves = [node.variable for node in walk.nodes if getattr(node, "variable", None) is not None]
+    walk.close()
+    before = [leaf.grad for leaf in leaves]
+    try:
+        yield leaves
+    finally:
+        for leaf, gradient in zip(leaves, before, strict=True):
+            leaf.grad = gradient

@@ -1,0 +1,149 @@
+"""Time one backward call: torch's own profiler tells when each node and each operator in it began and ended.
+
+NOTE [Which node an event belongs to]
+The profiler knows classes of nodes, not nodes. So a hook before each node opens and closes a range named after its
+number, and the next backward function that begins on that thread is that node. The function's own event leaves the
+hook out. Nothing else is measured in such a run: it would be timed too.
+
+NOTE [Devices run behind]
+A node has ended when its kernels have. Where there is an accelerator, the hook waits for it first, in a range of its
+own, and the node before lasts until that range ends.
+"""
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch.autograd.profiler import profile
+
+from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.record.outputs import OutputTensor
+from gradinspect.record.walk import Walk
+from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.engine import is_profiling
+from gradinspect.torch_api.profiling import profiler_range, require_profiler_ranges
+
+_MARK = "gradinspect::node#"
+_SYNC = "gradinspect::synchronize"
+_EVALUATE = "autograd::engine::evaluate_function"
+_LEVEL = "KINETO_LOG_LEVEL"
+_BACKWARD_SCOPE = 1  # at::RecordScope::BACKWARD_FUNCTION
+
+
+class TimeWatch:
+    """Times the nodes of one recorded graph. Make it before the engine runs, finish after."""
+
+    def __init__(
+        self, graph: Graph, outputs: Sequence[OutputTensor], synchronize: Callable[[], None] | None = None
+    ) -> None:
+        """Hook every node and start the profiler.
+
+        Raises:
+            GradInspectError: The program is being profiled already.
+        """
+        require_profiler_ranges()
+        self._graph = graph
+        self._synchronize = synchronize or _synchronize_of_device()
+        self._profiler = profile()
+        _start(self._profiler)
+        self._walk = Walk(output.edge[0] for output in outputs)
+        self._handles = [
+            type(node).register_prehook(node, partial(self._before, n)) for n, node in enumerate(self._walk.nodes)
+        ]
+
+    def finish(self) -> Timeline:
+        """Take the hooks away and sort the events."""
+        self._wait()
+        self.close()
+        results: Any = self._profiler.kineto_results
+        events = [event for event in results.events() if event.device_type() == torch.autograd.DeviceType.CPU]
+        return Timeline(graph=self._graph, slices=tuple(_slices(events)), is_synchronized=self._synchronize is not None)
+
+    def close(self) -> None:
+        """Take the hooks away and stop the profiler."""
+        self._profiler.__exit__(None, None, None)
+        for handle in self._handles:
+            handle.remove()
+        self._walk.close()
+
+    @uncompiled
+    def _before(self, number: int, _gradients: object) -> None:
+        self._wait()
+        with profiler_range(f"{_MARK}{number}"):
+            pass
+
+    def _wait(self) -> None:
+        if self._synchronize is not None:
+            with profiler_range(_SYNC):
+                self._synchronize()
+
+
+def _start(profiler: profile) -> None:
+    """Start without the lines that libkineto writes to stderr; it reads its level once, when it is first used."""
+    if is_profiling():  # a second one would end the first
+        raise GradInspectError(
+            "The program runs a profiler of its own around this backward call.", "Choose another with --backward."
+        )
+    is_ours = _LEVEL not in os.environ
+    os.environ.setdefault(_LEVEL, "99")
+    try:
+        profiler.__enter__()
+    finally:
+        if is_ours:
+            del os.environ[_LEVEL]
+
+
+def _synchronize_of_device() -> Callable[[], None] | None:
+    return torch.accelerator.synchronize if torch.accelerator.is_available() else None
+
+
+def _slices(events: Sequence[Any]) -> list[NodeSlice]:
+    """Find the event of each node, and what lies inside it."""
+    by_thread: dict[int, list[Any]] = {}
+    for event in sorted(events, key=lambda event: (event.start_ns(), -event.duration_ns())):
+        by_thread.setdefault(event.start_thread_id(), []).append(event)
+    last_sync = max((_end(event) for event in events if event.name() == _SYNC), default=0)
+    found: list[tuple[int, Any, int, list[Any]]] = []
+    for on_thread in by_thread.values():
+        starts = [event.start_ns() for event in on_thread]
+        waiting: int | None = None
+        for place, event in enumerate(on_thread):
+            if event.name().startswith(_MARK):
+                waiting = int(event.name().removeprefix(_MARK))
+            elif waiting is not None and event.scope() == _BACKWARD_SCOPE:
+                inside = on_thread[place + 1 : bisect_left(starts, _end(event))]
+                sync = next((later for later in on_thread[place + 1 + len(inside) :] if later.name() == _SYNC), None)
+                end = max(_end(event), last_sync if sync is None else _end(sync))
+                found.append((waiting, event, end, [op for op in inside if _is_operator(op)]))
+                waiting = None
+    found.sort(key=lambda item: item[1].start_ns())
+    threads = {event.start_thread_id(): None for _, event, _, _ in found}
+    numbers = {thread: number for number, thread in enumerate(threads)}
+    begin = found[0][1].start_ns() if found else 0
+    return [
+        NodeSlice(
+            node=number,
+            thread=numbers[event.start_thread_id()],
+            start_s=(event.start_ns() - begin) / 1e9,
+            seconds=(end - event.start_ns()) / 1e9,
+            ops=tuple(
+                OpSlice(name=op.name(), start_s=(op.start_ns() - begin) / 1e9, seconds=op.duration_ns() / 1e9)
+                for op in ops
+            ),
+        )
+        for number, event, end, ops in found
+    ]
+
+
+def _end(event: Any) -> int:
+    end: int = event.start_ns() + event.duration_ns()
+    return end
+
+
+def _is_operator(event: Any) -> bool:
+    return not event.name().startswith((_MARK, _SYNC, _EVALUATE)) and event.scope() != _BACKWARD_SCOPE

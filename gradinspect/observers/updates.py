@@ -1,0 +1,127 @@
+"""Measure what the optimizer makes of the gradients: the norm of what its step changed in each weight.
+
+NOTE [Waiting for a step]
+`torch.optim` calls global hooks before and after each step. They are there from just before a watched backward call
+until its optimizers have stepped: all those, found among the live objects, that hold one of its leaves. A program that
+steps later, or in a way of its own, is waited for until its next backward call or its end, and gets no numbers. The
+weights are copied before the step and let go after it. An optimizer may step inside another one's step, or, one for
+each parameter, inside backward itself.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+
+import torch
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from gradinspect.observers.norms import norm_of
+from gradinspect.record.instances import instances_of
+from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+
+
+class UpdateWatch:
+    """Watches steps that change some leaves. Make it before the engine runs; close it."""
+
+    def __init__(self, leaves: Mapping[int, torch.Tensor], on_done: Callable[[FrameType], None]) -> None:
+        """Begin to watch.
+
+        Args:
+            leaves: Number of the node -> the leaf that it adds into.
+            on_done: Is told when all optimizers of the leaves have stepped, once they are waited for.
+        """
+        self.update_norms: dict[int, float] = {}
+        self.weight_norms: dict[int, float] = {}  # before the step
+        self.problem: Exception | None = None
+        self._leaves = dict(leaves)
+        self._numbers = {id(leaf): number for number, leaf in self._leaves.items()}
+        self._before: dict[int, torch.Tensor] = {}
+        self._inside: list[int] = []  # ids of the optimizers that are stepping
+        self._stepped: set[int] = set()
+        self._pending: set[int] | None = None  # None: nobody waits
+        self._on_done = on_done
+        self._handles = [
+            register_optimizer_step_pre_hook(self._before_step),
+            register_optimizer_step_post_hook(self._after_step),
+        ]
+
+    def wait(self) -> bool:
+        """Wait from now on; return whether there is anything to wait for."""
+        holding = {id(optimizer) for optimizer in instances_of(Optimizer) if self._numbers_in(optimizer)}
+        self._pending = holding - self._stepped
+        return bool(self._pending)
+
+    def close(self) -> None:
+        """Take the hooks away and let go of every tensor."""
+        for handle in self._handles:
+            handle.remove()
+        self._leaves.clear()
+        self._before.clear()
+        self._numbers.clear()
+
+    def _numbers_in(self, optimizer: Optimizer) -> list[int]:
+        held = (id(parameter) for group in optimizer.param_groups for parameter in group["params"])
+        return [self._numbers[key] for key in held if key in self._numbers]
+
+    @uncompiled
+    def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        if torch.compiler.is_compiling():  # first of all: anything before it would be traced
+            return
+        try:
+            self._inside.append(id(optimizer))
+            with Unobserved():
+                for number in self._numbers_in(optimizer):
+                    if number not in self._before and not computes_by_itself(self._leaves[number]):
+                        self._before[number] = self._leaves[number].detach().clone()
+        except Exception as error:
+            self._fail(error)
+
+    @uncompiled
+    def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        if torch.compiler.is_compiling():
+            return
+        try:
+            is_done = self._measure(optimizer)
+        except Exception as error:
+            self._fail(error)
+            return
+        if is_done:
+            self._on_done(sys._getframe(1))
+
+    def _measure(self, optimizer: Optimizer) -> bool:
+        """Compare the weights when the outermost step has ended; return whether no further one is waited for."""
+        if id(optimizer) not in self._inside:  # it began before the backward call: the gradients come from its closure
+            return False
+        del self._inside[self._inside.index(id(optimizer)) :]
+        self._stepped.add(id(optimizer))
+        if self._inside:
+            return False
+        for number, before in self._before.items():
+            update, weight = _change(before, self._leaves[number]), norm_of(before)
+            if update is not None and weight is not None:
+                self.update_norms[number] = update
+                self.weight_norms[number] = weight
+        self._before.clear()
+        if self._pending is None:
+            return False
+        self._pending -= self._stepped
+        return not self._pending
+
+    def _fail(self, error: Exception) -> None:
+        """Keep a mistake of ours, which is not the program's; a copy that finds no memory is none."""
+        self._before.clear()
+        if not isinstance(error, RuntimeError | NotImplementedError):
+            self.problem = self.problem or error
+
+
+def _change(before: torch.Tensor, leaf: torch.Tensor) -> float | None:
+    try:
+        with Unobserved():
+            return norm_of(leaf.detach() - before)
+    except (RuntimeError, NotImplementedError, TypeError):
+        return None

@@ -1,0 +1,204 @@
+"""The whole way from live tensors to a `Graph`."""
+
+import gc
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradinspect.catalog import Catalog, load_catalog
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
+from gradinspect.record.frames import FrameTable
+from gradinspect.record.modules import assign_modules
+from gradinspect.record.names import Names, collect_names
+from gradinspect.record.nodes import NodeRecorder
+from gradinspect.record.outputs import OutputTensor, outputs_in
+from gradinspect.record.recorder import Recorder
+from gradinspect.record.second_order import Maker
+from gradinspect.record.tensors import PLAIN_TYPES, TensorInfoTable
+from gradinspect.record.variables import Variable, variables_from
+from gradinspect.record.walk import Walk
+from gradinspect.torch_api.hooks import hooks_can_be_read
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, forward_code
+from gradinspect.torch_api.probes import missing_sentences, require_essentials
+from gradinspect.torch_api.tensors import plain_tensors_only
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """When and where a graph is recorded."""
+
+    source: str
+    kind: CaptureKind = "call"
+    number: int | None = None
+    other_grads: int = 0
+    frame: FrameType | None = None  # the user's line, from which names are looked up
+    base_folder: Path = Path()
+    variables: tuple[Variable, ...] = ()  # seen besides those of the frame
+    plain_types: tuple[type, ...] = PLAIN_TYPES  # tensors of these are shown as any other
+    warnings: tuple[str, ...] = ()
+    makers: Mapping[int, Maker] = field(default_factory=dict)  # number of creation -> whose backward made that node
+
+
+def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: Recorder | None = None) -> Graph:
+    """Record the autograd graph behind some tensors.
+
+    Args:
+        outputs: A tensor, or any container of tensors: tuple, list, dict, dataclass, ModelOutput.
+        model: Names the parameters, where the caller's variables do not show the model.
+        recorder: A recorder that was active during the forward pass; without one, modules and source lines are unknown.
+
+    Returns:
+        The record. No gradient is computed, no hook runs, nothing is kept alive.
+
+    Raises:
+        GradInspectError: No tensor among the outputs has a graph.
+    """
+    found = outputs_in(outputs)
+    if not found:
+        raise GradInspectError(
+            f"No tensor in the output of type '{type(outputs).__name__}' has a graph.",
+            "Compute it from a tensor that requires grad, outside torch.no_grad().",
+        )
+    frame = sys._getframe(1)
+    extra = () if model is None else (Variable("model", model),)
+    named = [output._replace(name=output.name or _variable_name(output, frame)) for output in found]
+    return record_graph(named, Moment(source="capture_graph", frame=frame, variables=extra), recorder)
+
+
+def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Recorder | None = None) -> Graph:
+    """Record the graph that starts at some output tensors; see `capture_graph`."""
+    require_essentials()
+    catalog, warnings = _catalog()
+    with _collections_paused(), plain_tensors_only(), hooks_can_be_read() as has_hooks:
+        edges = [output.edge for output in outputs]
+        walk = Walk(node for node, _ in edges)
+        try:
+            names = _names(walk, moment, recorder)
+            infos = TensorInfoTable(moment.plain_types)
+            watch = None if recorder is None else recorder.saved_hooks
+            nodes = NodeRecorder(walk, catalog, names, infos, has_hooks=has_hooks, saved_hooks=watch)
+            origins = _origins(walk, moment.makers)
+            modules, calls = _modules(walk, names, recorder, origins)
+            frames = _frames(walk, nodes, recorder, origins)
+            table = recorder.frames if recorder is not None else FrameTable()
+            point = table.number_of(moment.frame)
+            index, frame_records = table.records({f for f in (*frames, point) if f is not None}, moment.base_folder)
+            records = tuple(
+                [
+                    nodes.record(number, module, None if frame is None else index[frame], moment.makers)
+                    for number, (module, frame) in enumerate(zip(modules, frames, strict=True))
+                ]
+            )
+            roots = tuple(
+                Root(
+                    node=walk.numbers[node],
+                    output_nr=output_nr,
+                    info=nodes.infos.of_tensor(output.value) if isinstance(output.value, torch.Tensor) else None,
+                    name=output.name,
+                )
+                for output, (node, output_nr) in zip(outputs, edges, strict=True)
+            )
+        finally:
+            del edges
+            walk.close()
+    return Graph(
+        source=moment.source,
+        torch_version=str(torch.__version__),
+        captured_at=CapturePoint(
+            kind=moment.kind,
+            number=moment.number,
+            other_grads=moment.other_grads,
+            is_second_order=bool(moment.makers),
+            frame=None if point is None else index[point],
+        ),
+        roots=roots,
+        nodes=records,
+        storages=nodes.storages.records(),
+        modules=calls,
+        frames=frame_records,
+        arguments=_arguments(records, catalog.entries),
+        warnings=(*moment.warnings, *missing_sentences(), *warnings),
+    )
+
+
+def _catalog() -> tuple[Catalog, tuple[str, ...]]:
+    """Load the catalogue; without it a graph is recorded too, only the names of arguments are missing."""
+    try:
+        return load_catalog(), ()
+    except Exception as error:
+        reason = f"The catalogue of this PyTorch cannot be read, so edges carry no argument names: {error}"
+        return Catalog(torch_version=str(torch.__version__), entries={}), (reason,)
+
+
+def _names(walk: Walk, moment: Moment, recorder: Recorder | None) -> Names:
+    leaves = [
+        node.variable
+        for node, number in zip(walk.nodes, walk.sequence_nrs, strict=True)
+        if number == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
+    ]
+    called = recorder.called_modules() if recorder is not None else []
+    gone = recorder.kept_names.gone() if recorder is not None else []
+    return collect_names(leaves, called, [*moment.variables, *variables_from(moment.frame)], gone)
+
+
+def _origins(walk: Walk, makers: Mapping[int, Maker]) -> list[int]:
+    """Return each node's number of creation; of one that a backward made, that of the node it belongs to."""
+    if not makers:
+        return walk.sequence_nrs
+    return [makers[number].sequence_nr if number in makers else number for number in walk.sequence_nrs]
+
+
+def _modules(
+    walk: Walk, names: Names, recorder: Recorder | None, origins: Sequence[int]
+) -> tuple[list[int | None], tuple[ModuleCall, ...]]:
+    if recorder is None or not walk.is_in_creation_order:
+        return [None] * len(walk.nodes), ()
+    if origins is walk.sequence_nrs:
+        return assign_modules(recorder, names, origins)
+    order = sorted(range(len(origins)), key=origins.__getitem__, reverse=True)
+    ordered, calls = assign_modules(recorder, names, [origins[number] for number in order])
+    by_number = dict(zip(order, ordered, strict=True))
+    return [by_number[number] for number in range(len(origins))], calls
+
+
+def _frames(walk: Walk, nodes: NodeRecorder, recorder: Recorder | None, origins: Sequence[int]) -> list[int | None]:
+    """Find the number of the user's line that made each node."""
+    if recorder is None or not walk.is_in_creation_order:
+        return [None] * len(walk.nodes)
+    frames: list[int | None] = []
+    for node, sequence_nr in zip(walk.nodes, origins, strict=True):
+        if sequence_nr == ACCUMULATE_GRAD_NR:
+            frames.append(None)
+            continue
+        is_custom = nodes.node_class(node).function is not None
+        frames.append(recorder.frame_of(sequence_nr, forward_code(node) if is_custom else None))
+    return frames
+
+
+def _arguments(nodes: Sequence[Node], entries: Any) -> dict[str, tuple[str, ...]]:
+    names = sorted({node.name for node in nodes})
+    return {name: entries[name].arguments for name in names if name in entries}
+
+
+def _variable_name(output: OutputTensor, frame: FrameType | None) -> str | None:
+    return next((name for name, value in variables_from(frame) if value is output.value), None)
+
+
+@contextmanager
+def _collections_paused() -> Iterator[None]:
+    """Keep Python's garbage collector from looking at a million new records again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

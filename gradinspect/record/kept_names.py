@@ -1,0 +1,81 @@
+"""The names inside models that were called, for those that are gone when the graph is recorded.
+
+A function that returns `model(x).loss` leaves the graph behind and lets the model go. Its parameters live on in the
+graph, but nobody knows their names any more. So the names are read when the outermost call of a model ends for the
+first time, and kept beside weak references: no tensor and no module lives a moment longer for it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from weakref import ReferenceType, ref
+
+import torch
+from torch import nn
+from torch.utils.weak import TensorWeakRef
+
+from gradinspect.record.names import Member, members_of, named_modules, unwrapped_module
+
+FEW = 64  # models; so many are kept without asking whether anything of them is still alive
+
+
+class GoneModel(NamedTuple):
+    """A model that nobody holds any longer, as far as its parts are still alive."""
+
+    class_name: str
+    members: list[Member]
+    paths: Mapping[int, str]  # number of a module that was called -> its path
+
+
+class _Noted(NamedTuple):
+    class_name: str
+    model: "ReferenceType[nn.Module]"
+    members: tuple[tuple[Member, TensorWeakRef], ...]  # without their tensors
+    paths: dict[int, str]
+
+
+class KeptNames:
+    """Keeps names of models, and nothing else of them."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._noted: list[_Noted] = []
+        self._limit = FEW
+
+    def note(self, called: nn.Module, numbers: Mapping[int, int]) -> None:
+        """Read the names of a model.
+
+        Args:
+            called: The module that was called from outside any other one.
+            numbers: `id` of each module that was called -> its number.
+        """
+        model = unwrapped_module(called)
+        self._noted.append(
+            _Noted(
+                class_name=type(model).__name__,
+                model=ref(model),
+                members=tuple(
+                    (member._replace(tensor=None), TensorWeakRef(member.tensor))
+                    for member in members_of(model)
+                    if isinstance(member.tensor, torch.Tensor)
+                ),
+                paths={numbers[id(part)]: path for path, part in named_modules(model) if id(part) in numbers},
+            )
+        )
+        if len(self._noted) > self._limit:
+            self._noted = [noted for noted in self._noted if noted.model() is not None or any(_alive(noted))]
+            self._limit = max(2 * len(self._noted), FEW)
+
+    def gone(self) -> list[GoneModel]:
+        """List the models that are gone, the last one first."""
+        return [
+            GoneModel(noted.class_name, list(_alive(noted)), noted.paths)
+            for noted in reversed(self._noted)
+            if noted.model() is None
+        ]
+
+
+def _alive(noted: _Noted) -> Iterator[Member]:
+    for member, reference in noted.members:
+        tensor: torch.Tensor | None = reference()
+        if tensor is not None:
+            yield member._replace(tensor=tensor)

@@ -1,0 +1,239 @@
+"""Names for tensors and modules: as `named_parameters()` spells them, or as the user's variables are called.
+
+Where several models take part, each gets a prefix: the name of the variable that holds it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import nn
+
+from gradinspect.graph import LeafKind, Origin
+from gradinspect.record.instances import instances_of
+from gradinspect.record.storages import storage_key
+from gradinspect.record.variables import Variable
+from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
+from gradinspect.torch_api.tensors import is_leaf
+
+# Modules that only wrap another one: the user's names are those inside. Attribute that holds the wrapped one.
+_WRAPPERS = {
+    "DistributedDataParallel": "module",
+    "DataParallel": "module",
+    "OptimizedModule": "_orig_mod",
+    "FullyShardedDataParallel": "_fsdp_wrapped_module",
+}
+_WRAPPER_PARTS = frozenset(("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
+
+
+class LeafName(NamedTuple):
+    """What a leaf is called."""
+
+    name: str | None
+    kind: LeafKind
+    aliases: tuple[str, ...] = ()
+
+
+class Member(NamedTuple):
+    """A parameter or a buffer of a model."""
+
+    kind: LeafKind
+    path: str
+    tensor: torch.Tensor | None
+
+
+class Gone(Protocol):
+    """A model that nobody holds any longer."""
+
+    @property
+    def class_name(self) -> str:
+        """Its class."""
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """Return what is still alive of it."""
+
+    @property
+    def paths(self) -> Mapping[int, str]:
+        """Return the paths of its modules that were called, by their numbers."""
+
+
+class Names:
+    """The names of everything that one capture may meet."""
+
+    def __init__(self) -> None:
+        """Know nothing yet; `collect_names` fills it."""
+        self.storages: dict[int, tuple[Origin, str]] = {}
+        self.module_paths: dict[int, str] = {}
+        self.gone_paths: dict[int, str] = {}  # by the number that the recorder gave a module that is gone
+        self._leaves: dict[int, LeafName] = {}
+
+    def of_leaf(self, tensor: torch.Tensor) -> LeafName:
+        """Name a leaf; without a name it is still told apart by what it is."""
+        found = self._leaves.get(id(tensor))
+        if found is not None:
+            return found
+        return LeafName(None, "parameter" if isinstance(tensor, nn.Parameter) else "variable")
+
+    def add_module(self, root: nn.Module, prefix: str) -> None:
+        """Name a model's parameters, buffers and submodules."""
+        for path, module in named_modules(root):
+            self.module_paths.setdefault(id(module), _join(prefix, path))
+        self.add_members(members_of(root), prefix)
+
+    def add_members(self, members: Iterable["Member"], prefix: str) -> None:
+        """Name parameters and buffers of one model."""
+        for kind, path, tensor in members:
+            if tensor is not None:
+                self._add_tensor(tensor, kind, _join(prefix, path))
+
+    def add_variable(self, variable: Variable) -> None:
+        """Name a tensor after a variable, unless it is a model's."""
+        if isinstance(variable.value, torch.Tensor) and is_leaf(variable.value):
+            self._add_tensor(variable.value, "variable", variable.name, is_alias=False)
+
+    def _add_tensor(self, tensor: torch.Tensor, kind: LeafKind, name: str, *, is_alias: bool = True) -> None:
+        before = self._leaves.get(id(tensor))
+        if before is None:
+            self._leaves[id(tensor)] = LeafName(name, kind)
+        elif is_alias and name not in (before.name, *before.aliases):
+            self._leaves[id(tensor)] = before._replace(aliases=(*before.aliases, name))
+        key = storage_key(tensor)
+        if key is not None and tensor.numel():
+            self.storages.setdefault(key, (kind if kind != "variable" else "input", name))
+
+
+def members_of(root: nn.Module) -> list[Member]:
+    """List the parameters and buffers of a model, those of each part together."""
+    members: list[Member] = []
+    for path, module in named_modules(root):
+        members += [Member("parameter", _join(path, name), tensor) for name, tensor in own_parameters(module).items()]
+        members += [Member("buffer", _join(path, name), tensor) for name, tensor in own_buffers(module).items()]
+    return members
+
+
+def collect_names(
+    leaves: Sequence[torch.Tensor],
+    called: Iterable[nn.Module],
+    variables: Sequence[Variable],
+    gone: Sequence[Gone] = (),
+) -> Names:
+    """Find out what the leaves and the modules of a graph are called.
+
+    Args:
+        leaves: The tensors behind AccumulateGrad nodes.
+        called: Modules that are known to have been called, outermost first.
+        variables: What the user's frames can see, nearest first.
+        gone: Models that were called and are no longer there.
+    """
+    seen = [variable.value for variable in variables if isinstance(variable.value, nn.Module)]
+    roots = _roots([*called, *seen])
+    wanted = {id(leaf) for leaf in leaves}
+    parameters = {id(leaf) for leaf in leaves if isinstance(leaf, nn.Parameter)}
+    owned = {id(root): _owned(root, wanted) for root in roots}
+    owners_gone = [model for model in gone if any(id(member.tensor) in parameters for member in model.members)]
+    known_gone = {id(member.tensor) for model in owners_gone for member in model.members}
+    if parameters.difference(known_gone, *owned.values()):
+        roots = _roots([*roots, *_living_modules()])
+        owned = {id(root): _owned(root, wanted) for root in roots}
+    names = Names()
+    held_by = _variable_names(variables)
+    owners = _owners(roots, owned)
+    prefixes: set[str] = set()
+    for root in sorted(roots, key=lambda root: root not in owners):
+        prefix = ""
+        if len(owners) + len(owners_gone) != 1 or root not in owners:
+            prefix = _unique(held_by.get(id(root)) or type(root).__name__, prefixes)
+        names.add_module(root, prefix)
+    for model in gone:
+        is_alone = not owners and owners_gone == [model]
+        _add_gone(names, model, "" if is_alone else _unique(model.class_name, prefixes))
+    for variable in variables:
+        names.add_variable(variable)
+    return names
+
+
+def _add_gone(names: Names, model: Gone, prefix: str) -> None:
+    names.add_members(model.members, prefix)
+    for number, path in model.paths.items():
+        names.gone_paths.setdefault(number, _join(prefix, path))
+
+
+def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> list[nn.Module]:
+    """Choose the models that the graph's parameters belong to: as few as cover them, the largest first."""
+    left = set().union(*owned.values()) if owned else set()
+    owners = []
+    for root in sorted(roots, key=lambda root: -len(owned[id(root)])):
+        if owned[id(root)] & left:
+            owners.append(root)
+            left -= owned[id(root)]
+    return owners
+
+
+def _owned(root: nn.Module, wanted: set[int]) -> set[int]:
+    return {id(p) for _, module in named_modules(root) for p in own_parameters(module).values() if id(p) in wanted}
+
+
+def _roots(modules: Iterable[nn.Module]) -> list[nn.Module]:
+    """Keep the modules that are part of no other one, each once, in the order given."""
+    candidates = {id(module): module for module in map(unwrapped_module, modules)}
+    inner: set[int] = set()
+    for key, module in candidates.items():
+        if key not in inner:
+            inner.update(id(part) for _, part in named_modules(module) if part is not module)
+    return [module for key, module in candidates.items() if key not in inner]
+
+
+def unwrapped_module(module: nn.Module) -> nn.Module:
+    """Return the user's model inside what only wraps it."""
+    while type(module).__name__ in _WRAPPERS:
+        wrapped = own_children(module).get(_WRAPPERS[type(module).__name__])
+        if wrapped is None:
+            break
+        module = wrapped
+    return module
+
+
+def named_modules(root: nn.Module) -> list[tuple[str, nn.Module]]:
+    """List a module and its parts with their paths, without calling anything that a user may have overridden."""
+    found: dict[int, tuple[str, nn.Module]] = {}
+    todo = [("", root)]
+    while todo:
+        path, module = todo.pop()
+        if id(module) in found:
+            continue
+        found[id(module)] = (path, module)
+        parts = [(_join(path, name), part) for name, part in own_children(module).items() if part is not None]
+        todo.extend(reversed(parts))
+    return list(found.values())
+
+
+def _join(path: str, name: str) -> str:
+    if name in _WRAPPER_PARTS:
+        return path
+    return f"{path}.{name}" if path and name else path or name
+
+
+def _living_modules() -> list[nn.Module]:
+    """List every module of this process, the larger first: for models that only a closure or a call holds."""
+    modules = instances_of(nn.Module)
+    modules.sort(key=lambda module: (-len(named_modules(module)), type(module).__qualname__))
+    return modules
+
+
+def _variable_names(variables: Iterable[Variable]) -> dict[int, str]:
+    names: dict[int, str] = {}
+    for variable in variables:
+        if isinstance(variable.value, nn.Module):
+            names.setdefault(id(unwrapped_module(variable.value)), variable.name)
+    return names
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    number = 1
+    unique = name
+    while unique in taken:
+        number += 1
+        unique = f"{name}#{number}"
+    taken.add(unique)
+    return unique

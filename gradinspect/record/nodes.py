@@ -1,0 +1,156 @@
+"""Live nodes to `Node` records."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from gradinspect.catalog import Catalog
+from gradinspect.graph import Hook, Leaf, Node, NodeKind, TensorInfo
+from gradinspect.record.hooks import node_hooks, tensor_hooks
+from gradinspect.record.names import Names
+from gradinspect.record.saved import SavedNames, SavedReader
+from gradinspect.record.second_order import Maker
+from gradinspect.record.storages import StorageTable
+from gradinspect.record.tensors import TensorInfoTable
+from gradinspect.record.walk import Walk
+from gradinspect.torch_api.nodes import (
+    UNKNOWN_NR,
+    forward_metadata,
+    function_class,
+    is_compiled_class,
+    is_generated_class,
+    is_python_node,
+)
+from gradinspect.torch_api.saved import HookWatch, python_saved_names, saved_names
+
+_NO_MAKERS: Mapping[int, Maker] = MappingProxyType({})
+_KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices": "copy_slices"}
+
+
+class NodeClass:
+    """What all nodes of one Python type share."""
+
+    __slots__ = ("function", "kind", "name", "saved")
+
+    def __init__(self, node: Any, catalog: Catalog) -> None:
+        """Look at the type of a live node, once."""
+        kind = type(node)
+        entry = catalog.entries.get(kind.__name__)
+        self.function: str | None = None
+        self.kind: NodeKind
+        is_generated = is_generated_class(kind)
+        self.name = kind.__name__ if is_generated else None  # other types do not tell, each node does
+        if is_python_node(node):
+            forward_class = function_class(node)
+            self.function = f"{forward_class.__module__}.{forward_class.__qualname__}"
+            self.kind = "compiled" if is_compiled_class(forward_class) else "custom"
+            self.saved = SavedNames((python_saved_names(),), has_context=True)
+            return
+        self.kind = _KINDS.get(kind.__name__, "generated" if is_generated else "opaque")
+        tensors, values = saved_names(kind)
+        outputs = frozenset(f"_saved_{name}" for name in entry.outputs) if entry is not None else frozenset()
+        self.saved = SavedNames(tuple(tensors), tuple(values), outputs)
+
+
+class NodeRecorder:
+    """Makes the records of the nodes of one walk."""
+
+    def __init__(
+        self,
+        walk: Walk,
+        catalog: Catalog,
+        names: Names,
+        infos: TensorInfoTable,
+        *,
+        has_hooks: bool,
+        saved_hooks: HookWatch | None = None,
+    ) -> None:
+        """Set up the tables that the nodes of one capture share."""
+        self.infos = infos
+        self.storages = StorageTable(names.storages)
+        self._walk = walk
+        self._catalog = catalog
+        self._names = names
+        self._has_hooks = has_hooks
+        self._classes: dict[type, NodeClass] = {}
+        self._saved = SavedReader(self.storages, self.infos, walk.numbers, saved_hooks)
+
+    def node_class(self, node: Any) -> NodeClass:
+        """Return what is known of a node's type."""
+        found = self._classes.get(type(node))
+        if found is None:
+            found = self._classes[type(node)] = NodeClass(node, self._catalog)
+        return found
+
+    def record(
+        self, number: int, module: int | None, frame: int | None, makers: Mapping[int, Maker] = _NO_MAKERS
+    ) -> Node:
+        """Record one node: everything about it that can be seen without running it.
+
+        NOTE [A ctx is a node]
+        What a custom Function stores on `ctx` are attributes of its node, and may be called `name` or `register_hook`.
+        So methods are asked of the class.
+        """
+        walk = self._walk
+        node = walk.nodes[number]
+        sequence_nr = walk.sequence_nrs[number]
+        node_class = self.node_class(node)
+        leaf = self._leaf(node) if node_class.kind == "accumulate_grad" else None
+        return Node(
+            name=node_class.name or type(node).name(node).removeprefix("torch::autograd::"),
+            kind=node_class.kind,
+            sequence_nr=None if sequence_nr >= UNKNOWN_NR else sequence_nr,
+            forward_outputs=self._forward_outputs(node),
+            next_edges=walk.next_edges[number],
+            saved=() if node_class.saved.is_empty else self._saved.read(node, node_class.saved),
+            leaf=leaf,
+            function=node_class.function,
+            module=module,
+            frame=frame,
+            made_by=makers[sequence_nr].name if sequence_nr in makers else None,
+            hooks=self._node_hooks(node) if self._has_hooks else (),
+        )
+
+    def _forward_outputs(self, node: Any) -> tuple[TensorInfo | None, ...]:
+        try:
+            metadata = forward_metadata(node)
+            if len(metadata) == 1:  # nearly all nodes
+                return (self.infos.of_metadata(metadata[0]),)
+            return tuple(map(self.infos.of_metadata, metadata))
+        except (RuntimeError, AttributeError, TypeError):
+            return (None,)
+
+    def _leaf(self, node: Any) -> Leaf | None:
+        tensor = getattr(node, "variable", None)
+        if tensor is None:
+            return None
+        named = self._names.of_leaf(tensor)
+        return Leaf(
+            info=self.infos.of_tensor(tensor),
+            kind=named.kind,
+            name=named.name,
+            aliases=named.aliases,
+            storage=self._storage_number(tensor),
+            requires_grad=tensor.requires_grad,
+            has_grad=_has_grad(tensor),
+        )
+
+    def _storage_number(self, tensor: torch.Tensor) -> int | None:
+        try:
+            return self.storages.look_up(tensor, "input").number
+        except (RuntimeError, NotImplementedError):
+            return None
+
+    def _node_hooks(self, node: Any) -> tuple[Hook, ...]:
+        hooks = node_hooks(node)
+        variable = getattr(node, "variable", None)
+        return hooks if variable is None else (*hooks, *tensor_hooks(variable))
+
+
+def _has_grad(tensor: torch.Tensor) -> bool:
+    try:
+        return tensor.grad is not None
+    except RuntimeError:
+        return False

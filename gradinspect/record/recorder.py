@@ -1,0 +1,315 @@
+"""Watch a forward pass: which module call and which line of the user's program made each node.
+
+NOTE [Windows of the sequence number]
+torch numbers the nodes of a thread in the order they are made. Read before and after a module's forward, or a call of
+a torch function, the counter gives a window, and a node belongs to the innermost window that holds its number. That
+costs two reads a call instead of a traceback an op, adds no node and touches no tensor.
+
+NOTE [Gaps]
+`autograd.Function.apply` is no torch function, so no window opens around it: its node is made first, then the ops
+inside its forward run. When the counter has moved between two calls we saw, the first call after the gap is recorded
+with its stack; if the custom Function's own `forward` is on that stack, the frame below it is the line that applied it.
+
+NOTE [No frame of ours in a traceback]
+A program may catch an error and print its traceback. Python adds an entry when an exception comes into a frame, and
+none when a bare `raise` sends it on, so ours, which is the first at that moment, can be taken out.
+
+NOTE [Leaving]
+torch takes a mode off the stack while it passes a function on, and puts it back when that function has returned, so a
+mode cannot leave from inside, and `Tensor.backward` is such a function. What torch holds for the time of the call are
+its keyword arguments: an object among them that leaves when it dies does so right after the mode was put back. Should
+somebody hold that frame, as a traceback does, the next call tries again. Code that was compiled is guarded on the modes
+that it met, and would be compiled again without ours: so where anything was compiled, the mode stays and passes on.
+"""
+
+import os
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import ExitStack
+from threading import get_ident
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, NamedTuple, Protocol, Self
+from weakref import ReferenceType, ref
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
+
+from gradinspect.record.frames import FrameTable
+from gradinspect.record.kept_names import KeptNames
+from gradinspect.record.names import Names
+from gradinspect.record.transparency import unnoticed
+from gradinspect.torch_api.dynamo import passed_by, uncompiled
+from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_mode, push_function_mode
+from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
+from gradinspect.torch_api.saved import HookWatch
+
+NOWHERE = -1
+
+
+class CallListener(Protocol):
+    """Whoever is told of each call of a torch function."""
+
+    def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Look at a call that is about to begin; None: it is of no interest."""
+
+    def after(self, begun: Any, result: Any, start: int, end: int, number: int | None, frame: FrameType | None) -> None:
+        """Look at a call that has returned.
+
+        Args:
+            begun: What `before` made of it.
+            result: What it returned.
+            start: The sequence number before it.
+            end: The sequence number after it.
+            number: The user's frame in the table, where that is known already.
+            frame: Who called.
+        """
+
+
+class ModuleWindow(NamedTuple):
+    """One call of one module, from the counter before it to the counter after it."""
+
+    start: int
+    end: int
+    module: int  # index into Recorder.modules
+    parent: int  # index of the window it happened in, or NOWHERE
+
+
+class Recorder:
+    """Records windows while it is active. Use it as a context manager, around the forward pass."""
+
+    def __init__(self) -> None:
+        """Start with nothing seen."""
+        self.is_active = False
+        self.frames = FrameTable()
+        self.modules: list[ReferenceType[nn.Module]] = []
+        self._class_names: list[str] = []
+        self.module_windows: list[ModuleWindow] = []
+        self.call_starts = array("q")
+        self.call_ends = array("q")  # ascending: a call inside another one is not seen
+        self.call_frames = array("q")  # frame number, or NOWHERE
+        self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
+        self.listener: CallListener | None = None  # is told of each call of a torch function
+        self.kept_names = KeptNames()
+        self._noted: set[int] = set()  # numbers of the modules whose names are kept
+        self._module_numbers: dict[int, int] = {}
+        self._open: list[tuple[int, int]] = []  # window index, start
+        self._thread = get_ident()
+        self._mode = _CallMode(self)
+        self._is_leaving = False
+        self._handles: list[Any] = []
+        self.saved_hooks = HookWatch()
+        self._unnoticed = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Begin to watch the current thread."""
+        self.is_active = True
+        self._thread = get_ident()
+        self._handles = [
+            register_module_forward_pre_hook(self._enter_module),
+            register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        self._unnoticed.enter_context(unnoticed(lambda: {handle.id for handle in self._handles}))
+        self._unnoticed.enter_context(self.saved_hooks)
+        push_function_mode(self._mode)
+        if hasattr(os, "register_at_fork"):  # Windows does not fork
+            os.register_at_fork(after_in_child=_pause_in_child(ref(self)))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop watching."""
+        self.is_active = False
+        pop_function_mode(self._mode)
+        self._remove_hooks()
+
+    def pause(self) -> None:
+        """Stop recording for good, from anywhere; what was recorded stays. NOTE [Leaving]."""
+        self.is_active = False
+        self._is_leaving = not has_compiled()
+        if self._is_leaving:
+            self._leave()
+
+    def leave_after(self, func: Any, keywords: dict[str, Any] | None) -> None:
+        """Leave as soon as the torch function that is just running has returned. NOTE [Leaving].
+
+        Args:
+            func: The function.
+            keywords: The arguments that torch keeps for the time of the call.
+        """
+        if self._is_leaving and keywords is not None and isinstance(func, FunctionType):
+            keywords[""] = _AtTheEnd(self._leave)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether calls on the recorded thread are not seen now, because the mode is just passing one on."""
+        return self.is_active and get_ident() == self._thread and not is_on_stack(self._mode)
+
+    def _leave(self) -> None:
+        if get_ident() == self._thread and pop_function_mode(self._mode):
+            self._is_leaving = False
+            self._remove_hooks()
+
+    def _remove_hooks(self) -> None:
+        self._unnoticed.close()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    @uncompiled
+    def _enter_module(self, module: nn.Module, _args: object) -> None:
+        if torch.compiler.is_compiling() or get_ident() != self._thread:
+            return
+        if not self.is_active:
+            if self._is_leaving:
+                self._leave()
+            return
+        start = next_sequence_nr()
+        parent = self._open[-1][0] if self._open else NOWHERE
+        self._open.append((len(self.module_windows), start))
+        self.module_windows.append(ModuleWindow(start, NOWHERE, self._number_of(module), parent))
+
+    @uncompiled
+    def _leave_module(self, module: nn.Module, _args: object, _output: object) -> None:
+        if torch.compiler.is_compiling() or get_ident() != self._thread or not self.is_active:
+            return
+        number = self._number_of(module)
+        while self._open:
+            index, _ = self._open.pop()
+            window = self.module_windows[index]
+            self.module_windows[index] = window._replace(end=next_sequence_nr())
+            if window.module == number:
+                break
+        if not self._open and number not in self._noted:
+            self._noted.add(number)
+            self.kept_names.note(module, self._module_numbers)
+
+    def _number_of(self, module: nn.Module) -> int:
+        number = self._module_numbers.get(id(module))
+        if number is None or self.modules[number]() is not module:
+            number = self._module_numbers[id(module)] = len(self.modules)
+            self.modules.append(ref(module))
+            self._class_names.append(type(module).__name__)
+        return number
+
+    def called_modules(self) -> list[nn.Module]:
+        """List the modules that were called from outside any other one and are still alive."""
+        outermost = dict.fromkeys(window.module for window in self.module_windows if window.parent == NOWHERE)
+        modules = (self.modules[number]() for number in outermost)
+        return [module for module in modules if module is not None]
+
+    def module_name(self, number: int, names: Names) -> tuple[str, str]:
+        """Return path and class of a module that was called, also of one that is gone."""
+        module = self.modules[number]()
+        class_name = self._class_names[number]
+        path = names.gone_paths.get(number) if module is None else names.module_paths.get(id(module))
+        return (class_name if path is None else path), class_name
+
+    def close_open_windows(self) -> None:
+        """Give every module call that is still running an end: now."""
+        for index, _ in self._open:
+            self.module_windows[index] = self.module_windows[index]._replace(end=next_sequence_nr())
+
+    def frame_of(self, sequence_nr: int, forward: CodeType | None = None) -> int | None:
+        """Find the line that made a node.
+
+        Args:
+            sequence_nr: The node's.
+            forward: Code of a custom Function's `forward`, whose node lies in a gap.
+        """
+        if forward is not None:
+            stack = self.gaps.get(sequence_nr + 1, ())
+            return next((frame for code, frame in stack if code is forward), None)
+        index = bisect_right(self.call_ends, sequence_nr)
+        if index == len(self.call_ends) or self.call_starts[index] > sequence_nr:
+            return None
+        frame = self.call_frames[index]
+        return None if frame == NOWHERE else frame
+
+
+class _CallMode(TorchFunctionMode):
+    """Sees every call of a torch function on this thread, and the counter before and after it."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self._forwards = ForwardFrames()
+        self._last_end = next_sequence_nr()
+
+    @passed_by
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if torch.compiler.is_compiling():  # first of all: anything before it would be traced and guarded on
+            return func(*args, **(kwargs or {}))
+        recorder = self._recorder
+        is_active = recorder.is_active
+        listener = recorder.listener if is_active else None
+        start = next_sequence_nr()
+        if is_active and start != self._last_end:
+            self._record_gap(start, sys._getframe(1))
+        begun = None if listener is None else listener.before(func, args, kwargs or {})
+        try:
+            result = func(*args, **(kwargs or {}))
+        except BaseException as error:  # NOTE [No frame of ours in a traceback]
+            recorder.leave_after(func, kwargs)
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+        if not recorder.is_active:
+            recorder.leave_after(func, kwargs)
+            if not is_active:
+                return result
+        end = next_sequence_nr()
+        number = None
+        if end != start:
+            number = recorder.frames.number_of(sys._getframe(1))
+            recorder.call_starts.append(start)
+            recorder.call_ends.append(end)
+            recorder.call_frames.append(NOWHERE if number is None else number)
+        if listener is not None and begun is not None:
+            listener.after(begun, result, start, end, number, sys._getframe(1))
+        self._last_end = end
+        return result
+
+    @uncompiled
+    def _record_gap(self, start: int, frame: FrameType | None) -> None:
+        """Remember the user's line below each custom Function's forward that is on the stack."""
+        self._last_end = start
+        stack = []
+        while frame is not None:
+            caller = self._forwards.applied_from(frame)
+            if caller is not None:
+                stack.append((frame.f_code, self._recorder.frames.number_of(caller)))
+            frame = frame.f_back
+        if stack:
+            self._recorder.gaps[start] = tuple(stack)
+
+
+CALL_MODE: CodeType = _CallMode.__torch_function__.__code__
+
+
+class _AtTheEnd:
+    """Does something when nobody holds it any longer."""
+
+    __slots__ = ("_then",)
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def __del__(self) -> None:
+        self._then()
+
+
+def _pause_in_child(recorder: "ReferenceType[Recorder]") -> Callable[[], None]:
+    """Make the handler that keeps forked workers (DataLoader's) from recording on."""
+
+    def pause() -> None:
+        watched = recorder()
+        if watched is not None:
+            watched.pause()
+
+    return pause

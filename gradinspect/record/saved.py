@@ -1,0 +1,367 @@
+"""One node's saved attributes, read without disturbing anything: NOTE [Reading saved tensors] in `torch_api.saved`."""
+
+import math
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+import torch
+
+from gradinspect.graph import Origin, SavedTensor, SavedValue, Size, TensorInfo
+from gradinspect.record.scalar_attributes import saved_value
+from gradinspect.record.storages import StorageEntry, StorageTable, plain_tensors
+from gradinspect.record.tensors import TensorInfoTable, count_bytes, plain_size
+from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
+from gradinspect.torch_api.nodes import sequence_nr
+from gradinspect.torch_api.saved import (
+    HookWatch,
+    can_read_raw,
+    modified_tensor,
+    raw_data,
+    raw_saved,
+    stale_element,
+    unpack_hook,
+    versions_in,
+)
+from gradinspect.torch_api.tensors import grad_fn_of, is_leaf, is_view, known_version, version_of
+
+
+class SavedNames:
+    """The saved attributes of one class of nodes."""
+
+    __slots__ = ("has_context", "is_empty", "known", "outputs", "read_values", "tensors", "values")
+
+    def __init__(
+        self,
+        tensors: tuple[tuple[str, str], ...],
+        values: tuple[str, ...] = (),
+        outputs: frozenset[str] = frozenset(),
+        *,
+        has_context: bool = False,
+    ) -> None:
+        """Prepare to read nodes of this class.
+
+        Args:
+            tensors: (`_raw_saved_x`, `_saved_x`) of each; for custom Functions the latter is `saved_tensors`.
+            values: The attributes that are no tensors.
+            outputs: Those of the tensors that are outputs of the forward op.
+            has_context: Whether nodes are Python objects that may carry attributes of the user.
+        """
+        self.tensors = tensors
+        self.values = values
+        self.outputs = outputs
+        self.has_context = has_context
+        self.is_empty = not (tensors or values or has_context)
+        self.read_values = attrgetter(*values) if values else None
+        self.known: dict[Any, tuple[SavedValue, ...]] = {}  # what was read -> its records
+
+
+class SavedReader:
+    """Reads the saved attributes of the nodes of one graph."""
+
+    def __init__(
+        self, storages: StorageTable, infos: TensorInfoTable, numbers: dict[Any, int], hooks: HookWatch | None = None
+    ) -> None:
+        """Share the tables of one capture.
+
+        Args:
+            storages: Numbers the memory.
+            infos: Describes tensors.
+            numbers: Live node -> its id in the record.
+            hooks: Knows where no hook can be, should torch not tell.
+        """
+        self._storages = storages
+        self._infos = infos
+        self._numbers = numbers
+        self._hooks = hooks
+        self._can_read_raw = can_read_raw()
+        self._leaves: dict[tuple[int, str, int | None], tuple[torch.Tensor, SavedValue]] = {}
+
+    def read(self, node: Any, names: SavedNames) -> tuple[SavedValue, ...]:
+        """Record everything that one node keeps. Runs no hook, never raises."""
+        found: list[SavedValue] = []
+        for raw_name, name in names.tensors:
+            try:
+                raw = getattr(node, raw_name)
+            except RuntimeError:  # a list raises once it is freed
+                found.append(SavedValue(name=name, kind="tensor", status="freed"))
+                continue
+            is_output = name in names.outputs
+            if type(raw) is list or type(raw) is tuple:
+                found.extend(self._read_list(node, name, raw, is_output))
+            else:
+                found.append(self._read_tensor(node, name, raw, is_output))
+        if names.values:
+            found.extend(self._read_values(node, names))
+        if names.has_context:
+            found.extend(self._read_context(node))
+        return tuple(found)
+
+    def _read_values(self, node: Any, names: SavedNames) -> Sequence[SavedValue]:
+        """Record the attributes that are no tensors; nodes that save the same share the records."""
+        try:
+            values = names.read_values(node)  # type: ignore[misc]  # set where there are values
+            key = (values, *map(type, values)) if type(values) is tuple else (values, type(values))
+            known = names.known.get(key)
+        except Exception:  # an attribute that cannot be read, or has no hash
+            return [self._read_value(node, name) for name in names.values]
+        if known is None:
+            known = tuple([self._read_value(node, name) for name in names.values])
+            if not any(value == 0 and isinstance(value, float) for value in key):  # 0.0 and -0.0 are one key
+                names.known[key] = known
+        return known
+
+    def _read_value(self, node: Any, name: str) -> SavedValue:
+        try:
+            value = getattr(node, name)
+        except Exception:  # whatever it is, the record says that it could not be read
+            return SavedValue(name=name, kind="object", status="unreadable")
+        if isinstance(value, torch.Tensor):
+            return self._strange_value(name, None, value, is_output=False)
+        return saved_value(name, value)
+
+    def _read_list(self, node: Any, name: str, raws: Any, is_output: bool) -> Iterator[SavedValue]:
+        if not raws:
+            yield SavedValue(name=name, kind="tuple", value=())
+        outputs = _outputs_among(node, name, raws) if name == "saved_tensors" else frozenset()
+        for index, raw in enumerate(raws):
+            yield self._read_tensor(node, name, raw, is_output or index in outputs, index)
+
+    def _read_tensor(self, node: Any, name: str, raw: Any, is_output: bool, index: int | None = None) -> SavedValue:
+        if not self._can_read_raw:
+            return self._read_unhooked(node, name, is_output, index)
+        data = raw_data(raw)
+        hook = unpack_hook(raw)
+        if hook is not None:
+            return self._packed_value(name, index, data, hook)
+        if data is None:
+            return _absent_or_freed(node, name, index)
+        try:
+            version = version_of(data)
+        except RuntimeError:  # an inference tensor has none
+            stale = None if data.is_inference() else _stale_versions(node, name, raw, index)
+            return self._strange_value(name, index, data, is_output=is_output, versions=stale)
+        versions = _stale_versions(node, name, raw, index) if version else None
+        return self._tensor_value(name, index, data, version, versions, is_output=is_output)
+
+    def _read_unhooked(self, node: Any, name: str, is_output: bool, index: int | None) -> SavedValue:
+        """Read a value as the engine does, if it can have no hook: NOTE [Where no hook can be]."""
+        if self._hooks is None or not self._hooks.is_free(sequence_nr(node)):
+            return SavedValue(name=name, index=index, kind="tensor", status="unreadable")
+        try:
+            tensor = getattr(node, name) if index is None else getattr(node, name)[index]
+        except RuntimeError as error:
+            return _refused_value(name, index, error)
+        if tensor is None:
+            return SavedValue(name=name, index=index, kind="none")
+        if tensor.is_inference():
+            return self._strange_value(name, index, tensor, is_output=is_output)
+        return self._tensor_value(name, index, tensor, version_of(tensor), None, is_output=is_output)
+
+    def _tensor_value(  # what is known of one value
+        self, name: str, index: int | None, data: Any, version: int, versions: tuple[int, int] | None, *,
+        is_output: bool,
+    ) -> SavedValue:  # fmt: skip
+        if type(data) in self._infos.plain_types and versions is None:
+            try:
+                return self._plain_value(name, index, data, version, is_output=is_output)
+            except (RuntimeError, NotImplementedError, TypeError):  # sparse, nested, symbolic, wrapped by functorch
+                pass
+        return self._strange_value(name, index, data, is_output=is_output, versions=versions)
+
+    def _plain_value(
+        self, name: str, index: int | None, tensor: torch.Tensor, version: int, *, is_output: bool
+    ) -> SavedValue:
+        """Record a dense tensor of no subclass: nearly all of them, so this is the path that must be fast."""
+        key = (id(tensor), name, index)
+        if key in self._leaves:  # a parameter that many nodes save is the same object each time
+            return self._leaves[key][1]
+        made_by, origin = self._origin_of(tensor, version, is_output)
+        storage = self._storages.look_up(tensor, origin)
+        record = SavedTensor(
+            info=self._infos.of_plain_tensor(tensor),
+            num_bytes=tensor.nbytes,
+            storage=storage.number,
+            strides=None if tensor.is_contiguous() else tensor.stride(),
+            storage_offset=tensor.storage_offset(),
+            version=version,
+            made_by=made_by,
+        )
+        is_known = storage.name is not None and origin == "input"
+        value = SavedValue(
+            name=name,
+            index=index,
+            kind="tensor",
+            tensor=record,
+            status="live",
+            origin=storage.origin if is_known else origin,
+            origin_name=storage.name if is_known else None,
+        )
+        if origin == "input":
+            self._leaves[key] = (tensor, value)
+        return value
+
+    def _origin_of(self, tensor: torch.Tensor, version: int, is_output: bool) -> tuple[int | None, Origin]:
+        """Find the node whose forward made a tensor, and what that makes the tensor to the node that saved it.
+
+        A view whose base was written since makes a new node when asked for its grad_fn, so it is not asked.
+        """
+        if version and is_view(tensor):
+            return None, "output" if is_output else "input" if is_leaf(tensor) else "activation"
+        maker = grad_fn_of(tensor)
+        if maker is None:
+            return None, "output" if is_output else "input"
+        return self._numbers.get(maker), "output" if is_output else "activation"
+
+    def _strange_value(
+        self,
+        name: str,
+        index: int | None,
+        tensor: torch.Tensor,
+        *,
+        is_output: bool,
+        versions: tuple[int, int] | None = None,
+    ) -> SavedValue:
+        """Record any tensor: slower, and with nothing assumed."""
+        try:
+            version = known_version(tensor)
+            made_by, origin = self._origin_of(tensor, version or 0, is_output)
+            storage = self._storage_of(tensor, origin)
+            strides, offset = _strides_of(tensor)
+            record = SavedTensor(
+                info=self._infos.of_tensor(tensor),
+                num_bytes=count_bytes(tensor),
+                storage=None if storage is None else storage.number,
+                strides=strides,
+                storage_offset=offset,
+                version=version,
+                expected_version=None if versions is None else versions[1],
+                made_by=made_by,
+            )
+            held = () if storage is not None else self._storages.numbers_within(tensor)
+        except Exception:  # an inspector does not fail on what it inspects
+            return SavedValue(name=name, index=index, kind="tensor", status="unreadable")
+        is_known = storage is not None and storage.name is not None and origin == "input"
+        return SavedValue(
+            name=name,
+            index=index,
+            kind="tensor",
+            tensor=record,
+            status="live" if versions is None else "modified",
+            origin=storage.origin if storage is not None and is_known else origin,
+            origin_name=storage.name if storage is not None and is_known else None,
+            held_storages=held,
+        )
+
+    def _storage_of(self, tensor: torch.Tensor, origin: Origin) -> StorageEntry | None:
+        """Find the storage; None for what is made of other tensors: sparse ones and wrapper subclasses."""
+        if type(tensor) not in self._infos.plain_types and hasattr(type(tensor), "__tensor_flatten__"):
+            return None
+        try:
+            return self._storages.look_up(tensor, origin)
+        except (RuntimeError, NotImplementedError):
+            return None
+
+    def _packed_value(self, name: str, index: int | None, data: object, hook: Any) -> SavedValue:
+        is_checkpointed = is_checkpoint_holder(data)
+        return SavedValue(
+            name=name,
+            index=index,
+            kind="tensor",
+            status="checkpointed" if is_checkpointed else "packed",
+            packed_as=f"{type(data).__module__}.{type(data).__qualname__}".removeprefix("builtins."),
+            held_storages=self._storages.numbers_within(checkpoint_inputs(hook) if is_checkpointed else data),
+            unpack_hook=getattr(hook, "__qualname__", None) or type(hook).__qualname__,
+        )
+
+    def _read_context(self, node: Any) -> Iterator[SavedValue]:
+        """Record what a custom Function's context carries: its options, and what the user put on ctx."""
+        yield self._read_value(node, "needs_input_grad")
+        for name, value in vars(node).items():
+            if isinstance(value, torch.Tensor):
+                yield self._strange_value(f"ctx.{name}", None, value, is_output=False)
+                continue
+            yield saved_value(f"ctx.{name}", value)
+            if isinstance(value, list | tuple | dict):
+                tensors = list(plain_tensors(value))
+                for index, tensor in enumerate(tensors):
+                    yield self._strange_value(f"ctx.{name}", index, tensor, is_output=False)
+
+
+def raw_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
+    """Fetch a recorded tensor from its live node; None when hooks hold it. NOTE [Reading saved tensors]."""
+    try:
+        if not can_read_raw():
+            return _engine_tensor(live, value)
+        raw = raw_saved(live, value.name, value.index)
+        data = raw_data(raw)
+        return data if isinstance(data, torch.Tensor) and unpack_hook(raw) is None else None
+    except (AttributeError, RuntimeError, IndexError):
+        return None
+
+
+def _refused_value(name: str, index: int | None, error: RuntimeError) -> SavedValue:
+    """Record what the engine would refuse, as far as its complaint describes it."""
+    versions, looks = versions_in(error), modified_tensor(error)
+    if versions is None:
+        return SavedValue(name=name, index=index, kind="tensor", status="freed")
+    if looks is None:
+        return SavedValue(name=name, index=index, kind="tensor", status="modified")
+    shape, dtype, device = looks
+    num_bytes = math.prod(shape) * getattr(torch, dtype).itemsize
+    info = TensorInfo(shape=shape, dtype=dtype, device=device)
+    record = SavedTensor(info=info, num_bytes=num_bytes, version=versions[0], expected_version=versions[1])
+    return SavedValue(name=name, index=index, kind="tensor", tensor=record, status="modified")
+
+
+def _engine_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
+    """Fetch a tensor as the engine does: its record says that no hook can be there, and that it is as it was."""
+    if value.status != "live" or value.tensor is None:
+        return None
+    found = getattr(live, value.name)
+    found = found if value.index is None else found[value.index]
+    return found if isinstance(found, torch.Tensor) else None
+
+
+def _strides_of(tensor: torch.Tensor) -> tuple[tuple[Size, ...] | None, int]:
+    """Return the strides of a tensor that is not contiguous, and its offset, where it has such things."""
+    try:
+        strides = None if tensor.is_contiguous() else tuple(plain_size(stride) for stride in tensor.stride())
+        offset = tensor.storage_offset()
+    except (RuntimeError, NotImplementedError):
+        return None, 0
+    return strides, offset if type(offset) is int else 0
+
+
+def _absent_or_freed(node: Any, name: str, index: int | None) -> SavedValue:
+    """Tell a value that backward has freed from one that was never there; no hook is left to run."""
+    try:
+        getattr(node, name)
+    except RuntimeError:
+        return SavedValue(name=name, index=index, kind="tensor", status="freed")
+    return SavedValue(name=name, index=index, kind="none")
+
+
+def _stale_versions(node: Any, name: str, raw: Any, index: int | None) -> tuple[int, int] | None:
+    """Return (current, expected) version when the engine would refuse this saved tensor, else None."""
+    try:
+        getattr(node, name)
+    except RuntimeError as error:
+        versions = versions_in(error)
+        return versions if versions is None or index is None else stale_element(raw, versions)
+    return None
+
+
+def _outputs_among(node: Any, name: str, raws: Any) -> frozenset[int]:
+    """Find which tensors a custom Function saved are its own outputs: unpacked, they point back to the node."""
+    if not can_read_raw() or any(unpack_hook(raw) is not None for raw in raws):
+        return frozenset()
+    try:
+        tensors = getattr(node, name)
+    except RuntimeError:
+        return frozenset()
+    return frozenset(
+        index
+        for index, tensor in enumerate(tensors)
+        if tensor is not None and not is_leaf(tensor) and not is_view(tensor) and grad_fn_of(tensor) is node
+    )

@@ -1,0 +1,110 @@
+"""The variables of live frames: which name the user gave to a tensor or a module.
+
+NOTE [Locals of a running function]
+Before Python 3.13 `frame.f_locals` of a function is one dict that the frame keeps and `locals()` hands out. Reading it
+would keep the user's tensors alive, and change what an earlier `locals()` returned. So a function that may have asked
+for its locals is left alone, and the dict is emptied again when nobody else holds it.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from types import FrameType
+from typing import NamedTuple, cast
+
+import torch
+from torch import nn
+
+from gradinspect.record.frames import user_frames
+
+LARGEST_CONTAINER = 1_000  # elements looked at in one list or dict
+_ASKS_FOR_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
+_EMPTY_REFERENCES = sys.getrefcount(dict(a=1)) + 2  # the frame's own and the variable's  # noqa: C408
+
+
+class Variable(NamedTuple):
+    """A name of the user for a tensor or a module."""
+
+    name: str
+    value: torch.Tensor | nn.Module
+
+
+def variables_from(frame: FrameType | None) -> Iterator[Variable]:
+    """Yield the tensors and modules that the user's frames can see, innermost frame first, then their globals."""
+    frames = list(user_frames(frame))
+    for user in frames:
+        yield from variables_in(_named_locals(user))
+    seen: set[int] = set()
+    for user in frames:
+        if id(user.f_globals) not in seen:
+            seen.add(id(user.f_globals))
+            yield from variables_in(user.f_globals)
+
+
+def _named_locals(frame: FrameType) -> dict[str, object]:
+    """Copy a frame's locals; of a lambda those of the functions around it: its own arguments are no names."""
+    variables = local_variables(frame)
+    if frame.f_code.co_name != "<lambda>":
+        return variables
+    return {name: value for name, value in variables.items() if name in frame.f_code.co_freevars}
+
+
+def variables_in(namespace: dict[str, object]) -> Iterator[Variable]:
+    """Yield the tensors and modules of one namespace: by themselves first, then inside containers and `self`."""
+    inside: list[Variable] = []
+    for name, value in list(namespace.items()):
+        if isinstance_safely(value, (torch.Tensor, nn.Module)):
+            yield Variable(name, value)
+        elif type(value) in (list, tuple, dict):
+            inside.extend(_elements(name, value))
+        elif name == "self":
+            inside.extend(_attributes(name, value))
+    yield from inside
+
+
+def isinstance_safely(value: object, kinds: tuple[type, ...]) -> bool:
+    """Tell the type without asking the object, whose `__class__` may be code of the user."""
+    return issubclass(type(value), kinds)
+
+
+def local_variables(frame: FrameType) -> dict[str, object]:
+    """Copy a frame's locals; empty for a frame that is left alone. NOTE [Locals of a running function]."""
+    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
+    if sys.version_info >= (3, 13):
+        return dict(frame.f_locals)
+    if _ASKS_FOR_LOCALS.intersection(frame.f_code.co_names):
+        return {}
+    snapshot = frame.f_locals
+    variables = dict(snapshot)
+    if sys.getrefcount(snapshot) <= _EMPTY_REFERENCES:
+        snapshot.clear()
+    return variables
+
+
+def _elements(name: str, container: object) -> Iterator[Variable]:
+    """Yield what a list, tuple or dict holds, up to a size that nobody writes by hand."""
+    labelled: Iterable[tuple[str, object]]
+    if isinstance(container, dict):
+        first = islice(container.items(), LARGEST_CONTAINER)
+        labelled = [(f"{name}[{key!r}]", value) for key, value in first if type(key) in (str, int)]
+    else:
+        first_items = islice(cast("Sequence[object]", container), LARGEST_CONTAINER)
+        labelled = [(f"{name}[{index}]", value) for index, value in enumerate(first_items)]
+    for label, value in labelled:
+        if isinstance_safely(value, (torch.Tensor, nn.Module)):
+            yield Variable(label, value)
+
+
+def _attributes(name: str, instance: object) -> Iterator[Variable]:
+    """Yield what an object has as attributes, without asking the object."""
+    try:
+        attributes: dict[str, object] = object.__getattribute__(instance, "__dict__")
+    except AttributeError:
+        return
+    for attribute, value in list(islice(attributes.items(), LARGEST_CONTAINER)):
+        if isinstance_safely(value, (torch.Tensor, nn.Module)):
+            yield Variable(f"{name}.{attribute}", value)
+        elif type(value) in (list, tuple, dict):
+            yield from _elements(f"{name}.{attribute}", value)

@@ -1,0 +1,1 @@
+"""Formats for machines: CSV, JSON, Markdown, traces."""

@@ -1,0 +1,83 @@
+r"""Tables for spreadsheets and data frames: saved attributes, and nodes, one row each.
+
+NOTE [Cells for spreadsheets]
+A spreadsheet runs a cell that begins with `=`, `+`, `-` or `@`, and a terminal obeys control characters. So a text cell
+is written so that neither can happen, and so that the text can be had back:
+
+- a backslash is doubled, and what is not printable becomes its Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`;
+- a cell that would then begin with one of `= + - @`, their full-width forms or a quote `'` gets a quote in front, which
+  spreadsheets take for "this is text".
+
+To read one: drop the quote in front, if there is one; then replace the escapes. Numbers are written as numbers, -1 too.
+Lines end as RFC 4180 says.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+
+from gradinspect.analyses.memory.saved_rows import SavedRow
+from gradinspect.analyses.memory.saved_storages import first_savers
+from gradinspect.graph import Edge, Graph, source_of
+from gradinspect.units import escape_control, format_tensor
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")  # full-width ones too
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+NODE_COLUMNS = ("id", "name", "kind", "outputs", "module", "source", "saved_bytes", "next_edges")
+
+
+def render_saved_csv(rows: Iterable[SavedRow]) -> str:
+    """Write the saved-attribute table, a column for each field."""
+    columns = SavedRow.__struct_fields__
+    return render_csv(columns, ([getattr(row, column) for column in columns] for row in rows))
+
+
+def render_nodes_csv(graph: Graph) -> str:
+    """Write the nodes. The bytes are those of storages that no node before saves, so the column adds up to the total.
+
+    Edges are written in their order: `7`, or `7:2` into its input 2, or `None`, with a space between.
+    """
+    saved_bytes = [0] * len(graph.nodes)
+    for storage, node_id in first_savers(graph).items():
+        saved_bytes[node_id] += graph.storages[storage].num_bytes
+    return render_csv(
+        NODE_COLUMNS, (_node_cells(graph, node_id, saved_bytes[node_id]) for node_id in range(len(graph.nodes)))
+    )
+
+
+def _node_cells(graph: Graph, node_id: int, saved_bytes: int) -> Sequence[object]:
+    node = graph.nodes[node_id]
+    return (
+        node_id,
+        node.name,
+        node.kind,
+        "; ".join("None" if info is None else format_tensor(info) for info in node.forward_outputs),
+        None if node.module is None else graph.modules[node.module].path,
+        source_of(graph, node),
+        saved_bytes,
+        " ".join(map(_edge_text, node.next_edges)),
+    )
+
+
+def _edge_text(edge: Edge | None) -> str:
+    if edge is None:
+        return "None"
+    return f"{edge.next_node}:{edge.input_nr}" if edge.input_nr else str(edge.next_node)
+
+
+def render_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Write a head and rows as RFC 4180 says."""
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return buffer.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Write one cell: NOTE [Cells for spreadsheets]."""
+    if not isinstance(value, str):
+        return value
+    text = escape_control(value.replace("\\", r"\\"))
+    return f"'{text}" if text.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(text) else text

@@ -1,0 +1,1 @@
+"""A graph as one HTML page: each Python file beside the JavaScript that it feeds."""

@@ -1,0 +1,85 @@
+"""What the page knows of a graph, as JSON.
+
+What comes in: a `Graph`. What goes out: text in ASCII without `<`, `>` or `&`, so that nothing in it can end or begin
+an element.
+"""
+
+import msgspec
+
+from gradinspect.analyses.structure.cut import Cut, describe_cut
+from gradinspect.analyses.structure.folding import fold_graph
+from gradinspect.analyses.summary import Summary, summarize
+from gradinspect.graph import Graph
+from gradinspect.renderers.data.json import json_text
+from gradinspect.renderers.facts import CodeAround
+from gradinspect.renderers.html.memory import page_memory
+from gradinspect.renderers.html.nodes import Texts, page_nodes, usual_device
+from gradinspect.renderers.html.tree import page_scopes
+from gradinspect.renderers.picture.plan.parts import DrawOptions
+from gradinspect.units import escape_control, format_bytes, format_count
+
+
+def page_json(graph: Graph, options: DrawOptions) -> str:
+    """Write everything the page shows of a graph."""
+    scopes, alone = page_scopes(graph, fold_graph(graph, shapes=options.fold_shapes))
+    texts = Texts()
+    nodes = page_nodes(graph, options.cut, texts, alone)
+    figures = summarize(graph)
+    page = {
+        "title": escape_control(graph.source),
+        "captured": escape_control("  ".join(filter(None, (figures.captured_at, figures.other_calls)))),
+        "torch": escape_control(graph.torch_version),
+        "figures": _figures(figures) if options.cut is None else [escape_control(describe_cut(options.cut))],
+        "warnings": [escape_control(warning) for warning in graph.warnings],
+        "device": escape_control(usual_device(graph)),
+        "memory": page_memory(graph),
+        "hasGradients": graph.gradients is not None,
+        "cut": None if options.cut is None else _cut(options.cut),
+        "colourBy": options.colour_by,
+        "depth": options.depth,
+        "roots": [[root.node, root.output_nr, escape_control(root.name or "")] for root in graph.roots],
+        "modules": [[escape_control(call.path), escape_control(call.class_name), call.call] for call in graph.modules],
+        "frames": [
+            [
+                escape_control(frame.file),
+                frame.line,
+                *map(escape_control, (frame.function, frame.code)),
+                frame.caller,
+                *options.links[index : index + 1],
+            ]
+            for index, frame in enumerate(graph.frames)
+        ],
+        "around": {index: _escaped(code) for index, code in options.facts.around},
+        "formulas": [
+            [escape_control(name), list(map(escape_control, lines))] for name, lines in options.facts.formulas
+        ],
+        "scopes": msgspec.to_builtins(scopes),
+        "nodes": msgspec.to_builtins(nodes),
+        "texts": list(texts.places),
+    }
+    return _harmless(json_text(page, separators=(",", ":")))
+
+
+def _figures(figures: Summary) -> list[str]:
+    return [
+        format_count(figures.nodes, "node"),
+        format_count(figures.edges - figures.none_edges, "edge"),
+        format_count(figures.leaves, "leaf", "leaves"),
+        f"{format_bytes(figures.saved_bytes)} saved",
+    ]
+
+
+def _escaped(code: CodeAround) -> list[object]:
+    before, after = (list(map(escape_control, lines)) for lines in (code.before, code.after))
+    return [before, escape_control(code.line), after]
+
+
+def _cut(cut: Cut) -> dict[str, object]:
+    return {"numbers": cut.numbers, "lost": cut.lost_places, "came": cut.lost_users}
+
+
+def _harmless(text: str) -> str:
+    """Write what could end the element as JSON escapes; `json_text` has written all that is not ASCII so."""
+    for char in "<>&":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text

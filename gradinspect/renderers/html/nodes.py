@@ -1,0 +1,187 @@
+"""What the page knows of each node.
+
+What comes in: a `Graph`. What goes out: records; a text that comes often is written once and named by its place.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of, parameter_rows
+from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
+from gradinspect.analyses.memory.saved_storages import storages_of
+from gradinspect.analyses.structure.cut import Cut, uses_in_whole
+from gradinspect.analyses.structure.folding import first_saved_bytes
+from gradinspect.graph import Edge, Graph, Node, Record, SavedValue, argument_name
+from gradinspect.renderers.picture.colors.kinds import tensor_of
+from gradinspect.units import escape_control, format_tensor
+
+
+class PageEdge(Record, frozen=True, kw_only=True, array_like=True):
+    """Where a gradient goes."""
+
+    next_node: int
+    input_nr: int = 0
+    argument: int | None = None  # text
+
+
+class PageSaved(Record, frozen=True, kw_only=True, array_like=True):
+    """One saved attribute, as the saved-attribute table shows it. All but the bytes are texts."""
+
+    attribute: int
+    value: int
+    num_bytes: int | None
+    status: int
+    origin: int
+    storage: int | None = None
+
+
+class PageLeaf(Record, frozen=True, kw_only=True):
+    """The tensor behind an AccumulateGrad node."""
+
+    name: int
+    tensor: int
+    kind: int
+    uses: int
+    aliases: tuple[int, ...] = ()
+    requires_grad: bool = True
+    storage: int | None = None
+
+
+class PageNode(Record, frozen=True, kw_only=True):
+    """One node. A field that is not written has its default."""
+
+    name: int
+    kind: int
+    outputs: tuple[int, ...] = ()
+    edges: tuple[PageEdge | None, ...] = ()
+    saved: tuple[PageSaved, ...] = ()
+    leaf: PageLeaf | None = None
+    function: int | None = None
+    made_by: int | None = None
+    module: int | None = None
+    frame: int | None = None
+    hooks: tuple[int, ...] = ()
+    bytes: int = 0  # of storages that no node before it saves
+    dtype: int | None = None
+    device: int | None = None  # when it is another than that of most nodes
+    norm: float | str | None = None  # of the gradient that arrives; a text when it is not finite
+    alone: bool = False  # all of its module call
+
+
+class Texts:
+    """Gives each text its place."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.places: dict[str, int] = {}
+
+    def place(self, text: str) -> int:
+        """Return the place of a text, a new one for a new text."""
+        return self.places.setdefault(escape_control(text), len(self.places))
+
+
+def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> list[PageNode]:
+    """List the nodes.
+
+    Args:
+        graph: The graph.
+        cut: What the graph lacks, when it is a part of another.
+        texts: Receives the texts that nodes name by place.
+        alone: Nodes that are all of a module call.
+    """
+    saved = _saved_by_node(graph)
+    num_bytes, uses, norms = first_saved_bytes(graph), uses_in_whole(graph, cut), _norms(graph)
+    tensors = [tensor_of(node) for node in graph.nodes]
+    usual = usual_device(graph)
+    return [
+        PageNode(
+            name=texts.place(node.name),
+            kind=texts.place(node.kind),
+            outputs=tuple(
+                texts.place("none" if info is None else format_tensor(info)) for info in node.forward_outputs
+            ),
+            edges=tuple(_edge(graph, node, position, edge, texts) for position, edge in enumerate(node.next_edges)),
+            saved=tuple(
+                _saved(row, value, texts) for row, value in zip(saved.get(node_id, ()), node.saved, strict=True)
+            ),
+            leaf=_leaf(node, uses[node_id], texts),
+            function=None if node.function is None else texts.place(node.function),
+            made_by=None if node.made_by is None else texts.place(node.made_by),
+            module=node.module,
+            frame=node.frame,
+            hooks=tuple(texts.place(f"{hook.kind}: {hook.name or 'a function'}") for hook in node.hooks),
+            bytes=num_bytes[node_id],
+            dtype=None if tensor is None else texts.place(tensor.dtype),
+            device=None if tensor is None or tensor.device == usual else texts.place(tensor.device),
+            norm=norms.get(node_id),
+            alone=node_id in alone,
+        )
+        for node_id, (node, tensor) in enumerate(zip(graph.nodes, tensors, strict=True))
+    ]
+
+
+def usual_device(graph: Graph) -> str:
+    """Return the device of most nodes."""
+    devices = Counter(tensor.device for tensor in map(tensor_of, graph.nodes) if tensor is not None)
+    return min(devices, key=lambda device: (-devices[device], device), default="")
+
+
+def _edge(graph: Graph, node: Node, position: int, edge: Edge | None, texts: Texts) -> PageEdge | None:
+    if edge is None:
+        return None
+    name = argument_name(graph, node, position)
+    return PageEdge(
+        next_node=edge.next_node, input_nr=edge.input_nr, argument=None if name is None else texts.place(name)
+    )
+
+
+def _saved_by_node(graph: Graph) -> dict[int, list[SavedRow]]:
+    rows: dict[int, list[SavedRow]] = {}
+    for row in saved_rows(graph):
+        rows.setdefault(row.node, []).append(row)
+    return rows
+
+
+def _saved(row: SavedRow, value: SavedValue, texts: Texts) -> PageSaved:
+    return PageSaved(
+        attribute=texts.place(row.attribute),
+        value=texts.place(row.value),
+        num_bytes=row.num_bytes,
+        status=texts.place(" ".join(filter(None, (row.status, row.status_detail)))),
+        origin=texts.place(" ".join(filter(None, (row.origin, row.origin_name)))),
+        storage=next(iter(storages_of(value)), None),
+    )
+
+
+def _leaf(node: Node, uses: int, texts: Texts) -> PageLeaf | None:
+    if node.leaf is None:
+        return None
+    return PageLeaf(
+        name=texts.place(node.leaf.name or ""),
+        tensor=texts.place(format_tensor(node.leaf.info)),
+        kind=texts.place(node.leaf.kind),
+        uses=uses,
+        aliases=tuple(map(texts.place, node.leaf.aliases)),
+        requires_grad=node.leaf.requires_grad,
+        storage=node.leaf.storage,
+    )
+
+
+def _norms(graph: Graph) -> dict[int, float | str]:
+    return {} if graph.gradients is None else dict(_each_norm(graph))
+
+
+def _each_norm(graph: Graph) -> Iterator[tuple[int, float | str]]:
+    for ran in gradients_of(graph).nodes:
+        norm = arriving_norm(ran)
+        if norm is not None:
+            yield ran.node, _plain(norm)
+    for row in parameter_rows(graph):
+        if row.stats is not None:
+            yield row.node, _plain(row.stats.norm)
+
+
+def _plain(norm: float) -> float | str:
+    """Keep the digits a reader looks at; JSON has no number for what is not finite."""
+    return float(f"{norm:.4g}") if math.isfinite(norm) else str(norm)

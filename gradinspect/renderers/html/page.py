@@ -1,0 +1,46 @@
+"""A graph as one HTML file that works without a server, a network or anything else beside it.
+
+What comes in: a `Graph` and options. What goes out: the page. Its scripts and styles are the files in `html/`; they
+are put together in the order of `SCRIPTS`, each may use what those before it define.
+
+The page's policy forbids every request, and every script and style but the two in it, which it names by their hashes.
+"""
+
+import hashlib
+from base64 import b64encode
+from html import escape
+from importlib.resources import files
+
+from gradinspect.graph import Graph
+from gradinspect.renderers.html.data import page_json
+from gradinspect.renderers.picture.plan.parts import DrawOptions
+from gradinspect.units import escape_control
+
+SCRIPTS = (
+    "dom", "graph", "scopes", "sizes", "layout", "nesting", "drawing", "viewport", "minimap", "panel", "search",
+    "colours", "highlight", "table", "memory", "views", "saving", "copying", "main",
+)  # fmt: skip
+
+
+def render_html(graph: Graph, options: DrawOptions | None = None) -> str:
+    """Write the page."""
+    style = _read("page.css")
+    script = "'use strict';\n(() => {\n" + "".join(_read(f"{name}.js") for name in SCRIPTS) + "})();\n"
+    policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+    title = escape(escape_control(f"{graph.source} · gradinspect")).encode(errors="backslashreplace").decode()
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n{_read('body.html')}"
+        f'<script type="application/json" id="graph">{page_json(graph, options or DrawOptions())}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _read(name: str) -> str:
+    return (files("gradinspect.renderers") / "html" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,1 @@
+"""How the boxes of a picture are filled."""

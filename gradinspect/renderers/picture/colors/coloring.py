@@ -1,0 +1,104 @@
+"""Fill the boxes of a picture by what flows through them: gradient norms, bytes saved.
+
+What comes in: a `Graph`, and the ranges of node ids that a picture shows as one. What goes out: a `Look` for each of
+them, and the `Swatch`es that explain the looks.
+
+A new way to colour is a function that returns a `Colouring`, and one line in `COLOURINGS`.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of, parameter_rows
+from gradinspect.analyses.structure.folding import first_saved_bytes
+from gradinspect.graph import Graph
+from gradinspect.renderers.picture.colors.kinds import (
+    colour_by_device,
+    colour_by_dtype,
+    colour_by_file,
+    colour_by_module,
+)
+from gradinspect.renderers.picture.colors.looks import BLACK, Colouring, LogRamp, Look, Swatch
+from gradinspect.renderers.picture.colors.palettes import Palette
+from gradinspect.renderers.picture.plan.parts import ColourBy
+from gradinspect.units import format_bytes
+
+
+def no_gradient(palette: Palette) -> Look:
+    """Return the look of a place where no gradient came."""
+    return Look(palette.card, "no gradient came here", "no gradient", palette.card_line, "dashed", "-")
+
+
+def zero(palette: Palette) -> Look:
+    """Return the look of a gradient that is exactly zero."""
+    return Look(palette.card, "the gradient is exactly zero", "norm 0", palette.zero_line, "", "0")
+
+
+def not_finite(palette: Palette) -> Look:
+    """Return the look of a gradient with NaN or Inf."""
+    return Look(palette.alarm, "the gradient holds NaN or Inf", "NaN or Inf", BLACK, "", "!")
+
+
+def colour_by_gradient(graph: Graph, _drawn: Sequence[range], palette: Palette) -> Colouring:
+    """Fill by the norm of the gradient that arrives: at a module's output, for a closed module."""
+    norms = {ran.node: arriving_norm(ran) for ran in gradients_of(graph).nodes}
+    leaves = {row.node: None if row.stats is None else row.stats.norm for row in parameter_rows(graph)}
+    every = [norm for norm in (*norms.values(), *leaves.values()) if norm is not None]
+    ramp = LogRamp(every, palette.ramp)
+
+    def filled(norm: float | None) -> Look:
+        if norm is None:
+            return no_gradient(palette)
+        if not math.isfinite(norm):
+            return not_finite(palette)
+        return zero(palette) if norm == 0 else Look(ramp.fill(norm), f"gradient norm {norm:.1e}", f"norm {norm:.1e}")
+
+    def look(ids: range) -> Look:
+        inside = [norm for node in ids if (norm := norms.get(node)) is not None]
+        bad = next((norm for norm in inside if not math.isfinite(norm)), None)
+        return filled(bad if bad is not None else inside[0] if inside else None)
+
+    looks = {look.words: look for look in map(filled, [*(norms.get(n) for n in range(len(graph.nodes))), *every])}
+    marks = (
+        (zero(palette), "0", "exactly zero"),
+        (no_gradient(palette), "none", "no gradient came"),
+        (not_finite(palette), "NaN", "NaN or Inf"),
+    )
+    return Colouring(
+        look=look,
+        leaf=lambda node: filled(leaves.get(node)),
+        title="fill: norm of the gradient that arrives, log scale",
+        scale=ramp.swatches("{:.0e}".format),
+        marks=tuple(Swatch(*mark) for mark in marks if mark[0].words in looks),
+    )
+
+
+def colour_by_bytes(graph: Graph, drawn: Sequence[range], palette: Palette) -> Colouring:
+    """Fill by the bytes saved for backward, each storage counted once."""
+    saved_before = list(accumulate(first_saved_bytes(graph), initial=0))
+    totals = [saved_before[ids.stop] - saved_before[ids.start] for ids in drawn]
+    ramp = LogRamp(totals, palette.ramp)
+    nothing = Look(palette.card, "nothing saved")
+
+    def look(ids: range) -> Look:
+        total = saved_before[ids.stop] - saved_before[ids.start]
+        return Look(ramp.fill(total), f"{format_bytes(total)} saved") if total else nothing
+
+    return Colouring(
+        look=look,
+        leaf=lambda _: Look(palette.card, ""),
+        title="fill: bytes saved for backward, log scale",
+        scale=ramp.swatches(lambda value: format_bytes(round(value))),
+        marks=(Swatch(nothing, "0 B", "nothing saved"),) if 0 in totals else (),
+    )
+
+
+COLOURINGS: dict[ColourBy, Callable[[Graph, Sequence[range], Palette], Colouring]] = {
+    "grad": colour_by_gradient,
+    "bytes": colour_by_bytes,
+    "dtype": colour_by_dtype,
+    "device": colour_by_device,
+    "module": colour_by_module,
+    "file": colour_by_file,
+}

@@ -1,0 +1,1 @@
+"""A picture as DOT, the language of Graphviz."""

@@ -1,0 +1,170 @@
+"""Looks of the boxes of a picture: nodes, chains, modules, repeats. Labels and colours, as DOT attributes.
+
+What comes in: boxes of a `Drawing`. What goes out: attribute lists.
+"""
+
+from collections.abc import Sequence
+
+from gradinspect.analyses.structure.folding import Scope, node_ids
+from gradinspect.analyses.structure.shape_chains import chain_title
+from gradinspect.graph import Node, TensorInfo
+from gradinspect.renderers.picture.colors.looks import Look
+from gradinspect.renderers.picture.dot.scene import Scene
+from gradinspect.renderers.picture.dot.scopes import ScopeLabels
+from gradinspect.renderers.picture.dot.text import address, attributes, boxed, html, quoted, small, without_colours
+from gradinspect.renderers.picture.dot.tooltips import call_tooltip, chain_tooltip, node_tooltip
+from gradinspect.renderers.picture.plan.parts import Box, copy_ranges
+from gradinspect.units import format_bytes, format_count, format_tensor
+
+MAX_STRIP = 24  # copies of a repeat that are coloured one by one
+
+
+class BoxLooks:
+    """Writes the attributes of the boxes of one picture."""
+
+    def __init__(self, scene: Scene) -> None:
+        """Prepare for a picture."""
+        self.scene = scene
+        self.graph = scene.graph
+        self.palette = scene.palette
+        self.labels = ScopeLabels(scene.graph, scene.palette)
+
+    def box(self, box: Box) -> str:
+        """Write the attributes of a box."""
+        match box.kind:
+            case "node":
+                return self._node(box)
+            case "shapes":
+                return self._chain(box.ids)
+            case "closed" if box.scope is not None:
+                return self._closed(box.scope)
+            case "copies" if box.scope is not None:
+                return self._copies(box.ids, box.scope)
+        words = f"{self.labels.num_nodes(box.ids)} not drawn"
+        label = [f"<B>{words}</B>"]
+        label.append(self._quiet(self.labels.size(box.ids, with_nodes=False)))
+        fill, line = self.palette.card, self.palette.cut
+        return boxed(label, style="filled,dashed", fillcolor=fill, color=line, penwidth=1.5, tooltip=quoted(words))
+
+    def cluster(self, scope: Scope, level: int) -> str:
+        """Write the attributes of an open scope."""
+        fills = self.palette.clusters if self.scene.colouring is None else self.palette.plain_clusters
+        values: dict[str, str | float] = {
+            "label": f"<{self.labels.name(scope)}  {self._quiet(self.labels.size_of_open(scope))}>",
+            "tooltip": call_tooltip(self.graph, scope),
+            "fillcolor": fills[min(level, len(fills) - 1)],
+            "style": "filled,rounded",
+            "color": self.palette.cluster_line,
+        }
+        if scope.copies:
+            values |= {"style": "filled,rounded,bold", "color": self.palette.copies_line}
+        return attributes(**values)
+
+    def _node(self, box: Box) -> str:
+        node_id = box.ids.start
+        node = self.graph.nodes[node_id]
+        label = [f"<B>{html(node.name)}</B>"]
+        if box.scope is not None:
+            label.insert(0, self.labels.name(box.scope))
+        if node.function is not None:
+            label.append(small(html(node.function), self.palette.custom_line))
+        elif node.kind not in ("generated", "custom"):
+            label.append(self._quiet(node.kind.replace("_", " ")))
+        look = self.scene.look(box.ids)
+        saved = self.labels.saved_bytes(box.ids)
+        facts = _facts(look) or ([f"{format_bytes(saved)} saved"] if saved else [])
+        label += [self._quiet(" · ".join([*_output(node), *facts])), self._bar(box.ids)]
+        tooltip = node_tooltip(self.graph, node_id, self.scene.number(node_id), "" if look is None else look.words)
+        return _painted(label, look, tooltip=tooltip, **self._link(node), **self._node_style(node))
+
+    def _chain(self, ids: range) -> str:
+        nodes = [self.graph.nodes[node_id] for node_id in ids]
+        look = self.scene.look(ids)
+        facts = [*_output(nodes[0]), *_facts(look), format_count(len(nodes), "node")]
+        label = [f"<B>{html(chain_title(nodes))}</B>", self._quiet(" · ".join(facts))]
+        tooltip = chain_tooltip([self.scene.number(node_id) for node_id in ids], nodes)
+        return _painted(label, look, tooltip=tooltip, fillcolor=self.palette.other, **self._link(nodes[0]))
+
+    def _closed(self, scope: Scope) -> str:
+        ids = node_ids(scope)
+        size = self.labels.size_of_open(scope) if scope.copies else self.labels.size(ids)
+        label = [self.labels.name(scope), self._quiet(size), self._bar(ids)]
+        look = None if scope.copies else self.scene.look(ids)
+        if look is not None:
+            label += [self._quiet(look.fact)] if look.fact else []
+        elif self.scene.colouring is not None:
+            label.append(self._strip(copy_ranges(scope)))
+        tooltip = call_tooltip(self.graph, scope, "" if look is None else look.words)
+        fill = self.palette.closed if self.scene.colouring is None else self.palette.plain
+        line = self.palette.closed_line
+        return _painted(label, look, shape="folder", fillcolor=fill, color=line, tooltip=tooltip)
+
+    def _copies(self, ids: range, scope: Scope) -> str:
+        label = [f"<B>{len(scope.copies):,} more like this</B>"]
+        label.append(self._quiet(self.labels.between(scope.copies[0], scope.copies[-1])))
+        label.append(self._quiet(self.labels.size(ids)))
+        label.append(self._strip(copy_ranges(scope)[1:]))
+        fill = self.palette.copies if self.scene.colouring is None else self.palette.plain
+        line, words = self.palette.copies_line, quoted(f"{len(scope.copies):,} more like this")
+        return boxed(label, style="filled,dashed", fillcolor=fill, color=line, penwidth=1.3, tooltip=words)
+
+    def _bar(self, ids: range) -> str:
+        """Draw how many of all bytes are saved here, unless boxes are filled by something."""
+        return self.labels.bar(ids) if self.scene.colouring is None else ""
+
+    def _strip(self, copies: Sequence[range]) -> str:
+        """Write a row of small cells, one a copy, or some of them evenly chosen."""
+        colouring = self.scene.colouring
+        if colouring is None:
+            return ""
+        shown = min(len(copies), MAX_STRIP)
+        looks = [colouring.look(copies[index * (len(copies) - 1) // max(shown - 1, 1)]) for index in range(shown)]
+        cells = "".join(
+            f'<TD WIDTH="13" BGCOLOR="{look.fill}">{small(f"{look.mark}&#160;", look.ink)}</TD>' for look in looks
+        )
+        line = self.palette.card_line
+        return (
+            f'<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="0" CELLPADDING="1" COLOR="{line}"><TR>{cells}</TR></TABLE>'
+        )
+
+    def _node_style(self, node: Node) -> dict[str, str | float]:
+        if is_custom(node):
+            fill, line = self.palette.custom, self.palette.custom_line
+            return {"shape": "hexagon", "style": "filled", "fillcolor": fill, "color": line, "margin": "0.02,0.02"}
+        return {"fillcolor": self.palette.card if node.kind == "generated" else self.palette.other}
+
+    def _link(self, node: Node) -> dict[str, str | float]:
+        links = self.scene.options.links
+        url = links[node.frame] if links and node.frame is not None else None
+        return {} if url is None else {"URL": address(url), "target": "_blank"}
+
+    def _quiet(self, markup: str) -> str:
+        return small(markup, self.palette.quiet)
+
+
+def is_custom(node: Node) -> bool:
+    """Tell whether a node is of a custom autograd.Function."""
+    return node.kind == "custom" or node.function is not None
+
+
+def _facts(look: Look | None) -> list[str]:
+    return [look.fact] if look is not None and look.fact else []
+
+
+def _output(node: Node) -> list[str]:
+    return [html(_shapes(node.forward_outputs))] if node.forward_outputs else []
+
+
+def _shapes(infos: Sequence[TensorInfo | None]) -> str:
+    first = "no tensor" if infos[0] is None else format_tensor(infos[0])
+    return first if len(infos) == 1 else f"{first} + {len(infos) - 1} more"
+
+
+def _painted(lines: Sequence[str], look: Look | None, **values: str | float) -> str:
+    """Fill a box by what flows through it: all its text of one ink, its border of its kind unless the look has one."""
+    if look is None:
+        return boxed(lines, **values)
+    style = ",".join(filter(None, (str(values.get("style", "filled,rounded")), look.style)))
+    border: dict[str, str | float] = {} if look.line is None else {"color": look.line, "penwidth": 2}
+    painted = {**values, "style": style, "fillcolor": look.fill, "fontcolor": look.ink, **border}
+    return boxed([without_colours(line) for line in lines], **painted)

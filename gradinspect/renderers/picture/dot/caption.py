@@ -1,0 +1,141 @@
+"""The words under a picture: what it shows, what it leaves out, what its marks mean.
+
+What comes in: a `Graph`, and the `Drawing` of it. What goes out: an HTML-like label.
+"""
+
+from collections.abc import Iterator
+
+from gradinspect.analyses.structure.cut import describe_cut, lost_places, uses_in_whole
+from gradinspect.analyses.summary import describe_capture
+from gradinspect.graph import Graph
+from gradinspect.renderers.picture.colors.looks import Colouring, Swatch
+from gradinspect.renderers.picture.colors.palettes import Palette
+from gradinspect.renderers.picture.dot.boxes import is_custom
+from gradinspect.renderers.picture.dot.scene import Scene
+from gradinspect.renderers.picture.dot.scopes import BLOCK, ScopeLabels
+from gradinspect.renderers.picture.dot.text import html, small
+from gradinspect.renderers.picture.plan.drawing import Drawing
+from gradinspect.renderers.picture.plan.parts import DrawOptions, Opening, is_detailed
+from gradinspect.units import format_count
+
+ENTRIES_IN_A_ROW = 2
+MAX_LINE = 90
+
+
+def caption(scene: Scene, drawing: Drawing) -> str:
+    """Write the caption and the legend."""
+    graph, options, palette, colouring = scene
+    source = f"<B>{html(graph.source)}</B>  " if graph.captured_at.kind in {"backward", "grad"} else ""
+    lines = [source + html(describe_capture(graph), MAX_LINE), _counts(graph, options)]
+    lines += [html(line, MAX_LINE) for line in (*_left_out(graph, drawing, options), *drawing.notes)]
+    rows = [f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * ENTRIES_IN_A_ROW}">{line}</TD></TR>' for line in lines]
+    rows += [] if colouring is None else [_scale(colouring, palette)]
+    entries = [*_legend(scene, drawing), *([] if colouring is None else _marks(colouring))]
+    starts = range(0, len(entries), ENTRIES_IN_A_ROW)
+    rows += [f"<TR>{''.join(entries[start : start + ENTRIES_IN_A_ROW])}</TR>" for start in starts]
+    table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="1">{"".join(rows)}</TABLE>'
+    return f"<{small(table, palette.ink, 9)}>"
+
+
+def _counts(graph: Graph, options: DrawOptions) -> str:
+    if options.cut is not None:
+        return f"<B>{html(describe_cut(options.cut), MAX_LINE)}</B>"
+    edges = [edge for node in graph.nodes for edge in node.next_edges]
+    leaves = sum(node.kind == "accumulate_grad" for node in graph.nodes)
+    nones = f" ({edges.count(None):,} None)" if None in edges else ""
+    nodes = format_count(len(graph.nodes), "node")
+    return f"{nodes}, {format_count(len(edges), 'edge')}{nones}, {format_count(leaves, 'leaf', 'leaves')}"
+
+
+def _left_out(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[str]:
+    repeats = sum(isinstance(part, Opening) and bool(part.scope.copies) for part in drawing.parts)
+    if repeats:
+        yield f"{format_count(repeats, 'repeat')} drawn once; the other copies are one box with the edges around it"
+    chains = sum(box.kind == "shapes" for box in drawing.boxes)
+    if chains:
+        yield f"{format_count(chains, 'chain')} of views and transposes folded to a box each"
+    closed = sum(box.kind == "closed" for box in drawing.boxes)
+    if closed:
+        yield f"{format_count(closed, 'box', 'boxes')} closed; leaves of a closed box are counted, not drawn"
+    if not options.none_edges and _has_none_edges(graph, options):
+        yield "None edges are not drawn"
+
+
+def _has_none_edges(graph: Graph, options: DrawOptions) -> bool:
+    return any(
+        node.next_edges.count(None) > len(lost_places(options.cut, node_id)) for node_id, node in enumerate(graph.nodes)
+    )
+
+
+def _legend(scene: Scene, drawing: Drawing) -> list[str]:
+    """Explain the marks that are in the picture, and no others."""
+    graph, options, colours, colouring = scene
+    drawn = [graph.nodes[box.ids.stop - 1] for box in drawing.boxes if is_detailed(box)]
+    used = {edge.next_node for node in drawn for edge in node.next_edges if edge} | {root.node for root in graph.roots}
+    uses = uses_in_whole(graph, options.cut)
+    leaf_counts = [uses[node_id] for node_id in used if graph.nodes[node_id].kind == "accumulate_grad"]
+    kinds = {box.kind for box in drawing.boxes}
+    labels = ScopeLabels(graph, colours)
+    has_tensor = any(value.kind == "tensor" for node in drawn for value in node.saved)
+    fill = str if colouring is None else lambda _: ""
+    copies = "copies of the part above it" + ("" if colouring is None else ", one cell each")
+    entries = (
+        (True, _entry("→", "the way gradients flow: root to leaf")),
+        (graph.roots, _entry(_inked("root", colours.root_ink), "where backward starts", fill=colours.root)),
+        (
+            leaf_counts,
+            _entry(_inked("+=", colours.accumulate_ink), "AccumulateGrad: adds into .grad", fill=colours.accumulate),
+        ),
+        (
+            min(leaf_counts, default=2) <= 1,
+            _entry("leaf", "parameter or input", fill(colours.leaf), colours.leaf_line),
+        ),
+        (
+            max(leaf_counts, default=0) > 1,
+            _entry("leaf", "the same leaf, at each use", fill(colours.shared), colours.shared_line),
+        ),
+        (any(map(is_custom, drawn)), _entry("fn", "custom Function", fill(colours.custom), colours.custom_line)),
+        ("closed" in kinds, _entry("box", "closed module call or repeat", fill(colours.closed), colours.closed_line)),
+        ("copies" in kinds, _entry("more", copies, fill(colours.copies), colours.copies_line)),
+        (
+            colouring is None and any(labels.bar(box.ids) for box in drawing.boxes if box.kind in {"node", "closed"}),
+            _entry(small(BLOCK * 3, colours.closed_line, 5), "share of all bytes saved"),
+        ),
+        (options.saved and has_tensor, _entry("note", "saved tensor", colours.card, colours.card_line)),
+        (options.none_edges and _has_none_edges(graph, options), _entry("<B>.</B>", "None: no gradient")),
+        (drawing.references, _entry("&#8594; #n", "goes on at #n, which many use")),
+        (options.cut is not None, _entry(small("cut", colours.cut), "edge to what is left out")),
+    )
+    return [entry for is_drawn, entry in entries if is_drawn]
+
+
+def _scale(colouring: Colouring, palette: Palette) -> str:
+    """Write the scale of fills as one row."""
+    cells = "".join(_filled(swatch, palette.card_line) for swatch in colouring.scale)
+    row = f"<TR><TD>{html(colouring.title)} </TD>{cells}</TR>"
+    table = (
+        f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="3" COLOR="{palette.card_line}">{row}</TABLE>'
+    )
+    return f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * ENTRIES_IN_A_ROW}">{table}</TD></TR>'
+
+
+def _marks(colouring: Colouring) -> list[str]:
+    return [f'{_filled(swatch)}<TD ALIGN="LEFT">{html(swatch.words)}</TD>' for swatch in colouring.marks]
+
+
+def _filled(swatch: Swatch, line: str = "") -> str:
+    look = swatch.look
+    line = look.line or line
+    border = f' BORDER="1" COLOR="{line}"' if line else ""
+    dashed = ' STYLE="dashed"' if look.style else ""
+    return f'<TD BGCOLOR="{look.fill}"{border}{dashed}><FONT COLOR="{look.ink}">{html(swatch.text)}</FONT></TD>'
+
+
+def _inked(mark: str, ink: str) -> str:
+    return f'<FONT COLOR="{ink}">{mark}</FONT>'
+
+
+def _entry(mark: str, words: str, fill: str = "", line: str = "") -> str:
+    background = f' BGCOLOR="{fill}"' if fill else ""
+    border = f' BORDER="1" COLOR="{line}"' if line else ""
+    return f'<TD{background}{border}>{mark}</TD><TD ALIGN="LEFT">{words}</TD>'

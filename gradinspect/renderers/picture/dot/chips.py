@@ -1,0 +1,103 @@
+"""Looks of the small things beside boxes: leaves, roots, saved tensors, cut edges.
+
+What comes in: records of the graph. What goes out: labels and colours, as DOT attribute lists.
+"""
+
+from gradinspect.analyses.structure.cut import uses_in_whole
+from gradinspect.graph import Leaf, Root, SavedValue
+from gradinspect.renderers.picture.dot.scene import Scene
+from gradinspect.renderers.picture.dot.text import attributes, boxed, html, quoted, small, tooltip, without_colours
+from gradinspect.renderers.picture.dot.tooltips import leaf_tooltip, saved_tooltip
+from gradinspect.units import format_bytes, format_count, format_tensor
+
+MAX_CHIP_NAME = 28
+
+
+class Chips:
+    """Writes the attributes of what is drawn beside boxes."""
+
+    def __init__(self, scene: Scene) -> None:
+        """Prepare for a picture."""
+        self.scene = scene
+        self.palette = scene.palette
+        self.uses = uses_in_whole(scene.graph, scene.options.cut)
+
+    def leaf(self, leaf_node: int) -> str:
+        """Write a leaf with its AccumulateGrad node, drawn beside a node that uses it."""
+        colours, colouring = self.palette, self.scene.colouring
+        leaf = self.scene.graph.nodes[leaf_node].leaf
+        uses = self.uses[leaf_node]
+        fill, line = (colours.shared, colours.shared_line) if uses > 1 else (colours.leaf, colours.leaf_line)
+        label = "leaf" if leaf is None else self._leaf_label(leaf)
+        if uses > 1:
+            label += small(f" {uses:,} uses", line)
+        look = None if colouring is None else colouring.leaf(leaf_node)
+        if look is not None:
+            label = without_colours(label + (small(f" · {look.fact}", look.ink) if look.fact else ""))
+            label = f'<FONT COLOR="{look.ink}">{label}</FONT>'
+            fill, line = look.fill, look.line or line
+        number = self.scene.number(leaf_node)
+        words = leaf_tooltip(self.scene.graph, leaf_node, number, "" if look is None else look.words)
+        return attributes(shape="plain", label=self._table(label, fill, line), tooltip=words)
+
+    def more_leaves(self, count: int) -> str:
+        """Write the chip that stands for the leaves beyond the first few."""
+        label = f"{count:,} more {'leaf' if count == 1 else 'leaves'}"
+        return attributes(
+            shape="plain", label=self._table(label, self.palette.leaf, self.palette.leaf_line), tooltip=quoted(label)
+        )
+
+    def root(self, root: Root) -> str:
+        """Write the mark on a root."""
+        name = f"<B>{html(root.name)}</B>" if root.name else "<B>root</B>"
+        shape = "" if root.info is None else format_tensor(root.info)
+        words = tooltip(f"root {root.name or ''}".rstrip(), *filter(None, [shape]))
+        return self._root(f"{name} {html(shape)}" if shape else name, words)
+
+    def more_roots(self, count: int) -> str:
+        """Write the mark that stands for the roots beyond the first few."""
+        return self._root(f"{count:,} more roots", quoted("where backward starts"))
+
+    def reference(self, node_id: int) -> str:
+        """Write where an edge leads that is not drawn as a line."""
+        name = self.scene.graph.nodes[node_id].name
+        label = small(f"&#8594; #{self.scene.number(node_id)} {html(name, MAX_CHIP_NAME)}", self.palette.soft)
+        return boxed([label], shape="plain", style="", tooltip=quoted(f"#{self.scene.number(node_id)} {name}"))
+
+    def saved(self, value: SavedValue) -> str:
+        """Write a saved tensor's note."""
+        index = "" if value.index is None else f"[{value.index}]"
+        facts = [f"<B>{html(value.name.removeprefix('_saved_'))}{index}</B>"]
+        if value.tensor is not None:
+            facts.append(html(format_tensor(value.tensor.info)))
+            facts.append(format_bytes(value.tensor.num_bytes))
+        facts += [value.status] if value.status not in (None, "live") else []
+        label = small(" ".join(facts), self.palette.soft)
+        return boxed([label], shape="note", style="filled", fillcolor=self.palette.card, tooltip=saved_tooltip(value))
+
+    def cut(self, count: int) -> str:
+        """Write the end of edges that a focus has cut."""
+        label = small(f"{format_count(count, 'edge')} cut", self.palette.cut)
+        return boxed([label], shape="plain", style="", tooltip=quoted("leads to or comes from what is left out"))
+
+    def _root(self, label: str, words: str) -> str:
+        fill, ink = self.palette.root, self.palette.root_ink
+        looks = {"shape": "invhouse", "style": "filled", "fillcolor": fill, "fontcolor": ink, "margin": "0,0.02"}
+        return boxed([label], **looks, tooltip=words)
+
+    def _leaf_label(self, leaf: Leaf) -> str:
+        name = f"<B>{_dotted(leaf.name)}</B> " if leaf.name else ""
+        return name + small(html(format_tensor(leaf.info)), self.palette.soft)
+
+    def _table(self, label: str, fill: str, line: str) -> str:
+        mark = f'<FONT COLOR="{self.palette.accumulate_ink}" POINT-SIZE="8"><B>+=</B></FONT>'
+        cells = f'<TD BGCOLOR="{self.palette.accumulate}">{mark}</TD><TD BGCOLOR="{fill}">{label}</TD>'
+        table = f'<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="0" CELLPADDING="2" COLOR="{line}">'
+        return f"<{table}<TR>{cells}</TR></TABLE>>"
+
+
+def _dotted(name: str) -> str:
+    """Shorten a dotted name from its left: the last parts tell the most."""
+    while len(name) > MAX_CHIP_NAME and "." in name.lstrip("…."):
+        name = "…." + name.lstrip("….").split(".", 1)[1]
+    return html(name, MAX_CHIP_NAME)

@@ -1,0 +1,224 @@
+"""Write a graph as DOT, the language of Graphviz: a cluster for each module call, a box for each node.
+
+What comes in: a `Graph`. What goes out: DOT text, the same for the same graph.
+
+NOTE [Leaves at each use]
+A leaf is drawn beside each node that uses it. One box for a weight that 300 steps share has 300 long edges, and those,
+not the number of nodes, are what layered layout cannot bear.
+"""
+
+from collections.abc import Iterator
+
+from gradinspect.analyses.structure.cut import lost_places
+from gradinspect.graph import Graph, Node, argument_name
+from gradinspect.renderers.picture.colors.palettes import Palette
+from gradinspect.renderers.picture.dot.boxes import BoxLooks
+from gradinspect.renderers.picture.dot.caption import caption
+from gradinspect.renderers.picture.dot.chips import Chips
+from gradinspect.renderers.picture.dot.scene import Scene, set_scene
+from gradinspect.renderers.picture.dot.scopes import TIMES
+from gradinspect.renderers.picture.dot.text import attributes, quoted, tooltip
+from gradinspect.renderers.picture.plan.arrows import Arrow
+from gradinspect.renderers.picture.plan.drawing import Drawing, plan_drawing
+from gradinspect.renderers.picture.plan.parts import (
+    MAX_CHIPS,
+    Box,
+    Closing,
+    DrawOptions,
+    Opening,
+    copy_ranges,
+    is_detailed,
+)
+
+FONT = "Helvetica"  # its widths are known to every Graphviz, and SVG viewers replace it by a sans font
+MAX_ROOTS = 16
+LARGE = (
+    300  # boxes; from there on, Graphviz is told to stop straightening lines earlier: half the time, hardly other looks
+)
+LARGE_NSLIMIT = 3
+TRUNK_WEIGHT = 8  # how much straighter the longest way to a leaf is drawn than a way aside
+
+
+def render_dot(graph: Graph, options: DrawOptions | None = None) -> str:
+    """Write a graph as DOT."""
+    options = options or DrawOptions()
+    return write_dot(graph, plan_drawing(graph, options), options)
+
+
+def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
+    """Write a planned drawing as DOT."""
+    scene = set_scene(graph, options, list(_drawn(drawing)))
+    writer = _Writer(scene, drawing)
+    title = tooltip(f"Autograd graph of {graph.source}")
+    label = caption(scene, drawing)
+    hurry = f" nslimit={LARGE_NSLIMIT}" if len(drawing.boxes) > LARGE else ""
+    head = f"  graph [rankdir={options.direction}{hurry} tooltip={title}]\n  label={label}\n"
+    lines = "".join(f"  {line}\n" for line in writer.statements())
+    return f'digraph "autograd" {{\n{_preamble(scene.palette)}{head}{lines}}}\n'
+
+
+def _preamble(palette: Palette) -> str:
+    return f"""\
+  graph [fontname="{FONT}" fontsize=10 labelloc="b" labeljust="l" nodesep=0.18 ranksep=0.28 pad=0.15 \
+bgcolor="{palette.paper}" fontcolor="{palette.ink}"]
+  node [fontname="{FONT}" fontsize=10 shape="box" style="filled,rounded" color="{palette.card_line}" \
+fontcolor="{palette.ink}" penwidth=0.8 margin="0.08,0.04" height=0.2 width=0.2]
+  edge [fontname="{FONT}" fontsize=8 fontcolor="{palette.quiet}" color="{palette.edge}" arrowsize=0.55 penwidth=0.8]
+"""
+
+
+def _drawn(drawing: Drawing) -> Iterator[range]:
+    """Yield the ids of all that gets a fill of its own: boxes, and each copy of a repeat."""
+    for box in drawing.boxes:
+        yield from copy_ranges(box.scope) if box.scope is not None and box.scope.copies else [box.ids]
+
+
+class _Writer:
+    """Writes the statements of one drawing."""
+
+    def __init__(self, scene: Scene, drawing: Drawing) -> None:
+        self.graph = scene.graph
+        self.drawing = drawing
+        self.options = scene.options
+        self.palette = scene.palette
+        self.looks = BoxLooks(scene)
+        self.chips = Chips(scene)
+        self.references: dict[int, list[Arrow]] = {}
+        for arrow in drawing.references:
+            self.references.setdefault(drawing.boxes[arrow.tail].ids.start, []).append(arrow)
+
+    def statements(self) -> Iterator[str]:
+        yield from self._roots()
+        yield from self._boxes()
+        for arrow in self.drawing.arrows:
+            yield self._arrow(arrow)
+
+    def _roots(self) -> Iterator[str]:
+        alone = sorted({root.node for root in self.graph.roots if self._is_leaf(root.node)})
+        for node_id in alone[:MAX_ROOTS]:
+            yield f"n{node_id} {self.chips.leaf(node_id)}"
+        for index, root in enumerate(self.graph.roots[:MAX_ROOTS]):
+            yield f"root{index} {self.chips.root(root)}"
+            if not self._is_leaf(root.node) or root.node in alone[:MAX_ROOTS]:
+                yield _edge(f"root{index}", self._name_of(root.node), _edge_label("", root.output_nr))
+        others = self.graph.roots[MAX_ROOTS:]
+        if others:
+            yield f"root{MAX_ROOTS} {self.chips.more_roots(len(others))}"
+            for index in sorted({self.drawing.box_of[root.node] for root in others if not self._is_leaf(root.node)}):
+                yield f"root{MAX_ROOTS} -> {_name(self.drawing.boxes[index])}"
+
+    def _boxes(self) -> Iterator[str]:
+        level = clusters = 0
+        for part in self.drawing.parts:
+            level -= isinstance(part, Closing)
+            indent = "  " * level
+            if isinstance(part, Box):
+                yield f"{indent}{_name(part)} {self.looks.box(part)}"
+                yield from (indent + line for line in self._cut_edges(part))
+                yield from (indent + line for line in self._references(part))
+                if is_detailed(part):
+                    yield from (indent + line for line in self._around(_name(part), part.ids.stop - 1))
+            elif isinstance(part, Opening):
+                yield f"{indent}subgraph cluster_{clusters} {{"
+                yield f'{indent}  graph {self.looks.cluster(part.scope, part.level)[:-1]} labelloc="t" margin=7]'
+                clusters += 1
+                level += 1
+            else:
+                yield f"{indent}}}"
+
+    def _cut_edges(self, box: Box) -> Iterator[str]:
+        """Write the ends of edges that a focus has cut: one above a box, one below it."""
+        came, lead = (0, 0) if self.options.cut is None else self.options.cut.num_lost(box.ids)
+        name = _name(box)
+        line: dict[str, str | float] = {"color": self.palette.cut, "style": "dashed"}
+        if came:
+            yield f"{name}_came {self.chips.cut(came)}"
+            yield _edge(f"{name}_came", name, line)
+        if lead:
+            last = box.ids.stop - 1
+            places = lost_places(self.options.cut, last) if is_detailed(box) else ()
+            label = self._label(self.graph.nodes[last], places[0], 0) if len(places) == 1 else {}
+            yield f"{name}_lead {self.chips.cut(lead)}"
+            yield _edge(name, f"{name}_lead", {**line, **label})
+
+    def _references(self, box: Box) -> Iterator[str]:
+        """Write where edges lead that are not drawn as lines: NOTE [Users of one node]."""
+        for arrow in self.references.get(box.ids.start, ()):
+            head = self.drawing.boxes[arrow.head]
+            end = f"{_name(box)}_to{head.ids.start}_{arrow.position or 0}"
+            yield f"{end} {self.chips.reference(head.ids.start)}"
+            yield _edge(_name(box), end, self._arrow_values(arrow))
+
+    def _around(self, name: str, node_id: int) -> Iterator[str]:
+        """Write what hangs on a node, or on the last of a chain: its leaves, None edges and saved tensors."""
+        node = self.graph.nodes[node_id]
+        yield from self._leaves(name, node)
+        if self.options.none_edges:
+            lost = lost_places(self.options.cut, node_id)
+            nones = [place for place, edge in enumerate(node.next_edges) if edge is None and place not in lost]
+            for position in nones[:MAX_CHIPS]:
+                end = f"{name}_none{position}"
+                yield f"{end} {attributes(shape='point', width=0.06, tooltip='None')}"
+                yield _edge(name, end, self._label(node, position, 0))
+        if self.options.saved:
+            tensors = [value for value in node.saved if value.kind == "tensor"]
+            for number, value in enumerate(tensors[:MAX_CHIPS]):
+                yield f"{name}_saved{number} {self.chips.saved(value)}"
+                yield f"{name} -> {name}_saved{number} {attributes(style='dotted', arrowhead='none')}"
+
+    def _leaves(self, name: str, node: Node) -> Iterator[str]:
+        uses = [
+            (position, edge.next_node)
+            for position, edge in enumerate(node.next_edges)
+            if edge is not None and self._is_leaf(edge.next_node)
+        ]
+        distinct = list(dict.fromkeys(leaf for _, leaf in uses))
+        shown = distinct if len(distinct) <= MAX_CHIPS else distinct[: MAX_CHIPS - 1]
+        for leaf in shown:
+            yield f"{name}_leaf{leaf} {self.chips.leaf(leaf)}"
+        for position, leaf in uses:
+            if leaf in shown:
+                yield _edge(name, f"{name}_leaf{leaf}", self._label(node, position, 0))
+        if len(shown) < len(distinct):
+            yield f"{name}_leaves {self.chips.more_leaves(len(distinct) - len(shown))}"
+            others = sum(leaf not in shown for _, leaf in uses)
+            yield f"{name} -> {name}_leaves {attributes(label=f' {TIMES}{others}')}"
+
+    def _arrow(self, arrow: Arrow) -> str:
+        tail, head = self.drawing.boxes[arrow.tail], self.drawing.boxes[arrow.head]
+        return _edge(_name(tail), _name(head), self._arrow_values(arrow))
+
+    def _arrow_values(self, arrow: Arrow) -> dict[str, str | float]:
+        tail = self.drawing.boxes[arrow.tail]
+        values: dict[str, str | float] = {"weight": TRUNK_WEIGHT} if arrow.is_trunk else {}
+        values |= {"minlen": arrow.length} if arrow.length > 1 else {}
+        if arrow.position is not None:
+            values |= self._label(self.graph.nodes[tail.ids.stop - 1], arrow.position, arrow.input_nr)
+        if arrow.num_edges > 1:
+            values |= {"label": f" {TIMES}{arrow.num_edges:,}", "penwidth": 1.6}
+        return values
+
+    def _label(self, node: Node, position: int, input_nr: int) -> dict[str, str | float]:
+        """Name the forward argument where a node has several, and the receiving input where it is not the first."""
+        is_named = self.options.argument_names and len(node.next_edges) > 1
+        name = argument_name(self.graph, node, position) if is_named else None
+        return _edge_label(name or "", input_nr)
+
+    def _is_leaf(self, node_id: int) -> bool:
+        return self.graph.nodes[node_id].kind == "accumulate_grad"
+
+    def _name_of(self, node_id: int) -> str:
+        return f"n{node_id}" if self._is_leaf(node_id) else _name(self.drawing.boxes[self.drawing.box_of[node_id]])
+
+
+def _name(box: Box) -> str:
+    return f"n{box.ids.start}" if box.kind == "node" else f"{box.kind}{box.ids.start}"
+
+
+def _edge(tail: str, head: str, values: dict[str, str | float]) -> str:
+    return f"{tail} -> {head} {attributes(**values)}" if values else f"{tail} -> {head}"
+
+
+def _edge_label(name: str, input_nr: int) -> dict[str, str | float]:
+    words = ", ".join(filter(None, (name, f"input_nr {input_nr}" if input_nr else "")))
+    return {"label": quoted(f" {words} ")} if words else {}

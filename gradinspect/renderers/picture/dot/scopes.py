@@ -1,0 +1,93 @@
+"""What scopes are called in a picture, and how large they are.
+
+What comes in: scopes of a folding. What goes out: pieces of HTML-like labels.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from gradinspect.analyses.structure.folding import Scope, first_saved_bytes
+from gradinspect.graph import Graph, ModuleCall
+from gradinspect.renderers.picture.colors.palettes import Palette
+from gradinspect.renderers.picture.dot.text import html, small
+from gradinspect.units import format_bytes, format_count
+
+TIMES = "×"
+BLOCK = "▄"
+MAX_BAR = 32  # blocks that stand for all bytes saved
+
+
+class ScopeLabels:
+    """Names and measures the scopes of one graph."""
+
+    def __init__(self, graph: Graph, palette: Palette) -> None:
+        """Prepare for a graph."""
+        self.graph = graph
+        self.palette = palette
+        self.saved_before = list(accumulate(first_saved_bytes(graph), initial=0))
+
+    def name(self, scope: Scope) -> str:
+        """Name a module call by path and class, a repeat by its first and last call and their number."""
+        if scope.module is not None:
+            call = self.graph.modules[scope.module]
+            return f"{self._path(call)} {self._class_of(call)}" if call.path else f"<B>{html(call.class_name)}</B>"
+        times = f"<B>{TIMES}{len(scope.copies) + 1:,}</B>"
+        between = self.between(scope.items, scope.copies[-1])
+        first = self._call_of(scope.items)
+        return f"{between} {self._class_of(first)} {times}" if between and first else f"{times} repeated"
+
+    def between(self, first: Sequence[int | Scope], last: Sequence[int | Scope]) -> str:
+        """Name the calls that two copies of a repeat are; "" when they are more than a call each."""
+        calls = self._call_of(first), self._call_of(last)
+        paths = [self._path(call) for call in calls if call is not None]
+        return "" if len(paths) < 2 else paths[0] if calls[0] == calls[1] else f"{paths[0]} … {paths[1]}"
+
+    def size_of_open(self, scope: Scope) -> str:
+        """Tell how much is in an open scope; its leaves are to be seen."""
+        times = len(scope.copies) + 1
+        size = format_count(scope.num_nodes // times, "node") + (" each" if times > 1 else "")
+        return size + (f" · {format_bytes(scope.saved_bytes)}" if scope.saved_bytes else "")
+
+    def size(self, ids: range, *, with_nodes: bool = True) -> str:
+        """Tell how much lies in a box that shows none of it."""
+        leaves = {
+            edge.next_node
+            for node_id in ids
+            for edge in self.graph.nodes[node_id].next_edges
+            if edge is not None and self.graph.nodes[edge.next_node].kind == "accumulate_grad"
+        }
+        saved = self.saved_bytes(ids)
+        facts = (
+            self.num_nodes(ids) if with_nodes else "",
+            format_count(len(leaves), "leaf", "leaves") if leaves else "",
+            format_bytes(saved) if saved else "",
+        )
+        return " · ".join(filter(None, facts))
+
+    def num_nodes(self, ids: range) -> str:
+        """Count the nodes of a range that are not AccumulateGrad."""
+        return format_count(sum(self.graph.nodes[node].kind != "accumulate_grad" for node in ids), "node")
+
+    def bar(self, ids: range) -> str:
+        """Draw the share of all bytes saved that some nodes save as a bar; nothing where it is too short to see."""
+        blocks = round(self.saved_bytes(ids) / max(self.saved_before[-1], 1) * MAX_BAR)
+        return small(BLOCK * blocks, self.palette.closed_line, 5)
+
+    def saved_bytes(self, ids: range) -> int:
+        """Sum the bytes that some nodes save and none before them does."""
+        return self.saved_before[ids.stop] - self.saved_before[ids.start]
+
+    def _call_of(self, items: Sequence[int | Scope]) -> ModuleCall | None:
+        first = items[0]
+        is_call = len(items) == 1 and isinstance(first, Scope) and first.module is not None
+        return self.graph.modules[first.module] if is_call else None  # type: ignore[union-attr, index]
+
+    def _path(self, call: ModuleCall) -> str:
+        """Write a module's path with its last part in bold, and the number of the call when it is not the first."""
+        outer, dot, name = call.path.rpartition(".")
+        number = small(f" call {call.call}", self.palette.quiet) if call.call > 1 else ""
+        around = small(html(outer) + dot, self.palette.quiet, 9) if outer else ""
+        return f"{around}<B>{html(name or 'model')}</B>{number}"
+
+    def _class_of(self, call: ModuleCall) -> str:
+        return small(html(call.class_name), self.palette.soft, 9)

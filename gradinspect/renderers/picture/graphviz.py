@@ -1,0 +1,85 @@
+"""Run Graphviz: DOT in, bytes of a picture out. The one renderer that starts a process.
+
+The system's `dot` is preferred; `graphviz-pure`, which pip installs with this package, draws where there is none.
+
+NOTE [No engine stops by itself]
+Layout can take hours and a bitmap can take all memory. So each run has a time limit, and ends with us. And Graphviz is
+quiet about trouble: it can return 0 with nothing written, or with an error on stderr and half a picture.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from shutil import which
+from typing import NamedTuple
+
+from graphviz.backend import dot_command
+
+from gradinspect.errors import GradInspectError
+from gradinspect.renderers.picture.child_process import run_child
+from gradinspect.units import escape_control
+
+INSTALL_HINT = "Install one: `pip install graphviz-pure`, or Graphviz itself from your system's packages."
+MAX_STDERR_LINES = 3
+
+
+class Engine(NamedTuple):
+    """A Graphviz program."""
+
+    program: Path
+    writes_pdf: bool
+
+
+class LayoutError(Exception):
+    """The engine did not finish in time, was ended for want of memory, or failed; a coarser picture may do."""
+
+
+def find_engine(path: str | None = None) -> Engine:
+    """Find `dot` on a search path, or `graphviz-pure` in this Python environment, activated or not.
+
+    Args:
+        path: A search path such as PATH holds; None for PATH itself.
+
+    Raises:
+        GradInspectError: There is no Graphviz program.
+    """
+    dot = which("dot", path=path)
+    if dot is not None:
+        return Engine(Path(dot), writes_pdf=True)
+    folders = os.pathsep.join((sysconfig.get_path("scripts"), str(Path(sys.executable).parent)))
+    pure = which("graphviz-pure", path=folders) or which("graphviz-pure", path=path)
+    if pure is None:
+        raise GradInspectError("No Graphviz program was found to draw with.", INSTALL_HINT)
+    return Engine(Path(pure), writes_pdf=False)
+
+
+def lay_out(dot: str, output_format: str, engine: Engine, *, time_limit_s: float, dpi: float | None = None) -> bytes:
+    """Draw DOT text.
+
+    Raises:
+        LayoutError: There is no whole picture.
+    """
+    command = _command(engine, output_format) + ([] if dpi is None else [f"-Gdpi={dpi:.2f}"])
+    try:
+        returncode, content, stderr = run_child(command, dot.encode(), time_limit_s)
+    except subprocess.TimeoutExpired:
+        raise LayoutError(f"no picture after {time_limit_s:.0f} s") from None
+    errors = [line for line in stderr.decode(errors="replace").splitlines() if "Error" in line]
+    if returncode < 0:
+        raise LayoutError(f"'{engine.program.name}' was ended by signal {-returncode}")
+    if returncode or errors or not content:
+        reason = "; ".join(errors[:MAX_STDERR_LINES]) or f"return code {returncode}, {len(content)} bytes written"
+        raise LayoutError(f"'{engine.program.name}' failed: {escape_control(reason)}")
+    return content
+
+
+def _command(engine: Engine, output_format: str) -> list[str]:
+    """Let the graphviz package compose the command; it takes the program from a module variable."""
+    before = dot_command.DOT_BINARY
+    dot_command.DOT_BINARY = engine.program
+    try:
+        return [str(word) for word in dot_command.command("dot", output_format)]
+    finally:
+        dot_command.DOT_BINARY = before

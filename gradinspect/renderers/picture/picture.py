@@ -1,0 +1,143 @@
+"""Draw a graph as .svg, .png, .pdf or .dot: a picture in any case, coarser when the one asked for is too much.
+
+What comes in: a `Graph`. What goes out: the bytes of the file, and what the user should know about it.
+"""
+
+import math
+import re
+from time import monotonic
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.renderers.picture.dot.document import write_dot
+from gradinspect.renderers.picture.dot.scene import set_scene
+from gradinspect.renderers.picture.graphviz import Engine, LayoutError, find_engine, lay_out
+from gradinspect.renderers.picture.plan.drawing import count_boxes, plan_drawing
+from gradinspect.renderers.picture.plan.fans import has_wide_fan
+from gradinspect.renderers.picture.plan.parts import DrawOptions
+from gradinspect.renderers.picture.rows.svg import render_large_svg
+from gradinspect.renderers.picture.svg.descriptions import describe_parts
+from gradinspect.renderers.picture.svg.lines import join_lines
+from gradinspect.renderers.picture.svg.to_pdf import require_typst, svg_to_pdf
+
+PictureFormat: TypeAlias = Literal["dot", "svg", "png", "pdf"]
+FIRST_TRY_SHARE, SECOND_TRY_SHARE = 0.6, 0.3  # of the time limit
+LAST_TRY_S = 10.0  # granted even when the time is used up: what is drawn then takes a blink
+FULL_FACTOR = 4  # times the boxes when the user asks for all of them: they may have the time
+TOO_MANY_FOR_GRAPHVIZ = 4000  # boxes: it takes a minute or never ends, so an SVG of all is then drawn by us
+FEWER = 5  # a coarser try may have a fifth of the boxes
+FEWEST_BOXES = 20
+PNG_DPI = 192  # twice what a screen shows, for sharp text
+MAX_PIXELS = 40_000_000
+MAX_PIXELS_A_SIDE = 30_000
+
+
+class Picture(NamedTuple):
+    """A file's bytes, and what the user should be told about it."""
+
+    content: bytes
+    notes: tuple[str, ...]
+
+
+def draw(
+    graph: Graph,
+    picture_format: PictureFormat,
+    options: DrawOptions | None = None,
+    *,
+    time_limit_s: float = 60,
+    engine: Engine | None = None,
+) -> Picture:
+    """Draw a graph.
+
+    A picture that is too large or takes too long is tried again with fewer boxes; a note says so.
+
+    Args:
+        graph: The graph.
+        picture_format: The kind of file.
+        options: What to draw.
+        time_limit_s: How long layout may take, all tries together; a last try may take some seconds more.
+        engine: The Graphviz program; by default the one found on this machine.
+
+    Raises:
+        GradInspectError: There is no program for this format, or it fails even on the smallest picture.
+    """
+    options = options or DrawOptions()
+    is_all = options.full and picture_format == "svg"
+    if is_all and (count_boxes(graph, options) > TOO_MANY_FOR_GRAPHVIZ or has_wide_fan(graph)):
+        return _draw_in_rows(graph, options)
+    if options.full and options.max_boxes is not None:
+        limit = None if picture_format == "dot" else options.max_boxes * FULL_FACTOR
+        options = msgspec.structs.replace(options, max_boxes=limit)
+    if picture_format == "dot":
+        drawing = plan_drawing(graph, options)
+        return Picture(write_dot(graph, drawing, options).encode(), drawing.notes)
+    engine = engine or find_engine()
+    if picture_format == "pdf" and not engine.writes_pdf:
+        require_typst()
+    return _draw_in_time(graph, picture_format, options, engine, time_limit_s)
+
+
+def _draw_in_rows(graph: Graph, options: DrawOptions) -> Picture:
+    """Draw all of a graph that is too large for Graphviz."""
+    drawing = plan_drawing(graph, msgspec.structs.replace(options, max_boxes=None))
+    scene = set_scene(graph, options, [box.ids for box in drawing.boxes])
+    return Picture(render_large_svg(scene, drawing).encode(), ("drawn in rows, without frames: it is very large",))
+
+
+def _draw_in_time(
+    graph: Graph, picture_format: PictureFormat, options: DrawOptions, engine: Engine, time_limit_s: float
+) -> Picture:
+    reason = ""
+    for try_s in (time_limit_s * FIRST_TRY_SHARE, time_limit_s * SECOND_TRY_SHARE, LAST_TRY_S):
+        drawing = plan_drawing(graph, options)
+        try:
+            content, notes = _lay_out_as(picture_format, write_dot(graph, drawing, options), engine, try_s)
+        except LayoutError as error:
+            if options.full and picture_format == "svg":
+                return _draw_in_rows(graph, options)
+            reason = str(error)
+            fewer = max(len(drawing.boxes) // FEWER, FEWEST_BOXES)
+            options = msgspec.structs.replace(options, max_boxes=fewer)
+        else:
+            again = (f"drawn again with less in it: {reason}",) if reason else ()
+            return Picture(content, (*again, *drawing.notes, *notes))
+    raise GradInspectError(f"No picture could be drawn: {reason}.", "Write a .dot file, or choose a smaller --depth.")
+
+
+def _lay_out_as(picture_format: str, dot: str, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
+    match picture_format:
+        case "png":
+            return _png(dot, engine, try_s)
+        case "pdf" if not engine.writes_pdf:
+            return svg_to_pdf(lay_out(dot, "svg", engine, time_limit_s=try_s)), ()
+        case "pdf":
+            content = lay_out(dot, "pdf", engine, time_limit_s=try_s)
+            return re.sub(rb"/CreationDate \(D:\d{14}", b"/CreationDate (D:19700101000000", content), ()
+        case _:
+            svg = lay_out(dot, picture_format, engine, time_limit_s=try_s)
+            return join_lines(describe_parts(svg.decode())).encode(), ()
+
+
+def _png(dot: str, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
+    """Measure the picture as SVG first: a bitmap of unknown size can take all memory."""
+    end = monotonic() + try_s
+    width, height = _size_in_points(lay_out(dot, "svg", engine, time_limit_s=try_s))
+    dpi = min(
+        PNG_DPI,
+        72 * math.sqrt(MAX_PIXELS / (width * height)),
+        72 * MAX_PIXELS_A_SIDE / max(width, height),
+    )
+    content = lay_out(dot, "png", engine, time_limit_s=end - monotonic(), dpi=dpi)
+    if dpi == PNG_DPI:
+        return content, ()
+    return content, (f"drawn at {dpi:.0f} dpi instead of {PNG_DPI} to stay under {MAX_PIXELS // 10**6} megapixels",)
+
+
+def _size_in_points(svg: bytes) -> tuple[float, float]:
+    match = re.search(rb'<svg width="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    if match is None:
+        raise LayoutError("the size of the picture is unknown")
+    return max(float(match[1]), 1.0), max(float(match[2]), 1.0)

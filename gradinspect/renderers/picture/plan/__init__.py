@@ -1,0 +1,1 @@
+"""Choose what a picture shows."""

@@ -1,0 +1,136 @@
+"""Choose the arrows of a picture.
+
+What comes in: a `Graph` and the boxes of its picture. What goes out: arrows in the order of their tails. Each edge
+between two nodes is an arrow, part of an arrow with a count, or inside a box.
+
+NOTE [Users of one node]
+A mask, or what an encoder made, may be used in each of a thousand layers. A thousand arrows over up to a thousand ranks
+take Graphviz minutes, and cannot be followed by eye. So beyond some users only the nearest are drawn with an arrow; the
+others say where they lead, as a use of a leaf does.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gradinspect.graph import Edge, Graph
+from gradinspect.renderers.picture.plan.parts import MAX_USERS, Box, Closing, Opening, Part, is_detailed
+
+MAX_PARALLEL = 8  # arrows from one node to another
+MAX_USERS_DRAWN = 5  # arrows to one box that has more than MAX_USERS: the nearest few
+
+
+class Arrow(NamedTuple):
+    """Edges between two boxes. An arrow between two nodes or chains of views is one edge and knows its position."""
+
+    tail: int  # index into Drawing.boxes
+    head: int
+    position: int | None
+    input_nr: int
+    num_edges: int
+    is_trunk: bool = False  # begins the longest way to a leaf; these are drawn straight
+    length: int = 1  # ranks to keep between its ends, so that what follows a module is drawn below all of it
+
+
+def find_arrows(
+    graph: Graph, parts: Sequence[Part], box_of: Sequence[int]
+) -> tuple[tuple[Arrow, ...], tuple[Arrow, ...]]:
+    """Return an arrow for each edge between two nodes, and one for all edges between two boxes of many nodes.
+
+    Many edges from one node to another are one arrow too. The second of the results are references: NOTE [Users of one
+    node].
+    """
+    boxes = [part for part in parts if isinstance(part, Box)]
+    counts = Counter((box_of[node_id], box_of[edge.next_node]) for node_id, _, edge in _edges(graph))
+    arrows: list[Arrow] = []
+    for node_id, position, edge in _edges(graph):
+        tail, head = ends = box_of[node_id], box_of[edge.next_node]
+        if tail != head and counts[ends] <= MAX_PARALLEL and is_detailed(boxes[tail]) and is_detailed(boxes[head]):
+            arrows.append(Arrow(tail, head, position, edge.input_nr, 1))
+    singles = {(arrow.tail, arrow.head) for arrow in arrows}
+    arrows += [
+        Arrow(*ends, None, 0, number) for ends, number in counts.items() if ends not in singles and ends[0] != ends[1]
+    ]
+    arrows, references = _with_few_users(sorted(arrows, key=_tail))
+    return _with_lengths(graph, parts, _with_trunks(arrows, len(boxes))), references
+
+
+def _with_few_users(arrows: Sequence[Arrow]) -> tuple[list[Arrow], tuple[Arrow, ...]]:
+    users = Counter(arrow.head for arrow in arrows)
+    are_few = {head for head, number in users.items() if number <= MAX_USERS}
+    drawn: list[Arrow] = []
+    references: list[Arrow] = []
+    for arrow in arrows:
+        is_near = arrow.head in are_few or users[arrow.head] <= MAX_USERS_DRAWN
+        (drawn if is_near else references).append(arrow)
+        users[arrow.head] -= 1
+    return drawn, tuple(references)
+
+
+def _tail(arrow: Arrow) -> int:
+    return arrow.tail
+
+
+def _edges(graph: Graph) -> Iterator[tuple[int, int, Edge]]:
+    for node_id, node in enumerate(graph.nodes):
+        for position, edge in enumerate(node.next_edges):
+            if edge is not None and graph.nodes[edge.next_node].kind != "accumulate_grad":
+                yield node_id, position, edge
+
+
+def _with_trunks(arrows: Sequence[Arrow], num_boxes: int) -> list[Arrow]:
+    """Mark the arrow that begins the longest way out of each box."""
+    heights = [0] * num_boxes
+    trunks: dict[int, int] = {}
+    for index in range(len(arrows) - 1, -1, -1):
+        tail, head = arrows[index].tail, arrows[index].head
+        if heights[head] >= heights[tail]:
+            heights[tail] = heights[head] + 1
+            trunks[tail] = index
+    marked = set(trunks.values())
+    return [arrow._replace(is_trunk=index in marked) for index, arrow in enumerate(arrows)]
+
+
+def _with_lengths(graph: Graph, parts: Sequence[Part], arrows: Sequence[Arrow]) -> tuple[Arrow, ...]:
+    """Make an arrow that leaves an open scope long enough to end below the scope, the leaves in it included.
+
+    A tail's scope ends before the head begins, so in the order of heads the lowest rank of each scope left is known.
+    """
+    boxes = [part for part in parts if isinstance(part, Box)]
+    paths = _scope_paths(parts)
+    arrows_to: list[list[int]] = [[] for _ in boxes]
+    for place, arrow in enumerate(arrows):
+        arrows_to[arrow.head].append(place)
+    ranks = [0] * len(boxes)
+    bottoms: Counter[int] = Counter()  # scope -> its lowest rank so far
+    lengths = [1] * len(arrows)
+    for index, box in enumerate(boxes):
+        for place in arrows_to[index]:
+            tail = arrows[place].tail
+            left = next((scope for scope in paths[tail] if scope not in paths[index]), None)
+            lengths[place] = 1 if left is None else bottoms[left] - ranks[tail] + 1
+            ranks[index] = max(ranks[index], ranks[tail] + lengths[place])
+        bottom = ranks[index] + _has_leaves(graph, box)
+        for scope in paths[index]:
+            bottoms[scope] = max(bottoms[scope], bottom)
+    return tuple(arrow._replace(length=length) for arrow, length in zip(arrows, lengths, strict=True))
+
+
+def _scope_paths(parts: Sequence[Part]) -> list[tuple[int, ...]]:
+    """Return for each box the open scopes it is in, outermost first, as places of their openings."""
+    path: list[int] = []
+    paths: list[tuple[int, ...]] = []
+    for place, part in enumerate(parts):
+        match part:
+            case Opening():
+                path.append(place)
+            case Closing():
+                path.pop()
+            case Box():
+                paths.append(tuple(path))
+    return paths
+
+
+def _has_leaves(graph: Graph, box: Box) -> bool:
+    edges = graph.nodes[box.ids.stop - 1].next_edges if is_detailed(box) else ()
+    return any(edge is not None and graph.nodes[edge.next_node].kind == "accumulate_grad" for edge in edges)

@@ -1,0 +1,82 @@
+"""Decide what a picture shows, within a budget of boxes.
+
+What comes in: a `Graph` and options. What goes out: a `Drawing`, boxes in id order and the arrows between them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gradinspect.analyses.structure.folding import Scope, fold_graph
+from gradinspect.graph import Graph
+from gradinspect.renderers.picture.plan.arrows import Arrow, find_arrows
+from gradinspect.renderers.picture.plan.fans import MAX_FAN, fold_fans
+from gradinspect.renderers.picture.plan.parts import MAX_LEVELS, Box, DrawOptions, Part, PartChooser, deepest_level
+from gradinspect.units import format_count
+
+MAX_FRAMES = 40  # around each other; Graphviz takes time that grows with their square, and nobody nests so many
+
+
+class Drawing(NamedTuple):
+    """What to draw."""
+
+    parts: tuple[Part, ...]
+    boxes: tuple[Box, ...]
+    box_of: Sequence[int]  # node id -> index into boxes; AccumulateGrad nodes are chips, not boxes
+    arrows: tuple[Arrow, ...]
+    references: tuple[Arrow, ...]  # written at the tail, not drawn: NOTE [Users of one node]
+    notes: tuple[str, ...]  # what was folded or cut that the user did not ask for
+
+
+def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
+    """Choose boxes that fit into `options.max_boxes`: as asked for, or folded, or less deep, or cut."""
+    chooser = PartChooser(graph, options)
+    scope: Scope | None = None
+    too_many = f"more than {options.max_boxes or 0:,} boxes were too many"
+    for scope, depth, change in _ever_coarser(graph, options, too_many):
+        parts = chooser.fitting_parts(scope, depth)
+        if parts is not None:
+            return _with_fans_folded(graph, options, parts, (change,) if change else ())
+    assert scope is not None  # noqa: S101 - the loop ran at least once
+    parts, missing = chooser.cut_parts(scope)
+    return _with_fans_folded(graph, options, parts, (f"{format_count(missing, 'node')} not drawn: {too_many}",))
+
+
+def count_boxes(graph: Graph, options: DrawOptions) -> int:
+    """Count the boxes and what hangs on them when nothing is folded or closed."""
+    chooser = PartChooser(graph, options)
+    boxes = (Box("node", range(number, number + 1)) for number, node in enumerate(graph.nodes) if node.leaf is None)
+    return sum(map(chooser.weight, boxes))
+
+
+def _ever_coarser(graph: Graph, options: DrawOptions, too_many: str) -> Iterator[tuple[Scope, int, str]]:
+    """Yield foldings and depths to try, and what is not as asked for in each."""
+    scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
+    depth = MAX_LEVELS if options.depth is None or options.full else options.depth
+    if options.max_boxes is not None and depth > MAX_FRAMES and deepest_level(scope) > MAX_FRAMES:
+        depth = MAX_FRAMES
+        yield scope, depth, f"folded to depth {depth}: more than {MAX_FRAMES} frames around each other were too many"
+    else:
+        yield scope, depth, ""
+    if options.full:
+        scope = fold_graph(graph, shapes=options.fold_shapes)
+        yield scope, depth, f"repeats folded: {too_many}"
+    for less in range(min(depth, deepest_level(scope)) - 1, -1, -1):
+        yield scope, less, f"folded to depth {less}: {too_many}"
+
+
+def _with_fans_folded(graph: Graph, options: DrawOptions, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:
+    """Leave out the middle of wide fans, unless all of a graph was asked for, of a drawing without limits."""
+    if options.max_boxes is None:
+        return _drawing(graph, parts, notes)
+    parts, missing = fold_fans(graph, parts)
+    words = f"{format_count(missing, 'node')} not drawn: more than {MAX_FAN} inputs of one node were too many"
+    return _drawing(graph, parts, (*notes, words) if missing else notes)
+
+
+def _drawing(graph: Graph, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:
+    boxes = tuple(part for part in parts if isinstance(part, Box))
+    box_of = [-1] * len(graph.nodes)
+    for index, box in enumerate(boxes):
+        box_of[box.ids.start : box.ids.stop] = [index] * len(box.ids)
+    arrows, references = find_arrows(graph, parts, box_of)
+    return Drawing(tuple(parts), boxes, box_of, arrows, references, notes)

@@ -1,0 +1,1 @@
+"""A picture too large for Graphviz, laid out in rows."""

@@ -1,0 +1,134 @@
+"""The boxes of a picture that is too large for Graphviz: what is written in each, and how large it is.
+
+What comes in: the boxes of a `Drawing`. What goes out: words, sizes and SVG elements, placed by who draws them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from gradinspect.analyses.structure.cut import uses_in_whole
+from gradinspect.analyses.structure.folding import first_saved_bytes
+from gradinspect.analyses.structure.shape_chains import chain_title
+from gradinspect.graph import Node
+from gradinspect.renderers.picture.dot.scene import Scene
+from gradinspect.renderers.picture.dot.text import shorten
+from gradinspect.renderers.picture.dot.tooltips import node_lines
+from gradinspect.renderers.picture.plan.parts import MAX_CHIPS, Box
+from gradinspect.renderers.picture.rows.layout import Size
+from gradinspect.units import format_bytes, format_tensor
+
+FONT_SIZE, SMALL_SIZE, LINE = 10.0, 8.0, 12.0
+PAD, CHIP_GAP = 8.0, 8.0
+MAX_CHIP = 34  # characters
+NARROW, WIDE = frozenset("iljtfrI.,:;|'![]() "), frozenset("mwMW%@…→")
+
+
+class Words(NamedTuple):
+    """What a box says."""
+
+    lines: tuple[str, ...]  # one of them, the title, is larger
+    title: int  # its place
+    chips: tuple[tuple[str, bool], ...]  # leaves beside it, and whether they are used elsewhere too
+
+
+def text_width(text: str, size: float) -> float:
+    """Estimate the width of a text in a sans font; a little too wide is better than too narrow."""
+    return size * sum(
+        0.34 if char in NARROW else 0.92 if char in WIDE or ord(char) > 0x2000 else 0.7 if char.isupper() else 0.6
+        for char in text
+    )
+
+
+class LargeBoxes:
+    """Writes the boxes of one picture."""
+
+    def __init__(self, scene: Scene) -> None:
+        """Prepare for a picture."""
+        self.scene = scene
+        self.uses = uses_in_whole(scene.graph, scene.options.cut)
+        self.saved = first_saved_bytes(scene.graph)
+
+    def words(self, box: Box) -> Words:
+        """Say what a box holds."""
+        graph = self.scene.graph
+        nodes = [graph.nodes[node_id] for node_id in box.ids]
+        call = None if nodes[0].module is None else graph.modules[nodes[0].module]
+        over = () if call is None else (shorten(call.path or call.class_name),)
+        title = shorten(chain_title(nodes)) if len(nodes) > 1 else shorten(nodes[0].name)
+        saved = sum(self.saved[node_id] for node_id in box.ids)
+        facts = [_output(nodes[0]), f"{format_bytes(saved)} saved" if saved else "", nodes[0].function or ""]
+        under = " · ".join((f"#{self.scene.number(box.ids.start)}", *filter(None, facts)))
+        return Words((*over, title, shorten(under)), len(over), tuple(self._chips(nodes[-1])))
+
+    def _chips(self, node: Node) -> Iterator[tuple[str, bool]]:
+        graph = self.scene.graph
+        leaves = [edge.next_node for edge in node.next_edges if edge is not None]
+        leaves = [leaf for leaf in dict.fromkeys(leaves) if graph.nodes[leaf].kind == "accumulate_grad"]
+        for number in leaves if len(leaves) <= MAX_CHIPS else leaves[: MAX_CHIPS - 1]:
+            leaf = graph.nodes[number].leaf
+            words = "leaf" if leaf is None else f"{leaf.name or ''} {format_tensor(leaf.info)}".strip()
+            yield f"+= {shorten(words, MAX_CHIP)}", self.uses[number] > 1
+        if len(leaves) > MAX_CHIPS:
+            yield f"+= {len(leaves) - MAX_CHIPS + 1} more leaves", False
+
+    def frame(self, words: Words) -> Size:
+        """Measure a box without its chips."""
+        width = max(
+            text_width(line, FONT_SIZE if place == words.title else SMALL_SIZE)
+            for place, line in enumerate(words.lines)
+        )
+        return Size(width / 2 + PAD, width / 2 + PAD, LINE * len(words.lines) + PAD)
+
+    def size(self, words: Words) -> Size:
+        """Measure a box with its chips, from the middle of its frame."""
+        frame = self.frame(words)
+        chips = max((text_width(chip, SMALL_SIZE) + CHIP_GAP + PAD for chip, _ in words.chips), default=0.0)
+        return Size(frame.left, frame.right + chips, max(frame.height, LINE * len(words.chips)))
+
+    def element(self, box: Box, words: Words, left: float, top: float) -> str:
+        """Write a box with its chips."""
+        frame = self.frame(words)
+        look = self.scene.look(box.ids)
+        ink = "" if look is None else f' fill="{look.ink}"'
+        fill = "" if look is None else f' fill="{look.fill}"'
+        number = self.scene.number(box.ids.start)
+        title, *facts = node_lines(self.scene.graph, box.ids.start, number, "" if look is None else look.words)
+        lines = "".join(
+            f'<text x="{frame.left:.0f}" y="{LINE * place + 13:.0f}" '
+            f'class="{"t" if place == words.title else "s"}"{ink}>{escape(line)}</text>'
+            for place, line in enumerate(words.lines)
+        )
+        described = f"<title>{plain(title)}</title>" + (f"<desc>{plain(*facts)}</desc>" if facts else "")
+        rect = f'<rect width="{frame.width:.0f}" height="{frame.height:.0f}" rx="5"{fill}/>'
+        body = self._linked(self.scene.graph.nodes[box.ids.start], rect + lines)
+        chips = "".join(_chip(chip, frame.width + CHIP_GAP, place) for place, chip in enumerate(words.chips))
+        return f'<g id="n{number}" transform="translate({left:.0f} {top:.0f})">{described}{body}{chips}</g>\n'
+
+    def _linked(self, node: Node, body: str) -> str:
+        links = self.scene.options.links
+        url = links[node.frame] if links and node.frame is not None else None
+        return body if url is None else f'<a href={quoteattr(url)} target="_blank">{body}</a>'
+
+
+def plain(*lines: str) -> str:
+    """Write lines as the text of an element: none too long, and no control character in any."""
+    return escape("\n".join(shorten(line, 160) for line in lines))
+
+
+def _chip(chip: tuple[str, bool], left: float, place: int) -> str:
+    text, is_shared = chip
+    width = text_width(text, SMALL_SIZE) + PAD
+    kind = "m" if is_shared else "l"
+    return (
+        f'<rect class="{kind}" x="{left:.0f}" y="{LINE * place + 1:.0f}" width="{width:.0f}" height="{LINE - 1:.0f}"/>'
+        f'<text class="c" x="{left + PAD / 2:.0f}" y="{LINE * place + 9:.0f}">{escape(text)}</text>'
+    )
+
+
+def _output(node: Node) -> str:
+    infos: Sequence[object] = node.forward_outputs
+    first = next((info for info in node.forward_outputs if info is not None), None)
+    if first is None:
+        return ""
+    return format_tensor(first) + (f" + {len(infos) - 1} more" if len(infos) > 1 else "")

@@ -1,0 +1,120 @@
+"""Findings as a page for a terminal, as JSON, and as the annotations that GitHub shows beside a change."""
+
+from collections.abc import Callable, Iterator
+from textwrap import wrap
+
+from rich.text import Text
+
+from gradinspect.checks.findings import Finding, Findings, Place
+from gradinspect.checks.rule_doc import RuleDoc
+from gradinspect.renderers.data.json import render_json
+from gradinspect.renderers.terminal.page import GAP, Page
+from gradinspect.units import escape_control, format_calls, format_count
+
+MIN_WIDTH = 40
+LABEL_CELLS = 10  # of the column that says which part a line plays
+
+
+class FindingsPage(Page):
+    """Writes findings at one width."""
+
+    def __init__(self, *, width: int = 80, unicode: bool = True) -> None:
+        """Keep a column beside the labels."""
+        super().__init__(width=max(width, MIN_WIDTH), unicode=unicode)
+
+    def lines(self, found: Findings) -> Iterator[Text]:
+        """Yield each finding: headline, lines of source, why, what to do. Then notes, and one line that counts."""
+        for finding in found.findings:
+            yield from self._finding(finding)
+            yield Text()
+        for note in found.notes:
+            yield from (Text(line, "dim") for line in self._parts(note, 2))
+        count = format_count(len(found.findings), "finding") if found.findings else "Nothing found"
+        style = "bold red" if found.findings else "bold green"
+        calls = format_calls(found.num_calls, found.num_grads)
+        yield Text(f"{count} in {calls} of {self.visible(found.source)}", style)
+
+    def story(self, story: RuleDoc) -> Iterator[Text]:
+        """Yield what a code means: why it happens, a small program that has it, what to do."""
+        yield from self._headline(story.code, story.title)
+        yield Text()
+        yield from (Text(line) for line in self._parts(story.text, 0))
+        yield Text()
+        yield from (Text(f"{GAP}{GAP}{line}".rstrip(), "dim") for line in story.sample.splitlines())
+        yield Text()
+        yield from (Text(line, "green") for line in self._parts(story.remedy, 0))
+
+    def _headline(self, code: str, title: str) -> Iterator[Text]:
+        for index, line in enumerate(self._parts(f"{code}  {title}", len(code) + 2)):
+            text = Text(line, "bold")
+            if not index:
+                text.stylize("red", 0, len(code))
+            yield text
+
+    def _finding(self, finding: Finding) -> Iterator[Text]:
+        yield from self._headline(finding.code, finding.title)
+        where = max((len(_where(place)) for place in finding.places), default=0)
+        for place in finding.places:
+            yield self._place(place, min(where, self.width // 2))
+        yield from self._labelled("why", finding.text)
+        yield from self._labelled("do", finding.remedy, "green")
+
+    def _place(self, place: Place, cells: int) -> Text:
+        line = Text(f"{GAP}{place.role:<{LABEL_CELLS}}", "cyan")
+        line.append(f"{self.fit(_where(place), cells):<{cells}}{GAP}", "default")
+        line.append(self.fit(place.code, self.width - line.cell_len), "default")
+        line.rstrip()
+        return line
+
+    def _labelled(self, label: str, text: str, style: str = "default") -> Iterator[Text]:
+        for index, part in enumerate(self._parts(text, len(GAP) + LABEL_CELLS, is_hanging=True)):
+            line = Text(f"{GAP}{'' if index else label:<{LABEL_CELLS}}", "cyan")
+            yield line.append(part, style)
+
+    def _parts(self, text: str, indent: int, *, is_hanging: bool = False) -> list[str]:
+        """Wrap a text; it begins at the indent, which is added to the later lines unless somebody else does."""
+        lines = wrap(self.visible(text), self.width - indent, break_on_hyphens=False)
+        return lines if is_hanging else [("" if not index else " " * indent) + line for index, line in enumerate(lines)]
+
+
+def _where(place: Place) -> str:
+    return f"{place.file}:{place.line}"
+
+
+def render_findings_json(found: Findings) -> str:
+    """Write everything."""
+    return render_json(found)
+
+
+def render_findings_github(found: Findings, path_of: Callable[[str], str]) -> str:
+    """Write one workflow command a finding; it stands beside the line that is to change.
+
+    Args:
+        found: The findings.
+        path_of: From a file as the record names it to its path in the repository.
+
+    Source: the documentation of GitHub Actions, "Workflow commands": % and line ends are escaped, in properties also
+    colons and commas.
+    """
+    return "".join(f"{_annotation(finding, path_of)}\n" for finding in found.findings)
+
+
+def _annotation(finding: Finding, path_of: Callable[[str], str]) -> str:
+    """Put a finding beside the line that wrote, cut, or failed: the second of its lines."""
+    place = finding.places[min(1, len(finding.places) - 1)] if finding.places else None
+    lines = [
+        escape_control(f"{place.role}: {path_of(place.file)}:{place.line}  {place.code}") for place in finding.places
+    ]
+    message = _escape("\n".join([*lines, finding.text, finding.remedy]))
+    title = _escape_property(f"{finding.code} {finding.title}")
+    where = "" if place is None else f"file={_escape_property(path_of(place.file))},line={place.line},"
+    return f"::error {where}title={title}::{message}"
+
+
+def _escape(text: str) -> str:
+    """Escape what is not printable as for a terminal; GitHub itself makes lines of %0A."""
+    return "%0A".join(escape_control(line).replace("%", "%25") for line in text.split("\n"))
+
+
+def _escape_property(text: str) -> str:
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")

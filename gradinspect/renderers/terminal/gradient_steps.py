@@ -1,0 +1,119 @@
+"""How gradients move through backward calls in a row: a column a call, or a line of small bars; CSV and JSON.
+
+What comes in: `GradientSteps` and the moves made of it. What goes out: lines of `rich.text.Text`, none wider than
+asked for.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from gradinspect.analyses.gradients.steps import GradientSteps, Move, Step
+from gradinspect.graph import GradientStats
+from gradinspect.renderers.data.csv import render_csv
+from gradinspect.renderers.data.json import render_json
+from gradinspect.renderers.terminal.gradients import CELLS, UPDATE, GradientsPage, node_fields, number, row_fields
+from gradinspect.renderers.terminal.page import GAP
+from gradinspect.units import format_calls, format_count
+
+LEVELS, ASCII_LEVELS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
+NONE, ZERO, NOT_FINITE = " ", "0", "!"
+MIN_NAME = 20  # cells left for names beside the columns
+MAX_LINE = 24  # calls in a line of bars; of more, some are shown
+COLUMNS = (
+    "call", "parameter", "node", *GradientStats.__struct_fields__, "weight_norm", "gradient/weight", "update_norm",
+    UPDATE,
+)  # fmt: skip
+
+
+class StepsPage(GradientsPage):
+    """Writes the report of several calls."""
+
+    def head(self, found: GradientSteps) -> Iterator[Text]:
+        """Yield where the first and the last call were, and how the loss moved."""
+        first, last = found.steps[0], found.steps[-1]
+        several = len(found.steps) > 1
+        yield self.title(first.captured_at, f" ... #{last.number}" if several else "")
+        yield from self.other_calls(first.other_calls)
+        is_grad = found.graph.captured_at.kind == "grad"
+        seen = format_calls(0 if is_grad else len(found.steps), len(found.steps) if is_grad else 0)
+        ended = f", {found.asked:,} asked for: the program made no more" if len(found.steps) < found.asked else ""
+        losses = [step.loss for step in found.steps if step.loss is not None]
+        loss = f", loss {losses[0]:.4g}" if losses else ""
+        loss += f" to {losses[-1]:.4g}" if len(losses) > 1 else ""
+        yield from self.wrapped(f"{seen} watched{ended}{loss}")
+
+    def moves(self, steps: Sequence[Step], rows: Sequence[Move], max_rows: int | None) -> Iterator[Text]:
+        """Yield one row a parameter: its gradient's norm in each call, or the first, the last and the way between."""
+        has_updates = any(row is not None and row.update_norm is not None for move in rows for row in move.rows)
+        update = [UPDATE] if has_updates else []
+        cells = len(steps) * (CELLS + len(GAP)) + sum(len(head) + len(GAP) for head in update)
+        each = self.width - cells >= MIN_NAME
+        line = min(len(steps), MAX_LINE)
+        heads = [f"#{step.number}" for step in (steps if each else (steps[0], steps[-1]))]
+        yield self._head("norm of the gradient of", [*heads, *update, *([] if each else [" " * line])], has_bars=False)
+        for move in rows[:max_rows]:
+            shown = move.norms if each else (move.norms[0], move.norms[-1])
+            figures = ["none" if norm is None else number(norm) for norm in shown]
+            figures += [f"{number(_last_update(move)):>{len(UPDATE)}}"] if has_updates else []
+            yield self._row(move.name, [*figures, *([] if each else [self.line(move.norms)])], None)
+        if len(rows[:max_rows]) < len(rows):
+            yield Text(f"{format_count(len(rows) - len(rows[:max_rows]), 'more leaf', 'more leaves')}: --full", "dim")
+
+    def line(self, norms: Sequence[float | None]) -> str:
+        """Draw a bar a call on a logarithmic scale of the row's own, a factor of ten at least."""
+        chosen = [norms[index * (len(norms) - 1) // (MAX_LINE - 1)] for index in range(MAX_LINE)]
+        chosen = list(norms) if len(norms) <= MAX_LINE else chosen
+        usable = [math.log10(norm) for norm in chosen if norm is not None and norm > 0 and math.isfinite(norm)]
+        middle = (max(usable) + min(usable)) / 2 if usable else 0.0
+        width = max(max(usable) - min(usable), 1.0) if usable else 1.0
+        return "".join(self._level(norm, middle, width) for norm in chosen)
+
+    def _level(self, norm: float | None, middle: float, width: float) -> str:
+        """Choose a bar. The middle is the middle of a level, so that small moves do not cross into the next."""
+        if norm is None:
+            return NONE
+        if not math.isfinite(norm):
+            return NOT_FINITE
+        if norm == 0:
+            return ZERO
+        levels = LEVELS if self.unicode else ASCII_LEVELS
+        place = math.floor((math.log10(norm) - middle) / width * len(levels) + 0.5)
+        return levels[min(max(len(levels) // 2 + place, 0), len(levels) - 1)]
+
+
+def _last_update(move: Move) -> float | None:
+    ratios = [row.update_ratio for row in move.rows if row is not None and row.update_ratio is not None]
+    return ratios[-1] if ratios else None
+
+
+def render_steps_csv(found: GradientSteps) -> str:
+    """Write one line for each parameter of each call."""
+    return render_csv(COLUMNS, _csv_lines(found))
+
+
+def _csv_lines(found: GradientSteps) -> Iterator[list[object]]:
+    for step in found.steps:
+        for row in step.parameters:
+            stats: list[object] = [""] * len(GradientStats.__struct_fields__)
+            if row.stats is not None:
+                figures = (getattr(row.stats, field) for field in GradientStats.__struct_fields__[1:])
+                stats = ["x".join(map(str, row.stats.shape)), *figures]
+            rest = (row.weight_norm, row.ratio, row.update_norm, row.update_ratio)
+            yield [step.number, row.name, row.node, *stats, *("" if value is None else value for value in rest)]
+
+
+def render_steps_json(found: GradientSteps) -> str:
+    """Write every call with its findings and parameters, and the nodes of the last."""
+    calls = [
+        {
+            "number": step.number,
+            "captured_at": step.captured_at,
+            "loss": step.loss,
+            "findings": step.findings,
+            "parameters": [row_fields(row) for row in step.parameters],
+        }
+        for step in found.steps
+    ]
+    return render_json({"asked": found.asked, "steps": calls, "nodes": node_fields(found.graph)})

@@ -1,0 +1,84 @@
+"""The user's source with a column of bytes beside it, as line profilers show it."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from rich.text import Text
+
+from gradinspect.analyses.memory.rows import LineBytes
+from gradinspect.renderers.terminal.text import visible
+from gradinspect.units import format_bytes
+
+BYTES_CELLS = 10
+AROUND = 2  # lines shown before and after one that keeps something
+SHADES = "▁▂▃▄▅▆▇█"
+
+Lines = Sequence[str] | None
+ReadSource = Callable[[str], Lines]
+
+
+def render_annotated_source(
+    lines: Sequence[LineBytes], read_source: ReadSource, *, width: int = 80, unicode: bool = True
+) -> Iterator[Text]:
+    """Yield each file's lines with their bytes, the file that keeps most first.
+
+    Args:
+        lines: The lines that keep something.
+        read_source: File name as in the record -> its lines; None where it cannot be read.
+        width: Cells of a row.
+        unicode: Whether the output can show more than ASCII.
+    """
+    files: dict[str, list[LineBytes]] = {}
+    for line in lines:
+        files.setdefault(line.file, []).append(line)
+    writer = _Writer(max((line.num_bytes for line in lines), default=0), width, unicode=unicode)
+    for file, found in sorted(files.items(), key=lambda item: (-sum(line.num_bytes for line in item[1]), item[0])):
+        total = sum(line.num_bytes for line in found)
+        yield Text(f"{format_bytes(total):>{BYTES_CELLS}}  {visible(file, unicode=unicode)}", "bold")
+        yield from writer.file(found, _matching(found, read_source(file)))
+
+
+def _matching(found: Sequence[LineBytes], source: Lines) -> Lines:
+    """Return the source only if it is the one that ran: each recorded line stands where it stood."""
+    if source is None:
+        return None
+    is_same = all(line.line <= len(source) and source[line.line - 1].strip() == line.code for line in found)
+    return source if is_same else None
+
+
+class _Writer:
+    def __init__(self, largest: int, width: int, *, unicode: bool) -> None:
+        self.largest = largest
+        self.width = width
+        self.unicode = unicode
+
+    def file(self, found: Sequence[LineBytes], source: Lines) -> Iterator[Text]:
+        by_number = {line.line: line for line in found}
+        shown = sorted(by_number if source is None else _with_neighbours(by_number, len(source)))
+        digits = len(str(max(shown)))
+        for previous, number in zip([None, *shown], shown, strict=False):
+            if previous is not None and number > previous + 1:
+                yield Text(f"{'':>{BYTES_CELLS}}  {'⋮' if self.unicode else ':':>{digits}}", "dim")
+            line = by_number.get(number)
+            code = source[number - 1].rstrip() if source is not None else line.code if line is not None else ""
+            text = self._figures(line)
+            text.append(f"  {number:>{digits}} ", "dim").append(f"{self._shade(line)} ", "cyan")
+            text.append(visible(code.expandtabs(4), unicode=self.unicode), "dim" if line is None else "")
+            text.truncate(self.width, overflow="ellipsis" if self.unicode else "crop")
+            text.rstrip()
+            yield text
+
+    def _figures(self, line: LineBytes | None) -> Text:
+        if line is None:
+            return Text(" " * BYTES_CELLS)
+        figure = format_bytes(line.num_bytes) if line.num_bytes else "shared"
+        return Text(f"{figure:>{BYTES_CELLS}}", "bold" if line.num_bytes * 4 >= self.largest > 0 else "")
+
+    def _shade(self, line: LineBytes | None) -> str:
+        if line is None or not line.num_bytes or not self.unicode:
+            return " "
+        return SHADES[min(8 * line.num_bytes // self.largest, 7)]
+
+
+def _with_neighbours(numbers: Iterable[int], last: int) -> set[int]:
+    near = (number + step for number in numbers for step in range(-AROUND, AROUND + 1))
+    return {number for number in near if 1 <= number <= last}

@@ -1,0 +1,65 @@
+"""The values of a small tensor as rows of numbers."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from gradinspect.analyses.gradients.stepping import Number, ShownTensor
+from gradinspect.units import format_dtype
+
+MAX_LINES = 16
+
+
+def value_lines(tensor: ShownTensor, num_cells: int, max_lines: int = MAX_LINES) -> list[str] | None:
+    """Write all values in the form of nested lists; None when they are not known or do not fit."""
+    if not tensor.values:
+        return None
+    words = [_number(value) for value in tensor.values]
+    widest = max(map(len, words))
+    lines = list(_block([word.rjust(widest) for word in words], tensor.shape, ""))
+    fits = len(lines) <= max_lines and all(len(line) <= num_cells for line in lines)
+    return lines if fits else None
+
+
+def _block(words: Sequence[str], shape: Sequence[int], indent: str) -> Iterator[str]:
+    if not shape:
+        yield f"{indent}{words[0].strip()}"
+        return
+    if len(shape) == 1:
+        yield f"{indent}[{', '.join(words)}]"
+        return
+    size = math.prod(shape[1:])
+    lines = [
+        line
+        for row in range(shape[0])
+        for line in _block(words[row * size : (row + 1) * size], shape[1:], f"{indent} ")
+    ]
+    lines[0] = f"{indent}[{lines[0].removeprefix(indent + ' ')}"
+    lines[-1] += "]"
+    yield from lines
+
+
+def _number(value: Number) -> str:
+    if isinstance(value, bool | str):
+        return str(value)
+    return str(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+def looks(tensor: ShownTensor) -> str:
+    """Write dtype and shape: `f32[2, 3]`."""
+    return f"{format_dtype(tensor.dtype)}[{', '.join(map(str, tensor.shape))}]"
+
+
+def in_numbers(tensor: ShownTensor) -> str:
+    """Sum a tensor up: its norm, its range, and how many zeros and how much that is not finite."""
+    parts = []
+    if tensor.norm is not None and tensor.low is not None and tensor.high is not None and not tensor.num_nonfinite:
+        parts.append(f"norm {tensor.norm:.3g}")
+        if not tensor.is_zero and tensor.num_elements > 1:
+            parts.append(f"{tensor.low:.3g} to {tensor.high:.3g}")
+    if tensor.num_nonfinite:
+        parts.append(f"{tensor.num_nonfinite:,} of {tensor.num_elements:,} not finite")
+    elif tensor.is_zero:
+        parts = ["all zero"]
+    elif tensor.num_zeros and parts:
+        parts.append(f"{tensor.num_zeros / tensor.num_elements:.0%} zeros")
+    return ", ".join(parts)

@@ -1,0 +1,219 @@
+"""The screens of a debugger for backward: one node that has run, the way to it, and how it all ended."""
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from rich.text import Text
+
+from gradinspect.analyses.explain.explanation import InputGradient
+from gradinspect.analyses.gradients.stepping import Arrived, Ending, Passed, SavedShown, ShownTensor, Step, place_name
+from gradinspect.graph import Graph, SavedTensor, source_of
+from gradinspect.renderers.terminal.number_rows import in_numbers, looks, value_lines
+from gradinspect.renderers.terminal.page import GAP, Page
+from gradinspect.units import format_count, format_dtype
+
+LABEL_CELLS = 9
+_LABEL = " " * LABEL_CELLS
+MAX_PRINTED_LINES = 200
+MAX_NAMED = 8  # nodes that the end names
+
+
+class StepPage(Page):
+    """Writes steps at one width."""
+
+    def opening(self, graph: Graph, start: str) -> Iterator[Text]:
+        """Yield what is said before the first step."""
+        yield from self.moment(graph)
+        yield Text(f"{format_count(len(graph.nodes), 'node')}, one step each. Type help for the commands.")
+        if start:
+            yield from self.wrapped(f"Backward begins with a gradient of {start}.")
+        for warning in graph.warnings:
+            yield from self.wrapped(warning, "red")
+        for number, node in enumerate(graph.nodes):
+            stale = next((value for value in node.saved if value.status == "modified"), None)
+            if stale is not None:
+                where = source_of(graph, node)
+                at = f" ({where})" if where else ""
+                text = f"#{number} {node.name}{at} will fail: what it saved was changed in place since"
+                yield from self.wrapped(f"{text}{_versions(stale.tensor)}.", "red")
+
+    def value(self, found: ShownTensor | str) -> Iterator[Text]:
+        """Yield what an expression gave."""
+        if isinstance(found, str):
+            yield Text(self.visible(found))
+            return
+        lines = value_lines(found, self.width, MAX_PRINTED_LINES) or []
+        if found.num_elements == 1 and lines:
+            yield Text(f"{looks(found)}{GAP}{lines[0]}")
+        else:
+            yield Text(f"{looks(found)}{GAP}{in_numbers(found)}".rstrip())
+            yield from map(Text, lines)
+
+    def step(self, graph: Graph, step: Step, formulas: Sequence[InputGradient] = ()) -> Iterator[Text]:
+        """Yield the screen of one node that has run.
+
+        Args:
+            graph: The graph it belongs to.
+            step: What was seen.
+            formulas: Those of its class.
+        """
+        yield from self._head(graph, step)
+        for number, part in enumerate(step.incoming):
+            yield from self._incoming(part, number, len(step.incoming))
+        yield from self._saved(step.saved)
+        if step.check == "leaf":
+            yield from self._leaf(graph, step)
+        for position, passed in enumerate(step.outgoing):
+            yield from self._outgoing(graph, step, position, passed, formulas)
+        if step.check == "watched":
+            yield from self._noted(f"Not called by hand: {step.reason}.")
+
+    def _head(self, graph: Graph, step: Step) -> Iterator[Text]:
+        node = graph.nodes[step.node]
+        leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
+        head = Text(f"#{step.node} {self.visible(node.name + leaf)}", "bold")
+        if node.module is not None:
+            call = graph.modules[node.module]
+            head.append(f"  {self.visible(call.path or 'model')}", "not bold cyan")
+            head.append(
+                f" {self.visible(call.class_name)}" + (f" call {call.call}" if call.call > 1 else ""), "not bold"
+            )
+        step_text = f"step {step.order:,}"
+        head.truncate(max(self.width - len(step_text) - 2, 10), overflow="crop")
+        yield head.append(" " * max(self.width - head.cell_len - len(step_text), 2)).append(step_text, "not bold dim")
+        if node.frame is not None:
+            yield Text(self.fit(f"  {source_of(graph, node)}  {graph.frames[node.frame].code}", self.width), "dim")
+
+    def _incoming(self, part: Arrived, number: int, count: int) -> Iterator[Text]:
+        notes = []
+        if part.num_added > 1:
+            notes.append(f"the sum of {part.num_added:,} gradients")
+        if part.is_changed:
+            notes.append("changed by a hook on its way")
+        name = f"[{number}]" if count > 1 else ""
+        yield from self._tensor("in" if number == 0 else "", name, part.tensor, notes)
+
+    def _saved(self, saved: Sequence[SavedShown]) -> Iterator[Text]:
+        """Yield the saved tensors, then what else is saved, in one sentence."""
+        label = "saved"
+        for value in saved:
+            if value.tensor is not None:
+                yield from self._tensor(label, value.name, value.tensor, ())
+                label = ""
+        rest = ", ".join(f"{value.name} = {value.text}" for value in saved if value.tensor is None)
+        lines = wrap(self.visible(rest), self.width - LABEL_CELLS, break_on_hyphens=False)
+        yield from (self._line(label if number == 0 else "", line) for number, line in enumerate(lines))
+
+    def _leaf(self, graph: Graph, step: Step) -> Iterator[Text]:
+        leaf = graph.nodes[step.node].leaf
+        name = (leaf.name if leaf is not None else None) or "the leaf"
+        if step.before is None:
+            yield self._line("to", f"{self.visible(name)}.grad, which was None")
+        else:
+            yield from self._tensor("to", f"{name}.grad, which was", step.before, ())
+
+    def _outgoing(
+        self, graph: Graph, step: Step, position: int, passed: Passed, formulas: Sequence[InputGradient]
+    ) -> Iterator[Text]:
+        edge = (
+            graph.nodes[step.node].next_edges[position] if position < len(graph.nodes[step.node].next_edges) else None
+        )
+        if edge is None:
+            return
+        after = graph.nodes[edge.next_node]
+        name = place_name(graph, step.node, position)
+        target = f"#{edge.next_node} {after.name}" + (f" {after.leaf.name}" if after.leaf and after.leaf.name else "")
+        slot = f" input {edge.input_nr}" if edge.input_nr else ""
+        arrow = "→" if self.unicode else "->"
+        yield self._line("out", f"{self.visible(name)} {arrow} {self.visible(target)}{slot}", "bold")
+        formula = next((item.formula for item in formulas if item.argument in {name, name.partition("[")[0]}), "")
+        if formula:
+            yield from self._noted(f"= {formula}")
+        notes = [_reduction(passed)] if passed.made_shape is not None or passed.made_dtype is not None else []
+        if passed.is_changed:
+            notes.append("not what the formula gives: changed by a hook")
+        yield from self._tensor("", "", passed.tensor, notes)
+
+    def _tensor(self, label: str, name: str, tensor: ShownTensor | None, notes: Sequence[str]) -> Iterator[Text]:
+        """Yield a tensor: its looks and its numbers, what is said about it, its values if they fit."""
+        head = f"{self.visible(name)}  " if name else ""
+        if tensor is None:
+            yield self._line(label, f"{head}None")
+            return
+        lines = value_lines(tensor, self.width - LABEL_CELLS)
+        numbers = "" if lines is not None and tensor.num_elements <= 1 else in_numbers(tensor)
+        single = f"  {lines[0]}" if lines is not None and tensor.num_elements == 1 else ""
+        style = "red" if tensor.num_nonfinite else "yellow" if tensor.is_zero else ""
+        yield self._line(label, f"{head}{looks(tensor)}{single}{GAP if numbers else ''}{numbers}", style)
+        for note in notes:
+            yield from self._noted(note, "magenta")
+        if lines is not None and tensor.num_elements > 1:
+            yield from (Text(f"{_LABEL}{line}") for line in lines)
+
+    def _line(self, label: str, text: str, style: str = "") -> Text:
+        return Text(f"  {label:<{LABEL_CELLS - 2}}", "dim").append(self.fit(text, self.width - LABEL_CELLS), style)
+
+    def _noted(self, text: str, style: str = "dim") -> Iterator[Text]:
+        for line in wrap(self.visible(text), self.width - LABEL_CELLS, subsequent_indent=GAP, break_on_hyphens=False):
+            yield Text(_LABEL).append(line, style)
+
+    def way(self, graph: Graph, path: Sequence[int], selected: int) -> Iterator[Text]:
+        """Yield the nodes from a root to one node, the chosen one marked."""
+        for number in reversed(path):
+            node = graph.nodes[number]
+            line = source_of(graph, node) or ""
+            name = f"#{number} {node.name}" + (f" {node.leaf.name}" if node.leaf and node.leaf.name else "")
+            mark = "> " if number == selected else "  "
+            yield Text(self.fit(f"{mark}{name}  {line}".rstrip(), self.width), "bold" if number == selected else "")
+
+    def ending(self, ending: Ending) -> Iterator[Text]:
+        """Yield how the steps compare with the engine."""
+        graph = ending.graph
+        if not ending.is_complete:
+            yield from self.wrapped(f"Left after {format_count(ending.num_steps, 'step')}; nothing was compared.")
+            return
+        yield from self.wrapped(f"Backward is done: {format_count(ending.num_steps, 'step')}.", "bold")
+        by_hand = ending.num_equal + len(ending.differing)
+        if by_hand:
+            each = "each" if by_hand > 1 else "it"
+            share = each if not ending.differing else f"{ending.num_equal:,} of them"
+            yield from self.wrapped(
+                f"{format_count(by_hand, 'formula')} called by hand; {share} gave exactly what the engine passed on."
+            )
+        for number in ending.differing[:MAX_NAMED]:
+            yield from self.wrapped(
+                f"#{number} {graph.nodes[number].name} did not: a hook changed what it passed on.", indent=GAP
+            )
+        for number in ending.changed[:MAX_NAMED]:
+            name = graph.nodes[number].name
+            yield from self.wrapped(f"#{number} {name} got what a hook had changed on its way.", indent=GAP)
+        for reason, count in ending.watched:
+            yield from self.wrapped(f"{format_count(count, 'node')} only watched: {reason}.")
+        what = "gradient that autograd.grad returned" if graph.captured_at.kind == "grad" else "leaf gradient"
+        total = ending.num_leaves + len(ending.differing_leaves)
+        if total:
+            agree = "bit-equal" if not ending.differing_leaves else f"{ending.num_leaves:,} bit-equal"
+            plural = what if total == 1 else what.replace("gradient", "gradients", 1)
+            yield from self.wrapped(f"{total:,} {plural} compared with the sums of these steps: {agree}.")
+        if ending.differing_leaves:
+            yield from self.wrapped(
+                f"Not equal: {', '.join(ending.differing_leaves)}: something else than backward changed it.", "yellow"
+            )
+
+
+def _versions(tensor: SavedTensor | None) -> str:
+    if tensor is None or tensor.version is None:
+        return ""
+    return f"; it is at version {tensor.version}, and version {tensor.expected_version} was saved"
+
+
+def _reduction(passed: Passed) -> str:
+    """Say what the engine did to a gradient after the formula."""
+    found = passed.tensor
+    before = "" if passed.made_shape is None else f"[{', '.join(map(str, passed.made_shape))}]"
+    parts = []
+    if passed.made_shape is not None:
+        parts.append(f"the formula gives {before}; the engine sums it to the shape of the forward input")
+    if passed.made_dtype is not None and found is not None:
+        parts.append(f"cast from {format_dtype(passed.made_dtype)} to {format_dtype(found.dtype)}")
+    return "; ".join(parts)

@@ -1,0 +1,97 @@
+"""The summary as a few lines on a terminal, as JSON for machines, as Markdown for a report."""
+
+from collections.abc import Iterator
+
+import msgspec
+from rich.cells import cell_len
+from rich.text import Text
+
+from gradinspect.analyses.summary import Summary
+from gradinspect.graph import Origin
+from gradinspect.renderers.data.json import json_text
+from gradinspect.renderers.data.markdown import code, table
+from gradinspect.renderers.terminal.text import cut_end, shorten
+from gradinspect.units import brief, escape_control, format_bytes, format_count
+
+MAX_WARNING = 2000  # characters; no warning of ours has a tenth of that
+PLURALS: dict[Origin, str] = {
+    "parameter": "parameters", "buffer": "buffers", "input": "inputs", "output": "outputs", "activation": "activations",
+}  # fmt: skip
+
+
+def render_summary(summary: Summary, *, width: int = 80) -> Text:
+    """Write the head of a report: where, how large, how many bytes, which classes, and each warning on its line."""
+    lines = [Text(cut_end(escape_control(summary.captured_at), width, "…"), "bold")]
+    if summary.other_calls:
+        lines.append(Text(shorten(summary.other_calls, width, "…"), "bold"))
+    lines += [Text(line) for line in (_size_line(summary), _bytes_line(summary, width))]
+    if summary.classes:
+        lines.append(Text(_classes_line(summary, width), "dim"))
+    lines += [Text(f"warning: {brief(warning, MAX_WARNING)}", "yellow") for warning in summary.warnings]
+    return Text("\n").join(lines)
+
+
+def _size_line(summary: Summary) -> str:
+    edges = format_count(summary.edges, "edge")
+    return ", ".join((
+        format_count(summary.roots, "root"),
+        format_count(summary.nodes, "node"),
+        f"{edges} ({summary.none_edges:,} None)" if summary.none_edges else edges,
+        format_count(summary.leaves, "leaf", "leaves"),
+        f"depth {summary.max_depth:,}",
+    ))  # fmt: skip
+
+
+def _bytes_line(summary: Summary, width: int) -> str:
+    """Say how many bytes, and of which origins as far as they fit, the largest first."""
+    parts = [f"{format_bytes(num_bytes)} {PLURALS[origin]}" for origin, num_bytes in _largest_first(summary)]
+    head = f"{format_bytes(summary.saved_bytes)} saved"
+    for kept in range(len(parts), 0, -1):
+        line = f"{head}: {', '.join(parts[:kept])}{', ...' if kept < len(parts) else ''}"
+        if cell_len(line) <= width:
+            return line
+    return head
+
+
+def _largest_first(summary: Summary) -> Iterator[tuple[Origin, int]]:
+    ordered = sorted(summary.saved_bytes_by_origin.items(), key=lambda entry: (-entry[1], entry[0]))
+    return (entry for entry in ordered if entry[1])
+
+
+def _classes_line(summary: Summary, width: int) -> str:
+    """Name as many classes as fit, the most frequent first, and count the others."""
+    parts: list[str] = []
+    length, num_classes = 0, len(summary.classes)
+    for name, count in summary.classes.items():
+        parts.append(f"{count:,} {brief(name)}")
+        length += cell_len(parts[-1]) + 2
+        if length > width + 2:
+            break
+    while True:
+        left_out = num_classes - len(parts)
+        more = [f"{left_out:,} more {'class' if left_out == 1 else 'classes'}"] if left_out else []
+        line = ", ".join(parts + more)
+        if cell_len(line) <= width or not parts:
+            return line
+        parts.pop()
+
+
+def render_summary_json(summary: Summary) -> str:
+    """Write the figures as JSON, with the keys of `Summary` but the warnings."""
+    figures = {name: getattr(summary, name) for name in summary.__struct_fields__ if name != "warnings"}
+    return json_text(msgspec.to_builtins(figures), indent=2) + "\n"
+
+
+def render_summary_markdown(summary: Summary) -> str:
+    """Write the figures as Markdown to paste into a report."""
+    figures = [
+        (name.replace("_", " "), f"{getattr(summary, name):,}")
+        for name in ("roots", "nodes", "edges", "none_edges", "leaves", "max_depth")
+    ]
+    figures.append(("saved", format_bytes(summary.saved_bytes)))
+    figures += [(f"saved: {PLURALS[origin]}", format_bytes(num_bytes)) for origin, num_bytes in _largest_first(summary)]
+    classes = [(code(name), f"{count:,}") for name, count in summary.classes.items()]
+    head = [code(summary.captured_at), *filter(None, [summary.other_calls])]
+    sections = [*head, table(("figure", "value"), figures), table(("class", "nodes"), classes)]
+    sections += [f"Warning: {code(warning)}" for warning in summary.warnings]
+    return "\n\n".join(section.rstrip("\n") for section in sections) + "\n"

@@ -1,0 +1,228 @@
+"""Print a graph in the terminal: `git log --graph` crossed with a module tree, in the direction gradients flow.
+
+What comes in: a `Graph`. What goes out: lines of `rich.text.Text`, none wider than asked for.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice, pairwise
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from gradinspect.analyses.structure.cut import Cut, describe_cut
+from gradinspect.analyses.structure.expansion import can_open, depth_that_fits, opens_to
+from gradinspect.analyses.structure.folding import Scope, first_saved_bytes, fold_graph, node_ids
+from gradinspect.analyses.structure.outline import IsOpen, outline
+from gradinspect.analyses.structure.outline_rows import Guide, Row, guides_below, split_row
+from gradinspect.graph import Frame, Graph, Record, own_frame
+from gradinspect.renderers.terminal.text import Part, fit, shorten, visible
+from gradinspect.renderers.terminal.tree_rows import RowWriter
+from gradinspect.renderers.terminal.tree_words import Symbols
+from gradinspect.units import format_bytes, format_count
+
+BYTES_CELLS = 10
+MAX_SOURCE_CELLS = 24
+MIN_SOURCE_CELLS = 14  # the name of a file is shortened to that before the text gets less than it wants
+TEXT_CELLS = 46  # what the text wants
+MIN_TEXT_CELLS = 36  # the source column is dropped before the text gets less
+MAX_DEPTH = 1_000_000
+GUIDES: dict[Guide, str] = {"branch": "├─ ", "last_branch": "└─ ", "line": "│  ", "gap": "   ", "scope": "┊ "}
+ASCII_GUIDES: dict[Guide, str] = {"branch": "|- ", "last_branch": "`- ", "line": "|  ", "gap": "   ", "scope": ": "}
+
+
+class TreeOptions(Record, frozen=True, kw_only=True):
+    """How to print a tree."""
+
+    width: int = 80
+    depth: int | None = None  # open scopes inside one another; None for as many as the rows allow
+    full: bool = False  # fold nothing
+    fold_shapes: bool = False  # chains of shape-only nodes are one row
+    max_rows: int | None = 100
+    unicode: bool = True
+    cut: Cut | None = None  # what the graph lacks, when it is a part of another
+
+
+def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Text]:
+    """Yield what is told of which graph, the lines of the tree, then what was left out, then a legend."""
+    options = options or TreeOptions()
+    scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
+    is_open = _opener(graph, scope, options)
+    page = TreePage(graph, options)
+    yield from page.first_lines()
+    rows = islice(outline(graph, scope, is_open), options.max_rows)
+    for row, following in pairwise(chain(rows, [None])):
+        if row is not None:
+            yield from page.lines(row, following)
+    yield from page.last_lines(scope.num_nodes)
+
+
+def _opener(graph: Graph, scope: Scope, options: TreeOptions) -> IsOpen:
+    """Choose which scopes are open: all, or those up to the depth asked for, or as deep as the rows allow."""
+    depth = MAX_DEPTH if options.full or options.max_rows is None else 0
+    if options.depth is not None and not options.full:
+        depth = options.depth
+    elif depth == 0:
+        depth = depth_that_fits(graph, scope, options.max_rows or 0)
+    return opens_to(depth)
+
+
+class TreePage:
+    """Puts rows into columns, and keeps count of what was told."""
+
+    def __init__(self, graph: Graph, options: TreeOptions) -> None:
+        """Measure the columns."""
+        self.graph = graph
+        self.options = options
+        self.saved = first_saved_bytes(graph)
+        self.writer = RowWriter(graph, self.saved, unicode=options.unicode, cut=options.cut)
+        self.symbols: Symbols = self.writer.symbols
+        self.bytes_cells = BYTES_CELLS + 1 if any(self.saved) else 0
+        room = min(max(options.width - self.bytes_cells - TEXT_CELLS - 2, MIN_SOURCE_CELLS), MAX_SOURCE_CELLS)
+        self.sources = self._source_texts(room)
+        self.source_cells = max((cell_len(source) + 2 for source in self.sources.values()), default=0)
+        if options.width - self.bytes_cells - self.source_cells < MIN_TEXT_CELLS:
+            self.source_cells = 0
+        self.text_cells = options.width - self.bytes_cells - self.source_cells
+        self.last_source = ""
+        self.last_own: Frame | None = None
+        self.num_told = 0
+        self.kinds: set[str] = set()
+
+    def first_lines(self) -> Iterator[Text]:
+        """Yield which part of the graph this is."""
+        if self.options.cut is not None:
+            words = visible(describe_cut(self.options.cut), unicode=self.options.unicode)
+            yield fit([Part(words, "bold", can_shrink=True)], self.options.width, self.symbols.ellipsis)
+
+    def lines(self, row: Row, following: Row | None) -> Iterator[Text]:
+        """Yield a row as one line, or more where it is too wide.
+
+        A chain is split into its nodes; marks move to a line of their own. `following` tells what guides they need.
+        """
+        self._count(row)
+        parts = list(self.writer.parts(row))
+        is_split = row.kind == "node" and bool(row.way_on) and _needed(parts) > self._room(row, parts)
+        rows = split_row(row) if is_split else [row]
+        for part_of_row, below in pairwise([*rows, following]):
+            if part_of_row is not None:
+                yield from self._wrapped_lines(part_of_row, below)
+
+    def line(self, row: Row) -> Text:
+        """Return a row as one line, cut where it is too wide, whatever stands above it."""
+        self.last_source = ""
+        return self._line(row, list(self.writer.parts(row)))
+
+    def _wrapped_lines(self, row: Row, following: Row | None) -> Iterator[Text]:
+        parts = [*self.writer.parts(row), *self._own_line(row)]
+        marks = [part for part in parts if part.can_wrap]
+        if marks and _needed(parts) > self._room(row, parts):
+            yield self._line(row, [part for part in parts if not part.can_wrap])
+            yield self._wrapped(row, marks, following)
+        else:
+            yield self._line(row, parts)
+
+    def _own_line(self, row: Row) -> Iterator[Part]:
+        """Yield the line of the program that called the library a row was made in, where it is another than before."""
+        own = own_frame(self.graph, self.graph.nodes[row.nodes[0]].frame) if row.nodes else None
+        if own is not None and own != self.last_own:
+            self.last_own = own
+            yield Part(f"  called at {self._place(own, self.options.width // 2)}", "dim", can_wrap=True)
+
+    def _wrapped(self, row: Row, parts: list[Part], following: Row | None) -> Text:
+        below = guides_below(row)
+        has_twigs = (
+            following is not None and following.guides[: len(below)] == below and len(following.guides) > len(below)
+        )
+        guides = self._guides((*below, "line" if has_twigs else "gap"))
+        line = Text(no_wrap=True, end="").append(guides, "dim")
+        line.append_text(fit(parts, self.options.width - cell_len(guides), self.symbols.ellipsis))
+        return line
+
+    def _room(self, row: Row, parts: list[Part]) -> int:
+        """Return how wide a row may be; the columns on its right count when it has something in them.
+
+        A source line that only repeats the one above gives way to a wide row.
+        """
+        guides = cell_len(self._guides(row.guides))
+        has_bytes = bool(self._bytes_text(row).strip())
+        source = self._source_text(row)
+        gives_way = source == self.last_source and _needed(parts) > self.text_cells - guides
+        is_free = not has_bytes and (not source or gives_way)
+        return max((self.options.width if is_free else self.text_cells) - guides, 0)
+
+    def _line(self, row: Row, parts: list[Part]) -> Text:
+        line = Text(no_wrap=True, end="").append(self._guides(row.guides), "dim")
+        line.append_text(fit(parts, self._room(row, parts), self.symbols.ellipsis))
+        if line.cell_len <= self.text_cells:
+            line.append(" " * (self.text_cells - line.cell_len))
+            line.append(self._bytes_text(row), "dim" if row.is_open else "")
+            line.append(self._source_text(row), "dim")
+        self.last_source = self._source_text(row) or self.last_source
+        line.rstrip()
+        return line
+
+    def last_lines(self, num_nodes: int) -> Iterator[Text]:
+        """Yield what was left out, and a legend."""
+        missing = num_nodes - self.num_told
+        if missing:
+            words = f"{format_count(missing, 'more node')} not shown: --depth, --around, --full or -o FILE"
+            yield fit([Part(f"{self.symbols.ellipsis} {words}", "bold")], self.options.width, self.symbols.ellipsis)
+        yield self._legend()
+
+    def _count(self, row: Row) -> None:
+        self.num_told += len(row.nodes)
+        if row.scope is not None:
+            times = len(row.scope.copies) + 1
+            self.num_told += row.scope.num_nodes * (times - 1) // times if row.is_open else row.scope.num_nodes
+            self.kinds.add("closed" if can_open(row.scope) and not row.is_open else "open")
+        for link in row.way_on:
+            self.kinds.add("leaf" if self.graph.nodes[link.edge.next_node].kind == "accumulate_grad" else "reference")
+
+    def _guides(self, guides: Iterable[Guide]) -> str:
+        table = GUIDES if self.options.unicode else ASCII_GUIDES
+        text = "".join(table[guide] for guide in guides)
+        limit = self.text_cells // 2
+        if cell_len(text) <= limit:
+            return text
+        mark = f"{self.symbols.ellipsis}+{len(text) - limit} "
+        return mark + text[len(text) - limit + len(mark) :]
+
+    def _bytes_text(self, row: Row) -> str:
+        num_bytes = row.scope.saved_bytes if row.scope else sum(self.saved[node] for node in row.nodes)
+        return (format_bytes(num_bytes) if num_bytes else "").rjust(self.bytes_cells)
+
+    def _source_text(self, row: Row) -> str:
+        is_chain = row.scope is not None and row.scope.kind == "shapes"
+        nodes = node_ids(row.scope) if row.scope is not None and is_chain else row.nodes
+        frame = self.graph.nodes[nodes[0]].frame if nodes and self.source_cells else None
+        return "" if frame is None else f"  {self.sources[frame]}"
+
+    def _source_texts(self, room: int) -> dict[int, str]:
+        used = sorted({node.frame for node in self.graph.nodes if node.frame is not None})
+        return {frame: self._place(self.graph.frames[frame], room) for frame in used}
+
+    def _place(self, frame: Frame, room: int) -> str:
+        """Write a line as `train.py:22`; of a long name the middle is cut out, and the number always stays."""
+        name = visible(frame.file.rpartition("/")[2], unicode=self.options.unicode)
+        return f"{shorten(name, room - len(f':{frame.line}'), self.symbols.ellipsis)}:{frame.line}"
+
+    def _legend(self) -> Text:
+        leaf, arrow = self.symbols.leaf, self.symbols.arrow
+        words = (
+            ("gradients flow down", True),
+            (f"{leaf} leaf (AccumulateGrad)", "leaf" in self.kinds),
+            (f"{arrow} #n see there", "reference" in self.kinds),
+            ("cut: to what is left out", self.options.cut is not None),
+            ("bytes saved", bool(self.bytes_cells)),
+            (f"{self.symbols.closed} opens with --depth", "closed" in self.kinds),
+        )
+        legend = ""
+        for text, is_used in words:
+            longer = f"{legend} {self.symbols.separator} {text}" if legend else text
+            if is_used and cell_len(longer) <= self.options.width:
+                legend = longer
+        return Text(legend, "dim", no_wrap=True, end="")
+
+
+def _needed(parts: Iterable[Part]) -> int:
+    return sum(cell_len(part.text) for part in parts if not part.is_optional)

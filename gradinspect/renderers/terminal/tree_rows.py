@@ -1,0 +1,239 @@
+"""Write one row of the outline: what stands after the guides and before the columns on the right.
+
+What comes in: rows of `analyses.structure.outline`. What goes out: parts of text with styles.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from gradinspect.analyses.structure.cut import Cut, lost_places, number_of, uses_in_whole
+from gradinspect.analyses.structure.folding import Scope, ids_of_copy, later_copies, node_ids
+from gradinspect.analyses.structure.outline import leaves_of
+from gradinspect.analyses.structure.outline_rows import Link, Row
+from gradinspect.analyses.structure.shape_chains import chain_title
+from gradinspect.graph import Graph, Node, Root, TensorInfo, argument_name
+from gradinspect.renderers.terminal.text import Part, visible
+from gradinspect.renderers.terminal.tree_words import ASCII_SYMBOLS, Symbols, call_name, call_names, input_nrs
+from gradinspect.units import format_bytes, format_count, format_tensor
+
+MAX_REFERENCES = 3
+MAX_SHAPES = 2
+NO_IDS = range(0)
+
+
+class RowWriter:
+    """Writes rows of one graph."""
+
+    def __init__(self, graph: Graph, saved: Sequence[int], *, unicode: bool, cut: Cut | None = None) -> None:
+        """Prepare.
+
+        Args:
+            graph: The graph.
+            saved: Bytes for each node, from `first_saved_bytes`.
+            unicode: Whether other characters than ASCII can be shown.
+            cut: What the graph lacks, when it is a part of another.
+        """
+        self.graph = graph
+        self.cut = cut
+        self.saved = saved
+        self.unicode = unicode
+        self.symbols = Symbols() if unicode else ASCII_SYMBOLS
+        self.uses: Counter[int] = uses_in_whole(graph, cut)
+        self.roots: dict[int, list[Root]] = {}
+        for root in graph.roots:
+            self.roots.setdefault(root.node, []).append(root)
+        self.root_nodes = sorted(self.roots)
+
+    def parts(self, row: Row) -> Iterator[Part]:
+        """Yield the parts of a row."""
+        if row.scope is not None:
+            yield from self._scope(row, row.scope)
+        elif row.kind == "node":
+            yield from self._nodes(row)
+        else:
+            if not row.links and not row.guides:
+                yield from self._root_label([link.edge.next_node for link in row.way_on])
+            yield from self._label(row.links)
+            yield Part(f"{self.symbols.arrow} " if row.kind == "reference" else "")
+            yield from self._ends(row.way_on)
+
+    def _nodes(self, row: Row) -> Iterator[Part]:
+        yield from self._root_label([row.nodes[0]])
+        yield from self._row_label(row, row.nodes[0])
+        for number, node_id in enumerate(row.nodes):
+            node = self.graph.nodes[node_id]
+            yield Part(f" {self.symbols.arrow} " if number else "")
+            yield Part(f"{self._number(node_id)} ", "cyan")
+            yield Part(self._visible(node.name), "bold", can_shrink=True)
+            if not row.ends_in_leaf:
+                yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
+            yield from self._marks(node)
+        if row.way_on:
+            yield Part(f" {self.symbols.arrow} ")
+            yield from self._ends(row.way_on)
+        if row.call is not None:
+            call = self.graph.modules[row.call]
+            yield Part("  ")
+            yield Part(self._visible(call_name(self.graph, call)), "yellow", can_shrink=True)
+            yield Part(f" {self._visible(call.class_name)}", is_optional=True)
+        for node_id in row.nodes:
+            yield from self._nones(node_id)
+        yield from self._cut_edges(row.nodes)
+
+    def _marks(self, node: Node) -> Iterator[Part]:
+        if node.function is not None:
+            yield Part(f"  {self._visible(node.function)}", "magenta", can_shrink=True, can_wrap=True)
+        if node.made_by is not None:
+            yield Part(f"  by {self._visible(node.made_by)}", "dim", is_optional=True)
+        for status, count in sorted(Counter(value.status for value in node.saved).items(), key=str):
+            if status not in (None, "live"):
+                yield Part(f"  {count} {status}", "red", can_wrap=True)
+        if node.hooks:
+            yield Part(f"  {format_count(len(node.hooks), 'hook')}", "magenta", can_wrap=True)
+
+    def _nones(self, node_id: int) -> Iterator[Part]:
+        lost = lost_places(self.cut, node_id)
+        edges = enumerate(self.graph.nodes[node_id].next_edges)
+        nones = [position for position, edge in edges if edge is None and position not in lost]
+        for positions, word in ((nones, "None"), (lost, "cut")):
+            if positions:
+                yield Part(f"  {self._visible(self._arguments(node_id, positions))}: {word}", "dim", can_wrap=True)
+
+    def _arguments(self, node_id: int, positions: Sequence[int]) -> str:
+        node = self.graph.nodes[node_id]
+        names = [argument_name(self.graph, node, position) or f"[{position}]" for position in positions]
+        return ", ".join(names) if len(names) <= 2 else f"{len(names)} inputs"
+
+    def _cut_edges(self, ids: Iterable[int], *, is_closed: bool = False) -> Iterator[Part]:
+        """Count the edges that a focus has cut; where nodes have no rows, those that lead away too."""
+        came, lead = (0, 0) if self.cut is None else self.cut.num_lost(ids)
+        if came:
+            yield Part(f"  {self.symbols.back} {came:,} cut", "dim", can_wrap=True)
+        if lead and is_closed:
+            yield Part(f"  {self.symbols.arrow} {lead:,} cut", "dim", can_wrap=True)
+
+    def _scope(self, row: Row, scope: Scope) -> Iterator[Part]:
+        ids = node_ids(scope)
+        yield from self._root_label(ids, ids_of_copy(scope, row.copy or 0) if row.is_open else NO_IDS)
+        yield from self._row_label(row, ids.start)
+        if scope.kind != "shapes":
+            yield Part(f"{self.symbols.opened if row.is_open else self.symbols.closed} ")
+        times = len(scope.copies) + 1
+        if row.copy is not None:
+            yield Part(f"{row.copy + 1:,} of {times:,} ", "bold")
+        elif times > 1:
+            yield Part(f"{self.symbols.times}{times:,} ", "bold")
+        if row.copy is not None:
+            ids = ids_of_copy(scope, row.copy)
+        first, last = self._number(ids.start), self._number(ids.stop - 1)
+        span = first if len(ids) == 1 else f"{first}{self.symbols.to}{last[1:]}"
+        yield Part(f"{span}  ", "cyan")
+        yield from self._scope_name(scope, row.copy)
+        yield from self._scope_size(scope, times, is_open=row.is_open)
+        if row.way_on:
+            yield Part(f"  {self.symbols.arrow} ", can_wrap=True)
+            yield from (part._replace(can_wrap=True) for part in self._ends(row.way_on))
+        yield from self._cut_edges(later_copies(scope) if row.is_open else ids, is_closed=True)
+
+    def _scope_name(self, scope: Scope, copy: int | None) -> Iterator[Part]:
+        """Name a chain of views by its links, a module call; of a repeat the first and the last, or the one told."""
+        if scope.kind == "shapes":
+            title = chain_title([self.graph.nodes[node_id] for node_id in node_ids(scope)], f" {self.symbols.arrow} ")
+            yield Part(self._visible(title), "bold", can_shrink=True)
+            yield Part("  ")
+            return
+        bodies = (scope.items, *scope.copies[-1:]) if copy is None else ((scope.items, *scope.copies)[copy],)
+        calls = [body[0] for body in bodies] if scope.kind == "repeat" else [scope]
+        modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
+        if not modules or (scope.kind == "repeat" and len(scope.items) > 1):
+            return
+        name = call_names(self.graph, [self.graph.modules[module] for module in modules], self.symbols.ellipsis)
+        yield Part(self._visible(name), "bold yellow", can_shrink=True)
+        yield Part(f"  {self._visible(self.graph.modules[modules[0]].class_name)}", "bold", can_shrink=True)
+        yield Part("  ")
+
+    def _scope_size(self, scope: Scope, times: int, *, is_open: bool) -> Iterator[Part]:
+        ids = node_ids(scope)
+        if times > 1:
+            first, last = node_ids(scope.copies[0][0]).start, node_ids(scope.copies[-1][0]).start
+            num_bytes = sum(self.saved[ids.start : first])
+            is_even = num_bytes and num_bytes == sum(self.saved[last : ids.stop])
+            yield Part(format_count(scope.num_nodes // times, "node"), "dim")
+            yield Part(f", {format_bytes(num_bytes)}" if is_even else "", "dim", is_optional=True)
+            yield Part(" each", "dim")
+            return
+        if not is_open:
+            yield Part(f"{self._shapes(self.graph.nodes[ids.start].forward_outputs)}  ", "green", is_optional=True)
+        leaves = len(leaves_of(self.graph, scope))
+        yield Part(format_count(scope.num_nodes, "node"), "dim")
+        if leaves and not is_open:
+            yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
+
+    def _root_label(self, ids: Sequence[int], with_rows: range = NO_IDS) -> Iterator[Part]:
+        """Name the roots among some nodes, without those that have a row of their own."""
+        roots = [root for node_id in self._roots_among(ids) if node_id not in with_rows for root in self.roots[node_id]]
+        for root in roots[:MAX_REFERENCES]:
+            output = f" (output {root.output_nr})" if root.output_nr else ""
+            name = " ".join(filter(None, ("root", self._visible(root.name or ""))))
+            yield Part(f"{name}{output}: ", "bold blue", can_shrink=True)
+        if len(roots) > MAX_REFERENCES:
+            yield Part(f"and {format_count(len(roots) - MAX_REFERENCES, 'more root')}: ", "bold blue")
+
+    def _roots_among(self, ids: Sequence[int]) -> Sequence[int]:
+        if isinstance(ids, range):  # a scope may be as large as the graph, and have as many roots
+            return self.root_nodes[bisect_left(self.root_nodes, ids.start) : bisect_left(self.root_nodes, ids.stop)]
+        return [node_id for node_id in dict.fromkeys(ids) if node_id in self.roots]
+
+    def _row_label(self, row: Row, first_node: int) -> Iterator[Part]:
+        is_branch = bool(row.guides) and row.guides[-1] in ("branch", "last_branch")
+        is_special = len(row.links) > 1 or any(
+            link.edge.input_nr or link.edge.next_node != first_node for link in row.links if link.position is not None
+        )
+        if is_branch or is_special:
+            yield from self._label(row.links, input_nrs(row.links))
+
+    def _label(self, links: Sequence[Link], input_nrs: str = "") -> Iterator[Part]:
+        if not links or links[0].position is None:
+            return
+        names = [link.argument or f"[{link.position}]" for link in links[:MAX_REFERENCES]]
+        if len(links) > MAX_REFERENCES:
+            names[-1] = f"{len(links) - MAX_REFERENCES + 1} more"
+        yield Part(f"{self._visible(', '.join(names))}{input_nrs}: ", "dim")
+
+    def _ends(self, links: Sequence[Link]) -> Iterator[Part]:
+        target = self.graph.nodes[links[0].edge.next_node]
+        if target.kind == "accumulate_grad":
+            yield from self._leaf(links[0].edge.next_node, target)
+            return
+        yield Part(", ".join(self._number(link.edge.next_node) for link in links[:MAX_REFERENCES]), "cyan")
+        if len(links) == 1:
+            yield Part(f" {self._visible(target.name)}", "dim", can_shrink=True)
+            yield Part(input_nrs(links))
+        if len(links) > MAX_REFERENCES:
+            yield Part(f" and {len(links) - MAX_REFERENCES:,} more")
+
+    def _leaf(self, node_id: int, node: Node) -> Iterator[Part]:
+        name = node.leaf.name if node.leaf else None
+        yield Part(f"{self.symbols.leaf} ", "yellow")
+        yield Part(self._visible(name) if name else self._number(node_id), "yellow", can_shrink=True)
+        yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
+        if self.uses[node_id] > 1:
+            yield Part(f"  used {self.symbols.times}{self.uses[node_id]:,}", "dim")
+        if node.hooks:
+            yield Part(f"  {format_count(len(node.hooks), 'hook')}", "magenta", can_wrap=True)
+
+    def _shapes(self, infos: Sequence[TensorInfo | None]) -> str:
+        shown = [
+            (text, len(list(same))) for text, same in groupby("?" if i is None else format_tensor(i) for i in infos)
+        ]
+        texts = [f"{count:,} {self.symbols.times} {text}" if count > 1 else text for text, count in shown[:MAX_SHAPES]]
+        more = f" and {len(shown) - MAX_SHAPES} more" if len(shown) > MAX_SHAPES else ""
+        return self._visible(", ".join(texts) + more)
+
+    def _number(self, node_id: int) -> str:
+        return f"#{number_of(self.cut, node_id)}"
+
+    def _visible(self, text: str) -> str:
+        return visible(text, unicode=self.unicode)

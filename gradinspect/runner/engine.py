@@ -1,0 +1,196 @@
+"""Each call of torch's backward engine by the program, told of before it begins."""
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import FrameType
+from typing import Any, NamedTuple, Self, TypeVar
+
+import torch
+
+from gradinspect.graph import CallKind
+from gradinspect.record.frames import user_frames
+from gradinspect.runner.signals import held_signals
+from gradinspect.torch_api.dynamo import passed_by, uncompiled
+from gradinspect.torch_api.engine import engine_doors, is_inside_backward
+from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
+from gradinspect.units import call_name
+
+_Told = TypeVar("_Told")
+ROOM = 1000  # frames, for our own work on top of the program's
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineCall:
+    """A call of the engine that is about to begin."""
+
+    kind: CallKind
+    number: int  # 1 for the program's first one of its kind
+    earlier_grads: int = 0  # calls of the other kind, autograd.grad, before a backward
+    outputs: tuple[Any, ...]  # tensors or GradientEdges
+    gradients: tuple[Any, ...] = ()  # of the outputs
+    inputs: tuple[Any, ...] = ()  # tensors or GradientEdges; none: every leaf
+    keeps_graph: bool = False
+    creates_graph: bool = False
+    allows_unused: bool = True  # inputs that the graph does not lead to
+    frame: FrameType | None  # the user's line
+    caller: FrameType  # who called the engine: torch itself
+
+    @property
+    def name(self) -> str:
+        """Return what tells it from all others: `backward #2`."""
+        return call_name(self.kind, self.number)
+
+
+@dataclass
+class CallCounts:
+    """How often a program has called the engine."""
+
+    backwards: int = 0
+    grads: int = 0
+
+    def add(self, kind: CallKind) -> None:
+        """Count one more call."""
+        if kind == "grad":
+            self.grads += 1
+        else:
+            self.backwards += 1
+
+
+class Watch(NamedTuple):
+    """Whoever watches one run of the engine."""
+
+    finish: Callable[[Any], None]  # is given what the engine has returned
+    abandon: Callable[[], None]  # the engine has failed
+
+
+class EngineInterceptor:
+    """Tells of each outermost engine call before it begins. Use it as a context manager.
+
+    Not told of: calls inside another one (a reentrant checkpoint), calls that a compiler makes on fake tensors while it
+    traces, and calls in a forked child.
+    """
+
+    def __init__(self, on_call: Callable[[EngineCall], "Watch | None"], *, sees_fake: bool = False) -> None:
+        """Set up.
+
+        Args:
+            on_call: Is told. What it returns is told how the engine's run ends.
+            sees_fake: Whether calls on fake tensors are the program's own.
+        """
+        self._sees_fake = sees_fake
+        self.counts = CallCounts()
+        self.is_open = True  # False: calls are our own, and nobody is told
+        self.problem: Exception | None = None  # what went wrong while telling
+        self._on_call = on_call
+        self._pid = os.getpid()
+        self._patched = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Replace the engine's door."""
+        self._patched.enter_context(engine_doors(self._wrap))
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Put the original back."""
+        self.leave()
+
+    def leave(self) -> None:
+        """Put the original back; whoever has wrapped ours meanwhile goes on to call the original through it."""
+        self.is_open = False
+        self._patched.close()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Call the engine ourselves."""
+        self.is_open = False
+        try:
+            yield
+        finally:
+            self.is_open = True
+
+    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @passed_by
+        def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+            watch = self._announce(t_outputs, args, sys._getframe(1)) if self._is_news(t_outputs) else None
+            try:
+                result = original(t_outputs, *args, **kwargs)
+            except BaseException as error:  # NOTE [No frame of ours in a traceback]
+                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+                if watch is not None:
+                    self._guarded(watch.abandon)
+                raise
+            if watch is not None:
+                self._guarded(partial(watch.finish, result))
+            return result
+
+        return _engine_run_backward
+
+    @uncompiled
+    def _is_news(self, outputs: Sequence[Any]) -> bool:
+        """Whether a call is one to tell of."""
+        return (
+            self.is_open
+            and not is_inside_backward()
+            and os.getpid() == self._pid
+            and not is_traced(outputs, sees_fake=self._sees_fake)
+        )
+
+    @uncompiled
+    def _announce(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "Watch | None":
+        """Tell of a call.
+
+        Its arguments are (gradients, retain_graph, create_graph, inputs, allow_unused).
+        Source: torch/autograd/__init__.py, torch 2.13.
+        """
+        kind: CallKind = "grad" if caller.f_code.co_name == "grad" else "backward"
+        self.counts.add(kind)
+        call = EngineCall(
+            kind=kind,
+            number=self.counts.grads if kind == "grad" else self.counts.backwards,
+            earlier_grads=0 if kind == "grad" else self.counts.grads,
+            outputs=tuple(outputs),
+            gradients=tuple(arguments[0] or ()) if arguments else (),
+            inputs=tuple(arguments[3] or ()) if len(arguments) > 3 else (),
+            keeps_graph=len(arguments) > 1 and bool(arguments[1]),
+            creates_graph=len(arguments) > 2 and bool(arguments[2]),
+            allows_unused=len(arguments) <= 4 or bool(arguments[4]),
+            frame=next(user_frames(caller), None),
+            caller=caller,
+        )
+        return self._guarded(lambda: self._on_call(call))
+
+    @uncompiled
+    def _guarded(self, tell: Callable[[], _Told]) -> _Told | None:
+        """Call one of ours, unseen by the program. A mistake of ours is kept for later: it is not the program's."""
+        limit, is_collecting = sys.getrecursionlimit(), gc.isenabled()
+        sys.setrecursionlimit(limit + ROOM)  # the program may be near its own
+        gc.disable()  # it would go through all that we note, over and over
+        try:
+            with held_signals():
+                try:
+                    with plain_tensors_only():
+                        return tell()
+                except Exception as error:
+                    self.problem = self.problem or error
+            return None
+        finally:
+            if is_collecting:
+                gc.enable()
+            sys.setrecursionlimit(limit)
+
+
+@uncompiled
+def is_traced(outputs: Sequence[Any], *, sees_fake: bool = False) -> bool:
+    """Tell whether a compiler is recording this call on tensors without values."""
+    if torch.compiler.is_compiling():
+        return True
+    names = ("FunctionalTensor",) if sees_fake else ("FakeTensor", "FunctionalTensor")
+    return any(
+        isinstance(output, torch.Tensor) and (type(output).__name__ in names or is_functional(output))
+        for output in outputs
+    )

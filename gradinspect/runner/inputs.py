@@ -1,0 +1,40 @@
+"""Made-up inputs for a callable: the shapes come from the user, the values do not matter."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gradinspect.source import FLOAT_DTYPES, InputSpec
+
+SEED = 0
+
+
+def make_inputs(specs: Sequence[InputSpec]) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
+    """Make the tensors that some specs describe, the same ones each time, without touching torch's own generator.
+
+    Floats are normally distributed. Integers are 0 or 1, which is a valid index nearly everywhere; bools are True.
+
+    Returns:
+        Positional and keyword arguments.
+    """
+    generator = torch.Generator().manual_seed(SEED)
+    positional: list[torch.Tensor] = []
+    keywords: dict[str, torch.Tensor] = {}
+    for spec in specs:
+        tensor = _make(spec, generator)
+        if spec.name is None:
+            positional.append(tensor)
+        else:
+            keywords[spec.name] = tensor
+    return positional, keywords
+
+
+def _make(spec: InputSpec, generator: torch.Generator) -> torch.Tensor:
+    dtype: Any = getattr(torch, spec.dtype)
+    if spec.dtype == "bool":
+        return torch.ones(spec.shape, dtype=dtype)
+    if spec.dtype in FLOAT_DTYPES:
+        wide = torch.complex64 if dtype.is_complex else torch.float32
+        return torch.randn(spec.shape, generator=generator, dtype=wide).to(dtype)
+    return torch.randint(0, 2, spec.shape, generator=generator).to(dtype)

@@ -1,0 +1,69 @@
+"""The names of a program: its folder, its tensors and modules, and those that an expression sees."""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gradinspect.errors import GradInspectError
+from gradinspect.record.outputs import outputs_in
+from gradinspect.record.variables import Variable
+from gradinspect.source import Expression, Module, Script
+
+
+def base_folder(source: Script | Module | Expression) -> Path:
+    """Return the folder that file names in the record are relative to."""
+    if isinstance(source, Script):
+        return source.path.absolute().parent
+    if isinstance(source, Expression) and source.module.endswith(".py"):
+        return Path(source.module).absolute().parent
+    return Path.cwd()
+
+
+def variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
+    """Yield the tensors and modules of a finished program, also those inside containers of any kind."""
+    for name, value in list(namespace.items()):
+        if name.startswith("__"):
+            continue
+        if isinstance(value, torch.nn.Module):
+            yield Variable(name, value)
+            continue
+        try:
+            inside = outputs_in(value, name)
+        except Exception:  # noqa: S112  # an object of the user that does not like to be looked at
+            continue
+        if isinstance(value, torch.Tensor) and not inside:
+            yield Variable(name, value)
+        for output in inside:
+            if isinstance(output.value, torch.Tensor):
+                yield Variable(output.name or name, output.value)
+
+
+def namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, Any]:
+    """Import the module that an expression is evaluated in.
+
+    Raises:
+        GradInspectError: There is no such module.
+    """
+    sys.argv = [source.module, *arguments]
+    if source.module.endswith(".py"):
+        path = Path(source.module)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise GradInspectError(f"The script '{path}' cannot be imported.", "Name a .py file.")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+        return vars(module)
+    try:
+        return vars(importlib.import_module(source.module))
+    except ModuleNotFoundError as error:
+        if error.name is not None and source.module.startswith(error.name):
+            raise GradInspectError(
+                f"There is no module '{source.module}'.", "Check its name and the folder you are in."
+            ) from None
+        raise

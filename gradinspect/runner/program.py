@@ -1,0 +1,131 @@
+"""Run a script or a module in this process, as `python` itself would."""
+
+import os
+import sys
+import types
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+from gradinspect.errors import GradInspectError, text_of
+from gradinspect.runner.main_module import make_main_module
+from gradinspect.source import Module, Script
+
+_OURS = os.path.join(str(Path(__file__).parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
+_CALLS_MODE = ("handle_torch_function", os.path.join("torch", "overrides.py"))  # noqa: PTH118  # the end of a path
+
+
+class Stops(Protocol):
+    """Whoever may stop the program early."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the program is being stopped."""
+
+    def ended(self) -> None:
+        """Say that the program has ended."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a program ended."""
+
+    exit_code: int
+    error: BaseException | None  # what it did not catch; its traceback holds the user's frames only
+    namespace: dict[str, Any]
+
+
+def run_program(program: Script | Module, arguments: Sequence[str], stopper: Stops) -> Ending:
+    """Run a program as `__main__`; it stays there until the interpreter exits, as atexit handlers expect.
+
+    Imports no torch: whether the program does is its own affair.
+
+    Raises:
+        GradInspectError: There is no such module, or the file is not Python.
+    """
+    namespace: dict[str, Any] = {}
+    try:
+        try:
+            main, code = make_main_module(program, arguments)
+            namespace = main.__dict__
+            exec(code, namespace)  # noqa: S102  # running the user's program is what this is for
+        finally:
+            stopper.ended()
+    except GradInspectError:
+        raise
+    except SystemExit as error:
+        if stopper.is_stopping:
+            return Ending(0, None, namespace)
+        return Ending(_exit_code(error), None, namespace)
+    except BaseException as error:  # also KeyboardInterrupt: the program's own end
+        if stopper.is_stopping:
+            return Ending(0, None, namespace)
+        return Ending(1, without_our_frames(error), namespace)
+    return Ending(0, None, namespace)
+
+
+def _exit_code(error: SystemExit) -> int:
+    """Do with the argument of sys.exit what python does: a text goes to stderr and means 1."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code
+    text = f"{text_of(error.code)}\n"
+    with suppress(OSError, ValueError):
+        if sys.stderr is None:
+            os.write(2, text.encode(errors="backslashreplace"))
+        else:
+            sys.stderr.write(text)
+    return 1
+
+
+def without_our_frames(error: BaseException) -> BaseException:
+    """Take our frames out of an error's traceback, and out of those of the errors behind it."""
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        item = todo.pop()
+        if item is None or id(item) in seen:
+            continue
+        seen.add(id(item))
+        item.__traceback__ = _strip(item.__traceback__)
+        todo += [item.__cause__, item.__context__]
+    return error
+
+
+def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    kept: list[types.TracebackType] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename.startswith(_OURS):
+            if code.co_name == "__torch_function__" and kept and _calls_mode(kept[-1].tb_frame.f_code):
+                del kept[-2:]  # and the torch function that called it, which comes once more
+        elif not code.co_filename.startswith("<frozen importlib"):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    stripped = None
+    for part in reversed(kept):
+        stripped = types.TracebackType(stripped, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return stripped
+
+
+def _calls_mode(code: types.CodeType) -> bool:
+    name, file = _CALLS_MODE
+    return code.co_name == name and code.co_filename.endswith(file)
+
+
+def leave_as_python(ending: Ending) -> NoReturn:
+    """End this process the way `python` ends it: what a forked child of the program expects."""
+    if ending.error is not None:
+        print_error(ending.error)
+    raise SystemExit(ending.exit_code)
+
+
+def print_error(error: BaseException) -> None:
+    """Print a program's error as python would, through the hook that the program may have set."""
+    with suppress(Exception):
+        sys.stdout.flush()
+    hook = sys.excepthook if callable(sys.excepthook) else sys.__excepthook__
+    hook(type(error), error, error.__traceback__)

@@ -1,0 +1,151 @@
+"""One run of the user's program, as those see it who look at its backward calls."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import NamedTuple, Protocol, TypeAlias
+
+import torch
+
+from gradinspect.analyses.gradients.stepping import Ending
+from gradinspect.analyses.gradients.steps import GradientSteps
+from gradinspect.analyses.gradients.timeline import Timeline
+from gradinspect.analyses.memory.growth import Growth
+from gradinspect.checks.findings import Findings
+from gradinspect.errors import GradInspectError
+from gradinspect.fake.mode import FAKE_TYPES, FakeRun
+from gradinspect.graph import CaptureKind, Graph
+from gradinspect.record.capture import Moment, record_graph
+from gradinspect.record.outputs import OutputTensor, has_graph, outputs_in
+from gradinspect.record.recorder import Recorder
+from gradinspect.record.tensors import PLAIN_TYPES
+from gradinspect.record.variables import Variable, variables_from
+from gradinspect.runner.engine import EngineCall, EngineInterceptor, Watch
+from gradinspect.runner.namespaces import base_folder
+from gradinspect.runner.process_state import ProcessState
+from gradinspect.runner.request import Request
+from gradinspect.runner.stopping import Stopper
+
+Result: TypeAlias = Graph | Growth | GradientSteps | Timeline | Ending | Findings
+
+
+class Recorded(NamedTuple):
+    """A graph, and what it was recorded from."""
+
+    graph: Graph
+    outputs: list[OutputTensor]
+    moment: Moment
+
+
+@dataclass(kw_only=True)
+class Run:
+    """What to look for, and the means to do it."""
+
+    request: Request
+    recorder: Recorder
+    process_state: ProcessState
+    door: EngineInterceptor
+    stopper: Stopper
+    fake: FakeRun | None = None
+    problem: Exception | None = None  # what went wrong with our own work; it must not reach the user's program
+    is_provisional: bool = False  # what is seen may give way to something better, so the program has to go on
+
+    def provisional(self) -> "Run":
+        """Return this run for an observer of autograd.grad() whose result a later backward() replaces."""
+        return replace(self, request=replace(self.request, grad=1), is_provisional=True)
+
+    def stop(self, frame: FrameType) -> None:
+        """Stop the program, unless it shall go on.
+
+        Raises:
+            SystemExit: The stop.
+        """
+        if not (self.request.goes_on or self.is_provisional):
+            self.stopper.stop(frame)
+
+    def stop_recording(self) -> None:
+        """Record no further forward pass, unless it may still be needed."""
+        if not self.is_provisional:
+            self.recorder.pause()
+
+    def is_wanted(self, call: EngineCall) -> bool:
+        """Tell whether a call is the first one that was asked for, or comes later, and has a graph to go through."""
+        request = self.request
+        kind, first = ("backward", request.backward or 1) if request.grad is None else ("grad", request.grad)
+        is_reached = call.kind == kind and call.number >= first and request.at in (None, "backward")
+        return is_reached and has_graph(call.outputs)  # else the engine will refuse it
+
+    def record_call(self, call: EngineCall) -> Recorded | None:
+        """Record the graph that a call is about to go through; nothing where its root has none."""
+        return self.record(call.kind, lambda: self.outputs_of(call), call)
+
+    def record(
+        self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], call: EngineCall | None = None,
+        variables: tuple[Variable, ...] = (),
+    ) -> Recorded | None:  # fmt: skip
+        """Record the graph behind some tensors.
+
+        Args:
+            kind: What the moment is.
+            outputs: Finds the tensors.
+            call: The call that is about to begin, if one is.
+            variables: Named tensors to know besides those that the call's frame sees.
+        """
+        with self.process_state.visit():
+            moment = Moment(
+                source=self.request.label,
+                kind=kind,
+                number=None if call is None else call.number,
+                other_grads=self._other_grads(kind, call),
+                frame=None if call is None else call.frame,
+                base_folder=base_folder(self.request.source),
+                variables=variables,
+                plain_types=FAKE_TYPES if self.request.fake else PLAIN_TYPES,
+                warnings=() if self.fake is None else self.fake.warnings,
+            )
+            found = outputs()
+            return Recorded(record_graph(found, moment, self.recorder), found, moment) if found else None
+
+    def _other_grads(self, kind: CaptureKind, call: EngineCall | None) -> int:
+        """Count the autograd.grad() calls that the user could choose in place of this moment."""
+        if call is not None:
+            return call.earlier_grads
+        return self.door.counts.grads if kind == "call" else 0
+
+    def outputs_of(self, call: EngineCall) -> list[OutputTensor]:
+        """Return the tensors that a call begins at, or the one that was asked for, with their names."""
+        variables = list(variables_from(call.frame))
+        if self.request.root is not None:
+            return named_root(self.request.root, variables)
+        names = {id(value): name for name, value in reversed(variables)}
+        return [OutputTensor(names.get(id(output)), output) for output in call.outputs]
+
+
+class Mode(Protocol):
+    """What one run looks for: whoever is told of its backward calls."""
+
+    @property
+    def problem(self) -> Exception | None:
+        """What went wrong with us after a call was looked at."""
+
+    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
+        """Look at a call that is about to begin, and stop the program when enough was seen."""
+
+    def result(self) -> Result | None:
+        """Return what was seen so far."""
+
+
+def named_root(root: str, variables: list[Variable]) -> list[OutputTensor]:
+    """Find the tensor that the user named.
+
+    Raises:
+        GradInspectError: There is none of this name, or it has no graph.
+    """
+    found = [value for name, value in variables if name == root]
+    outputs = outputs_in(found[0], root) if found else []
+    if outputs:
+        return outputs
+    names = [name for name, value in variables if isinstance(value, torch.Tensor) and value.requires_grad]
+    known = f"Tensors with a graph here: {', '.join(dict.fromkeys(names[:20]))}." if names else "There is none here."
+    what = "has no graph" if found else "is not a variable that can be seen"
+    raise GradInspectError(f"The root '{root}' {what}.", known)

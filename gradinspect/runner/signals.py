@@ -1,0 +1,109 @@
+"""Keep the program's timers and signal handlers out of our own work.
+
+A program may have set an alarm as a time limit, or a handler that raises or exits. Neither is meant for us: while we
+record or print, timers stand still, and a signal that the program handles waits until the program goes on.
+
+Only the main thread runs handlers, so there is nothing to hold in another one. Names that a platform lacks are skipped:
+Windows has no timers and few signals.
+"""
+
+import faulthandler
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+_TIMERS = tuple(
+    getattr(signal, name) for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF") if hasattr(signal, name)
+)
+_MEANT_FOR_US = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE", "SIGCHLD") if hasattr(signal, name)
+)  # while we print, after the program
+
+
+class HeldSignals:
+    """What was stopped, and how to go on."""
+
+    def __init__(self, ours: Mapping[int, Any] | None = None) -> None:
+        """Stop the timers, and note what the program would handle.
+
+        Args:
+            ours: The handlers from before the program, for the signals that mean us when it has ended.
+        """
+        self._timers = {timer: signal.setitimer(timer, 0) for timer in _TIMERS}
+        self._missed: list[int] = []
+        self._theirs = {}
+        for number, handler in _handlers().items():
+            wanted = self._wanted(number, handler, ours)
+            if wanted != handler:
+                self._theirs[number] = handler
+                signal.signal(number, wanted)
+
+    def release(self) -> None:
+        """Go on as before; the program's handlers are called now for what came meanwhile, and may raise."""
+        for number, handler in self._theirs.items():
+            signal.signal(number, handler)
+        for timer, (seconds, interval) in self._timers.items():
+            if seconds:
+                signal.setitimer(timer, seconds, interval)
+        missed, self._missed = self._missed, []
+        for number in missed:
+            signal.raise_signal(number)
+
+    def _wanted(self, number: int, handler: Any, ours: Mapping[int, Any] | None) -> Any:
+        if ours is not None and (number in _MEANT_FOR_US or not callable(handler)):
+            return ours.get(number, handler)
+        is_theirs = callable(handler) and handler is not signal.default_int_handler
+        return self._note if is_theirs else handler
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if number not in self._missed:
+            self._missed.append(number)
+
+
+@contextmanager
+def held_signals() -> Iterator[None]:
+    """Hold the program's timers and signals during some work of ours.
+
+    Raises:
+        BaseException: What a handler of the program raises afterwards.
+    """
+    held = HeldSignals() if _is_main_thread() else None
+    try:
+        yield
+    finally:
+        if held is not None:
+            held.release()
+
+
+class SignalsAtHome:
+    """The signals and timers of a program that has ended, while we report on it. Made before the program runs."""
+
+    def __init__(self) -> None:
+        """Remember how things are."""
+        self._ours = _handlers()
+        self._held: HeldSignals | None = None
+
+    def restore(self) -> None:
+        """Take over."""
+        faulthandler.cancel_dump_traceback_later()
+        if _is_main_thread():
+            self._held = HeldSignals(self._ours)
+
+    def hand_back(self) -> None:
+        """Let the program's last handlers have theirs."""
+        held, self._held = self._held, None
+        if held is not None:
+            held.release()
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _handlers() -> dict[int, Any]:
+    """Map each signal to its handler, without those that were not set from Python."""
+    found = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    return {number: handler for number, handler in found.items() if handler is not None}

@@ -1,0 +1,204 @@
+"""End the user's program early, in good order, from inside one of its calls.
+
+NOTE [A stop that nobody can swallow]
+The stop is a SystemExit, so threads end on it silently and `except Exception` lets it pass. A bare `except:` does not.
+Whoever swallows it has a frame on the stack of the moment it was raised. So a trace function watches exactly those
+frames: a line event in one of them while the stop is not being handled means that it was swallowed, and raises it
+again, outside the `try` that took it. `finally:` blocks, `with` exits and handlers handle the stop, or an exception
+that has it as context, so they run undisturbed; `__del__` methods and new calls have frames of their own, so they do
+too. CPython switches tracing off when a trace function raises; a profile function, told of the next call or return,
+switches it on again.
+
+NOTE [A stop inside a test runner]
+pytest takes a SystemExit for a crash of its own or a failed test. It ends in order, with its fixtures and its summary,
+on a KeyboardInterrupt. So one is raised there, and only the frames inside the test are watched.
+
+NOTE [A stop from another thread]
+Only the main thread's end ends a program. It may be blocked in a lock, which nothing but a signal interrupts; so a
+signal that nobody uses carries the stop there. Where there is none, as on Windows, the process is ended in the end.
+"""
+
+import concurrent.futures.thread
+import opcode
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Self
+
+from gradinspect.record.frames import RUNNERS
+
+_ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
+_SIGNAL = signal.SIGRTMAX - 2 if hasattr(signal, "SIGRTMAX") else getattr(signal, "SIGURG", 0)  # a signal nobody uses
+_THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # they end or go on with a thread in order
+_TEST_RUNNERS = ("_pytest", "pluggy")
+PATIENCE_S = 120.0  # for the program's own clean-up
+PATIENCE_WITH_THREADS_S = 20.0  # a main thread that waits for a thread which has ended may wait forever
+PATIENCE_AT_EXIT_S = 5.0  # threads that the rest of the program would have ended
+
+
+class Stopper:
+    """Stops one program, once. Use it as a context manager, in the main thread, around the program."""
+
+    def __init__(self, finish: Callable[[], None]) -> None:
+        """Set up for a program that runs in the main thread.
+
+        Args:
+            finish: Ends the process. Called from another thread, only if the program does not end by itself.
+        """
+        self.is_stopping = False
+        self._finish = finish
+        self._watches: dict[int, _Watch] = {}
+        self._ended = threading.Event()
+        self._main = threading.main_thread()
+        self._signal_handler: Any = None
+
+    def __enter__(self) -> Self:
+        """Make the main thread reachable from others. NOTE [A stop from another thread]."""
+        if _SIGNAL > 0 and hasattr(signal, "pthread_kill") and threading.current_thread() is self._main:
+            self._signal_handler = signal.signal(_SIGNAL, self._stop_main)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Watch nothing any longer."""
+        self.ended()
+        if self._signal_handler is not None:
+            signal.signal(_SIGNAL, self._signal_handler)
+
+    def stop(self, program_frame: FrameType | None) -> None:
+        """Raise the stop here.
+
+        Args:
+            program_frame: The innermost frame of the program, torch's included.
+
+        Raises:
+            SystemExit: Always, and of exactly this type: a thread ends silently on no other. In a test: `Stopped`.
+        """
+        is_first = not self.is_stopping
+        self.is_stopping = True
+        self._watch(program_frame)
+        if is_first:
+            in_main = threading.current_thread() is self._main
+            if not in_main and self._signal_handler is not None and self._main.ident is not None:
+                signal.pthread_kill(self._main.ident, _SIGNAL)
+            patience = PATIENCE_S if in_main else PATIENCE_WITH_THREADS_S
+            threading.Thread(target=self._wait, args=(patience,), daemon=True).start()
+        raise make_stop(is_in_test=_is_in_test(program_frame))
+
+    def ended(self) -> None:
+        """Say that the program has ended: the main thread is watched no longer."""
+        self._ended.set()
+        watch = self._watches.pop(self._main.ident or 0, None)
+        if watch is not None:
+            watch.end()
+
+    def _stop_main(self, _signal: int, frame: FrameType | None) -> None:
+        """Take a stop over from another thread, unless it has arrived by itself, as out of `Future.result()`."""
+        if self._ended.is_set() or not self.is_stopping:
+            return
+        self._watch(frame)
+        if not is_stop(sys.exc_info()[1]):
+            raise make_stop(is_in_test=_is_in_test(frame))
+
+    def _watch(self, frame: FrameType | None) -> None:
+        thread = threading.get_ident()
+        if thread not in self._watches:
+            self._watches[thread] = _Watch(is_in_test=_is_in_test(frame))
+        self._watches[thread].begin(_stack(frame, in_main=thread == self._main.ident))
+
+    def _wait(self, patience_s: float) -> None:
+        if self._ended.wait(timeout=patience_s):
+            self._main.join()  # ends when the interpreter begins to wait for other threads
+            time.sleep(PATIENCE_AT_EXIT_S)
+        self._finish()
+
+
+class _Watch:
+    """Watches frames of one thread, from that thread."""
+
+    def __init__(self, *, is_in_test: bool) -> None:
+        self._previous = sys.gettrace(), sys.getprofile()
+        self._is_in_test = is_in_test
+        self._frames: set[FrameType] = set()
+
+    def begin(self, frames: list[FrameType]) -> None:
+        self._frames.update(frames)
+        self._arm()
+        sys.setprofile(self._rearm)
+
+    def end(self) -> None:
+        trace, profile = self._previous
+        sys.setprofile(profile)
+        sys.settrace(trace)
+        for frame in self._frames:
+            frame.f_trace = None
+        self._frames.clear()
+
+    def _arm(self) -> None:
+        sys.settrace(_ignore_call)
+        for frame in self._frames:
+            frame.f_trace = self._on_line
+
+    def _on_line(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        if event == "line" and frame in self._frames and not _handles_stop(frame):
+            raise make_stop(is_in_test=self._is_in_test)
+        return self._on_line
+
+    def _rearm(self, _frame: FrameType, _event: str, _argument: Any) -> None:
+        if sys.gettrace() is None:
+            self._arm()
+
+
+class Stopped(KeyboardInterrupt):
+    """Ends a test runner, which prints it. NOTE [A stop inside a test runner]."""
+
+    __module__ = "gradinspect"
+
+
+def make_stop(*, is_in_test: bool = False) -> BaseException:
+    """Make the exception that ends a program; it can be told from the program's own."""
+    stop: Any = Stopped("the backward call that was asked for is recorded") if is_in_test else SystemExit(0)
+    stop.is_early_end = True
+    return stop  # type: ignore[no-any-return]
+
+
+def is_stop(error: BaseException | None) -> bool:
+    """Tell whether an exception is a stop, or was raised while one was being handled."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if getattr(error, "is_early_end", False):
+            return True
+        seen.add(id(error))
+        error = error.__context__
+    return False
+
+
+def _handles_stop(frame: FrameType) -> bool:
+    """Tell whether a frame is in a handler, a `finally:` or the exit of a `with`, or about to enter one."""
+    return is_stop(sys.exc_info()[1]) or frame.f_code.co_code[frame.f_lasti] == _ENTERS_HANDLER
+
+
+def _ignore_call(_frame: FrameType, _event: str, _argument: Any) -> None:
+    """Trace no new frame."""
+
+
+def _stack(frame: FrameType | None, *, in_main: bool) -> list[FrameType]:
+    """List the program's frames; those of whoever runs it, or a thread of it, catch the stop on purpose."""
+    frames: list[FrameType] = []
+    while frame is not None and frame.f_code.co_filename not in RUNNERS and not _runs_tests(frame):
+        if in_main or frame.f_code.co_filename not in _THREAD_RUNNERS:
+            frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _is_in_test(frame: FrameType | None) -> bool:
+    while frame is not None and not _runs_tests(frame):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _runs_tests(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _TEST_RUNNERS

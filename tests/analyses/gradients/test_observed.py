@@ -1,0 +1,124 @@
+"""Rows and findings of a backward call, from numbers made by hand."""
+
+from typing import Any
+
+from factories import gradient_stats as stats
+from factories import graph, leaf, op
+from msgspec.structs import replace
+
+from gradinspect.analyses.gradients.observed import (
+    Finding,
+    findings,
+    flow_rows,
+    parameter_rows,
+)
+from gradinspect.graph import Frame, Gradients, GradientStats, Graph, ModuleCall, NodeGradients
+
+
+def ran(node: int, incoming: float | GradientStats, *outgoing: float | GradientStats) -> NodeGradients:
+    """Make what was seen of one node; nodes run in the order of their ids."""
+
+    def made(value: float | GradientStats) -> GradientStats:
+        return value if isinstance(value, GradientStats) else stats(value)
+
+    return NodeGradients(node=node, order=node, incoming=(made(incoming),), outgoing=tuple(map(made, outgoing)))
+
+
+def chain(**fields: Any) -> Graph:
+    """Three layers in a row, each of one node with a weight."""
+    return graph(
+        op("MulBackward0", 1, 3, module=3, frame=0),
+        op("MulBackward0", 2, 4, module=2, frame=0),
+        op("MulBackward0", None, 5, module=1, frame=0),
+        leaf("layers.2.weight", 10), leaf("layers.1.weight", 10), leaf("layers.0.weight", 10),
+        modules=(
+            ModuleCall(path="", class_name="Net"),
+            *(ModuleCall(path=f"layers.{i}", class_name="Scale", parent=0) for i in range(3)),
+        ),
+        frames=(Frame(file="net.py", line=3, code="x = x * self.weight"),),
+        **fields,
+    )  # fmt: skip
+
+
+def watched(*nodes: NodeGradients, loss: float | None = 1.0) -> Graph:
+    """Put together what was seen of the chain."""
+    return chain(gradients=Gradients(nodes=nodes, weight_norms={3: 2.0, 4: 0.0}, loss=loss))
+
+
+def kinds(found: tuple[Finding, ...]) -> list[str]:
+    """Name the findings."""
+    return [finding.kind for finding in found]
+
+
+def test_rows_of_parameters_and_modules() -> None:
+    """From the loss to the inputs; a ratio where the weight is not zero."""
+    found = watched(ran(0, 4.0, 2.0, 1.0), ran(1, 2.0, 1.0, 1.0), ran(2, 1.0), ran(3, 1.0), ran(4, 1.0))
+
+    assert [(row.name, row.ratio, row.stats is None) for row in parameter_rows(found)] == [
+        ("layers.2.weight", 0.5, False), ("layers.1.weight", None, False), ("layers.0.weight", None, True),
+    ]  # fmt: skip
+    assert [(row.path, row.depth, row.stats.norm) for row in flow_rows(found)] == [
+        ("", 0, 4.0), ("layers.2", 1, 4.0), ("layers.1", 1, 2.0), ("layers.0", 1, 1.0),
+    ]  # fmt: skip
+    assert [row.path for row in flow_rows(found, max_rows=3)] == [""]
+    assert kinds(findings(found)) == ["missing"]
+
+
+def test_the_node_that_made_it_non_finite() -> None:
+    """The first one in the order of backward, and no later one."""
+    bad = stats(float("nan"), bad=3)
+    found = watched(
+        ran(0, 1.0, 1.0, 1.0), ran(1, 1.0, bad, bad), ran(2, bad, bad), ran(4, bad), ran(3, 1.0), ran(5, bad)
+    )
+    (finding,) = [finding for finding in findings(found) if finding.kind == "non-finite"]
+
+    assert finding.node == 1
+    assert finding.text == (
+        "#1 MulBackward0 (net.py:3  x = x * self.weight) got a finite gradient and passed on 6 of 20 that are not."
+    )
+    assert finding.starved == ("layers.1.weight", "layers.0.weight")
+
+
+def test_a_node_that_passes_on_zeros() -> None:
+    """To all of its inputs; what is below it starves, and is not blamed."""
+    zero = stats(0.0, zeros=10)
+    found = watched(
+        ran(0, 1.0, 1.0, 1.0), ran(1, 1.0, zero, zero), ran(2, zero, zero), ran(3, 1.0), ran(4, zero), ran(5, zero)
+    )
+    (finding,) = findings(found)
+
+    assert (finding.kind, finding.node) == ("killed", 1)
+    assert finding.starved == ("layers.1.weight", "layers.0.weight")
+
+
+def test_chains_that_vanish_or_explode() -> None:
+    """By a factor of a thousand from one end to the other; less is no finding."""
+
+    def through(*norms: float) -> list[str]:
+        nodes = [ran(number, norm, norm) for number, norm in enumerate(norms)]
+        return kinds(findings(watched(*nodes, ran(3, 1.0), ran(4, 1.0), ran(5, 1.0))))
+
+    assert through(1.0, 1e-2, 1e-4) == ["vanishing"]
+    assert through(1.0, 1e2, 1e4) == ["exploding"]
+    assert through(1.0, 0.1, 0.01) == []
+
+
+def test_a_loss_that_is_not_finite_comes_first() -> None:
+    """It is not backward's fault."""
+    found = watched(ran(0, 1.0, 1.0), ran(3, 1.0), ran(4, 1.0), ran(5, 1.0), loss=float("inf"))
+
+    assert findings(found)[0].text == "The loss is inf already: the forward pass made it."
+
+
+def test_calls_of_one_module_are_a_chain_too() -> None:
+    """The steps of a recurrent cell, up to where nothing is left."""
+    norms = (1.0, 1e-3, 1e-6, 0.0)
+    record = graph(
+        *(op("TanhBackward0", number + 1 if number < 3 else None, module=3 - number) for number in range(4)),
+        modules=tuple(ModuleCall(path="cell", class_name="RNNCell", call=number + 1) for number in range(4)),
+    )
+    nodes = tuple(ran(number, norm, norm) for number, norm in enumerate(norms))
+    (finding,) = findings(replace(record, gradients=Gradients(nodes=nodes)))
+
+    assert finding.kind == "vanishing"
+    assert finding.text == "The gradient falls from 1.0e+00 at call 4 to 1.0e-06 at call 2, through 3 calls of cell."

@@ -1,0 +1,55 @@
+"""How held memory falls while backward runs."""
+
+from factories import graph, leaf, op, saved
+from hypothesis import assume, given
+from strategies import graphs
+
+from gradinspect.analyses.memory.held import measure_memory
+from gradinspect.analyses.memory.release import Moment, release_curve
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph, Storage
+
+
+def test_a_storage_goes_with_the_last_node_that_keeps_it() -> None:
+    """What two nodes keep is freed at the second; parameters are no part of it."""
+    shared = saved("_saved_self", 4, storage=0)
+    drawn = graph(
+        op("MulBackward0", 1, saved=(shared, saved("_saved_other", 2, storage=1))),
+        op("ExpBackward0", 2, saved=(shared,)),
+        op("MmBackward0", 3, saved=(saved("_saved_mat2", 9, storage=2, origin="parameter"),)),
+        leaf("w", 9, storage=2),
+        storages=(Storage(num_bytes=16), Storage(num_bytes=8), Storage(num_bytes=36, origin="parameter")),
+    )
+
+    assert release_curve(drawn, measure_memory(drawn)) == (
+        Moment(node=0, freed_bytes=8, held_bytes=16),
+        Moment(node=1, freed_bytes=16, held_bytes=0),
+    )
+
+
+def test_many_moments_are_joined() -> None:
+    """No more than asked for, each named after its largest, and nothing is lost."""
+    nodes = [op("ExpBackward0", place + 1, saved=(saved("_saved_self", 1, storage=place),)) for place in range(1000)]
+    storages = tuple(Storage(num_bytes=100 if place == 17 else 4) for place in range(1000))
+    long = graph(*nodes, leaf("w", 3), storages=storages)
+    moments = release_curve(long, measure_memory(long), max_moments=50)
+
+    assert len(moments) == 50
+    assert moments[0] == Moment(node=17, freed_bytes=176, held_bytes=4096 - 176)
+    assert moments[-1].held_bytes == 0
+
+
+@given(graphs())
+def test_all_is_freed_in_the_end(drawn: Graph) -> None:
+    """The curve falls from all that is held to nothing, by what is freed."""
+    try:
+        memory = measure_memory(drawn)
+    except GradInspectError:
+        assume(False)
+    moments = release_curve(drawn, memory)
+    left = memory.extra_bytes
+    for moment in moments:
+        left -= moment.freed_bytes
+
+        assert moment.held_bytes == left
+    assert left == 0

@@ -1,0 +1,171 @@
+"""The saved-attribute table: rows, filters, order."""
+
+import pytest
+from factories import graph, op, product_plus_two, saved, tensor_info
+
+from gradinspect.analyses.memory.saved_rows import SavedFilter, SavedRow, filter_rows, saved_rows, sort_rows
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Frame, Graph, ModuleCall, SavedKind, SavedTensor, SavedValue, Scalar, Storage
+
+
+def one_row(value: SavedValue) -> SavedRow:
+    """Make the row of one saved value."""
+    (row,) = saved_rows(graph(op("A", saved=(value,)), storages=(Storage(num_bytes=64),)))
+    return row
+
+
+def model() -> Graph:
+    """Two linear layers that save activations and weights of several sizes, and a number."""
+    return graph(
+        op("AddmmBackward0", 1, module=2, frame=0, saved=(
+            saved("_saved_mat1", 4, storage=0), saved("_saved_mat2", 8, storage=1, origin="parameter"),
+        )),
+        op("MulBackward0", 2, module=1, saved=(saved("_saved_self", 2, storage=0, status="modified"),)),
+        op("AddmmBackward0", module=3, saved=(SavedValue(name="_saved_alpha", kind="int", value=1),)),
+        storages=(Storage(num_bytes=16), Storage(num_bytes=32, origin="parameter", name="h.0.fc.weight")),
+        modules=(
+            ModuleCall(path="", class_name="Net"), ModuleCall(path="h.0", class_name="Block", parent=0),
+            ModuleCall(path="h.0.fc", class_name="Linear", parent=1),
+            ModuleCall(path="h.10", class_name="Block", parent=0),
+        ),
+        frames=(Frame(file="model.py", line=3),),
+    )  # fmt: skip
+
+
+def kept(wanted: SavedFilter) -> list[str]:
+    """Filter the model's rows; name what is left."""
+    return [f"{row.node} {row.attribute}" for row in filter_rows(saved_rows(model()), wanted)]
+
+
+def test_a_row_tells_all_about_a_value() -> None:
+    """Node, attribute, value, bytes, origin, module and line are on one row."""
+    expected = SavedRow(
+        node=0,
+        node_name="AddmmBackward0",
+        attribute="_saved_mat2",
+        kind="tensor",
+        value="f32[8]",
+        num_bytes=32,
+        own_bytes=32,
+        status="live",
+        origin="parameter",
+        origin_name="h.0.fc.weight",
+        module="h.0.fc",
+        source="model.py:3",
+    )
+
+    assert expected == saved_rows(model())[1]
+
+
+def test_a_storage_is_counted_once_and_the_sharing_is_shown() -> None:
+    """The second row that keeps a storage shows its bytes, owns none of them, and names the node that counted it."""
+    first, _, second, number = saved_rows(model())
+
+    assert (first.num_bytes, first.own_bytes, first.shared_with) == (16, 16, None)
+    assert (second.num_bytes, second.own_bytes, second.shared_with) == (16, 0, 0)
+    assert (number.num_bytes, number.own_bytes, number.shared_with) == (None, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("int", -1, "-1"),
+        ("float", 1e-05, "1e-05"),
+        ("float", "inf", "inf"),
+        ("bool", True, "True"),
+        ("none", None, "None"),
+        ("str", "mean", "'mean'"),
+        ("tuple", (1, 2), "(1, 2)"),
+        ("tuple", (), "()"),
+        ("complex", "(1+2j)", "(1+2j)"),
+        ("dtype", "float32", "float32"),
+        ("object", "pkg.Config", "pkg.Config"),
+    ],
+)
+def test_values_read_as_in_python(kind: SavedKind, value: Scalar | tuple[Scalar, ...], expected: str) -> None:
+    """A value that is no tensor is written as Python writes it."""
+    assert expected == one_row(SavedValue(name="x", kind=kind, value=value)).value
+
+
+def test_a_transposed_tensor_shows_its_strides() -> None:
+    """Strides are shown when the elements do not lie one after the other."""
+    tensor = SavedTensor(info=tensor_info(2, 3), num_bytes=24, storage=0, strides=(1, 2))
+    row = one_row(SavedValue(name="saved_tensors", index=1, kind="tensor", tensor=tensor, status="live"))
+
+    assert (row.attribute, row.value) == ("saved_tensors[1]", "f32[2, 3] strides (1, 2)")
+
+
+def test_what_has_become_of_a_value() -> None:
+    """A modified tensor tells its versions, a packed one its hook and what it was packed as."""
+    tensor = SavedTensor(info=tensor_info(2), num_bytes=8, storage=0, version=3, expected_version=2)
+    modified = one_row(SavedValue(name="x", kind="tensor", tensor=tensor, status="modified"))
+    packed = one_row(
+        SavedValue(
+            name="x", kind="tensor", status="packed", packed_as="tuple", unpack_hook="m.unpack", held_storages=(0,)
+        )
+    )
+    freed = one_row(SavedValue(name="x", kind="tensor", status="freed"))
+
+    assert (modified.status, modified.status_detail) == ("modified", "at version 3, expected 2")
+    assert (packed.status, packed.status_detail, packed.num_bytes) == ("packed", "by hook m.unpack as tuple", 64)
+    assert (freed.status_detail, freed.value, freed.num_bytes) == ("", "", None)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (SavedFilter(), ["0 _saved_mat1", "0 _saved_mat2", "1 _saved_self", "2 _saved_alpha"]),
+        (SavedFilter(node="Addmm*"), ["0 _saved_mat1", "0 _saved_mat2", "2 _saved_alpha"]),
+        (SavedFilter(module="h.0"), ["0 _saved_mat1", "0 _saved_mat2", "1 _saved_self"]),
+        (SavedFilter(module="h.?"), ["0 _saved_mat1", "0 _saved_mat2", "1 _saved_self"]),
+        (SavedFilter(module="*.fc"), ["0 _saved_mat1", "0 _saved_mat2"]),
+        (SavedFilter(name="_saved_mat*"), ["0 _saved_mat1", "0 _saved_mat2"]),
+        (SavedFilter(name="*.weight"), ["0 _saved_mat2"]),
+        (SavedFilter(status="modified"), ["1 _saved_self"]),
+        (SavedFilter(status="freed"), []),
+        (SavedFilter(kind="int"), ["2 _saved_alpha"]),
+        (SavedFilter(kind="int", node="Mul*"), []),
+    ],
+)
+def test_filters(wanted: SavedFilter, expected: list[str]) -> None:
+    """Each filter keeps its rows, a module's filter those of the modules inside too, and all must hold."""
+    assert expected == kept(wanted)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (
+            SavedFilter(node="AddMM*"),
+            'No node class with saved attributes matches "AddMM*". The nearest: "AddmmBackward0".',
+        ),
+        (SavedFilter(module="h.0.fd"), 'No module matches "h.0.fd". The nearest: "h.0.fc", "h.0", "h.10".'),
+        (SavedFilter(status="lively"), 'No status matches "lively". The nearest: "live".'),
+        (
+            SavedFilter(status="zzz"),
+            'No status matches "zzz". There are: "checkpointed", "freed", "live", "modified", "packed", "unreadable".',
+        ),
+    ],
+)
+def test_a_pattern_that_matches_nothing(wanted: SavedFilter, expected: str) -> None:
+    """A slip of the finger gets the nearest names there are, without regard to case."""
+    with pytest.raises(GradInspectError) as caught:
+        kept(wanted)
+
+    assert expected == str(caught.value)
+
+
+def test_brackets_of_a_list_are_no_pattern() -> None:
+    """`saved_tensors[1]` is found by its own name, though brackets mean something in a pattern."""
+    rows = saved_rows(graph(op("A", saved=tuple(SavedValue(name="s", index=i, kind="tensor") for i in range(2)))))
+
+    assert filter_rows(rows, SavedFilter(name="s[1]")) == rows[1:]
+
+
+def test_order() -> None:
+    """By bytes the largest come first, equals and numbers stay in the order of the graph."""
+    rows = saved_rows(model())
+
+    assert [row.num_bytes for row in sort_rows(rows, "bytes")] == [32, 16, 16, None]
+    assert sort_rows(rows, "graph") == rows
+    assert saved_rows(product_plus_two())[2].value == "1"

@@ -1,0 +1,141 @@
+"""What is left of a graph, and the account of what is cut."""
+
+from collections import Counter
+
+import pytest
+from factories import gradient_stats, graph, leaf, op, product_plus_two, saved
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from strategies import graphs
+
+from gradinspect.analyses.structure.cut import cut_graph, describe_cut, edges_of, number_of, uses_in_whole
+from gradinspect.analyses.structure.focus import Focus, focus_graph
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Gradients, Graph, ModuleCall, NodeGradients, Storage
+from gradinspect.storage import decode_graph, encode_graph
+
+
+def diamond() -> Graph:
+    """A sum of two ways that meet again: 0 to 1 and 2, both to 3, then 4; leaves 5 (used twice) and 6."""
+    return graph(
+        op("AddBackward0", 1, 2),
+        op("MulBackward0", 3, 5, module=1, saved=(saved("_saved_self", 2, storage=0),)),
+        op("ExpBackward0", 3, module=2),
+        op("MulBackward0", 4, 5, saved=(saved("_saved_other", 100, storage=1),)),
+        op("SinBackward0", 6),
+        leaf("fc.weight", 3),
+        leaf("x", 3),
+        modules=(
+            ModuleCall(path="", class_name="Net"),
+            ModuleCall(path="h.3.attn", class_name="Attention", parent=0),
+            ModuleCall(path="h.3.mlp", class_name="MLP", parent=0),
+        ),
+        storages=(Storage(num_bytes=8), Storage(num_bytes=400)),
+    )
+
+
+def left(**wanted: object) -> set[int]:
+    """Return the numbers of what is left of the diamond."""
+    _, cut = focus_graph(diamond(), Focus(**wanted))  # type: ignore[arg-type]
+    assert cut is not None
+
+    return set(cut.numbers)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"),
+    [
+        ({"around": "h.3.attn", "radius": 0}, {1, 5}),
+        ({"around": "h.3.attn", "radius": 1}, {0, 1, 3, 5}),
+        ({"around": "#1"}, {0, 1, 2, 3, 4, 5, 6}),
+        ({"around": "h.3", "radius": 0}, {1, 2, 5}),
+        ({"around": "x", "radius": 0}, {4, 6}),
+        ({"around": "fc.weight", "radius": 0}, {1, 3, 5}),
+        ({"path_to": "fc.weight"}, {0, 1, 2, 3, 5}),
+        ({"path_to": "x"}, {0, 1, 2, 3, 4, 6}),
+        ({"path_to": "#2"}, {0, 2}),
+        ({"only_class": "Mul*"}, {1, 3, 5}),
+        ({"min_bytes": 9}, {3, 5}),
+        ({"min_bytes": 1, "path_to": "h.3.attn"}, {1}),
+    ],
+)  # fmt: skip
+def test_what_is_left(wanted: dict[str, object], numbers: set[int]) -> None:
+    """Nodes by distance, on ways, of a class, by bytes; their leaves, but of ways only the end; all that was asked."""
+    assert numbers == left(**wanted)
+
+
+def test_a_shared_leaf_is_no_bridge() -> None:
+    """Two nodes that use one weight are not near one another for that."""
+    shared = graph(op("AddBackward0", 1, 2), op("AuBackward0", 3), op("BuBackward0", 3), leaf("w", 3))
+    _, cut = focus_graph(shared, Focus(around="#1", radius=1))
+
+    assert cut is not None
+    assert cut.numbers == (0, 1, 3)
+
+
+def test_all_of_the_graph_is_itself() -> None:
+    """Without a wish nothing is cut."""
+    assert focus_graph(diamond(), Focus()) == (diamond(), None)
+
+
+def test_the_account_of_what_is_cut() -> None:
+    """Each lost edge is counted at the end that is left; leaves have all their uses; the words say how much is left."""
+    part, cut = focus_graph(diamond(), Focus(around="h.3.attn", radius=0))
+
+    assert cut is not None
+    assert [node.name for node in part.nodes] == ["MulBackward0", "AccumulateGrad"]
+    assert part.nodes[0].next_edges[0] is None
+    assert (part.roots, number_of(cut, 0)) == ((), 1)
+    assert (cut.lost_places, cut.lost_users) == ({0: (0,)}, {0: 1, 1: 1})
+    assert cut.num_lost([0]) == (1, 1)
+    assert Counter({1: 2}) == uses_in_whole(part, cut)
+    assert describe_cut(cut) == "1 of 5 nodes, with 1 of 2 leaves: within 0 of h.3.attn"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"around": "h.3.atn"}, 'No class, module or parameter matches "h.3.atn". The nearest: "h.3.attn"'),
+        ({"path_to": "fc.wieght"}, 'No class, module or parameter matches "fc.wieght". The nearest: "fc.weight".'),
+        ({"only_class": "Conv*"}, 'No class matches "Conv*". There are: "AccumulateGrad", "AddBackward0"'),
+        ({"around": "#99"}, "There is no node '#99'. It has #0 to #6."),
+        ({"min_bytes": 1000}, "No node is 'saving 1000 B or more'. The most is 400 B, at #3."),
+        ({"min_bytes": 9, "only_class": "Exp*"}, "No node is 'of class Exp*, saving 9 B or more'. Ask for fewer"),
+        ({"only_class": "AccumulateGrad"}, "No node is 'of class AccumulateGrad'."),
+    ],
+)
+def test_what_is_not_there(wanted: dict[str, object], message: str) -> None:
+    """One sentence with what was asked for, and what is near."""
+    with pytest.raises(GradInspectError) as raised:
+        left(**wanted)
+
+    assert message in str(raised.value)
+
+
+def test_gradients_go_with_their_nodes() -> None:
+    """Watched gradients and norms of leaves are kept under the new ids."""
+    ran = (NodeGradients(node=0, order=0, incoming=(gradient_stats(1.0),)),
+           NodeGradients(node=1, order=1, incoming=(gradient_stats(2.0),)))  # fmt: skip
+    watched = replace(product_plus_two(), gradients=Gradients(nodes=ran, weight_norms={2: 3.0}))
+    part, _ = cut_graph(watched, {1, 2}, "")
+
+    assert part.gradients == Gradients(nodes=(replace(ran[1], node=0),), weight_norms={1: 3.0})
+
+
+@settings(max_examples=40)
+@given(graphs(), st.data())
+def test_a_part_is_a_graph(whole: Graph, data: st.DataObject) -> None:
+    """Any part can be saved and read, its edges and the lost ones are all there were, and roots stay roots."""
+    kept = data.draw(st.sets(st.sampled_from(range(len(whole.nodes)))) if whole.nodes else st.just(set[int]()))
+    part, cut = cut_graph(whole, kept, "a part")
+    numbers = range(len(whole.nodes))
+    inner = sum(edge.next_node in kept for number in kept for _, edge in edges_of(whole, number))
+    came = sum(edge.next_node in kept for number in set(numbers) - kept for _, edge in edges_of(whole, number))
+
+    assert decode_graph(encode_graph(part, compressed=False), "run.json") == part
+    assert sum(1 for number in range(len(part.nodes)) for _ in edges_of(part, number)) == inner
+    assert (came, sum(1 for number in kept for _ in edges_of(whole, number)) - inner) == cut.num_lost(
+        range(len(part.nodes))
+    )
+    assert [whole.roots[place].node in kept for place in range(len(whole.roots))].count(True) == len(part.roots)

@@ -1,0 +1,189 @@
+"""Custom Functions checked by differences: what is right, wrong, by choice, or cannot be checked."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from gradinspect.checks.evidence.custom_functions.calls import CustomCall, CustomCalls
+from gradinspect.checks.evidence.custom_functions.gradcheck import check_function
+from gradinspect.checks.evidence.custom_functions.shrinking import in_double_precision, num_elements, shrunk
+from gradinspect.checks.rules.custom_derivatives import CheckedFunction
+
+
+class Scale(torch.autograd.Function):
+    """Twice its input, and a gradient that the class decides on."""
+
+    slope = 2.0
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Double."""
+        return 2 * x
+
+    @classmethod
+    def backward(cls, ctx: Any, grad: Any) -> Any:
+        """Scale."""
+        return cls.slope * grad
+
+
+class WrongScale(Scale):
+    """Half of the gradient is lost."""
+
+    slope = 1.0
+
+
+class Noisy(Scale):
+    """Random."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Add noise."""
+        return 2 * x + torch.randn_like(x)
+
+
+class Single(Scale):
+    """In one dtype only."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Take single precision only."""
+        return 2 * torch.mm(x, torch.eye(x.shape[1], dtype=torch.float32))
+
+
+class Coarse(Scale):
+    """Wide outside, narrow inside."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Compute in single precision."""
+        return (2 * x.float()).double()
+
+
+class Returns(Scale):
+    """Narrow outside."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Return single precision."""
+        return (2 * x).float()
+
+
+class Step(Scale):
+    """A gradient through a step."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Round."""
+        return x.round()
+
+
+class Heads(Scale):
+    """A length that must stay what it is."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Take eight heads."""
+        return 2 * x.view(x.shape[0], 8, -1).flatten(1)
+
+
+class Infinite(Scale):
+    """A result that is not finite."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Overflow."""
+        return 2 * x + float("inf")
+
+
+def checked(function: Any) -> CheckedFunction:
+    """Check a Function on a matrix."""
+    return check_function(CustomCall(function, (torch.randn(3, 16, requires_grad=True),), {}))
+
+
+@pytest.mark.parametrize("function", [Scale, Step, Heads])
+def test_what_is_right_or_by_choice(function: Any) -> None:
+    """A derivative, a straight-through estimator, and one that only runs on the lengths that it got."""
+    assert checked(function).verdict == "right"
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (Noisy, "it gives other numbers each time"),
+        (Single, "it fails in double precision with RuntimeError: expected m1 and m2"),
+        (Coarse, "it computes in a smaller dtype inside, too coarse for differences"),
+        (Returns, "it returns torch.float32 whatever it gets, too coarse for differences"),
+        (Infinite, "its result or its gradient is not finite here"),
+    ],
+)
+def test_what_cannot_be_checked_has_a_reason(function: Any, reason: str) -> None:
+    """None of them is called wrong."""
+    found = checked(function)
+
+    assert found.verdict == "unchecked"
+    assert found.reason.startswith(reason)
+
+
+def test_a_wrong_one_is_measured() -> None:
+    """The slope in one direction, by argument, measured and claimed."""
+    found = checked(WrongScale)
+    (slope,) = found.slopes
+
+    assert found.verdict == "wrong"
+    assert slope.argument == "x"
+    assert slope.measured == pytest.approx(2 * slope.claimed, rel=1e-6)
+
+
+def test_no_number_of_the_program_changes() -> None:
+    """Neither the recorded arguments nor the random numbers."""
+    x = torch.randn(3, 16, requires_grad=True)
+    before, state = x.detach().clone(), torch.get_rng_state()
+    check_function(CustomCall(WrongScale, (x,), {}))
+
+    assert torch.equal(before, x)
+    assert x.grad is None
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_arguments_are_copied_before_forward_sees_them() -> None:
+    """Once for each Function, and apply is itself again afterwards."""
+    original = torch.autograd.Function.__dict__["apply"]
+    x = torch.ones(2, requires_grad=True)
+    with CustomCalls() as calls:
+        Scale.apply(x)
+        Scale.apply(x * 3)
+    with torch.no_grad():
+        x.zero_()
+    call = calls.take(f"{__name__}.Scale")
+
+    assert torch.autograd.Function.__dict__["apply"] is original
+    assert call is not None
+    assert call.args[0].tolist() == [1.0, 1.0]
+    assert call.args[0].requires_grad
+    assert calls.take(f"{__name__}.Scale") is None
+
+
+def test_equal_lengths_stay_equal_and_others_others() -> None:
+    """A product of matrices still fits; an index stays inside; what is small stays."""
+    args = [torch.randn(64, 20), torch.randn(20, 64), torch.arange(40), torch.randn(2, 3), "mean", 7]
+    a, b, index, small, *rest = shrunk(args)
+
+    assert (a @ b).shape == (5, 5)
+    assert index.shape == (4,)
+    assert int(index.max()) < 3
+    assert torch.equal(small, args[3])
+    assert rest == ["mean", 7]
+
+
+def test_copies_are_double_and_off_the_kinks() -> None:
+    """No element is 0, none is far from what it was, and what takes no gradient counts for nothing."""
+    x = torch.tensor([0.0, -1.0, 2.0], requires_grad=True)
+    moved, flag = in_double_precision([x, torch.tensor([True])])
+
+    assert moved.dtype is torch.float64
+    assert (moved != x).all()
+    assert (moved - x).abs().max() < 3e-3
+    assert moved.requires_grad
+    assert flag.dtype is torch.bool
+    assert num_elements([moved, flag, torch.ones(9)]) == 3

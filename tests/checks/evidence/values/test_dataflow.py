@@ -1,0 +1,203 @@
+"""Which calls are noted, and what of torch that rests on."""
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import nn
+
+from gradinspect.checks.evidence.values.calls import CallWatch
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, DetachCause, Read
+from gradinspect.record.recorder import Recorder
+
+Made = Callable[[torch.Tensor], object]
+
+
+@pytest.fixture
+def flow() -> Iterator[Dataflow]:
+    """Note the calls of a test."""
+    with Recorder() as recorder:
+        noted = Dataflow(recorder)
+        with CallWatch(recorder, noted):
+            yield noted
+        noted.close()
+
+
+def without_grad(w: torch.Tensor) -> torch.Tensor:
+    """Compute under no_grad."""
+    with torch.no_grad():
+        return w.exp()
+
+
+CUTS: list[tuple[Made, str, DetachCause]] = [
+    (lambda w: w.detach(), "detach", "detach"),
+    (lambda w: (w * 1).detach_(), "detach_", "detach"),
+    (lambda w: w.data, "data", "data"),
+    (lambda w: torch.tensor([w[0], w[1]]), "__getitem__", None),  # type: ignore[list-item]
+    (lambda w: w.new_tensor(w), "new_tensor", "copy"),
+    (lambda w: w.argmax(), "argmax", "integer"),
+    (lambda w: w > 0, "gt", "integer"),
+    (lambda w: w.long(), "long", "integer"),
+    (without_grad, "exp", "grad_off"),
+    (lambda w: w.sum().item(), "item", "python"),
+    (lambda w: w.tolist(), "tolist", "python"),
+    (lambda w: torch.Tensor([w[0]]), "__float__", "python"),
+    (lambda w: w.detach().numpy(), "numpy", "python"),
+    (lambda w: torch.autograd.grad((w * w).sum(), w), "grad", "gradient"),
+]
+
+
+@pytest.mark.parametrize(("make", "name", "manner"), CUTS, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_call_that_loses_the_graph_says_how(
+    flow: Dataflow, make: Made, name: str, manner: DetachCause | None
+) -> None:
+    """By its name, its dtype, or the grad mode."""
+    made = make(torch.ones(3, requires_grad=True))
+
+    assert made is not None
+    assert flow.calls[-1 - (name == "__getitem__")].name == name
+    assert flow.calls[-1 - (name == "__getitem__")].manner == manner
+
+
+def test_what_keeps_the_graph_has_no_manner(flow: Dataflow) -> None:
+    """Operators, in place too; attributes that are no values are not noted at all."""
+    w = torch.ones(3, requires_grad=True)
+    y = torch.zeros(3)
+    y[0] = w[0]
+    y += w
+    assert y.shape == w.shape
+
+    assert [call.name for call in flow.calls] == ["ones", "zeros", "__getitem__", "__setitem__", "add_"]
+    assert {call.manner for call in flow.calls} == {None}
+    assert [call.is_write for call in flow.calls] == [False, False, False, True, True]
+
+
+def test_a_result_is_read_as_the_call_that_made_it(flow: Dataflow) -> None:
+    """A leaf is a leaf, each with its own number; what came from elsewhere is from outside."""
+    w, v, x = torch.ones(3, requires_grad=True), nn.Parameter(torch.ones(3)), torch.from_numpy(torch.ones(3).numpy())
+    y = w * x
+    z = y + v
+    first, second = flow.calls[-2].reads, flow.calls[-1].reads
+
+    assert [(read.leaf != NO_LEAF, read.is_live) for read in first] == [(True, True), (False, False)]
+    assert first[1].call == OUTSIDE
+    assert second[0] == flow.read(y) == Read(len(flow.calls) - 2, NO_LEAF, is_live=True)
+    assert second[1].leaf not in (first[0].leaf, NO_LEAF)
+    assert flow.read(z).leads_back
+
+
+def test_a_write_through_another_view_is_seen(flow: Dataflow) -> None:
+    """Into the same memory: a view, .data, a parameter that is given another .data."""
+    w = torch.ones(2, requires_grad=True)
+    y = torch.zeros(4)
+    y[:2].copy_(w)
+    reader = y.sum()
+    parameter = nn.Parameter(torch.zeros(2))
+    parameter.data = w * 2
+    second = parameter.sum()
+    calls = flow.calls
+    written, assigned = ([calls[read.call] for read in flow.calls[place].reads] for place in (-5, -1))
+
+    assert reader.requires_grad
+    assert second.requires_grad
+    assert "copy_" in [call.name for call in written]
+    assert [call.name for call in assigned] == ["data"]
+    assert assigned[0].is_write
+
+
+def test_a_tensor_is_read_as_it_was_before_it_was_written(flow: Dataflow) -> None:
+    """A constant to which something learned is added was a constant until then."""
+    w = torch.ones(3, requires_grad=True)
+    constant = w.detach()
+    constant += w
+    before, added = flow.calls[-1].reads
+    result = w * 2
+    result.detach_()
+
+    assert (flow.calls[before.call].name, before.is_live, added.is_live) == ("detach", False, True)
+    assert (flow.calls[-1].name, flow.calls[-1].manner) == ("detach_", "detach")
+    assert flow.read(constant).leads_back
+
+
+def test_the_same_memory_in_a_new_object_is_known(flow: Dataflow) -> None:
+    """A parameter made of a result, after the result itself is gone."""
+    h = torch.ones(3, requires_grad=True).exp()
+    number = flow.read(h).call
+    h = nn.Parameter(h)
+    read = flow.read(h)
+
+    assert read.call == number
+    assert read.leaf != NO_LEAF
+    assert not read.leads_back
+
+
+def test_grad_mode_is_known_with_the_line_that_switched_it(flow: Dataflow) -> None:
+    """The outer one of two."""
+    w = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        w.exp()
+        with torch.no_grad():
+            w.exp()
+    w.exp()
+    outer, inner, after = range(len(flow.calls) - 3, len(flow.calls))
+
+    assert [flow.calls[number].is_off for number in (outer, inner, after)] == [True, True, False]
+    assert flow.grad_off[outer] == flow.grad_off[inner] is not None
+    assert after not in flow.grad_off
+
+
+def test_a_custom_function_is_no_scope_of_the_program(flow: Dataflow) -> None:
+    """Grad mode is off inside its forward, and its result requires grad afterwards."""
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    y = Double.apply(torch.ones(3, requires_grad=True))
+
+    assert flow.calls[-1].manner == "function"
+    assert flow.read(y) == Read(len(flow.calls) - 1, NO_LEAF, is_live=True)
+
+
+def test_nothing_is_kept_alive(flow: Dataflow) -> None:
+    """Neither tensors nor their memory."""
+    x = torch.ones(1000, requires_grad=True)
+    y = (x * 2).exp()
+    objects = [weakref.ref(x), weakref.ref(y)]
+    storage = torch.multiprocessing.reductions.StorageWeakRef(y.untyped_storage())
+    assert len(flow.calls) == 3
+    del x, y
+    gc.collect()
+
+    assert [one() for one in objects] == [None] * 2
+    assert storage.expired()
+
+
+def test_a_missing_grad_is_told(flow: Dataflow) -> None:
+    """Of leaves and results; one that is there is a gradient without a graph."""
+    missing: list[torch.Tensor] = []
+    flow.on_missing_grad = lambda tensor, _read, _frame: missing.append(tensor)
+    w = torch.ones(3, requires_grad=True)
+    assert w.grad is None
+    w.sum().backward()
+    gradient = w.grad
+    assert gradient is not None
+
+    assert [id(one) for one in missing] == [id(w)]
+    assert flow.calls[flow.read(gradient).call].manner == "gradient"
+
+
+def test_a_loop_over_many_tensors_does_not_mix_addresses(flow: Dataflow) -> None:
+    """An address that is used again is another tensor."""
+    w = torch.ones(3, requires_grad=True)
+    for _ in range(200):
+        y = w.exp()
+        assert flow.read(y).call == len(flow.calls) - 1
+        del y
+        fresh = torch.from_numpy(torch.zeros(3).numpy().copy())
+        assert flow.read(fresh).call == OUTSIDE

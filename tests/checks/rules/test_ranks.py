@@ -1,0 +1,78 @@
+"""Ranks compared by what they are about to go backward through."""
+
+from factories import graph, leaf, op
+
+from gradinspect.checks.rules.ranks import RankNode, RankSummary, missing_notes, rank_findings, summarize_rank
+from gradinspect.graph import Frame
+
+BODY = Frame(file="net.py", line=8, code="h = body(x)")
+EXTRA = Frame(file="net.py", line=10, code="h = extra(h)")
+BACKWARD = Frame(file="train.py", line=30, code="loss.backward()")
+BODY_NODE = RankNode(name="AddmmBackward0", module="body", frame=BODY)
+EXTRA_NODE = RankNode(name="AddmmBackward0", module="extra", frame=EXTRA)
+
+
+def rank(number: int, *nodes: RankNode, unused: tuple[str, ...] = (), may_differ: bool = False) -> RankSummary:
+    """What one rank does."""
+    return RankSummary(rank=number, unused=unused, nodes=nodes, may_differ=may_differ)
+
+
+def test_a_loop_counts_once_however_long() -> None:
+    """In the order of the forward pass, without leaves."""
+    once = graph(op("SumBackward0", 1), op("AddmmBackward0", 2, frame=0), leaf("w", 4), frames=(BODY,))
+    thrice = graph(
+        op("SumBackward0", 1),
+        op("AddmmBackward0", 2, frame=0),
+        op("AddmmBackward0", 3, frame=0),
+        op("AddmmBackward0", 4, frame=0),
+        leaf("w", 4),
+        frames=(BODY,),
+    )
+
+    assert summarize_rank(once, 0, ()).nodes == summarize_rank(thrice, 0, ()).nodes
+    assert [node.name for node in summarize_rank(once, 0, ()).nodes] == ["AddmmBackward0", "SumBackward0"]
+
+
+def test_a_parameter_that_one_rank_lacks_is_named_with_the_line() -> None:
+    """The rank, the names, and what the other rank ran."""
+    ranks = [rank(0, BODY_NODE, EXTRA_NODE), rank(1, BODY_NODE, unused=("extra.bias", "extra.weight"))]
+    (found,) = rank_findings(ranks, BACKWARD)
+
+    assert found.code == "GI901"
+    assert found.text.startswith("Backward does not reach extra.bias and extra.weight on rank 1, but does on rank 0.")
+    assert [(place.role, place.line) for place in found.places] == [("rank0", 10), ("backward", 30)]
+    assert "at net.py:10" in found.remedy
+
+
+def test_a_parameter_that_no_rank_reaches() -> None:
+    """There is no line to show."""
+    (found,) = rank_findings([rank(0, unused=("w",)), rank(1, unused=("w",))], BACKWARD)
+
+    assert found.title == "parameters get no gradient on any rank"
+    assert [place.role for place in found.places] == ["backward"]
+
+
+def test_parameters_are_grouped_by_the_ranks_that_lack_them() -> None:
+    """Each rank lacks the other's head: two findings."""
+    found = list(rank_findings([rank(0, unused=("a", "b")), rank(1, unused=("c",))], None))
+
+    assert [finding.subjects for finding in found] == [("a", "b"), ("c",)]
+
+
+def test_graphs_that_differ_are_told_once() -> None:
+    """With a line of each side that has one; equal ones and those that may differ are left in peace."""
+    (found,) = rank_findings([rank(0, BODY_NODE), rank(1, BODY_NODE, EXTRA_NODE), rank(2, EXTRA_NODE)], BACKWARD)
+
+    assert found.code == "GI902"
+    assert found.text.startswith("Of the two, only rank 1 has this AddmmBackward0, and not rank 0.")
+    assert [(place.role, place.line) for place in found.places] == [("rank1", 10), ("backward", 30)]
+    assert list(rank_findings([rank(0, BODY_NODE, EXTRA_NODE), rank(1, EXTRA_NODE, BODY_NODE)], BACKWARD)) == []
+    assert list(rank_findings([rank(0, BODY_NODE, may_differ=True), rank(1, EXTRA_NODE)], BACKWARD)) == []
+
+
+def test_ranks_that_do_not_come_are_noted() -> None:
+    """In one sentence, and only where there are some."""
+    assert missing_notes(()) == ()
+    assert missing_notes((1, 3)) == (
+        "Ranks 1 and 3 did not come to the same backward call in time, and could not be compared.",
+    )

@@ -1,0 +1,152 @@
+"""Fake tensors give the graph and the bytes of a real run; what needs values is said in one sentence."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from memory_programs import PROGRAMS
+from runs import gradinspect
+
+from gradinspect.analyses.memory.held import Memory, measure_memory
+from gradinspect.fake import kernels as fake_kernels
+from gradinspect.fake.mode import FAKE_TYPES, WARNING, FakeRun
+from gradinspect.graph import Graph
+from gradinspect.record.capture import Moment, record_graph
+from gradinspect.record.outputs import outputs_in
+
+
+def recorded(program: Callable[[], torch.Tensor], *, fake: bool) -> Graph:
+    """Run a program, and record its graph."""
+    moment = Moment(source="test", plain_types=FAKE_TYPES)
+    if not fake:
+        return record_graph(outputs_in(program()), moment)
+    with FakeRun(None):
+        return record_graph(outputs_in(program()), moment)
+
+
+def figures(memory: Memory) -> list[tuple[object, ...]]:
+    """List what a memory report says of each storage."""
+    return [(held.num_bytes, held.held_as, held.shown_bytes, held.savers, held.info) for held in memory.storages]
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_fake_and_real_agree(program: Callable[[], torch.Tensor]) -> None:
+    """Node by node and byte by byte."""
+    real, fake = recorded(program, fake=False), recorded(program, fake=True)
+
+    def shape(graph: Graph) -> list[tuple[object, ...]]:
+        return [(node.name, node.next_edges, node.forward_outputs) for node in graph.nodes]
+
+    assert shape(real) == shape(fake)
+    assert figures(measure_memory(real)) == figures(measure_memory(fake))
+
+
+def test_a_layer_too_large_to_ask_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its workspace is missing from the bytes, and the report says so."""
+    monkeypatch.setattr(fake_kernels, "MAX_TRIAL_BYTES", 0)
+    with FakeRun(None) as run:
+        PROGRAMS["lstm"]()
+
+    assert run.warnings == (WARNING, fake_kernels.UNKNOWN_WORKSPACE)
+
+
+TRAIN = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+model = torch.nn.Linear(4, 1)
+data = TensorDataset(torch.randn(16, 4), torch.randn(16, 1))
+for x, y in DataLoader(data, batch_size=8, shuffle=True):
+    loss = (model(x) - y).square().mean()
+    loss.backward()
+"""
+
+
+def test_a_training_script_with_a_loader(tmp_path: Path) -> None:
+    """The loader draws its numbers, the model sees fake batches."""
+    (tmp_path / "train.py").write_text(TRAIN)
+    done = gradinspect("memory", "train.py", "--fake", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[:2] == [
+        "backward #1  train.py:8  loss.backward()",
+        f"warning: {WARNING}",
+    ]
+
+
+def test_a_module_is_converted(tmp_path: Path) -> None:
+    """To another dtype and to a device; the optimizer made before keeps its parameters."""
+    with FakeRun(None):
+        layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+        optimizer = torch.optim.SGD(layer.parameters())
+        weight = layer[0].weight
+        layer.to("cpu").to(torch.bfloat16).double().bfloat16()
+        layer(torch.randn(8, 4, dtype=torch.bfloat16)).sum().backward()
+
+        assert layer[0].weight is weight is optimizer.param_groups[0]["params"][0]
+        assert (weight.dtype, weight.untyped_storage().nbytes(), layer[1].running_mean.dtype) == (
+            torch.bfloat16, 32, torch.bfloat16,
+        )  # fmt: skip
+        assert weight.grad is not None
+        assert weight.grad.dtype is torch.bfloat16
+
+
+def test_drawing_and_checking_values_is_left_out() -> None:
+    """A truncated normal, a distribution, a random sampler."""
+    with FakeRun(None):
+        torch.nn.init.trunc_normal_(torch.empty(4, 4), std=0.02)
+        chosen = torch.distributions.Categorical(torch.ones(3).softmax(0)).sample()
+        assert isinstance(chosen, FAKE_TYPES[-1])
+    assert torch.nn.init.trunc_normal_(torch.empty(100), std=0.02).abs().sum() > 0
+    with pytest.raises(ValueError, match="Expected parameter probs"):
+        torch.distributions.Categorical(torch.tensor([-1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["print(loss.item())", "y = y[y > 0]", "assert loss > 0", "numbers = x.detach().numpy()", "values = x.tolist()"],
+)
+def test_what_needs_values_is_named_with_its_line(line: str, tmp_path: Path) -> None:
+    """One sentence, no traceback, exit 2."""
+    (tmp_path / "train.py").write_text(TRAIN.replace("    loss.backward()", f"    {line}\n    loss.backward()"))
+    done = gradinspect("memory", "train.py", "--fake", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"gradinspect: '{line}' (train.py:8) reads values, and fake tensors have none. "
+        "Move it behind the backward call, or run without --fake.\n"
+    )
+
+
+def test_the_programs_own_error_stays_its_own(tmp_path: Path) -> None:
+    """With its traceback, and exit 3."""
+    (tmp_path / "train.py").write_text(TRAIN.replace("    loss.backward()", "    raise ValueError('mine')"))
+    done = gradinspect("memory", "train.py", "--fake", cwd=tmp_path)
+
+    assert done.returncode == 3
+    assert "ValueError: mine" in done.stderr
+    assert "gradinspect/" not in done.stderr
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this build has what the test says it lacks")
+@pytest.mark.parametrize("line", ["model.cuda()", "x = torch.ones(2, device='cuda')", "model.to('cuda:0')"])
+def test_a_device_that_this_build_lacks_is_refused(line: str, tmp_path: Path) -> None:
+    """Before the first autograd op, which would end the process."""
+    (tmp_path / "train.py").write_text(TRAIN.replace("for x, y", f"{line}\nfor x, y"))
+    inside = gradinspect("memory", "train.py", "--fake", cwd=tmp_path)
+    without = "build of PyTorch has no" if torch.version.cuda is None else "machine has no"
+    option = gradinspect("memory", "train.py", "--fake", "--device", "cuda", cwd=tmp_path)
+
+    for done in (inside, option):
+        assert done.returncode == 2
+        assert f"this {without} CUDA" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_device_needs_fake(tmp_path: Path) -> None:
+    """And an unknown one is said."""
+    (tmp_path / "train.py").write_text(TRAIN)
+
+    assert "'--device cuda' needs --fake." in gradinspect("trace", "train.py", "--device", "cuda", cwd=tmp_path).stderr
+    unknown = gradinspect("trace", "train.py", "--fake", "--device", "gpu", cwd=tmp_path)
+    assert "There is no device 'gpu'." in unknown.stderr

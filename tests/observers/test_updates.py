@@ -1,0 +1,268 @@
+"""What the optimizer makes of the gradients: measured right, and without the program noticing."""
+
+import csv
+import gc
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import pytest
+import torch
+from runs import gradinspect
+from torch import nn
+from torch.optim import optimizer as hooks_of
+
+from gradinspect.analyses.gradients.observed import parameter_rows
+from gradinspect.analyses.gradients.steps import GradientSteps
+from gradinspect.graph import Graph
+from gradinspect.observers.gradient_steps_observer import GradientStepsObserver
+from gradinspect.record.capture import Moment, record_graph
+from gradinspect.record.outputs import outputs_in
+
+
+class Watched:
+    """A watch with what it said."""
+
+    def __init__(self, steps: int | None = None) -> None:
+        """Start."""
+        self.stops: list[FrameType] = []
+        self.watch = GradientStepsObserver(steps, self.stops.append)
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Run backward as a session would."""
+        self.watch.settle()
+        outputs = outputs_in(loss)
+        run = self.watch.begin(record_graph(outputs, Moment(source="test")), outputs, sys._getframe())
+        loss.backward()
+        run.finish(None)
+
+    def update_norms(self) -> list[float | None]:
+        """Return the updates of the leaves."""
+        result = self.watch.result()
+        assert isinstance(result, Graph)
+        return [row.update_norm for row in parameter_rows(result)]
+
+
+def model() -> nn.Linear:
+    """Make two leaves."""
+    torch.manual_seed(0)
+    return nn.Linear(3, 2)
+
+
+def loss_of(layer: nn.Module) -> torch.Tensor:
+    """Make a loss."""
+    loss: torch.Tensor = layer(torch.ones(4, 3)).square().sum()
+    return loss
+
+
+OPTIMIZERS: list[Callable[[list[nn.Parameter]], torch.optim.Optimizer]] = [
+    lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    lambda parameters: torch.optim.Adam(parameters, lr=0.1, foreach=True),
+    lambda parameters: torch.optim.AdamW(parameters, lr=0.1, fused=True),
+]
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS)
+def test_an_update_is_the_weight_after_minus_the_weight_before(
+    make: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
+) -> None:
+    """As the script itself would take it; the ratio is to the weight before the step."""
+    layer, watched = model(), Watched()
+    optimizer = make(list(layer.parameters()))
+    watched.backward(loss_of(layer))
+    assert watched.stops == []
+    before = {name: parameter.detach().clone() for name, parameter in layer.named_parameters()}
+    optimizer.step()
+    norms = {name: float((parameter.detach() - before[name]).norm()) for name, parameter in layer.named_parameters()}
+    result = watched.watch.result()
+    assert isinstance(result, Graph)
+    rows = parameter_rows(result)
+
+    assert len(watched.stops) == 1
+    assert [row.update_norm for row in rows] == pytest.approx([norms["bias"], norms["weight"]])
+    assert [row.update_ratio for row in rows] == pytest.approx([
+        norms[name] / float(before[name].norm())
+        for name in ("bias", "weight")
+    ])  # fmt: skip
+
+
+def test_nothing_is_kept() -> None:
+    """No hook and no tensor, whether the optimizer came or not."""
+    layer = model()
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    for steps in (True, False):
+        gc.collect()
+        before = sum(issubclass(type(item), torch.Tensor) for item in gc.get_objects())
+        watched = Watched()
+        watched.backward(loss_of(layer))
+        if steps:
+            optimizer.step()
+        watched.watch.result()
+        optimizer.zero_grad()
+        gc.collect()
+
+        assert not hooks_of._global_optimizer_pre_hooks
+        assert not hooks_of._global_optimizer_post_hooks
+        assert sum(issubclass(type(item), torch.Tensor) for item in gc.get_objects()) == before
+
+
+def test_without_an_optimizer_of_these_leaves_it_stops_at_once() -> None:
+    """There is nothing to wait for."""
+    layer, other = model(), model()
+    unrelated = torch.optim.SGD(other.parameters(), lr=0.1)
+    watched = Watched()
+    watched.backward(loss_of(layer))
+
+    assert len(watched.stops) == 1
+    assert watched.update_norms() == [None, None]
+    assert unrelated.param_groups
+
+
+def test_all_optimizers_of_the_leaves_are_waited_for() -> None:
+    """One for the weight, one for the bias; a third that holds none of them is not."""
+    layer = model()
+    first, second = torch.optim.SGD([layer.weight], lr=0.1), torch.optim.SGD([layer.bias], lr=0.1)
+    watched = Watched()
+    watched.backward(loss_of(layer))
+    first.step()
+    assert watched.stops == []
+    second.step()
+
+    assert len(watched.stops) == 1
+    assert None not in watched.update_norms()
+
+
+def test_an_optimizer_inside_another_one_counts_once() -> None:
+    """The outer one's whole step is the update."""
+
+    class Twice(torch.optim.Optimizer):
+        def __init__(self, inner: torch.optim.Optimizer) -> None:
+            super().__init__(inner.param_groups, {})
+            self.inner = inner
+
+        def step(self, closure: None = None) -> None:
+            self.inner.step()
+            self.inner.step()
+
+    layer, watched = model(), Watched()
+    optimizer = Twice(torch.optim.SGD(layer.parameters(), lr=0.1))
+    watched.backward(loss_of(layer))
+    assert layer.weight.grad is not None
+    expected = 0.2 * float(layer.weight.grad.norm())
+    optimizer.step()
+
+    assert watched.update_norms()[1] == pytest.approx(expected)
+
+
+def test_an_optimizer_that_steps_inside_backward() -> None:
+    """One for each parameter, as a hook behind the accumulation."""
+    layer = model()
+    before = layer.weight.detach().clone()
+    optimizers = {parameter: torch.optim.SGD([parameter], lr=0.1) for parameter in layer.parameters()}
+    for parameter in layer.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda leaf: optimizers[leaf].step())
+    watched = Watched()
+    watched.backward(loss_of(layer))
+    result = watched.watch.result()
+    assert isinstance(result, Graph)
+    row = parameter_rows(result)[1]
+
+    assert len(watched.stops) == 1
+    assert row.update_norm == pytest.approx(float((layer.weight.detach() - before).norm()))
+    assert row.weight_norm == pytest.approx(float(before.norm()))
+
+
+def test_a_closure_has_no_update() -> None:
+    """The step began before its gradients were watched; nothing breaks, and the next call ends the wait."""
+    layer = model()
+    optimizer = torch.optim.LBFGS(layer.parameters(), lr=0.1, max_iter=2)
+    watched = Watched(3)
+
+    def closure() -> float:
+        optimizer.zero_grad()
+        loss = loss_of(layer)
+        watched.watch.settle()
+        if watched.watch.is_done:
+            loss.backward()
+        else:
+            watched.backward(loss)
+        return float(loss.detach())
+
+    optimizer.step(closure)
+    optimizer.step(closure)
+    result = watched.watch.result()
+    assert isinstance(result, GradientSteps)
+
+    assert len(result.steps) == 3
+    assert result.steps[0].parameters[0].update_norm is None
+
+
+def test_a_failed_backward_leaves_nothing() -> None:
+    """The program goes on by itself."""
+    layer, watched = model(), Watched()
+    outputs = outputs_in(loss := loss_of(layer))
+    loss.backward()
+    watched.watch.begin(record_graph(outputs, Moment(source="test")), outputs, sys._getframe())
+    with pytest.raises(RuntimeError):
+        loss.backward()
+
+    assert watched.watch.result() is None
+    assert not hooks_of._global_optimizer_pre_hooks
+
+
+TRAIN = (
+    "import torch\ntorch.manual_seed(0)\nm = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), "
+    "torch.nn.Linear(8, 1))\no = torch.optim.Adam(m.parameters())\n"
+    "for _ in range(5):\n    loss = m(torch.randn(8, 4)).square().mean()\n    o.zero_grad()\n    loss.backward()\n"
+    "    print([p.grad.norm().item() for p in m.parameters()])\n"
+    "    o.step()\nprint([p.detach().sum().item().hex() for p in m.parameters()])\n"
+)
+
+
+def test_norms_of_every_call_and_bit_equal_weights(tmp_path: Path) -> None:
+    """The norms are those that the script prints of its `.grad`; what it prints is what it prints under python."""
+    (tmp_path / "train.py").write_text(TRAIN)
+    plain = subprocess.run([sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path, check=True)
+    arguments = ("grads", "train.py", "--backward", "2", "--steps", "3", "--continue", "--format", "json")
+    done = gradinspect(*arguments, cwd=tmp_path)
+    printed, brace, rest = done.stdout.partition("{")
+    found = json.loads(brace + rest)
+    norms = [{row["name"]: row["stats"]["norm"] for row in step["parameters"]} for step in found["steps"]]
+    expected = [json.loads(line) for line in plain.stdout.splitlines()[1:4]]
+
+    assert printed == plain.stdout
+    assert [step["number"] for step in found["steps"]] == [2, 3, 4]
+    for actual, norm in zip(norms, expected, strict=True):
+        assert [actual[name] for name in ("0.weight", "0.bias", "2.weight", "2.bias")] == pytest.approx(norm)
+    assert all(row["update_ratio"] > 0 for step in found["steps"] for row in step["parameters"])
+
+
+def test_the_script_stops_after_the_step(tmp_path: Path) -> None:
+    """Not before, so that the update is seen, and not later; a shorter program is told so."""
+    (tmp_path / "train.py").write_text(TRAIN)
+    one = gradinspect("grads", "train.py", cwd=tmp_path)
+    more = gradinspect("grads", "train.py", "--steps", "9", "--quiet-script", cwd=tmp_path)
+    table = gradinspect("grads", "train.py", "--steps", "2", "--format", "csv", "--quiet-script", cwd=tmp_path)
+    rows = list(csv.DictReader(io.StringIO(table.stdout)))
+
+    assert one.stdout.count("[") == 1
+    assert "update/weight" in one.stdout
+    assert "5 backward calls watched, 9 asked for: the program made no more, loss" in more.stdout
+    assert [row["call"] for row in rows] == ["1"] * 4 + ["2"] * 4
+    assert {one.returncode, more.returncode, table.returncode} == {0}
+
+
+def test_steps_of_a_capture_file_is_one_sentence(tmp_path: Path) -> None:
+    """It is of one moment."""
+    (tmp_path / "train.py").write_text(TRAIN)
+    gradinspect("export", "train.py", "--gradients", "-o", "run.json", "--quiet-script", cwd=tmp_path)
+    done = gradinspect("grads", "run.json", "--steps", "3", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "gradinspect: 'run.json' is a capture of one moment, so it has no 3 steps. Name a program to run.\n"
+    )

@@ -1,0 +1,108 @@
+"""Hooks are found and none is added."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+from torch.autograd.function import _HookMixin
+
+import gradinspect
+from gradinspect.graph import Hook
+from gradinspect.record.hooks import node_hooks, tensor_hooks
+from gradinspect.torch_api.hooks import hooks_can_be_read
+
+
+def halve(*grads: Any) -> None:
+    """Do nothing, under a name."""
+
+
+def test_hooks_of_a_node_are_listed_by_kind_and_name() -> None:
+    """Pre and post hooks are told apart."""
+    node = (torch.ones(2, requires_grad=True) * 2).grad_fn
+    assert node is not None
+    node.register_prehook(halve)
+    node.register_hook(lambda *grads: None)
+    with hooks_can_be_read() as can:
+        assert can
+        hooks = node_hooks(node)
+
+    assert hooks[0] == Hook(kind="pre", name="halve")
+    assert hooks[1].kind == "post"
+    assert len(hooks) == 2
+
+
+def test_asking_registers_nothing() -> None:
+    """A node without hooks still has none after it was asked, and registration works as before."""
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    assert y.grad_fn is not None
+    seen: list[float] = []
+    x.register_hook(lambda grad: None).remove()  # some hook existed once, so nodes are asked
+    for _ in range(2):
+        with hooks_can_be_read() as can:
+            assert can
+            assert node_hooks(y.grad_fn) == ()
+    y.grad_fn.register_prehook(lambda grads: seen.append(float(grads[0].sum())))
+    y.sum().backward()
+
+    assert seen == [2.0]
+
+
+def test_hooks_of_a_leaf_are_its_tensors() -> None:
+    """`Tensor.register_hook` and `register_post_accumulate_grad_hook` show at the leaf."""
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(halve)
+    x.register_post_accumulate_grad_hook(halve)
+
+    assert [hook.kind for hook in tensor_hooks(x)] == ["tensor", "post_accumulate_grad"]
+
+
+def test_a_hook_that_is_registered_while_nodes_are_asked_is_registered() -> None:
+    """On the same thread, in the middle of a reading, whatever else is registered gets to torch."""
+    node = (torch.ones(2, requires_grad=True) * 2).grad_fn
+    assert node is not None
+    node.register_prehook(halve)
+    with hooks_can_be_read():
+        node.register_prehook(halve)
+        hooks = node_hooks(node)
+
+    assert hooks == (Hook(kind="pre", name="halve"),) * 2
+
+
+def test_captures_on_many_threads_leave_the_hooks_of_others_alone() -> None:
+    """Overlapping captures all see their hooks, a thread that registers meanwhile never fails, backward is right."""
+    before = vars(_HookMixin)["_register_hook"]
+    is_over = threading.Event()
+
+    def capture(number: int) -> tuple[int, float]:
+        x = torch.full((4,), float(number), requires_grad=True)
+        y = x
+        for _ in range(100):
+            y = y * 1.0
+            assert y.grad_fn is not None
+            y.grad_fn.register_prehook(halve)
+        loss = (y * y).sum()
+        graph = gradinspect.capture_graph(loss)
+        loss.backward()
+        assert x.grad is not None
+        return sum(len(node.hooks) for node in graph.nodes), float(x.grad[0])
+
+    def register() -> int:
+        count = 0
+        while not is_over.is_set():
+            node = (torch.ones(1, requires_grad=True) * 2).grad_fn
+            assert node is not None
+            node.register_prehook(halve).remove()
+            node.register_hook(halve)
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(7) as pool:
+        other = pool.submit(register)
+        results = list(pool.map(capture, range(30)))
+        is_over.set()
+        assert other.result() > 0
+
+    assert results == [(100, 2.0 * number) for number in range(30)]
+    assert vars(_HookMixin)["_register_hook"] is before

@@ -1,0 +1,136 @@
+"""The graph that backward itself builds: its nodes, who made them, and that nothing else changes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from runs import gradinspect
+from torch import nn
+from torch.nn import functional
+
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.record.capture import Moment, record_graph
+from gradinspect.record.outputs import outputs_in
+from gradinspect.record.recorder import Recorder
+from gradinspect.record.second_order import gradients_with_graph
+from gradinspect.storage import read_graph
+
+
+def second(loss: torch.Tensor, recorder: Recorder | None = None) -> Graph:
+    """Record the graph of the leaves' gradients."""
+    outputs = outputs_in(loss)
+    first = record_graph(outputs, Moment(source="test"), recorder)
+    gradients, makers = gradients_with_graph(first, outputs, [torch.ones_like(loss)])
+    return record_graph(gradients, Moment(source="test", makers=makers), recorder)
+
+
+def test_a_cube_by_hand() -> None:
+    """The gradient of x^3 is 3 x^2: a power and a product, both made by the power's backward."""
+    x = torch.tensor([2.0], requires_grad=True)
+    found = second((x**3).sum())
+    makers = {node.name: node.made_by for node in found.nodes}
+
+    assert found.captured_at.is_second_order
+    assert [root.name for root in found.roots] == ["#2.grad"]
+    assert {name for name, maker in makers.items() if maker == "PowBackward0"} >= {"MulBackward0", "PowBackward0"}
+    assert makers["AccumulateGrad"] is None
+    assert x.grad is None
+
+
+def test_nodes_have_the_place_of_their_maker() -> None:
+    """Module and line are those of the forward op; the nodes of the forward pass have no maker."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    with Recorder() as recorder:
+        loss = functional.mse_loss(model(torch.randn(5, 3)), torch.zeros(5, 1))
+    found = second(loss, recorder)
+    classes = {
+        (node.made_by, found.modules[node.module].class_name)
+        for node in found.nodes
+        if node.made_by is not None and node.module is not None
+    }
+
+    assert ("TanhBackward0", "Tanh") in classes
+    assert {maker for maker, name in classes if name == "Linear"} <= {"AddmmBackward0", "TBackward0"}
+    assert any(node.made_by is None and node.name == "TanhBackward0" for node in found.nodes)
+    assert all(node.frame is not None for node in found.nodes if node.made_by == "TanhBackward0")
+
+
+def test_the_engine_agrees_on_who_made_what() -> None:
+    """Anomaly mode keeps the parent of each node that backward makes: the same node."""
+    x = torch.randn(4, requires_grad=True)
+    with torch.autograd.set_detect_anomaly(True, check_nan=False):
+        outputs = outputs_in((x.sin() * x.exp()).cumsum(0).sum())
+        first = record_graph(outputs, Moment(source="test"))
+        (gradient,), makers = gradients_with_graph(first, outputs, [torch.ones(())])
+    assert isinstance(gradient.value, torch.Tensor)
+    todo: list[Any] = [gradient.value.grad_fn]
+    num_made = 0
+    for node in todo:
+        parent = node.metadata.get("parent_")
+        maker = makers.get(node._sequence_nr())
+        assert (maker and (maker.name, maker.sequence_nr)) == (parent and (parent.name(), parent._sequence_nr()))
+        num_made += maker is not None
+        todo += [after for after, _ in node.next_functions if after is not None and after not in todo]
+
+    assert num_made > 5
+
+
+def test_a_linear_function_builds_no_graph() -> None:
+    """Its gradients depend on nothing."""
+    x = torch.randn(3, requires_grad=True)
+
+    with pytest.raises(GradInspectError, match="depend on nothing that requires grad"):
+        second((x * 2).sum())
+
+
+def test_every_verb_takes_it(tmp_path: Path) -> None:
+    """Trace it, save it, read it again, draw it, step through it; the script ends before its own backward."""
+    script = tmp_path / "cube.py"
+    script.write_text(
+        "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\nloss = (x ** 3).sum()\nloss.backward()\n"
+    )
+    traced = gradinspect("trace", script, "--create-graph")
+    saved = gradinspect("export", script, "--create-graph", "-o", tmp_path / "second.json", "-o", tmp_path / "s.dot")
+    again = gradinspect("trace", tmp_path / "second.json")
+
+    assert traced.returncode == 0
+    assert traced.stdout.startswith("the graph that is built by backward #1  cube.py:4  loss.backward()\n")
+    assert "root x.grad: #0 MulBackward0" in traced.stdout
+    assert saved.returncode == 0
+    assert again.stdout == traced.stdout
+    assert read_graph(tmp_path / "second.json").captured_at.is_second_order
+    assert "made by the backward of PowBackward0" in (tmp_path / "s.dot").read_text()
+
+
+def test_stepping_through_it(tmp_path: Path) -> None:
+    """It begins with the gradient that was asked for, and agrees with the engine."""
+    script = tmp_path / "cube.py"
+    script.write_text(
+        "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\nloss = (x ** 3).sum()\nloss.backward()\n"
+    )
+    done = gradinspect("step", script, "--create-graph", "--grad-output", "ones", "--script", _commands(tmp_path))
+    refused = gradinspect("step", script, "--create-graph")
+
+    assert "[ 6, 12]" in done.stdout  # the second derivative of x^3
+    assert "1 leaf gradient compared with the sums of these steps: bit-equal." in done.stdout
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "gradinspect: The output 'x.grad' (f32[2]) is no scalar, so backward needs a gradient to begin with. Give "
+        "one: --grad-output ones, random, or rows for one backward an element.\n"
+    )
+
+
+def _commands(folder: Path) -> Path:
+    file = folder / "commands.txt"
+    file.write_text("watch x\ncontinue\n")
+    return file
+
+
+def test_it_is_not_for_those_who_watch() -> None:
+    """`grads` looks at the program's own backward."""
+    done = gradinspect("grads", "samples/mlp.py", "--create-graph")
+
+    assert done.returncode == 2
+    assert "'--create-graph' is about the graph that backward builds" in done.stderr

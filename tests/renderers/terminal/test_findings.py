@@ -1,0 +1,77 @@
+"""Findings as a page and as annotations, whatever the program is called and its lines say."""
+
+import json
+
+import pytest
+
+from gradinspect.checks.findings import Finding, Findings, Place
+from gradinspect.checks.registry import CODES, STORIES
+from gradinspect.renderers.terminal.findings import FindingsPage, render_findings_github, render_findings_json
+
+HOSTILE = "x = '\x1b[2J\u202e' # 100% [red], \r\n::error::"
+
+
+def found(*notes: str, code: str = "loss.backward()", findings: int = 1) -> Findings:
+    """A finding on two lines."""
+    places = (
+        Place(role="saved", file="train.py", line=3, code="y = x.exp()"),
+        Place(role="written", file="train.py", line=4, code=code),
+    )
+    one = Finding(
+        code="GI101",
+        title="changed in place",
+        text=f"It was {code}. " * 4,
+        places=places,
+        remedy=f"Write {code} again.",
+    )
+    return Findings(source=f"train.py {code}", num_calls=2, findings=(one,) * findings, notes=notes)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_a_page_is_as_wide_as_asked(width: int) -> None:
+    """Every line of findings and notes, and nothing in it that a terminal obeys."""
+    page = FindingsPage(width=width)
+    lines = [line.plain for line in page.lines(found(f"Noise was not checked: {HOSTILE}.", code=HOSTILE))]
+
+    assert all(len(line) <= width for line in lines[:-1])
+    assert all(line.isprintable() for line in lines)
+
+
+def test_notes_stand_before_the_verdict() -> None:
+    """They are no findings, so nothing else changes."""
+    lines = [line.plain for line in FindingsPage().lines(found("Noise was not checked: it is random.", findings=0))]
+
+    assert lines == [
+        "Noise was not checked: it is random.",
+        "Nothing found in 2 backward calls of train.py loss.backward()",
+    ]
+
+
+def test_json_has_everything() -> None:
+    """As it is, for another program."""
+    document = json.loads(render_findings_json(found("a note", code=HOSTILE)))
+
+    assert document["findings"][0]["places"][1] == {"role": "written", "file": "train.py", "line": 4, "code": HOSTILE}
+    assert document["notes"] == ["a note"]
+
+
+def test_an_annotation_is_one_line_whatever_it_says() -> None:
+    """Beside the line that wrote; a line end or a percent sign of the program cannot begin a command of its own."""
+    text = render_findings_github(found(code=HOSTILE), lambda file: f"src/{file}")
+
+    assert text.count("\n") == 1
+    assert "\r" not in text
+    assert text.startswith(
+        "::error file=src/train.py,line=4,title=GI101 changed in place::saved: src/train.py:3  y = x"
+    )
+    assert "100%25" in text
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_story_fits_a_terminal(code: str) -> None:
+    """Its headline, text, sample and remedy, at 80 columns; the sample can be read as Python or as a part of it."""
+    lines = [line.plain for line in FindingsPage(width=80).story(STORIES[code])]
+
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[0].startswith(f"{code}  ")
+    assert any("backward" in line or "grad" in line for line in lines)

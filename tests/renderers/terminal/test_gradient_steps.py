@@ -1,0 +1,109 @@
+"""The screen of several backward calls."""
+
+import json
+
+import pytest
+from factories import gradient_stats as stats
+from factories import graph, op
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradinspect.analyses.gradients.observed import ParameterRow
+from gradinspect.analyses.gradients.steps import GradientSteps, Move, Step
+from gradinspect.graph import Gradients
+from gradinspect.renderers.terminal.gradient_steps import StepsPage, render_steps_csv, render_steps_json
+
+NAN = float("nan")
+
+
+def row(norm: float | None, update: float | None = None, name: str = "w") -> ParameterRow:
+    """Make one parameter of one call."""
+    found = None if norm is None else stats(norm)
+    return ParameterRow(node=3, name=name, stats=found, weight_norm=2.0, num_added=1, update_norm=update)
+
+
+def steps_of(*norms: float | None, update: float | None = None) -> GradientSteps:
+    """Make calls of a program with one parameter."""
+    steps = tuple(
+        Step(number=number + 1, captured_at=f"backward #{number + 1}  a.py:7", loss=1 / (number + 1), findings=(),
+             parameters=(row(norm, update),))
+        for number, norm in enumerate(norms)
+    )  # fmt: skip
+    return GradientSteps(asked=4, graph=graph(op("A"), gradients=Gradients(nodes=())), steps=steps)
+
+
+def lines(found: GradientSteps, **options: object) -> list[str]:
+    """Write head and table."""
+    page = StepsPage(width=72, **options)  # type: ignore[arg-type]
+    rows = [Move(name="w", rows=tuple(step.parameters[0] for step in found.steps))]
+    return [line.plain for line in [*page.head(found), *page.moves(found.steps, rows, None)]]
+
+
+def test_a_column_for_each_call() -> None:
+    """While there is room; the update is the last one's."""
+    assert lines(steps_of(1.0, None, 0.0, update=0.02)) == [
+        "backward #1  a.py:7 ... #3",
+        "3 backward calls watched, 4 asked for: the program made no more, loss 1",
+        "  to 0.3333",
+        "norm of the gradient of            #1        #2        #3  update/weight",
+        "w                             1.0e+00      none         0        1.0e-02",
+    ]
+
+
+def test_a_line_of_bars_where_there_is_no_room() -> None:
+    """First, last, and the way between; ASCII where there is no more."""
+    norms = (1.0, 0.1, 0.01, 0.0, None, NAN, 10.0, 1e-3)
+
+    assert lines(steps_of(*norms))[-2:] == [
+        "norm of the gradient of                           #1        #8",
+        "w                                            1.0e+00   1.0e-03  ▇▅▃0 !█▁",
+    ]
+    assert lines(steps_of(*norms), unicode=False)[-1].endswith("  *=-0 !#_")
+
+
+def test_many_calls_are_sampled() -> None:
+    """The line has a limit; its ends are the first and the last call."""
+    line = StepsPage().line([10.0 ** -(number / 10) for number in range(200)])
+
+    assert len(line) == 24
+    assert (line[0], line[-1]) == ("█", "▁")
+
+
+def test_a_row_that_hardly_moves_is_flat() -> None:
+    """A factor of ten is the least range."""
+    assert len(set(StepsPage().line([1.0, 1.01, 0.99]))) == 1
+
+
+def test_machines_get_every_call() -> None:
+    """One line a parameter and call; the same in JSON."""
+    found = steps_of(1.0, None, update=0.02)
+    figures = json.loads(render_steps_json(found))
+
+    assert render_steps_csv(found).splitlines()[1:] == [
+        "1,w,3,10,float32,1.0,1.0,0.0,0,0,10,2.0,0.5,0.02,0.01", "2,w,3,,,,,,,,,2.0,,0.02,0.01",
+    ]  # fmt: skip
+    assert [step["parameters"][0]["update_ratio"] for step in figures["steps"]] == [0.01, 0.01]
+    assert figures["asked"] == 4
+
+
+@given(
+    st.integers(60, 160),
+    st.booleans(),
+    st.text(max_size=60),
+    st.lists(st.none() | st.just(NAN) | st.floats(min_value=0), min_size=1, max_size=40),
+)
+def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, norms: list[float | None]) -> None:
+    """Whatever the norms are."""
+    found = steps_of(*norms, update=1.0)
+    page = StepsPage(width=width, unicode=unicode)
+    move = Move(name=name, rows=tuple(row(norm, 1.0, name) for norm in norms))
+
+    for line in [*page.head(found), *page.moves(found.steps, [move], None)]:
+        assert line.cell_len <= width
+        assert unicode or line.plain.isascii()
+
+
+@pytest.mark.parametrize("norms", [(NAN,), (0.0, 0.0), (None,), (1e-320, 1e308)])
+def test_strange_norms_have_a_line(norms: tuple[float | None, ...]) -> None:
+    """And no error."""
+    assert len(StepsPage().line(norms)) == len(norms)

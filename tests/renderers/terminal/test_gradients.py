@@ -1,0 +1,108 @@
+"""The gradient screens."""
+
+import json
+
+import msgspec
+import pytest
+from factories import gradient_stats as stats
+from factories import graph, leaf, op
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from gradinspect.analyses.gradients.observed import (
+    Finding,
+    FlowRow,
+    ParameterRow,
+    parameter_rows,
+)
+from gradinspect.graph import Gradients, Graph, NodeGradients
+from gradinspect.renderers.terminal.gradients import GradientsPage, render_gradients_csv, render_gradients_json
+
+NAN = float("nan")
+
+
+def found() -> Graph:
+    """One product; its leaf got something that is not a number."""
+    nodes = (
+        NodeGradients(node=0, order=0, incoming=(stats(1.0),), outgoing=(stats(NAN, bad=2), None), seconds=0.002),
+        NodeGradients(node=1, order=1, incoming=(stats(NAN, bad=2),)),
+    )
+    gradients = Gradients(nodes=nodes, weight_norms={1: 2.0}, loss=NAN)
+    return graph(op("MulBackward0", 1, None), leaf("w", 10), gradients=gradients)
+
+
+def test_flow_and_parameters() -> None:
+    """Bars on a logarithmic scale; a leaf without a gradient has none."""
+    flow = [
+        FlowRow(path="", class_name="Net", call=1, depth=0, node=0, stats=stats(1.0)),
+        FlowRow(path="act", class_name="ReLU", call=2, depth=1, node=1, stats=stats(0.01, zeros=5)),
+    ]
+    rows = [
+        ParameterRow(node=3, name="w", stats=stats(1.0), weight_norm=2.0, num_added=2),
+        ParameterRow(node=4, name="b", stats=None, weight_norm=1.0, num_added=1),
+    ]
+    page = GradientsPage(width=72)
+
+    assert [line.plain for line in page.flow(flow)] == [
+        "gradient at output of         norm       max     zeros",
+        "model  Net                 1.0e+00   1.0e+00            ████████████████",
+        "  act (call 2)  ReLU       1.0e-02   1.0e-02       50%  █████▍",
+    ]
+    assert [line.plain for line in page.parameters(rows, 1)] == [
+        "gradient of         norm       max     zeros   /weight",
+        "w (from 2)       1.0e+00   1.0e+00             5.0e-01  ████████████████",
+        "1 more leaf: --full",
+    ]
+    assert [line.plain for line in GradientsPage(width=72, unicode=False).parameters(rows, None)][1:] == [
+        "w (from 2)       1.0e+00   1.0e+00             5.0e-01  ################",
+        "b                   none",
+    ]
+
+
+def test_nodes_in_the_order_of_backward() -> None:
+    """What came in, what went out, how long it took."""
+    assert [line.plain for line in GradientsPage(width=72).nodes(found(), None)] == [
+        "node                               norm in       out     zeros        ms",
+        "#0 MulBackward0                    1.0e+00       nan     2 bad      2.00",
+        "#1 AccumulateGrad w                    nan",
+    ]
+
+
+def test_findings_name_who_starves() -> None:
+    """A few names, then a count."""
+    finding = Finding(kind="killed", text="#3 RoundBackward0 passed on zeros only.", starved=tuple("abcdef"))
+
+    assert [line.plain for line in GradientsPage(width=72).findings([finding])] == [
+        "killed: #3 RoundBackward0 passed on zeros only.",
+        "  starved: a, b, c, d and 2 more",
+    ]
+
+
+def test_machines_get_every_number() -> None:
+    """What is not finite is text in JSON, which has no number for it."""
+    figures = json.loads(render_gradients_json(found(), "here", [], parameter_rows(found())))
+
+    assert (figures["loss"], figures["parameters"][0]["ratio"]) == ("nan", "nan")
+    assert figures["nodes"][0]["outgoing"][1] is None
+    assert render_gradients_csv(found()).splitlines()[1] == "0,0,MulBackward0,,,in,0,10,float32,1.0,1.0,0.0,0,0,10"
+
+
+@given(st.integers(30, 160), st.booleans(), st.text(max_size=60), st.floats(), st.integers(0, 2**40))
+@example(60, True, "1\ufe0f", 1.0, 0)
+@example(60, True, "a", 1.0, 2**40)
+def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, norm: float, bad: int) -> None:
+    """Whatever the program calls its parameters, whatever the numbers are."""
+    page = GradientsPage(width=width, unicode=unicode)
+    figures = msgspec.structs.replace(stats(abs(norm)), num_nonfinite=bad)
+    row = ParameterRow(node=0, name=name, stats=figures, weight_norm=1.0, num_added=3, update_norm=norm)
+    lines = [page.title(name), *page.parameters([row], None), *page.nodes(found(), None)]
+
+    assert all(line.cell_len <= width and line.plain.isprintable() for line in lines)
+
+
+@pytest.mark.parametrize("norm", [0.0, NAN, float("inf"), 1e-300])
+def test_strange_norms_have_a_bar(norm: float) -> None:
+    """Or none, and no error."""
+    row = FlowRow(path="a", class_name="A", call=1, depth=0, node=0, stats=stats(norm))
+
+    assert len(list(GradientsPage().flow([row, row]))) == 3

@@ -1,0 +1,101 @@
+"""The saved-attribute table on a terminal and as JSON."""
+
+import json
+
+import msgspec
+from factories import product_plus_two
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+from rich.cells import cell_len
+from strategies import graphs
+
+from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
+from gradinspect.graph import Graph
+from gradinspect.renderers.terminal.saved_table import render_saved_json, render_saved_table, status_text
+
+
+def rows() -> tuple[SavedRow, ...]:
+    """Rows with long names, sharing, and a tensor modified in place."""
+    weight = SavedRow(
+        node=7, node_name="ConvolutionBackward0", attribute="_saved_weight", kind="tensor", value="f32[64, 64, 3, 3]",
+        num_bytes=147_456, own_bytes=147_456, status="live", origin="parameter", origin_name="layer1.0.conv1.weight",
+        module="layer1.0.conv1", source="torchvision/models/resnet.py:93",
+    )  # fmt: skip
+    shared = msgspec.structs.replace(weight, node=120, own_bytes=0, shared_with=7)
+    modified = msgspec.structs.replace(
+        shared, attribute="_saved_input", origin="activation", origin_name=None, status="modified",
+        status_detail="at version 3, expected 2",
+    )  # fmt: skip
+    stride = SavedRow(
+        node=120, node_name="ConvolutionBackward0", attribute="_saved_stride", kind="tuple", value="(1, 1)"
+    )
+    return weight, shared, modified, stride
+
+
+def test_a_small_table() -> None:
+    """Columns as wide as they need be, then the bytes, each storage once."""
+    assert render_saved_table(saved_rows(product_plus_two())) == snapshot("""\
+#  node          attribute     value   bytes  status  origin      module  source
+0  MulBackward0  _saved_other  f32[1]    4 B  live    activation
+0  MulBackward0  _saved_self   f32[1]    4 B  live    input
+1  AddBackward0  _saved_alpha  1
+3 rows, 8 B: each storage counted once; as #n: at node n
+""")
+
+
+def test_a_table_too_wide_for_80_columns() -> None:
+    """Source and module go first and are named below; long cells end or begin with an ellipsis."""
+    assert render_saved_table(rows()) == snapshot("""\
+  #  node              attribute      value                bytes  status
+  7  ConvolutionBack…  _saved_weight  f32[64, 64, 3,…  144.0 KiB  live
+120  ConvolutionBack…  _saved_weight  f32[64, 64, 3,…  144.0 KiB  as #7
+120  ConvolutionBack…  _saved_input   f32[64, 64, 3,…  144.0 KiB  modified: at…
+120  ConvolutionBack…  _saved_stride  (1, 1)
+4 rows, 144.0 KiB: each storage counted once; as #n: at node n
+not shown at this width: origin, module, source
+""")
+
+
+def test_a_wide_terminal_shows_everything() -> None:
+    """With room enough nothing is cut or left out."""
+    table = render_saved_table(rows(), width=250)
+
+    assert "…" not in table
+    assert "not shown" not in table
+    assert "modified: at version 3, expected 2, as #7" in table
+    assert "torchvision/models/resnet.py:93" in table
+
+
+def test_status_of_a_packed_tensor() -> None:
+    """A packed tensor names the hook and what it was packed as."""
+    row = msgspec.structs.replace(rows()[0], status="packed", status_detail="by hook m.unpack as tuple")
+
+    assert status_text(row) == "packed by hook m.unpack as tuple"
+
+
+def test_no_rows() -> None:
+    """A filter that leaves nothing leaves the heading and an empty total."""
+    assert render_saved_table(()).splitlines()[-1] == "0 rows, 0 B: each storage counted once; as #n: at node n"
+    assert render_saved_json(()) == "[]\n"
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), st.integers(30, 130))
+def test_one_line_a_row_within_the_width(record: Graph, width: int) -> None:
+    """Whatever the strings, each row is one line that fits and holds nothing a terminal obeys."""
+    found = saved_rows(record)
+    lines = render_saved_table(found, width=width).split("\n")
+    table = lines[: len(found) + 1]
+
+    assert len(lines) - len(table) in {2, 3}
+    assert all(line.isprintable() and cell_len(line) <= width for line in table)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_json_gives_the_rows_back(record: Graph) -> None:
+    """The JSON rows hold every field of every row."""
+    found = saved_rows(record)
+
+    assert list(found) == msgspec.convert(json.loads(render_saved_json(found)), list[SavedRow])

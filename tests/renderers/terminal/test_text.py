@@ -1,0 +1,42 @@
+"""Text that a terminal can be trusted with."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from gradinspect.renderers.terminal.text import Part, fit, shorten, visible
+
+
+def test_control_characters_become_escapes() -> None:
+    """Escape sequences, line ends and direction marks are written out; letters of any script stay."""
+    assert visible("\x1b[31m\n\u202e重み", unicode=True) == r"\x1b[31m\n\u202e重み"
+
+
+def test_only_ascii_is_left_where_only_ascii_can_be_shown() -> None:
+    """Without Unicode other letters are written out too."""
+    assert visible("重み.weight", unicode=False) == r"\u91cd\u307f.weight"
+
+
+def test_a_long_name_keeps_both_ends() -> None:
+    """The middle is what is cut, measured in cells: wide letters take two."""
+    assert shorten("encoder.layer.weight", 12, "…") == "encode…eight"
+    assert shorten("重重重重重重", 7, "…") == "重…重"
+
+
+def test_optional_parts_go_first() -> None:
+    """What is optional is left out before a name is shortened."""
+    parts = [Part("MulBackward0", can_shrink=True), Part(" ReLU", is_optional=True), Part(" f32[2]")]
+
+    assert fit(parts, 19, "…").plain == "MulBackward0 f32[2]"
+    assert fit(parts, 18, "…").plain == "MulBa…ward0 f32[2]"
+
+
+@given(
+    st.lists(st.builds(Part, text=st.text(max_size=30), can_shrink=st.booleans(), is_optional=st.booleans())),
+    st.integers(0, 60),
+)
+def test_nothing_is_wider_than_its_room(parts: list[Part], num_cells: int) -> None:
+    """Whatever the parts are, they fit."""
+    shown = [part._replace(text=visible(part.text, unicode=True)) for part in parts]
+
+    assert cell_len(fit(shown, num_cells, "…").plain) <= num_cells

@@ -1,0 +1,282 @@
+"""The tree as people see it: whole screens, and what holds on all of them."""
+
+from itertools import islice
+
+import msgspec
+import pytest
+from factories import graph, leaf, op, product_plus_two, residual_blocks, two_layers
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+from rich.cells import cell_len
+from strategies import graphs
+
+from gradinspect.analyses.structure.cut import cut_graph
+from gradinspect.analyses.structure.focus import Focus, focus_graph
+from gradinspect.analyses.structure.folding import fold_graph
+from gradinspect.analyses.structure.outline import outline
+from gradinspect.graph import Frame, Graph, Hook, Root, SavedStatus, SavedValue
+from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
+
+
+def screen(drawn: Graph, **options: object) -> str:
+    """Print a tree without colour."""
+    lines = render_tree(drawn, TreeOptions(**options))  # type: ignore[arg-type]
+    return "\n" + "\n".join(line.plain for line in lines) + "\n"
+
+
+def test_product_plus_two() -> None:
+    """A leaf used twice is shown at both uses, the constant as None."""
+    assert screen(product_plus_two()) == snapshot("""\
+
+root: #0 MulBackward0  f32[1]                                                8 B
+├─ self: ◆ a  f32[1]  used ×2
+#1 AddBackward0 → ◆ a  f32[1]  used ×2  other: None
+gradients flow down · ◆ leaf (AccumulateGrad) · bytes saved
+""")
+
+
+def test_module_calls() -> None:
+    """Calls are sections, a call of one node is a word on its row, transposed weights stand beside their use."""
+    assert screen(two_layers()) == snapshot("""\
+
+root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
+▾ #1–5  model  Sequential  5 nodes                            480 B
+┊ ▾ #1–2  2  Linear  2 nodes                                  320 B
+┊ ┊ #1 AddmmBackward0  f32[4, 3]                              320 B  model.py:21
+┊ ┊ ├─ self: ◆ 2.bias  f32[3]
+┊ ┊ └─ mat2: #2 TBackward0 → ◆ 2.weight  f32[3, 20]                  model.py:21
+┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
+┊ ▾ #4–5  0  Linear  2 nodes                                  160 B
+┊ ┊ #4 AddmmBackward0  f32[4, 20]  mat1: None                 160 B  model.py:21
+┊ ┊ ├─ self: ◆ 0.bias  f32[20]
+┊ ┊ └─ mat2: #5 TBackward0 → ◆ 0.weight  f32[20, 10]                 model.py:21
+gradients flow down · ◆ leaf (AccumulateGrad) · bytes saved
+""")
+
+
+def test_closed_module_calls() -> None:
+    """A call deeper than asked for is one row that says what is in it."""
+    assert screen(two_layers(), depth=1, width=100) == snapshot("""\
+
+root: #0 NllLossBackward0  f32[]  weight: None                                           train.py:8
+▾ #1–5  model  Sequential  5 nodes                                                480 B
+┊ ▸ #1–2  2  Linear  f32[4, 3]  2 nodes, 2 leaves                                 320 B
+┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                                                   model.py:21
+┊ ▸ #4–5  0  Linear  f32[4, 20]  2 nodes, 2 leaves                                160 B
+gradients flow down · bytes saved · ▸ opens with --depth
+""")
+
+
+def focused(whole: Graph, focus: Focus, **options: object) -> str:
+    """Print the tree of what is in focus."""
+    part, cut = focus_graph(whole, focus)
+    return screen(part, cut=cut, **options)
+
+
+def test_a_focus() -> None:
+    """The head says how much of what is left; nodes keep their numbers, and cut edges are counted."""
+    assert focused(two_layers(), Focus(around="1", radius=1)) == snapshot("""\
+
+3 of 6 nodes, with 2 of 4 leaves: within 1 of 1
+▾ #1–4  model  Sequential  3 nodes                            480 B
+┊ #1 AddmmBackward0  f32[4, 3]  2  mat2: cut  ← 1 cut         320 B  model.py:21
+┊ ├─ self: ◆ 2.bias  f32[3]
+┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
+┊ #4 AddmmBackward0  f32[4, 20]  0 Linear                     160 B  model.py:21
+┊ │    mat1: None  mat2: cut
+┊ └─ ◆ 0.bias  f32[20]
+gradients flow down · ◆ leaf (AccumulateGrad) · cut: to what is left out
+""")
+    assert focused(two_layers(), Focus(path_to="0.weight"), depth=1, unicode=False) == snapshot("""\
+
+5 of 6 nodes, with 1 of 4 leaves: on a path to 0.weight
+root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
+v #1-5  model  Sequential  4 nodes                            480 B
+: #1 AddmmBackward0  f32[4, 3]  2  self, mat2: cut            320 B  model.py:21
+: #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
+: > #4-5  0  Linear  2 nodes  -> 1 cut                        160 B
+gradients flow down | cut: to what is left out | bytes saved
+""")
+
+
+@given(graphs(), st.integers(20, 120), st.booleans())
+def test_a_focus_fits(whole: Graph, width: int, unicode: bool) -> None:
+    """No line is wider than the screen, whatever is cut away."""
+    kept = range(0, len(whole.nodes), 2)
+    part, cut = cut_graph(whole, kept, "ten\x1b[2Jnodes")
+    lines = list(render_tree(part, TreeOptions(width=width, unicode=unicode, cut=cut)))
+
+    assert all(line.cell_len <= width and "\x1b" not in line.plain for line in lines)
+    assert len(lines) > 1
+
+
+def test_repeated_blocks() -> None:
+    """Equal blocks are told once; the way past a branch is said, and where a block goes on."""
+    assert screen(residual_blocks(12)) == snapshot("""\
+
+▾ #0–36  model  Net  37 nodes
+┊ ▾ ×12 #0–35  h.11 … h.0  Block  3 nodes each
+┊ ┊ root: #0 AddBackward0  f32[2, 3]
+┊ ┊ ├─ other: #1 ExpBackward0  f32[2, 3]
+┊ ┊ │  #2 MulBackward0  f32[2, 3]
+┊ ┊ │  ├─ self: → #3 AddBackward0
+┊ ┊ │  └─ other: ◆ shared  f32[3]  used ×13
+┊ ┊ self: → #3 AddBackward0
+┊ #36 EmbeddingBackward0 → ◆ shared  f32[3]  used ×13
+gradients flow down · ◆ leaf (AccumulateGrad) · → #n see there
+""")
+
+
+def test_full() -> None:
+    """Nothing is folded when the whole is asked for."""
+    text = screen(residual_blocks(12), full=True, max_rows=None)
+
+    assert "×12" not in text
+    assert all(f"#{node} " in text for node in range(37))
+
+
+def test_several_roots_and_input_nr() -> None:
+    """Each root is named; an edge into another input than the first says so; what is told elsewhere is referred to."""
+    chunks = graph(
+        op("SumBackward0", (2, 1)), op("MulBackward0", (2, 2), (2, 2)), op("SplitBackward0", 3), leaf("x", 6),
+        roots=(0, 1), arguments={"MulBackward0": ("self", "other")},
+    )  # fmt: skip
+    roots = (Root(node=0, name="loss"), Root(node=1, name="aux", output_nr=1))
+
+    assert screen(msgspec.structs.replace(chunks, roots=roots)) == snapshot("""\
+
+root loss: #0 SumBackward0  f32[2, 3] → #2 SplitBackward0 (input_nr 1)
+root aux (output 1): #1 MulBackward0  f32[2, 3]
+├─ self: → #2 SplitBackward0 (input_nr 2)
+└─ other: → #2 SplitBackward0 (input_nr 2)
+#2 SplitBackward0 → ◆ x  f32[6]
+gradients flow down · ◆ leaf (AccumulateGrad) · → #n see there
+""")
+
+
+def test_marks() -> None:
+    """Stale saved values, hooks and custom Functions are marked on the row."""
+    statuses: tuple[SavedStatus, ...] = ("freed", "modified", "modified")
+    values = tuple(
+        SavedValue(name="saved_tensors", kind="tensor", index=index, status=status)
+        for index, status in enumerate(statuses)
+    )
+    marked = op("ScaleBackward", 1, kind="custom", function="ops.Scale", saved=values, hooks=(Hook(kind="pre"),))
+
+    assert screen(graph(marked, leaf(None, 2)), width=60) == snapshot("""\
+
+root: #0 ScaleBackward  f32[2, 3]
+│    ops.Scale  1 freed  2 modified  1 hook
+└─ ◆ #1  f32[2]
+gradients flow down · ◆ leaf (AccumulateGrad)
+""")
+
+
+def test_ascii() -> None:
+    """Where only ASCII can be shown, everything is ASCII."""
+    text = screen(residual_blocks(12), unicode=False)
+
+    assert text.isascii()
+    assert text == snapshot("""\
+
+v #0-36  model  Net  37 nodes
+: v x12 #0-35  h.11 ... h.0  Block  3 nodes each
+: : root: #0 AddBackward0  f32[2, 3]
+: : |- other: #1 ExpBackward0  f32[2, 3]
+: : |  #2 MulBackward0  f32[2, 3]
+: : |  |- self: -> #3 AddBackward0
+: : |  `- other: * shared  f32[3]  used x13
+: : self: -> #3 AddBackward0
+: #36 EmbeddingBackward0 -> * shared  f32[3]  used x13
+gradients flow down | * leaf (AccumulateGrad) | -> #n see there
+""")
+
+
+def test_what_is_not_shown_is_counted() -> None:
+    """Past the budget the nodes that are left are counted, with what to do."""
+    nodes = [op(f"Op{place}Backward0", place + 1 if place < 999 else None) for place in range(1000)]
+
+    assert screen(graph(*nodes), max_rows=3) == snapshot("""\
+
+root: #0 Op0Backward0  f32[2, 3]
+#1 Op1Backward0  f32[2, 3]
+#2 Op2Backward0  f32[2, 3]
+… 997 more nodes not shown: --depth, --around, --full or -o FILE
+gradients flow down
+""")
+
+
+def test_depth_is_chosen_so_that_it_fits() -> None:
+    """Without a depth, as many levels are open as the rows allow."""
+    assert screen(two_layers(), max_rows=2).count("\n") < screen(two_layers(), max_rows=9).count("\n")
+    assert "more node" not in screen(two_layers(), max_rows=2)
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+@given(drawn=graphs(), full=st.booleans(), unicode=st.booleans())
+def test_no_line_is_too_wide_or_unsafe(width: int, drawn: Graph, full: bool, unicode: bool) -> None:
+    """Whatever the names in a graph are, no line is wider than the terminal or can steer it."""
+    for line in render_tree(drawn, TreeOptions(width=width, full=full, unicode=unicode)):
+        assert cell_len(line.plain) <= width
+        assert line.plain.isprintable()
+        assert unicode or line.plain.isascii()
+
+
+@given(graphs(), st.integers(0, 6))
+def test_shown_and_missing_nodes_add_up(drawn: Graph, max_rows: int) -> None:
+    """What has no row is counted, to the node."""
+    rows = islice(outline(drawn, fold_graph(drawn, repeats=False), lambda *_: True), max_rows)
+    num_nodes = sum(node.kind != "accumulate_grad" for node in drawn.nodes)
+    missing = num_nodes - sum(len(row.nodes) for row in rows)
+    text = screen(drawn, full=True, max_rows=max_rows, width=500)
+
+    assert (f"\n… {missing} more node" in text) == bool(missing)
+
+
+def test_only_the_guides_are_dim() -> None:
+    """The style of a line is that of its parts, not one for all of them."""
+    line = next(line for line in render_tree(two_layers()) if "AddmmBackward0" in line.plain)
+    place = line.plain.index("AddmmBackward0")
+    styles = [str(span.style) for span in line.spans if span.start <= place < span.end]
+
+    assert (str(line.style), styles) == ("", ["bold"])
+
+
+@pytest.mark.parametrize(("width", "shown"), [(200, 24), (80, 21), (66, 14)])
+def test_a_long_file_name_gives_way_and_the_line_number_stays(width: int, shown: int) -> None:
+    """Every row that has a source line shows it, with its whole number; a screen that is narrow shortens the name."""
+    file = "models/modeling_transformer_xl_utilities.py"
+    made = [node for node in two_layers().nodes if node.leaf is None]
+    drawn = msgspec.structs.replace(
+        two_layers(),
+        nodes=tuple(
+            msgspec.structs.replace(node, frame=number if number < len(made) else None)
+            for number, node in enumerate(two_layers().nodes)
+        ),
+        frames=tuple(Frame(file=file, line=1234 + number) for number in range(len(made))),
+    )
+    rows = [line for line in screen(drawn, width=width, full=True).splitlines() if "Backward" in line]
+
+    assert [row[-5:] for row in rows] == [f":{1234 + number}" for number in range(len(made))]
+    assert {cell_len(row.split()[-1]) for row in rows} == {shown}
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_line_that_called_a_library_stands_beside_the_librarys(width: int) -> None:
+    """It is told once, and again where another line of the program begins."""
+    frames = (
+        Frame(file="train.py", line=7),
+        Frame(file="big/modeling_big.py", line=300, caller=0, is_library=True),
+        Frame(file="big/modeling_big.py", line=310, caller=1, is_library=True),
+        Frame(file="train.py", line=9),
+        Frame(file="big/losses.py", line=5, caller=3, is_library=True),
+    )
+    lines = iter((4, 2, 2, 1, 1, 0, 0))
+    nodes = tuple(
+        msgspec.structs.replace(node, frame=next(lines) if node.leaf is None else None) for node in two_layers().nodes
+    )
+    text = screen(msgspec.structs.replace(two_layers(), nodes=nodes, frames=frames), width=width, full=True)
+
+    assert text.index("losses.py:5") < text.index("modeling_big.py:310") < text.index("modeling_big.py:300")
+    assert text.count("called at train.py:9") == text.count("called at train.py:7") == 1

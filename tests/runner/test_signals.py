@@ -1,0 +1,118 @@
+"""A program's timers and signal handlers stay out of our own work, and are told afterwards."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import gradinspect
+
+from gradinspect.runner.signals import SignalsAtHome, held_signals
+
+needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+
+
+@pytest.fixture
+def caught() -> Any:
+    """What a handler of SIGUSR1 has caught."""
+    numbers: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: numbers.append(number))
+    yield numbers
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_signal_waits(caught: list[int]) -> None:
+    """Two of a kind are one, as the system has it."""
+    with held_signals(), held_signals():
+        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGUSR1)
+
+        assert caught == []
+
+    assert caught == [signal.SIGUSR1]
+    signal.raise_signal(signal.SIGUSR1)
+    assert caught == [signal.SIGUSR1] * 2
+
+
+@needs_timers
+def test_a_timer_stands_still() -> None:
+    """It has as long to go afterwards as before, and fires no more while it is held."""
+    signal.setitimer(signal.ITIMER_REAL, 1000, 7)
+    try:
+        with held_signals():
+            assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+        seconds, interval = signal.getitimer(signal.ITIMER_REAL)
+        assert (seconds > 900, interval) == (True, 7)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def test_an_error_of_a_handler_comes_out(caught: list[int]) -> None:
+    """Where the program's own code goes on."""
+
+    def too_late(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGUSR1, too_late)
+    with pytest.raises(TimeoutError), held_signals():
+        signal.raise_signal(signal.SIGUSR1)
+
+
+def test_after_the_program_ctrl_c_means_us(caught: list[int]) -> None:
+    """A handler that the program has set for it is not asked while we print, and is put back."""
+
+    def theirs(*_: object) -> None:
+        raise AssertionError
+
+    home = SignalsAtHome()
+    ours = signal.signal(signal.SIGINT, theirs)
+    try:
+        home.restore()
+
+        assert signal.getsignal(signal.SIGINT) == ours
+
+        signal.raise_signal(signal.SIGUSR1)
+        home.hand_back()
+
+        assert signal.getsignal(signal.SIGINT) == theirs
+        assert caught == [signal.SIGUSR1]
+    finally:
+        signal.signal(signal.SIGINT, ours)
+
+
+def test_another_thread_holds_nothing(caught: list[int]) -> None:
+    """Handlers run in the main thread only, and only there can they be set."""
+    thread = threading.Thread(target=held_signals().__enter__)
+    thread.start()
+    thread.join()
+    signal.raise_signal(signal.SIGUSR1)
+
+    assert caught == [signal.SIGUSR1]
+
+
+HANDLERS = {
+    "an alarm without a handler": "signal.setitimer(signal.ITIMER_REAL, 4)\n",
+    "a handler that exits": "signal.signal(signal.SIGUSR1, lambda *_: os._exit(44))\n",
+    "children that nobody waits for": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n",
+}
+
+
+@needs_timers
+@pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
+def test_a_signal_during_the_report(handler: str, tmp_path: Path) -> None:
+    """It neither ends the report nor is lost: a picture is drawn while the time is up and the signal comes."""
+    engine = tmp_path / "dot"
+    engine.write_text("#!/bin/sh\nkill -USR1 $PPID\nsleep 5\necho '<svg/>'\n")
+    engine.chmod(0o755)
+    (tmp_path / "script.py").write_text(
+        "import os, signal, torch\n(torch.ones(2, requires_grad=True) * 2).sum().backward()\n"
+        f"signal.signal(signal.SIGUSR1, lambda *_: print('told'))\n{handler}"
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = gradinspect("export", "script.py", "--continue", "-o", "graph.svg", cwd=tmp_path, PATH=path)
+
+    assert (done.returncode, done.stderr) == (0 if "44" not in handler else 44, "Wrote graph.svg\n")
+    assert (done.stdout == "told\n") == ("44" not in handler)

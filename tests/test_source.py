@@ -1,0 +1,62 @@
+"""What a user may name, and what is said when it is not there."""
+
+from pathlib import Path
+
+import pytest
+
+from gradinspect.errors import GradInspectError
+from gradinspect.source import CaptureFile, Expression, InputSpec, Script, parse_input, parse_source
+
+
+def test_each_kind_of_source_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script, an expression in a script or a module, and a capture file."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.py", "run.json", "run.json.gz"):
+        Path(name).touch()
+
+    assert parse_source("train.py") == Script(Path("train.py"))
+    assert parse_source("train.py:model(x)") == Expression("train.py", "model(x)")
+    assert parse_source("pkg.mod:build()[1:2]") == Expression("pkg.mod", "build()[1:2]")
+    assert parse_source("run.json") == CaptureFile(Path("run.json"))
+    assert parse_source("run.json.gz") == CaptureFile(Path("run.json.gz"))
+
+
+def test_a_missing_script_suggests_its_neighbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A typing slip costs one look."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").touch()
+
+    with pytest.raises(GradInspectError, match=r"There is no file 'trian.py'\. Did you mean 'train.py'\?"):
+        parse_source("trian.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2x3x8x8", InputSpec(shape=(2, 3, 8, 8))),
+        ("2x128:int64", InputSpec(shape=(2, 128), dtype="int64")),
+        ("mask=2x128:bool", InputSpec(shape=(2, 128), dtype="bool", name="mask")),
+        (":float64", InputSpec(shape=(), dtype="float64")),
+        ("7", InputSpec(shape=(7,))),
+    ],
+)
+def test_inputs_are_read(text: str, expected: InputSpec) -> None:
+    """Shape, dtype and keyword, each optional where it can be."""
+    assert expected == parse_input(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2x", "The input '2x' has an empty size"),
+        ("", "The input '' is not a shape"),
+        ("2,3", "The input '2,3' is not a shape"),
+        ("2x3:flaot32", "unknown dtype 'flaot32'. Did you mean float32?"),
+    ],
+)
+def test_wrong_inputs_are_quoted(text: str, message: str) -> None:
+    """The sentence holds the wrong thing."""
+    with pytest.raises(GradInspectError) as caught:
+        parse_input(text)
+
+    assert message in str(caught.value)
