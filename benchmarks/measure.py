@@ -21,7 +21,7 @@ import torch
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.notes import memory_notes
 from gradinspect.analyses.memory.tree import module_tree
-from gradinspect.observers.gradients import GradientWatch
+from gradinspect.observers.gradients import GradientMeter
 from gradinspect.record.capture import Moment, capture_graph, record_graph
 from gradinspect.record.outputs import outputs_in
 from gradinspect.record.recorder import Recorder
@@ -185,7 +185,7 @@ def gradients() -> None:
         outputs = outputs_in(loss)
         graph = record_graph(outputs, Moment(source="benchmark"))
         start = time.process_time()
-        watch = GradientWatch(graph, outputs) if is_watched else None
+        watch = GradientMeter(graph, outputs) if is_watched else None
         loss.backward()
         if watch is not None:
             watch.finish()

@@ -14,6 +14,7 @@ before the nodes its gradients flow to, and a record cannot hold a cycle: `stora
 from typing import Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 NodeKind: TypeAlias = Literal["generated", "custom", "accumulate_grad", "copy_slices", "compiled", "opaque"]
 SavedKind: TypeAlias = Literal[
@@ -260,3 +261,8 @@ def argument_name(graph: Graph, node: Node, position: int) -> str | None:
             return f"{name[:-1]}[{position}]" if name.endswith("*") else name
         position -= width
     return None
+
+
+def with_other_grads(graph: Graph, number: int) -> Graph:
+    """Note in a graph how many autograd.grad() calls could have been recorded in place of it."""
+    return replace(graph, captured_at=replace(graph.captured_at, other_grads=number))

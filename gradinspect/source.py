@@ -49,7 +49,8 @@ class CaptureFile:
     path: Path
 
 
-Source: TypeAlias = Script | Module | Expression | CaptureFile
+Program: TypeAlias = Script | Module | Expression
+Source: TypeAlias = Program | CaptureFile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gradinspect.cli import questions
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_problem, print_text
-from gradinspect.cli.reporting import ScriptFailed, Watched, report_on
-from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.reporting import ScriptFailed, report_on
+from gradinspect.cli.request import takes_source
 from gradinspect.cli.user_source import path_namer
 from gradinspect.errors import FOUND_SOMETHING
+from gradinspect.request import Request
 
 if TYPE_CHECKING:
     from gradinspect.checks.findings import Findings
@@ -20,7 +22,7 @@ Format = Literal["text", "json", "github"]
 
 @takes_source
 def check(
-    request: SourceRequest,
+    request: Request,
     *,
     steps: Annotated[int, typer.Option(min=1, metavar="N", help="Watch N backward calls.")] = 2,
     only: Annotated[
@@ -56,7 +58,7 @@ def check(
         _print(found, request, output_format)
 
     try:
-        report_on(request, report, Watched(checks=steps, gradcheck=gradcheck))
+        report_on(request, questions.findings(steps, gradcheck=gradcheck), report)
     except ScriptFailed as error:
         if not codes:
             raise
@@ -65,7 +67,7 @@ def check(
     return FOUND_SOMETHING if codes else 0
 
 
-def _print(found: "Findings", request: SourceRequest, output_format: Format) -> None:
+def _print(found: "Findings", request: Request, output_format: Format) -> None:
     from gradinspect.renderers.terminal.findings import FindingsPage, render_findings_github, render_findings_json
 
     if output_format == "json":

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gradinspect.cli import questions
 from gradinspect.cli.printing import can_print_unicode, output_console, working
-from gradinspect.cli.reporting import ScriptFailed, Watched, report_on
-from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.reporting import ScriptFailed, report_on
+from gradinspect.cli.request import takes_source
 from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
+from gradinspect.request import Request
 
 if TYPE_CHECKING:
     from gradinspect.graph import Graph
@@ -24,7 +26,7 @@ FILES_KEPT = 16
 
 @takes_source
 def explore(
-    request: SourceRequest,
+    request: Request,
     *,
     gradients: Annotated[bool, typer.Option("--gradients", help="Let backward run, and show its gradients.")] = False,
 ) -> int:
@@ -39,7 +41,7 @@ def explore(
     recorded: list[Graph] = []
     failure: ScriptFailed | None = None
     try:
-        report_on(request, recorded.append, Watched(gradients=gradients))
+        report_on(request, questions.gradients() if gradients else questions.graph(), recorded.append)
     except ScriptFailed as error:
         if not recorded:
             raise
@@ -75,7 +77,7 @@ def _require_textual() -> None:
         raise GradInspectError("'explore' needs the textual package.", "Install it: pip install 'gradinspect[explore]'")
 
 
-def _show(request: SourceRequest, graph: "Graph") -> int:
+def _show(request: Request, graph: "Graph") -> int:
     """Take the terminal until the user quits; return 1 when the explorer failed, with its traceback on the screen."""
     from gradinspect.cli.formulas import explainer
     from gradinspect.explorer.app import Exploration, Explorer

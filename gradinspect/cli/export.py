@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gradinspect.cli import questions
 from gradinspect.cli.files import parse_targets, write_targets
 from gradinspect.cli.focusing import takes_focus
-from gradinspect.cli.reporting import Watched, report_on
-from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import takes_source
 from gradinspect.cli.user_source import path_finder
 from gradinspect.errors import GradInspectError
+from gradinspect.renderers.formats import suffixes
+from gradinspect.request import Request
 
 if TYPE_CHECKING:
     from gradinspect.analyses.structure.focus import Focus
@@ -20,14 +23,12 @@ if TYPE_CHECKING:
 @takes_source
 @takes_focus
 def export(  # noqa: PLR0913  # the drawing options live here
-    request: SourceRequest,
+    request: Request,
     *,
     focus: "Focus",
     output: Annotated[
         list[Path] | None,
-        typer.Option(
-            "-o", metavar="FILE", help="File to write, repeatable: .html .svg .png .pdf .dot .json .json.gz .csv"
-        ),
+        typer.Option("-o", metavar="FILE", help=f"File to write, repeatable: {suffixes()}"),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
     depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
@@ -69,14 +70,14 @@ def export(  # noqa: PLR0913  # the drawing options live here
         check_link(link)
     report_on(
         request,
+        questions.gradients() if gradients or colour_by == "grad" else questions.graph(),
         lambda graph: write_targets(
             graph, targets, request=request, focus=focus, force=force, **drawing, links=_links(request, graph, link)
         ),
-        Watched(gradients=gradients or colour_by == "grad"),
     )
 
 
-def _links(request: SourceRequest, graph: "Graph", link: str | None) -> tuple[str | None, ...]:
+def _links(request: Request, graph: "Graph", link: str | None) -> tuple[str | None, ...]:
     from gradinspect.renderers.source_links import source_links  # noqa: PLC0415  # what --help need not wait for
 
     return () if link is None else source_links(graph, link, path_finder(request))

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradinspect.cli.printing import ReaderLeft, print_message, working
-from gradinspect.cli.request import SourceRequest
 from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
+from gradinspect.renderers.formats import Format, format_of, render_file, suffixes
+from gradinspect.request import Request
 
 if TYPE_CHECKING:
     from gradinspect.analyses.structure.focus import Focus
@@ -17,17 +18,14 @@ if TYPE_CHECKING:
     from gradinspect.renderers.facts import PageFacts
 
 
-SUFFIXES = (".json.gz", ".json", ".csv", ".html", ".svg", ".png", ".pdf", ".dot")
-
-
 class Target(NamedTuple):
     """A file to write."""
 
     path: Path
-    suffix: str
+    format: Format
 
 
-def parse_targets(paths: Sequence[Path], *, force: bool, suffixes: Sequence[str] = SUFFIXES) -> list[Target]:
+def parse_targets(paths: Sequence[Path], *, force: bool) -> list[Target]:
     """Find each file's format, before anything is run.
 
     Raises:
@@ -36,21 +34,20 @@ def parse_targets(paths: Sequence[Path], *, force: bool, suffixes: Sequence[str]
     for position, path in enumerate(paths):
         if path in paths[:position]:
             raise GradInspectError(f"The file '{path}' is named twice.", "Give each -o once.")
-    return [parse_target(path, suffixes, force=force) for path in paths]
+    return [parse_target(path, force=force) for path in paths]
 
 
-def parse_target(path: Path, suffixes: Sequence[str] = SUFFIXES, *, force: bool = False) -> Target:
+def parse_target(path: Path, *, force: bool = False) -> Target:
     """Find the format of one file.
 
     Raises:
         GradInspectError: As `parse_targets`.
     """
-    suffix = next((suffix for suffix in suffixes if path.name.lower().endswith(suffix)), None)
-    if suffix is None:
-        known = ", ".join(sorted(suffixes))
-        raise GradInspectError(f"The format of '{path}' is unknown.", f"End its name in one of: {known}.")
+    found = format_of(path.name)
+    if found is None:
+        raise GradInspectError(f"The format of '{path}' is unknown.", f"Supported extensions: {suffixes()}.")
     check_target(path, force=force)
-    return Target(path, suffix)
+    return Target(path, found)
 
 
 def check_target(path: Path, *, force: bool) -> None:
@@ -79,7 +76,7 @@ def write_targets(
     graph: "Graph",
     targets: Sequence[Target],
     *,
-    request: SourceRequest,
+    request: Request,
     focus: "Focus",
     force: bool,
     **drawing: Any,  # noqa: ANN401
@@ -99,21 +96,20 @@ def write_targets(
     # ruff: noqa: PLC0415  # what --help need not wait for
     from gradinspect.analyses.structure.focus import focus_graph
     from gradinspect.renderers.facts import PageFacts
-    from gradinspect.renderers.formats import DATA_FORMATS, FORMATS, DrawOptions
+    from gradinspect.renderers.picture.plan.parts import DrawOptions
 
     part, cut = focus_graph(graph, focus)
-    has_page = any(target.suffix == ".html" for target in targets)
+    has_page = any(target.format.suffix == ".html" for target in targets)
     options = DrawOptions(**drawing, cut=cut, facts=_facts_of(part, request) if has_page else PageFacts())
-    for path, suffix in targets:
-        is_data = suffix in DATA_FORMATS
+    for path, row in targets:
         with working(f"Making {path.name}"):
-            content, notes = FORMATS[suffix](graph if is_data else part, options)
-        if is_data and cut is not None:
+            content, notes = render_file(row, graph if row.holds_all else part, options)
+        if row.holds_all and cut is not None:
             notes = (*notes, "holds the whole graph, not only what is in focus")
         write_content(path, content, notes, force=force)
 
 
-def _facts_of(graph: "Graph", request: SourceRequest) -> "PageFacts":
+def _facts_of(graph: "Graph", request: Request) -> "PageFacts":
     from gradinspect.cli.formulas import explainer
     from gradinspect.renderers.facts import page_facts
 

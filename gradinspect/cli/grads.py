@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gradinspect.cli.files import parse_targets, write_content
+from gradinspect.cli import questions
+from gradinspect.cli.files import check_target, write_content
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
-from gradinspect.cli.reporting import Watched, report_on
-from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import takes_source
 from gradinspect.errors import GradInspectError
+from gradinspect.request import Request
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -28,7 +30,7 @@ MAX_SLOWEST = 15
 
 @takes_source
 def grads(  # noqa: PLR0913  # one option for each way to look at gradients
-    request: SourceRequest,
+    request: Request,
     *,
     by: Annotated[By | None, typer.Option(help="Only this table.  [default: modules, then parameters]")] = None,
     full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
@@ -72,11 +74,16 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
         else:
             print_text(_steps_data(found, output_format))
 
-    report_on(request, report if steps is None else report_steps, Watched(gradients=True, steps=steps))
+    if steps is None:
+        report_on(request, questions.gradients(), report)
+    else:
+        report_on(request, questions.gradient_steps(steps), report_steps)
 
 
-def _time(request: SourceRequest, file: Path, *, full: bool, force: bool) -> None:
-    (target,) = parse_targets([file], force=force, suffixes=(".json",))
+def _time(request: Request, file: Path, *, full: bool, force: bool) -> None:
+    if file.suffix.lower() != ".json":
+        raise GradInspectError(f"The format of '{file}' is unknown.", "Supported extensions: .json.")
+    check_target(file, force=force)
 
     def report(timeline: "Timeline") -> None:
         from gradinspect.renderers.data.chrome_trace import render_chrome_trace
@@ -85,9 +92,9 @@ def _time(request: SourceRequest, file: Path, *, full: bool, force: bool) -> Non
         console = output_console()
         page = TimelinePage(width=console.width, unicode=can_print_unicode(console))
         print_lines(page.lines(timeline, None if full else MAX_SLOWEST))
-        write_content(target.path, render_chrome_trace(timeline).encode(), force=force)
+        write_content(file, render_chrome_trace(timeline).encode(), force=force)
 
-    report_on(request, report, Watched(times=True))
+    report_on(request, questions.timeline(), report)
 
 
 def _data(graph: "Graph", output_format: Literal["csv", "json"]) -> str:

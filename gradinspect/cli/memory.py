@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from gradinspect.cli import questions
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
-from gradinspect.cli.reporting import Watched, report_on
-from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import takes_source
 from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
+from gradinspect.request import Request
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -26,7 +28,7 @@ MAX_TABLE_ROWS = 20
 
 @takes_source
 def memory(  # noqa: PLR0913  # one option for each way to cut the table
-    request: SourceRequest,
+    request: Request,
     *,
     by: Annotated[By, typer.Option(help="Who is asked: modules, operators, source lines, single storages.")] = "module",
     top: Annotated[int | None, typer.Option(min=1, help="Only the largest rows of a table.")] = None,
@@ -70,10 +72,10 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
                 print_text(render_growth_json(growth))
 
     if iterations is None:
-        report_on(request, report)
+        report_on(request, questions.graph(), report)
         return
     _check_several_moments(iterations, [request.backward, request.grad, request.at, request.root, module, top, depth])
-    report_on(request, report_growth, Watched(iterations=iterations))
+    report_on(request, questions.growth(iterations), report_growth)
 
 
 def _check_several_moments(iterations: int, of_one_moment: Sequence[object]) -> None:

@@ -3,35 +3,14 @@
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from gradinspect.errors import GradInspectError
-from gradinspect.source import CaptureFile, InputSpec, Module, Source, parse_input, parse_source
-
-At = Literal["backward", "end", "call"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceRequest:
-    """What the user asked to look at."""
-
-    source: Source
-    label: str
-    arguments: tuple[str, ...] = ()
-    inputs: tuple[InputSpec, ...] = ()
-    backward: int | None = None
-    grad: int | None = None
-    at: At | None = None
-    goes_on: bool = False
-    root: str | None = None
-    quiet: bool = False
-    fake: bool = False
-    device: str | None = None
-    creates_graph: bool = False
+from gradinspect.request import At, Request
+from gradinspect.source import CaptureFile, Module, parse_input, parse_source
 
 
 def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line, each once
@@ -65,7 +44,7 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
     creates_graph: Annotated[
         bool, typer.Option("--create-graph", help="Look at the graph that backward itself builds.")
     ] = False,
-) -> SourceRequest:
+) -> Request:
     if (source is None) == (run_module is None):
         given = "neither" if source is None else "both"
         raise GradInspectError(f"A SOURCE or -m MODULE is needed, and {given} was given.", "Try: gradinspect --help")
@@ -75,7 +54,7 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
     read = parse_source(str(source)) if run_module is None else Module(run_module)
     if fake and isinstance(read, CaptureFile):
         raise GradInspectError(f"'{source}' is a capture file, so nothing runs.", "Name a program to run with --fake.")
-    return SourceRequest(
+    return Request(
         source=read,
         label=run_module or label_of(str(source)),
         arguments=tuple(context.obj or ()),
@@ -114,7 +93,7 @@ def label_of(source: str) -> str:
 
 
 def takes_source(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Give a command the shared options; it receives them as one `SourceRequest`, its first argument."""
+    """Give a command the shared options; it receives them as one `Request`, its first argument."""
     shared = inspect.signature(_read_request).parameters
     own = list(inspect.signature(command).parameters.values())[1:]
 

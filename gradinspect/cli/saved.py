@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gradinspect.cli import questions
 from gradinspect.cli.printing import output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
-from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.request import takes_source
+from gradinspect.request import Request
 
 if TYPE_CHECKING:
     from gradinspect.graph import Graph
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 @takes_source
 def saved(  # noqa: PLR0913  # one option for each thing to filter by
-    request: SourceRequest,
+    request: Request,
     *,
     sort: Annotated[Literal["graph", "bytes"], typer.Option(help="Order of the rows.")] = "graph",
     node: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only nodes of this class: 'Conv*'.")] = None,
@@ -52,4 +54,4 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
             case "markdown":
                 print_text(render_saved_markdown(rows))
 
-    report_on(request, report)
+    report_on(request, questions.graph(), report)

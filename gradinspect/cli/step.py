@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gradinspect.cli import questions
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines
-from gradinspect.cli.reporting import Watched, report_on
-from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import takes_source
 from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
+from gradinspect.request import Request
 
 if TYPE_CHECKING:
     from gradinspect.analyses.gradients.stepping import Ending
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 @takes_source
 def step(
-    request: SourceRequest,
+    request: Request,
     *,
     grad_output: Annotated[
         Literal["ones", "random", "rows"] | None,
@@ -52,7 +54,7 @@ def step(
 
     catalog = load_catalog()
     commands = None if script is None else _commands(script)
-    watcher = (
+    listener = (
         Debugger(catalog, source_reader(request), commands)
         if report is None
         else ReportWriter(catalog, report, force=force)
@@ -61,11 +63,11 @@ def step(
     def finish(ending: "Ending") -> None:
         console = output_console()
         page = StepPage(width=console.width, unicode=can_print_unicode(console))
-        if isinstance(watcher, ReportWriter):
-            watcher.write(ending)
+        if isinstance(listener, ReportWriter):
+            listener.write(ending)
         print_lines(page.ending(ending))
 
-    report_on(request, finish, Watched(watcher=watcher, grad_output=grad_output))
+    report_on(request, questions.stepping(listener, grad_output), finish)
 
 
 def _commands(path: Path) -> list[str]:

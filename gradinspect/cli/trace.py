@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from gradinspect.cli import questions
 from gradinspect.cli.browser import open_page, temporary_page
 from gradinspect.cli.files import parse_target, parse_targets, write_targets
 from gradinspect.cli.focusing import takes_focus
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
-from gradinspect.cli.request import SourceRequest, takes_source
+from gradinspect.cli.request import takes_source
 from gradinspect.errors import GradInspectError
+from gradinspect.renderers.formats import suffixes
+from gradinspect.request import Request
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 @takes_source
 @takes_focus
 def trace(  # noqa: PLR0913  # the options of the tree
-    request: SourceRequest,
+    request: Request,
     *,
     focus: "Focus",
     depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
@@ -34,7 +37,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
     ] = False,
     output_format: Annotated[Literal["text", "json", "markdown"], typer.Option("--format")] = "text",
     output: Annotated[
-        list[Path] | None, typer.Option("-o", metavar="FILE", help="Also write a file: .svg .png .pdf .dot .json .csv")
+        list[Path] | None, typer.Option("-o", metavar="FILE", help=f"Also write a file, repeatable: {suffixes()}")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
     opens: Annotated[bool, typer.Option("--open", help="Also show the graph as a page in a browser.")] = False,
@@ -69,7 +72,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
         for target in page:
             open_page(target.path)
 
-    report_on(request, report)
+    report_on(request, questions.graph(), report)
 
 
 def _page(

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gradinspect.cli.request import SourceRequest
+from gradinspect.request import Request
 from gradinspect.source import CaptureFile, Expression, Script
 
 MAX_SOURCE_BYTES = 10_000_000  # of a file of which lines are shown
 
 
-def source_reader(request: SourceRequest) -> Callable[[str], Sequence[str] | None]:
+def source_reader(request: Request) -> Callable[[str], Sequence[str] | None]:
     """Read files as the record names them: relative to the script's folder, or to ours for a capture file."""
     folders = _folders(request)
 
@@ -25,7 +25,7 @@ def source_reader(request: SourceRequest) -> Callable[[str], Sequence[str] | Non
     return read
 
 
-def path_namer(request: SourceRequest) -> Callable[[str], str]:
+def path_namer(request: Request) -> Callable[[str], str]:
     """Name files as seen from here: where the program was started is where its repository is."""
     here, folders = Path.cwd(), _folders(request)
 
@@ -39,7 +39,7 @@ def path_namer(request: SourceRequest) -> Callable[[str], str]:
     return name
 
 
-def path_finder(request: SourceRequest) -> Callable[[str], tuple[str, str | None]]:
+def path_finder(request: Request) -> Callable[[str], tuple[str, str | None]]:
     """Find files: as seen from here, and their absolute path when they are there."""
     name, folders = path_namer(request), _folders(request)
 
@@ -66,7 +66,7 @@ def _leads_away(file: str) -> bool:
     return "\0" in file or Path(file).is_absolute() or ".." in Path(file).parts
 
 
-def _folders(request: SourceRequest) -> list[Path]:
+def _folders(request: Request) -> list[Path]:
     match request.source:
         case Script(path) | CaptureFile(path):
             return [path.parent, Path.cwd()]

@@ -1,4 +1,4 @@
-"""Watch backward calls in a row: each one's gradients, and what the optimizer then makes of them."""
+"""Backward calls in a row: each one's gradients, and what the optimizer then makes of them."""
 
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -6,74 +6,60 @@ from types import FrameType
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.steps import GradientSteps, Step, step_of
-from gradinspect.graph import Graph
-from gradinspect.observers.gradients import GradientWatch
-from gradinspect.observers.updates import UpdateWatch
+from gradinspect.graph import Graph, with_other_grads
+from gradinspect.observers.gradients import GradientMeter
+from gradinspect.observers.updates import UpdateMeter
 from gradinspect.record.outputs import OutputTensor
-from gradinspect.runner.engine import EngineCall, Watch
+from gradinspect.runner.engine import CallEnd, EngineCall
+from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 
 
-class GradientStepsObserver:
+class GradientCalls:
     """Watches so many backward calls. Only the last graph is kept whole; of the others, rows."""
 
-    def __init__(self, num_steps: int | None, stop: Callable[[FrameType], None]) -> None:
+    def __init__(self, num_steps: int, stop: Callable[[FrameType], None]) -> None:
         """Set up.
 
         Args:
-            num_steps: How many calls; None: one, and the result is its graph.
+            num_steps: How many calls.
             stop: Is told, with the program's frame, that there is nothing left to wait for.
         """
         self._asked = num_steps
         self._stop = stop
         self._steps: list[Step] = []
         self._graph: Graph | None = None
-        self._gradients: GradientWatch | None = None  # while the engine runs
-        self._updates: UpdateWatch | None = None  # from before the engine runs until the optimizer has stepped
+        self._gradients: GradientMeter | None = None  # while the engine runs
+        self._updates: UpdateMeter | None = None  # from before the engine runs until the optimizer has stepped
         self.problem: Exception | None = None
 
     @property
     def num_left(self) -> int:
         """How many calls are still to be watched."""
-        return (self._asked or 1) - len(self._steps)
+        return self._asked - len(self._steps)
 
     @property
     def is_done(self) -> bool:
         """Whether all calls were watched, and no optimizer is waited for."""
         return self.num_left == 0
 
-    def result(self) -> Graph | GradientSteps | None:
-        """Return what was seen so far; the optimizer is waited for no longer."""
-        self.settle()
-        if self._graph is None or self._asked is None:
-            return self._graph
+    def result(self) -> GradientSteps | None:
+        """Return what was seen so far."""
+        if self._graph is None:
+            return None
         return GradientSteps(asked=self._asked, graph=self._graph, steps=tuple(self._steps))
 
-    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
-        """Record, then watch the engine run; the watch stops the program when it has seen enough."""
-        self.settle()
-        run.problem = run.problem or self.problem
-        if self.is_done or run.problem is not None:
-            run.stop(call.caller)
-            return None
-        recorded = run.record_call(call) if run.is_wanted(call) else None
-        if recorded is None:
-            return None
-        if self.num_left == 1:
-            run.stop_recording()
-        return self.begin(recorded.graph, recorded.outputs, call.caller)
-
-    def begin(self, graph: Graph, outputs: Sequence[OutputTensor], caller: FrameType) -> Watch:
+    def begin(self, graph: Graph, outputs: Sequence[OutputTensor], caller: FrameType) -> CallEnd:
         """Watch a call that is about to begin."""
-        gradients = self._gradients = GradientWatch(graph, outputs)
-        updates = self._updates = UpdateWatch(gradients.leaves(), self._after_step)
+        gradients = self._gradients = GradientMeter(graph, outputs)
+        updates = self._updates = UpdateMeter(gradients.leaves(), self._after_step)
 
         def after(_returned: object) -> None:
             self._graph, self._gradients = gradients.finish(), None
             if not updates.wait():
                 self._after_step(caller)
 
-        return Watch(after, self.settle)
+        return CallEnd(after, self.settle)
 
     def settle(self) -> None:
         """Take what there is: the program has come to its next backward call, or to its end."""
@@ -100,3 +86,64 @@ class GradientStepsObserver:
             self.problem = self.problem or error
         if self.is_done or self.problem is not None:
             self._stop(frame)
+
+
+class GradientStepsObserver(Observer[GradientSteps]):
+    """Watches the gradients of the requested call and of those after it."""
+
+    def __init__(self, run: Run, num_steps: int) -> None:
+        """Look at nothing yet."""
+        self._run = run
+        self._calls = GradientCalls(num_steps, run.stop)
+
+    def on_call(self, call: EngineCall) -> CallEnd | None:
+        """Record, then watch the engine run; the program is stopped when enough was seen."""
+        self.settle()
+        if self._calls.is_done or self.problem is not None:
+            self._run.stop(call.caller)
+            return None
+        recorded = self._run.record_call(call) if self._run.is_wanted(call) else None
+        if recorded is None:
+            return None
+        if self._calls.num_left == 1:
+            self._run.stop_recording()
+        return self._calls.begin(recorded.graph, recorded.outputs, call.caller)
+
+    def settle(self) -> None:
+        """Wait for the optimizer no longer."""
+        self._calls.settle()
+        self.problem = self.problem or self._calls.problem
+
+    def result(self) -> GradientSteps | None:
+        """Return what was seen so far."""
+        return self._calls.result()
+
+    def with_other_grads(self, result: GradientSteps, number: int) -> GradientSteps:
+        """Note the number in the last graph."""
+        return replace(result, graph=with_other_grads(result.graph, number))
+
+
+class GradientsObserver(Observer[Graph]):
+    """Watches the gradients of one call: the graph has them then."""
+
+    def __init__(self, run: Run) -> None:
+        """Look at nothing yet."""
+        self._steps = GradientStepsObserver(run, 1)
+
+    def on_call(self, call: EngineCall) -> CallEnd | None:
+        """Record, then watch the engine run."""
+        return self._steps.on_call(call)
+
+    def settle(self) -> None:
+        """Wait for the optimizer no longer."""
+        self._steps.settle()
+        self.problem = self._steps.problem
+
+    def result(self) -> Graph | None:
+        """Return the graph."""
+        steps = self._steps.result()
+        return None if steps is None else steps.graph
+
+    def with_other_grads(self, result: Graph, number: int) -> Graph:
+        """Note the number in the graph."""
+        return with_other_grads(result, number)

@@ -46,7 +46,7 @@ class _Ran(Struct, gc=False):
     began: float = 0.0
 
 
-class GradientWatch:
+class GradientMeter:
     """Watches the nodes of one recorded graph. Begin before the engine runs, finish after."""
 
     def __init__(self, graph: Graph, outputs: Sequence[OutputTensor], *, times: bool = True) -> None:

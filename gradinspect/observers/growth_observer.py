@@ -14,32 +14,31 @@ from gradinspect.analyses.memory.growth import Growth, HeldBy, Holder, Iteration
 from gradinspect.graph import CallKind
 from gradinspect.observers.holders import HolderSearch
 from gradinspect.observers.live_graph import LiveGraph, next_nodes, number_of, reachable, reaching, tensors_with_graph
-from gradinspect.record.recorder import Recorder
 from gradinspect.record.storages import plain_tensors, storages_within
-from gradinspect.runner.engine import EngineCall, Watch
+from gradinspect.runner.engine import EngineCall
+from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, require_sequence_numbers, sequence_nr
-from gradinspect.torch_api.saved import HookWatch, saved_contents
+from gradinspect.torch_api.saved import PushedHooks, saved_contents
 from gradinspect.torch_api.tensors import key_of_storage, require_storage_keys
 
 
-class GrowthObserver:
+class GrowthObserver(Observer[Growth]):
     """Watches the first backward calls of a program."""
 
-    problem: Exception | None = None
-
-    def __init__(self, source: str, asked: int, recorder: Recorder) -> None:
+    def __init__(self, run: Run, asked: int) -> None:
         """Start before the program does."""
         require_sequence_numbers("--iterations")
         require_storage_keys("--iterations")
-        self._source = source
+        self._run = run
+        self._source = run.request.label
         self._asked = asked
-        self._recorder = recorder
+        self._recorder = run.recorder
         self._iterations: list[Iteration] = []
         self._holders: tuple[Holder, ...] = ()
         self._boundary = 0
         self._kind: CallKind = "backward"
-        self._saved = _SavedBytes(recorder.saved_hooks)
+        self._saved = _SavedBytes(run.recorder.saved_hooks)
 
     @property
     def is_done(self) -> bool:
@@ -58,14 +57,13 @@ class GrowthObserver:
             holders=self._holders,
         )
 
-    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
+    def on_call(self, call: EngineCall) -> None:
         """Look at a call, and stop the program after as many as were asked for."""
         if not self.is_done:
-            with run.process_state.visit():
+            with self._run.process_state.visit():
                 self.observe(call)
         if self.is_done:
-            run.stop(call.caller)
-        return None
+            self._run.stop(call.caller)
 
     def observe(self, call: EngineCall) -> None:
         """Count what is alive as a backward call begins. Runs the garbage collector first."""
@@ -156,7 +154,7 @@ class GrowthObserver:
 class _SavedBytes:
     """Counts the storages that nodes have saved, without parameters."""
 
-    def __init__(self, hooks: HookWatch) -> None:
+    def __init__(self, hooks: PushedHooks) -> None:
         self._names: dict[type, list[str]] = {}
         self._hooks = hooks
 

@@ -51,7 +51,7 @@ class LiveStep(NamedTuple):
     outgoing: Gradients
 
 
-class Watcher(Protocol):
+class StepListener(Protocol):
     """Whoever looks at the steps."""
 
     def begin(self, graph: Graph, start: str, talk: Callable[[], AbstractContextManager[None]]) -> bool:
@@ -80,7 +80,7 @@ class Lockstep:
         graph: Graph,
         outputs: Sequence[OutputTensor],
         gradients: Iterable[torch.Tensor | None],
-        watcher: Watcher,
+        watcher: StepListener,
         leave: Callable[["Lockstep"], None],
         *,
         inputs: Iterable[OutputTensor] = (),

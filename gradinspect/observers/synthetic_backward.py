@@ -10,7 +10,7 @@ import torch
 from gradinspect.analyses.gradients.stepping import Ending, combine
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
-from gradinspect.observers.lockstep import Lockstep, Watcher
+from gradinspect.observers.lockstep import Lockstep, StepListener
 from gradinspect.record.outputs import OutputTensor
 from gradinspect.record.tensors import TensorInfoTable
 from gradinspect.record.walk import Walk
@@ -27,7 +27,7 @@ class _LeftError(Exception):
 def step_from_outputs(
     graph: Graph,
     outputs: Sequence[OutputTensor],
-    watcher: Watcher,
+    watcher: StepListener,
     grad_output: GradOutput | None,
     talk: Callable[[], AbstractContextManager[None]],
 ) -> Ending:
@@ -55,7 +55,7 @@ def _steps(
     outputs: Sequence[OutputTensor],
     tensors: list[torch.Tensor],
     gradients: list[torch.Tensor],
-    watcher: Watcher,
+    watcher: StepListener,
 ) -> Ending:
     def leave(_steps: Lockstep) -> None:
         raise _LeftError

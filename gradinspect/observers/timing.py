@@ -35,7 +35,7 @@ _LEVEL = "KINETO_LOG_LEVEL"
 _BACKWARD_SCOPE = 1  # at::RecordScope::BACKWARD_FUNCTION
 
 
-class TimeWatch:
+class NodeTimer:
     """Times the nodes of one recorded graph. Make it before the engine runs, finish after."""
 
     def __init__(

@@ -25,7 +25,7 @@ from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 
 
-class UpdateWatch:
+class UpdateMeter:
     """Watches steps that change some leaves. Make it before the engine runs; close it."""
 
     def __init__(self, leaves: Mapping[int, torch.Tensor], on_done: Callable[[FrameType], None]) -> None:

@@ -23,7 +23,7 @@ from gradinspect.torch_api.nodes import (
     is_generated_class,
     is_python_node,
 )
-from gradinspect.torch_api.saved import HookWatch, python_saved_names, saved_names
+from gradinspect.torch_api.saved import PushedHooks, python_saved_names, saved_names
 
 _NO_MAKERS: Mapping[int, Maker] = MappingProxyType({})
 _KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices": "copy_slices"}
@@ -65,7 +65,7 @@ class NodeRecorder:
         infos: TensorInfoTable,
         *,
         has_hooks: bool,
-        saved_hooks: HookWatch | None = None,
+        saved_hooks: PushedHooks | None = None,
     ) -> None:
         """Set up the tables that the nodes of one capture share."""
         self.infos = infos

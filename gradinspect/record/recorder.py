@@ -45,7 +45,7 @@ from gradinspect.record.transparency import unnoticed
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_mode, push_function_mode
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
-from gradinspect.torch_api.saved import HookWatch
+from gradinspect.torch_api.saved import PushedHooks
 
 NOWHERE = -1
 
@@ -101,7 +101,7 @@ class Recorder:
         self._mode = _CallMode(self)
         self._is_leaving = False
         self._handles: list[Any] = []
-        self.saved_hooks = HookWatch()
+        self.saved_hooks = PushedHooks()
         self._unnoticed = ExitStack()
 
     def __enter__(self) -> Self:

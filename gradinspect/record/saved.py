@@ -14,7 +14,7 @@ from gradinspect.record.tensors import TensorInfoTable, count_bytes, plain_size
 from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
 from gradinspect.torch_api.nodes import sequence_nr
 from gradinspect.torch_api.saved import (
-    HookWatch,
+    PushedHooks,
     can_read_raw,
     modified_tensor,
     raw_data,
@@ -60,7 +60,7 @@ class SavedReader:
     """Reads the saved attributes of the nodes of one graph."""
 
     def __init__(
-        self, storages: StorageTable, infos: TensorInfoTable, numbers: dict[Any, int], hooks: HookWatch | None = None
+        self, storages: StorageTable, infos: TensorInfoTable, numbers: dict[Any, int], hooks: PushedHooks | None = None
     ) -> None:
         """Share the tables of one capture.
 

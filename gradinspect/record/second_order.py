@@ -47,7 +47,7 @@ def gradients_with_graph(
     """
     require_sequence_numbers("--create-graph")
     walk = Walk(output.edge[0] for output in outputs)
-    watch = _MakerWatch(graph, walk)
+    watch = _MakerLog(graph, walk)
     leaves = {
         number: node.variable
         for number, node in enumerate(walk.nodes)
@@ -77,7 +77,7 @@ def gradients_with_graph(
     return SecondOrder(named, watch.makers)
 
 
-class _MakerWatch:
+class _MakerLog:
     """Watches which node runs while others are made.
 
     What is made after a node has run, before the next one does, adds its gradients to others: it belongs to it as well.

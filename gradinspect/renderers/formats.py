@@ -1,29 +1,53 @@
-"""The formats of files: one line each, from the suffix to the function that makes the bytes."""
+"""The formats of files, one row each. Imports no renderer until one is needed, so that --help can list them."""
 
-from collections.abc import Callable
+import importlib
+from typing import TYPE_CHECKING, NamedTuple
 
-from gradinspect.graph import Graph
-from gradinspect.renderers.data.csv import render_nodes_csv
-from gradinspect.renderers.html.page import render_html
-from gradinspect.renderers.picture.picture import Picture, PictureFormat, draw
-from gradinspect.renderers.picture.plan.parts import DrawOptions
-from gradinspect.storage import encode_graph
-
-__all__ = ["DATA_FORMATS", "FORMATS", "DrawOptions"]
+if TYPE_CHECKING:
+    from gradinspect.graph import Graph
+    from gradinspect.renderers.picture.plan.parts import DrawOptions
 
 
-def _draws(picture_format: PictureFormat) -> Callable[[Graph, DrawOptions], Picture]:
-    return lambda graph, options: draw(graph, picture_format, options)
+class FileContent(NamedTuple):
+    """A file's bytes, and what the user should be told about it."""
+
+    content: bytes
+    notes: tuple[str, ...] = ()
 
 
-DATA_FORMATS = frozenset({".json.gz", ".json", ".csv"})  # all of the graph, however it is drawn elsewhere
-FORMATS: dict[str, Callable[[Graph, DrawOptions], Picture]] = {
-    ".json.gz": lambda graph, _: Picture(encode_graph(graph, compressed=True), ()),
-    ".json": lambda graph, _: Picture(encode_graph(graph, compressed=False), ()),
-    ".csv": lambda graph, _: Picture(render_nodes_csv(graph).encode(), ()),
-    ".html": lambda graph, options: Picture(render_html(graph, options).encode(), ()),
-    ".svg": _draws("svg"),
-    ".png": _draws("png"),
-    ".pdf": _draws("pdf"),
-    ".dot": _draws("dot"),
-}
+class Format(NamedTuple):
+    """One format."""
+
+    suffix: str
+    help: str
+    renderer: str  # "module:function", from a `Graph` and `DrawOptions` to `FileContent`
+    holds_all: bool = False  # of the graph, whatever part of it is drawn elsewhere
+
+
+FORMATS = (
+    Format(".html", "a page for a browser", "gradinspect.renderers.html.page:page_file"),
+    Format(".svg", "a picture", "gradinspect.renderers.picture.picture:svg_file"),
+    Format(".png", "a picture in pixels", "gradinspect.renderers.picture.picture:png_file"),
+    Format(".pdf", "a picture for print", "gradinspect.renderers.picture.picture:pdf_file"),
+    Format(".dot", "Graphviz source", "gradinspect.renderers.picture.picture:dot_file"),
+    Format(".json", "a capture file", "gradinspect.renderers.data.capture:capture_file", holds_all=True),
+    Format(".json.gz", "a packed one", "gradinspect.renderers.data.capture:packed_capture_file", holds_all=True),
+    Format(".csv", "one row per node", "gradinspect.renderers.data.csv:nodes_file", holds_all=True),
+)
+
+
+def format_of(file_name: str) -> Format | None:
+    """Find the format that the suffix of a file's name stands for."""
+    return next((row for row in FORMATS if file_name.lower().endswith(row.suffix)), None)
+
+
+def suffixes() -> str:
+    """List all suffixes, as help and errors show them."""
+    return " ".join(row.suffix for row in FORMATS)
+
+
+def render_file(row: Format, graph: "Graph", options: "DrawOptions") -> FileContent:
+    """Make the bytes of a file."""
+    module, _, function = row.renderer.partition(":")
+    content: FileContent = getattr(importlib.import_module(module), function)(graph, options)
+    return content

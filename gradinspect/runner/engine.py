@@ -61,8 +61,8 @@ class CallCounts:
             self.backwards += 1
 
 
-class Watch(NamedTuple):
-    """Whoever watches one run of the engine."""
+class CallEnd(NamedTuple):
+    """What to do when one run of the engine has ended."""
 
     finish: Callable[[Any], None]  # is given what the engine has returned
     abandon: Callable[[], None]  # the engine has failed
@@ -75,7 +75,7 @@ class EngineInterceptor:
     traces, and calls in a forked child.
     """
 
-    def __init__(self, on_call: Callable[[EngineCall], "Watch | None"], *, sees_fake: bool = False) -> None:
+    def __init__(self, on_call: Callable[[EngineCall], "CallEnd | None"], *, sees_fake: bool = False) -> None:
         """Set up.
 
         Args:
@@ -91,7 +91,7 @@ class EngineInterceptor:
         self._patched = ExitStack()
 
     def __enter__(self) -> Self:
-        """Replace the engine's door."""
+        """Replace the engine's interceptor."""
         self._patched.enter_context(engine_doors(self._wrap))
         return self
 
@@ -116,16 +116,16 @@ class EngineInterceptor:
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @passed_by
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            watch = self._announce(t_outputs, args, sys._getframe(1)) if self._is_news(t_outputs) else None
+            end = self._announce(t_outputs, args, sys._getframe(1)) if self._is_news(t_outputs) else None
             try:
                 result = original(t_outputs, *args, **kwargs)
             except BaseException as error:  # NOTE [No frame of ours in a traceback]
                 error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-                if watch is not None:
-                    self._guarded(watch.abandon)
+                if end is not None:
+                    self._guarded(end.abandon)
                 raise
-            if watch is not None:
-                self._guarded(partial(watch.finish, result))
+            if end is not None:
+                self._guarded(partial(end.finish, result))
             return result
 
         return _engine_run_backward
@@ -141,7 +141,7 @@ class EngineInterceptor:
         )
 
     @uncompiled
-    def _announce(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "Watch | None":
+    def _announce(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "CallEnd | None":
         """Tell of a call.
 
         Its arguments are (gradients, retain_graph, create_graph, inputs, allow_unused).

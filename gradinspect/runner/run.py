@@ -1,17 +1,13 @@
-"""One run of the user's program, as those see it who look at its backward calls."""
+"""One run of the user's program, as its observer sees it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import FrameType
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple
 
 import torch
 
-from gradinspect.analyses.gradients.stepping import Ending
-from gradinspect.analyses.gradients.steps import GradientSteps
-from gradinspect.analyses.gradients.timeline import Timeline
-from gradinspect.analyses.memory.growth import Growth
-from gradinspect.checks.findings import Findings
 from gradinspect.errors import GradInspectError
 from gradinspect.fake.mode import FAKE_TYPES, FakeRun
 from gradinspect.graph import CaptureKind, Graph
@@ -20,13 +16,11 @@ from gradinspect.record.outputs import OutputTensor, has_graph, outputs_in
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.tensors import PLAIN_TYPES
 from gradinspect.record.variables import Variable, variables_from
-from gradinspect.runner.engine import EngineCall, EngineInterceptor, Watch
-from gradinspect.runner.namespaces import base_folder
+from gradinspect.request import Request
+from gradinspect.runner.engine import EngineCall, EngineInterceptor
 from gradinspect.runner.process_state import ProcessState
-from gradinspect.runner.request import Request
 from gradinspect.runner.stopping import Stopper
-
-Result: TypeAlias = Graph | Growth | GradientSteps | Timeline | Ending | Findings
+from gradinspect.source import Program
 
 
 class Recorded(NamedTuple):
@@ -39,19 +33,21 @@ class Recorded(NamedTuple):
 
 @dataclass(kw_only=True)
 class Run:
-    """What to look for, and the means to do it."""
+    """What to run, and the means to look at it."""
 
+    program: Program
+    base_folder: Path  # file names in the record are relative to it
     request: Request
     recorder: Recorder
     process_state: ProcessState
-    door: EngineInterceptor
+    interceptor: EngineInterceptor
     stopper: Stopper
     fake: FakeRun | None = None
     problem: Exception | None = None  # what went wrong with our own work; it must not reach the user's program
     is_provisional: bool = False  # what is seen may give way to something better, so the program has to go on
 
     def provisional(self) -> "Run":
-        """Return this run for an observer of autograd.grad() whose result a later backward() replaces."""
+        """Return this run for an observer of autograd.grad() whose result a later backward() will replace."""
         return replace(self, request=replace(self.request, grad=1), is_provisional=True)
 
     def stop(self, frame: FrameType) -> None:
@@ -98,7 +94,7 @@ class Run:
                 number=None if call is None else call.number,
                 other_grads=self._other_grads(kind, call),
                 frame=None if call is None else call.frame,
-                base_folder=base_folder(self.request.source),
+                base_folder=self.base_folder,
                 variables=variables,
                 plain_types=FAKE_TYPES if self.request.fake else PLAIN_TYPES,
                 warnings=() if self.fake is None else self.fake.warnings,
@@ -110,7 +106,7 @@ class Run:
         """Count the autograd.grad() calls that the user could choose in place of this moment."""
         if call is not None:
             return call.earlier_grads
-        return self.door.counts.grads if kind == "call" else 0
+        return self.interceptor.counts.grads if kind == "call" else 0
 
     def outputs_of(self, call: EngineCall) -> list[OutputTensor]:
         """Return the tensors that a call begins at, or the one that was asked for, with their names."""
@@ -119,20 +115,6 @@ class Run:
             return named_root(self.request.root, variables)
         names = {id(value): name for name, value in reversed(variables)}
         return [OutputTensor(names.get(id(output)), output) for output in call.outputs]
-
-
-class Mode(Protocol):
-    """What one run looks for: whoever is told of its backward calls."""
-
-    @property
-    def problem(self) -> Exception | None:
-        """What went wrong with us after a call was looked at."""
-
-    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
-        """Look at a call that is about to begin, and stop the program when enough was seen."""
-
-    def result(self) -> Result | None:
-        """Return what was seen so far."""
 
 
 def named_root(root: str, variables: list[Variable]) -> list[OutputTensor]:

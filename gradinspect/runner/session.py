@@ -1,34 +1,29 @@
-"""From a SOURCE to a result: run the user's program, and let a mode look at its backward calls."""
+"""From a SOURCE to a result: run the user's program, and let an observer look at its backward calls."""
 
 import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from types import FrameType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 
-from gradinspect.analyses.gradients.timeline import Timeline
-from gradinspect.analyses.memory.growth import Growth
-from gradinspect.checks.evidence.observer import Checker
 from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, text_of
 from gradinspect.fake.mode import FakeRun, explain_fake_error
 from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports
-from gradinspect.observers.backward_first import BackwardFirst
-from gradinspect.observers.gradient_steps_observer import GradientStepsObserver
-from gradinspect.observers.graph_observer import GraphObserver
-from gradinspect.observers.growth_observer import GrowthObserver
 from gradinspect.record.outputs import OutputTensor, final_outputs, outputs_in
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.release import release_wrappers
 from gradinspect.record.transparent_frames import stack_without_us
 from gradinspect.record.variables import Variable
-from gradinspect.runner.engine import CallCounts, EngineCall, EngineInterceptor, Watch
+from gradinspect.request import Request
+from gradinspect.runner.engine import CallCounts, CallEnd, EngineCall, EngineInterceptor
 from gradinspect.runner.inputs import make_inputs
-from gradinspect.runner.namespaces import namespace_of, variables_of
+from gradinspect.runner.namespaces import base_folder, namespace_of, variables_of
+from gradinspect.runner.nothing_recorded import nothing_recorded
+from gradinspect.runner.observer import MakeObserver
 from gradinspect.runner.process_state import ProcessState
 from gradinspect.runner.program import (
     Ending,
@@ -37,10 +32,9 @@ from gradinspect.runner.program import (
     run_program,
     without_our_frames,
 )
-from gradinspect.runner.request import Request, nothing_recorded
-from gradinspect.runner.run import Mode, Result, Run, named_root
+from gradinspect.runner.run import Run, named_root
 from gradinspect.runner.stopping import Stopper
-from gradinspect.source import Expression
+from gradinspect.source import Expression, Program
 from gradinspect.torch_api.anomaly import anomaly_stack_patches
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
@@ -57,14 +51,26 @@ class ProgramFailedError(Exception):
         super().__init__(sentence)
 
 
-class Session:
+T = TypeVar("T")
+
+
+class Session(Generic[T]):
     """One run of one program."""
 
-    def __init__(self, request: Request, imports: Imports, finish: Callable[[Any], None]) -> None:
+    def __init__(  # what a run takes
+        self,
+        program: Program,
+        request: Request,
+        make_observer: MakeObserver[T],
+        imports: Imports,
+        finish: Callable[[T], None],
+    ) -> None:
         """Prepare to run.
 
         Args:
+            program: What to run.
             request: What the user asked for.
+            make_observer: Makes what is told of the backward calls.
             imports: Ours, and those that the program shall find.
             finish: Delivers the result, should the program end the process before it returns to us.
         """
@@ -74,82 +80,69 @@ class Session:
         self.is_delivered = False
         self._request = request
         self._finish = finish
-        self._is_looking = not isinstance(request.source, Expression)  # there, only while the callable runs
+        self._is_looking = not isinstance(program, Expression)  # there, only while the callable runs
         self._run = Run(
+            program=program,
+            base_folder=base_folder(program),
             request=request,
             recorder=Recorder(),
             process_state=ProcessState(imports),
-            door=EngineInterceptor(self._on_engine_call, sees_fake=request.fake),
+            interceptor=EngineInterceptor(self._on_engine_call, sees_fake=request.fake),
             stopper=Stopper(self._finish_now),
+            fake=FakeRun(request.device) if request.fake else None,
         )
-        self._mode = self._choose_mode(request)
+        self._observer = make_observer(self._run)
         self._pid = os.getpid()
 
-    def _choose_mode(self, request: Request) -> Mode:
-        """Choose what to look for, and at which calls."""
-        if request.checks is not None:
-            return Checker(request, self._run.recorder, self._run.stop)
-        if request.takes_any_call:
-            return BackwardFirst(self._observer(request, self._run.stop), self._observer(request, lambda _frame: None))
-        return self._observer(request, self._run.stop)
-
-    def _observer(self, request: Request, stop: Callable[[FrameType], None]) -> Mode:
-        """Make what looks at the calls of one kind."""
-        if request.gradients:
-            return GradientStepsObserver(request.steps, stop)
-        if request.iterations is not None:
-            return GrowthObserver(request.label, request.iterations, self._run.recorder)
-        return GraphObserver(request)
-
-    def run(self) -> Result:
-        """Run the program and return what was recorded: a graph, with its gradients or not, or several moments.
+    def run(self) -> T:
+        """Run the program and return what its observer has seen.
 
         Raises:
             GradInspectError: There was nothing to record.
             ProgramFailedError: The program failed first.
         """
-        source = self._request.source
+        program = self._run.program
         with ExitStack() as stack:
             stack.callback(self._restore)
             if self._request.quiet:
                 self._run.process_state.hide_stdout()
             stack.enter_context(self._early_exits_deliver())
-            stack.enter_context(self._run.door)
+            stack.enter_context(self._run.interceptor)
             stack.enter_context(patched(*anomaly_stack_patches(stack_without_us)))  # also once the recorder has left
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
-            if isinstance(self._mode, Checker):
-                stack.enter_context(self._mode.watching(self._run.door))
-            if self._request.fake:
-                self._run.fake = stack.enter_context(FakeRun(self._request.device))
-            self._run.process_state.start_program(source)
-            if isinstance(source, Expression):
-                self._run_expression(source)
+            stack.enter_context(self._observer.attached())
+            if self._run.fake is not None:
+                stack.enter_context(self._run.fake)
+            self._run.process_state.start_program(program)
+            if isinstance(program, Expression):
+                self._run_expression(program)
             else:
-                self._after(run_program(source, self._request.arguments, self._run.stopper))
+                self._after(run_program(program, self._request.arguments, self._run.stopper))
         release_wrappers()
-        result = self._mode.result()
-        problem = self._run.problem or self._run.door.problem or self._mode.problem
+        self._observer.settle()
+        result = self._observer.result()
+        problem = self._run.problem or self._run.interceptor.problem or self._observer.problem
         if problem is not None:
             raise problem
         if result is None:
-            raise nothing_recorded(self._request, self._run.door.counts)
-        self._warn_of_missing_names(result)
+            raise nothing_recorded(self._request, self._observer, self._run.interceptor.counts)
+        self._warn_of_missing_names()
         return result
 
-    def _warn_of_missing_names(self, result: Result) -> None:
+    def _warn_of_missing_names(self) -> None:
         """Say what this torch does not give, where the report has no place for it."""
-        if self._request.gradients or isinstance(result, Growth | Timeline):
+        if not self._observer.reports_missing_names:
             for sentence in missing_sentences():
                 print(f"warning: {sentence}", file=sys.stderr)
 
-    def _on_engine_call(self, call: EngineCall) -> Watch | None:
-        """Let the mode look; whatever goes wrong is kept for later, it must not reach the user's program."""
+    def _on_engine_call(self, call: EngineCall) -> CallEnd | None:
+        """Let the observer look; whatever goes wrong is kept for later, it must not reach the user's program."""
         if not self._is_looking:
             return None
         if self._run.problem is None:
             try:
-                return self._mode.on_call(self._run, call)
+                return self._observer.on_call(call)
             except Exception as error:
                 self._run.problem = error
         self._run.stop(call.caller)
@@ -164,7 +157,7 @@ class Session:
             self._failed(ending.error)
             return
         self.exit_code = ending.exit_code if request.goes_on else 0
-        if self._mode.result() is not None or self._run.problem is not None:
+        if self._has_result() or self._run.problem is not None:
             if ending.exit_code and not request.goes_on:
                 self.failure = f"The script ended with exit code {ending.exit_code} after {self._calls()}."
                 self.exit_code = SCRIPT_FAILED
@@ -184,7 +177,7 @@ class Session:
         """
         self.failure = self._failure_of(error)
         self.exit_code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else SCRIPT_FAILED
-        if self._mode.result() is None and self._run.problem is None:
+        if not self._has_result() and self._run.problem is None:
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt
             raise ProgramFailedError(self.failure)
@@ -192,15 +185,19 @@ class Session:
     def _takes_end(self) -> bool:
         """Tell whether the tensors that a script leaves are to be recorded, where nothing else was."""
         request = self._request
-        if request.backward is not None or request.grad is not None or request.at == "backward" or request.lets_run:
+        if request.backward is not None or request.grad is not None or request.at == "backward":
             return False
-        has_only_grads = bool(self._run.door.counts.grads)  # which are not offered only where they had to be chosen
-        return request.at is not None or not has_only_grads or request.takes_any_call
+        if self._observer.needs_backward:
+            return False
+        has_only_grads = bool(
+            self._run.interceptor.counts.grads
+        )  # which are not offered only where they had to be chosen
+        return request.at is not None or not has_only_grads or self._observer.takes_any_call
 
     def _failure_of(self, error: BaseException) -> str:
         """Print how a script failed, and say it in one sentence."""
         self._explain(error)
-        if isinstance(self._mode, Checker):
+        if self._observer.reports_before_failure:
             self._deliver_early()  # what was found stands before the error that it explains
         print_error(error)
         where = " on fake tensors" if self._request.fake else ""
@@ -209,15 +206,15 @@ class Session:
         return f"The script failed{where} with {type(error).__name__} after {self._calls()}.{more}"
 
     def _calls(self) -> str:
-        counts = self._run.door.counts
+        counts = self._run.interceptor.counts
         calls = format_calls(counts.backwards, counts.grads)
-        if not isinstance(self._mode, Checker) or not self._mode.was_left:
+        if not self._observer.has_left:
             return calls
         return f"the {calls} that {'was' if counts.backwards + counts.grads == 1 else 'were'} watched"
 
     def _explain(self, error: BaseException) -> None:
         """Say in one sentence what a program without values met, if that is what has happened."""
-        explained = explain_fake_error(error) if self._request.fake and self._mode.result() is None else None
+        explained = explain_fake_error(error) if self._request.fake and not self._has_result() else None
         if explained is not None:
             raise explained from None
 
@@ -236,11 +233,10 @@ class Session:
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]
     ) -> None:
         """Record what is there after the program, if that is what was asked for."""
-        if isinstance(self._mode, GraphObserver | BackwardFirst) and not self._request.lets_run:
-            try:
-                self._mode.at_end(self._run, kind, outputs, variables)
-            except Exception as error:
-                self._run.problem = error
+        try:
+            self._observer.at_end(kind, outputs, variables)
+        except Exception as error:
+            self._run.problem = error
 
     def _run_expression(self, source: Expression) -> None:
         """Evaluate an expression, call it if it can be called, and record what comes out."""
@@ -250,7 +246,7 @@ class Session:
             takes_call = callable(value) and not isinstance(value, torch.Tensor)
             if takes_call:
                 positional, keywords = make_inputs(self._request.inputs)
-                self._run.door.counts = CallCounts()
+                self._run.interceptor.counts = CallCounts()
                 self._is_looking = True
                 value = named(*positional, **keywords)
         except GradInspectError:
@@ -263,8 +259,8 @@ class Session:
             raise ProgramFailedError(f"'{source.text}' failed with {type(error).__name__}.") from None
         finally:
             self._run.stopper.ended()
-        called = self._mode.backward if isinstance(self._mode, BackwardFirst) else self._mode
-        if called.result() is None and self._run.problem is None:  # its output says more than a grad() inside it
+        self._observer.settle()
+        if self._observer.result_of_backward() is None and self._run.problem is None:  # says more than a grad() inside
             variables = tuple(variables_of(namespace))
             self._record_end("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables)
 
@@ -284,6 +280,11 @@ class Session:
         finally:
             os._exit = original
 
+    def _has_result(self) -> bool:
+        """Tell whether anything was seen, now that the program has ended."""
+        self._observer.settle()
+        return self._observer.result() is not None
+
     def _finish_now(self) -> None:
         """End a program that does not end: deliver, run its atexit handlers, leave."""
         atexit._run_exitfuncs()
@@ -292,7 +293,8 @@ class Session:
         os._exit(0)
 
     def _deliver_early(self) -> None:
-        result = self._mode.result()
+        self._observer.settle()
+        result = self._observer.result()
         if result is not None and not self.is_delivered:
             self.is_delivered = True
             self._restore()

@@ -1,4 +1,4 @@
-"""The engine that runs backward: the door through which it is called, and which task it is at.
+"""The engine that runs backward: the interceptor through which it is called, and which task it is at.
 
 `Tensor.backward`, `autograd.backward` and `autograd.grad` all go through the function `_engine_run_backward`, which two
 modules hold as a global. Those two globals are replaced, and nothing that a user can name.

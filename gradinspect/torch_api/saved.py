@@ -51,7 +51,7 @@ def can_read_raw() -> bool:
     return _DATA.is_there and _HOOK.is_there and _RAW.is_there
 
 
-class HookWatch:
+class PushedHooks:
     """Knows where hooks on saved tensors cannot be, for torches that do not tell. Use it as a context manager.
 
     NOTE [Where no hook can be]
@@ -142,7 +142,7 @@ def raw_saved(node: Any, name: str, index: int | None = None) -> Any:
     return raw if index is None else raw[index]
 
 
-def saved_contents(node: Any, raw_names: Sequence[str], hooks: HookWatch) -> list[Any]:
+def saved_contents(node: Any, raw_names: Sequence[str], hooks: PushedHooks) -> list[Any]:
     """List what a node keeps, tensors or what hooks have left in their place, as far as it can be read."""
     found: list[Any] = []
     for raw_name in raw_names:

@@ -279,7 +279,7 @@ def test_a_capture_file_has_no_values(product: Path, tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert done.stderr == (
-        "gradinspect: 'run.json' is a capture of one moment, so it has no values. Name a program to run.\n"
+        "gradinspect: 'run.json' is a capture of one moment: it can't be stepped through. Give a program to run.\n"
     )
 
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradinspect.analyses.gradients.observed import findings, gradients_of, parameter_rows
 from gradinspect.graph import Graph
-from gradinspect.observers.gradients import GradientWatch
+from gradinspect.observers.gradients import GradientMeter
 from gradinspect.record.capture import Moment, record_graph
 from gradinspect.record.outputs import outputs_in
 
@@ -22,7 +22,7 @@ from gradinspect.record.outputs import outputs_in
 def watched(output: torch.Tensor, **options: Any) -> Graph:
     """Run backward with every node watched."""
     outputs = outputs_in(output)
-    watch = GradientWatch(record_graph(outputs, Moment(source="test")), outputs)
+    watch = GradientMeter(record_graph(outputs, Moment(source="test")), outputs)
     output.backward(**options)
     return watch.finish()
 
@@ -202,7 +202,7 @@ def test_a_chain_that_vanishes_is_named() -> None:
     with Recorder() as recorder:
         output = model(torch.randn(16, 8)).sum()
     outputs = outputs_in(output)
-    watch = GradientWatch(record_graph(outputs, Moment(source="test"), recorder), outputs)
+    watch = GradientMeter(record_graph(outputs, Moment(source="test"), recorder), outputs)
     output.backward()
     kinds = [finding.kind for finding in findings(watch.finish())]
 
@@ -269,7 +269,7 @@ def test_a_loss_inside_a_transform_is_left_alone() -> None:
     def loss(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         value = (x @ weight).tanh().sum()
         outputs = outputs_in(value)
-        watch = GradientWatch(record_graph(outputs, Moment(source="test")), outputs)
+        watch = GradientMeter(record_graph(outputs, Moment(source="test")), outputs)
         seen.append(watch.finish())
         return value
 

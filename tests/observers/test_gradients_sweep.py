@@ -7,7 +7,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 from gradinspect.analyses.gradients.observed import gradients_of
-from gradinspect.observers.gradients import GradientWatch
+from gradinspect.observers.gradients import GradientMeter
 from gradinspect.record.capture import Moment, record_graph
 from gradinspect.record.outputs import outputs_in
 
@@ -55,7 +55,7 @@ def wrong_in(op: Any, dtype: torch.dtype) -> tuple[int, list[str]]:
         tensors[0].backward(weight, retain_graph=True)
         expected = [leaf.grad for leaf in leaves]
         forget(leaves)
-        watch = GradientWatch(record_graph(outputs, Moment(source="sweep")), outputs)
+        watch = GradientMeter(record_graph(outputs, Moment(source="sweep")), outputs)
         tensors[0].backward(weight, retain_graph=True)
         found = watch.finish()
         compared += 1

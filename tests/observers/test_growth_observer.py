@@ -90,5 +90,5 @@ def test_what_cannot_be_watched_is_one_sentence(tmp_path: Path) -> None:
     script = gradinspect("memory", "still.py", "--iterations", "2", cwd=tmp_path)
 
     assert (file.returncode, script.returncode) == (2, 2)
-    assert "'still.json' is a capture of one moment, so it has no iterations." in file.stderr
+    assert "'still.json' is a capture of one moment: it can't show several iterations." in file.stderr
     assert "'still.py' never calls backward in this process" in script.stderr

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gradinspect.analyses.gradients.timeline import Timeline, outermost_ops
 from gradinspect.errors import GradInspectError
-from gradinspect.observers.timing import TimeWatch
+from gradinspect.observers.timing import NodeTimer
 from gradinspect.record.capture import Moment, record_graph
 from gradinspect.record.outputs import outputs_in
 
@@ -24,7 +24,7 @@ from gradinspect.record.outputs import outputs_in
 def timed(output: torch.Tensor, synchronize: Callable[[], None] | None = None) -> Timeline:
     """Run backward with every node timed."""
     outputs = outputs_in(output)
-    watch = TimeWatch(record_graph(outputs, Moment(source="test")), outputs, synchronize)
+    watch = NodeTimer(record_graph(outputs, Moment(source="test")), outputs, synchronize)
     output.backward()
     return watch.finish()
 
@@ -131,7 +131,7 @@ def test_a_profiler_of_the_program_is_one_sentence() -> None:
     outputs = outputs_in(loss)
     graph = record_graph(outputs, Moment(source="test"))
     with torch.autograd.profiler.profile(), pytest.raises(GradInspectError, match="a profiler of its own"):
-        TimeWatch(graph, outputs)
+        NodeTimer(graph, outputs)
 
 
 def test_the_trace_of_a_script(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_the_trace_of_a_script(tmp_path: Path) -> None:
         (["train.py", "--timeline", "a.json", "--steps", "2"], "'--timeline a.json' times the nodes alone"),
         (["train.py", "--timeline", "a.json"], "'train.py' never calls backward in this process"),
         (["train.py", "--timeline", "a.json", "--fake"], "'--fake' makes tensors without values"),
-        (["plain.json", "--timeline", "a.json"], "'plain.json' is a capture of one moment, so it has no times."),
+        (["plain.json", "--timeline", "a.json"], "'plain.json' is a capture of one moment: it can't be timed."),
     ],
 )
 def test_what_cannot_be_timed_is_one_sentence(arguments: list[str], sentence: str, tmp_path: Path) -> None:

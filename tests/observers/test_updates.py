@@ -18,8 +18,7 @@ from torch.optim import optimizer as hooks_of
 
 from gradinspect.analyses.gradients.observed import parameter_rows
 from gradinspect.analyses.gradients.steps import GradientSteps
-from gradinspect.graph import Graph
-from gradinspect.observers.gradient_steps_observer import GradientStepsObserver
+from gradinspect.observers.gradient_steps_observer import GradientCalls
 from gradinspect.record.capture import Moment, record_graph
 from gradinspect.record.outputs import outputs_in
 
@@ -27,10 +26,10 @@ from gradinspect.record.outputs import outputs_in
 class Watched:
     """A watch with what it said."""
 
-    def __init__(self, steps: int | None = None) -> None:
+    def __init__(self, steps: int = 1) -> None:
         """Start."""
         self.stops: list[FrameType] = []
-        self.watch = GradientStepsObserver(steps, self.stops.append)
+        self.watch = GradientCalls(steps, self.stops.append)
 
     def backward(self, loss: torch.Tensor) -> None:
         """Run backward as a session would."""
@@ -40,10 +39,16 @@ class Watched:
         loss.backward()
         run.finish(None)
 
+    def settled(self) -> GradientSteps:
+        """Return what was seen, now that the program has ended."""
+        self.watch.settle()
+        result = self.watch.result()
+        assert result is not None
+        return result
+
     def update_norms(self) -> list[float | None]:
         """Return the updates of the leaves."""
-        result = self.watch.result()
-        assert isinstance(result, Graph)
+        result = self.settled().graph
         return [row.update_norm for row in parameter_rows(result)]
 
 
@@ -78,8 +83,7 @@ def test_an_update_is_the_weight_after_minus_the_weight_before(
     before = {name: parameter.detach().clone() for name, parameter in layer.named_parameters()}
     optimizer.step()
     norms = {name: float((parameter.detach() - before[name]).norm()) for name, parameter in layer.named_parameters()}
-    result = watched.watch.result()
-    assert isinstance(result, Graph)
+    result = watched.settled().graph
     rows = parameter_rows(result)
 
     assert len(watched.stops) == 1
@@ -101,7 +105,7 @@ def test_nothing_is_kept() -> None:
         watched.backward(loss_of(layer))
         if steps:
             optimizer.step()
-        watched.watch.result()
+        watched.watch.settle()
         optimizer.zero_grad()
         gc.collect()
 
@@ -167,8 +171,7 @@ def test_an_optimizer_that_steps_inside_backward() -> None:
         parameter.register_post_accumulate_grad_hook(lambda leaf: optimizers[leaf].step())
     watched = Watched()
     watched.backward(loss_of(layer))
-    result = watched.watch.result()
-    assert isinstance(result, Graph)
+    result = watched.settled().graph
     row = parameter_rows(result)[1]
 
     assert len(watched.stops) == 1
@@ -194,8 +197,7 @@ def test_a_closure_has_no_update() -> None:
 
     optimizer.step(closure)
     optimizer.step(closure)
-    result = watched.watch.result()
-    assert isinstance(result, GradientSteps)
+    result = watched.settled()
 
     assert len(result.steps) == 3
     assert result.steps[0].parameters[0].update_norm is None
@@ -210,6 +212,7 @@ def test_a_failed_backward_leaves_nothing() -> None:
     with pytest.raises(RuntimeError):
         loss.backward()
 
+    watched.watch.settle()
     assert watched.watch.result() is None
     assert not hooks_of._global_optimizer_pre_hooks
 
@@ -264,5 +267,5 @@ def test_steps_of_a_capture_file_is_one_sentence(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert done.stderr == (
-        "gradinspect: 'run.json' is a capture of one moment, so it has no 3 steps. Name a program to run.\n"
+        "gradinspect: 'run.json' is a capture of one moment: it can't show 3 steps. Give a program to run.\n"
     )

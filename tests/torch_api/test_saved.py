@@ -8,14 +8,14 @@ from runs import gradinspect
 
 from gradinspect.torch_api import saved
 from gradinspect.torch_api.patches import patched_names
-from gradinspect.torch_api.saved import HookWatch
+from gradinspect.torch_api.saved import PushedHooks
 
 
 @pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> HookWatch:
+def watch(monkeypatch: pytest.MonkeyPatch) -> PushedHooks:
     """A watch on a torch like 2.9."""
     monkeypatch.setattr(saved, "can_read_raw", lambda: False)
-    return HookWatch()
+    return PushedHooks()
 
 
 def number(tensor: torch.Tensor) -> int:
@@ -24,7 +24,7 @@ def number(tensor: torch.Tensor) -> int:
     return found
 
 
-def test_only_nodes_made_outside_default_hooks_are_free(watch: HookWatch) -> None:
+def test_only_nodes_made_outside_default_hooks_are_free(watch: PushedHooks) -> None:
     """Nested hooks, and those that are still pushed, count; so does what was made before anybody watched."""
     x = torch.ones(2, requires_grad=True)
     before = x.exp()
@@ -44,7 +44,7 @@ def test_only_nodes_made_outside_default_hooks_are_free(watch: HookWatch) -> Non
     assert patched_names() == ()
 
 
-def test_a_hook_registered_by_hand_ends_all_reading(watch: HookWatch) -> None:
+def test_a_hook_registered_by_hand_ends_all_reading(watch: PushedHooks) -> None:
     """Nobody knows on which saved tensor it is."""
     with watch:
         y = torch.ones(2, requires_grad=True).exp()

@@ -5,8 +5,8 @@ inner loop. A solver may make thousands of those, so only the first few are look
 else is stopped in the end: it is a sampler, or something like it, and would run on for hours under a watch.
 """
 
+from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts, EngineCall
-from gradinspect.runner.request import Request
 
 MAX_GRADS_WATCHED = 16  # before each backward() call
 MAX_GRADS_ALONE = 256  # without a backward() call between them
@@ -15,10 +15,10 @@ MAX_GRADS_ALONE = 256  # without a backward() call between them
 class CallChoice:
     """Chooses calls as they come."""
 
-    def __init__(self, request: Request) -> None:
-        """Set up for what the user asked for."""
+    def __init__(self, request: Request, num_calls: int) -> None:
+        """Choose so many calls, from the requested one on."""
         self.watched = CallCounts()
-        self._asked = request.checks or 1
+        self._asked = num_calls
         self._first_grad = request.grad
         self._first_backward = request.backward or 1
         self._num_backwards = 0

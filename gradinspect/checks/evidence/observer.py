@@ -4,7 +4,6 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from types import FrameType
 
 from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
@@ -13,8 +12,8 @@ from gradinspect.checks.evidence.in_place.stale import stale_values
 from gradinspect.checks.evidence.kept_history import kept_history
 from gradinspect.checks.evidence.nonfinite import nonfinite_value
 from gradinspect.checks.evidence.ranks import ranks_of_this_run, summary_of_rank
-from gradinspect.checks.evidence.recomputation import CheckpointWatch
-from gradinspect.checks.evidence.values.calls import CallWatch
+from gradinspect.checks.evidence.recomputation import CheckpointRuns
+from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.findings import Finding, Findings
@@ -33,12 +32,10 @@ from gradinspect.checks.rules.ranks import missing_notes, rank_findings
 from gradinspect.checks.rules.second_backward import UsedCall, second_backward_findings
 from gradinspect.checks.rules.stale_values import stale_findings
 from gradinspect.graph import Frame, Graph
-from gradinspect.observers.gradients import GradientWatch
+from gradinspect.observers.gradients import GradientMeter
 from gradinspect.record.outputs import OutputTensor, has_graph
-from gradinspect.record.recorder import Recorder
-from gradinspect.runner.engine import EngineCall, EngineInterceptor, Watch
-from gradinspect.runner.namespaces import base_folder
-from gradinspect.runner.request import Request
+from gradinspect.runner.engine import CallEnd, EngineCall
+from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.modes import require_function_modes
 from gradinspect.torch_api.nodes import next_sequence_nr, require_sequence_numbers
@@ -46,36 +43,38 @@ from gradinspect.torch_api.probes import missing_sentences
 from gradinspect.torch_api.tensors import require_autocast_switch
 
 
-class Checker:
-    """Watches so many backward calls of one program."""
+class ChecksObserver(Observer[Findings]):
+    """Looks for problems in so many backward calls of one program."""
 
-    problem: Exception | None = None
+    reports_missing_names = True
+    reports_before_failure = True
 
-    def __init__(self, request: Request, recorder: Recorder, stop: Callable[[FrameType], None]) -> None:
+    def __init__(self, run: Run, num_calls: int, *, gradcheck: bool = False) -> None:
         """Set up.
 
         Args:
-            request: How many calls, and what to call the program.
-            recorder: Knows the lines.
-            stop: Is told, with the program's frame, that there is nothing left to wait for.
+            run: The run.
+            num_calls: How many backward calls to look at.
+            gradcheck: Whether to check the backward of custom Functions numerically.
         """
         require_sequence_numbers("check")
         require_function_modes("check")
-        if request.gradcheck:
+        if gradcheck:
             require_autocast_switch()
-        self._folder: Path = base_folder(request.source)
+        self._run = run
+        self._folder: Path = run.base_folder
+        recorder = run.recorder
         flow = Dataflow(recorder)
         self._watching = ExitStack()
-        self._calls_seen = CallWatch(recorder, flow)
-        self._checkpoints = CheckpointWatch(self._folder)
+        self._calls_seen = TorchCallLog(recorder, flow)
+        self._checkpoints = CheckpointRuns(self._folder)
         self._ranks = ranks_of_this_run()
-        self._custom = CustomFunctions(self._folder) if request.gradcheck else None
+        self._custom = CustomFunctions(self._folder) if gradcheck else None
         self._cuts = GradientCuts(recorder, flow, self._folder)
-        self._calls_to_watch = CallChoice(request)
-        self._source = request.label
+        self._calls_to_watch = CallChoice(run.request, num_calls)
+        self._source = run.request.label
         self._recorder = recorder
-        self._stop = stop
-        self.was_left = False  # all calls were watched, and the program went on without us
+        self._stop = run.stop
         self._opaque: set[tuple[str, str]] = set()
         self._findings: list[Finding] = []
         self._ends: list[tuple[Frame | None, list[Finding]]] = []  # of each call that came to its end: its gradients'
@@ -83,14 +82,10 @@ class Checker:
         self._used: list[UsedCall] = []  # those of them that freed what they went through
 
     @contextmanager
-    def watching(self, door: EngineInterceptor) -> Iterator[None]:
-        """Remember what the program does, from before it runs until all calls were watched.
-
-        Args:
-            door: Tells of the calls; it is left together with all the rest.
-        """
+    def attached(self) -> Iterator[None]:
+        """Note what the program does, from before it runs until all calls were watched."""
         with self._watching:
-            self._watching.callback(door.leave)
+            self._watching.callback(self._run.interceptor.leave)
             for watch in (self._calls_seen, self._cuts, self._checkpoints, self._custom or nullcontext()):
                 self._watching.enter_context(watch)
             yield
@@ -100,12 +95,17 @@ class Checker:
         """Whether all calls were watched."""
         return self._calls_to_watch.is_done
 
+    def settle(self) -> None:
+        """Check the custom Functions: the program has ended."""
+        if self._custom is not None:
+            self._custom.check()
+
     def result(self) -> Findings | None:
         """Return what was found so far; None before the first call."""
         watched = self._calls_to_watch.watched
         if not (watched.backwards or watched.grads):
             return None
-        checked = [] if self._custom is None else self._custom.check()
+        checked = [] if self._custom is None else self._custom.checked()
         ranks = () if self._ranks is None else self._ranks.missing
         return Findings(
             rank=0 if self._ranks is None else self._ranks.rank,
@@ -127,7 +127,7 @@ class Checker:
             ),
         )
 
-    def on_call(self, run: Run, call: EngineCall) -> Watch | None:
+    def on_call(self, call: EngineCall) -> CallEnd | None:
         """Record, look for what is wrong before the engine meets it, then watch the engine run."""
         if self.is_done:
             return None
@@ -137,18 +137,18 @@ class Checker:
             self._stop(call.caller)
             return None
         if not has_graph(call.outputs):
-            with run.process_state.visit():
+            with self._run.process_state.visit():
                 self._refused(call)
             return None
-        recorded = run.record_call(call) if is_wanted else None
+        recorded = self._run.record_call(call) if is_wanted else None
         if recorded is None:
             return None
         if self._custom is not None:
-            self._custom.note(recorded.graph, run.door)
-        with run.process_state.visit():
+            self._custom.note(recorded.graph, self._run.interceptor)
+        with self._run.process_state.visit():
             return self.begin(recorded.graph, call)
 
-    def begin(self, graph: Graph, call: EngineCall) -> Watch:
+    def begin(self, graph: Graph, call: EngineCall) -> CallEnd:
         """Look at a call that is about to begin."""
         self._calls_to_watch.watched.add(call.kind)
         backward = self._backward_line(graph)
@@ -161,14 +161,14 @@ class Checker:
         self._calls.append(self._used_by(graph, call))
         if not call.keeps_graph:
             self._used.append(self._calls[-1])
-        gradients = GradientWatch(graph, [OutputTensor(None, output) for output in call.outputs], times=False)
+        gradients = GradientMeter(graph, [OutputTensor(None, output) for output in call.outputs], times=False)
         self._calls_seen.enter_backward()
         let_go = _kept_from_collector()
 
         def after(_returned: object) -> None:
             let_go()
             self._ran(backward)
-            self.was_left = self.is_done
+            self.has_left = self.is_done
             self._ends.append((backward, self._gradients(gradients.finish(), backward, was_finite=was_finite)))
             if self.is_done:
                 self._stop(call.caller)
@@ -178,7 +178,7 @@ class Checker:
             gradients.close()
             self._ran(backward)
 
-        return Watch(after, abandon)
+        return CallEnd(after, abandon)
 
     def _gradients(self, graph: Graph, backward: Frame | None, *, was_finite: bool) -> list[Finding]:
         """Look at the gradients that flowed; what a GradScaler does on purpose is left in peace."""

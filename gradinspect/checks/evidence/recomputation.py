@@ -61,7 +61,7 @@ class _PassingOn(TorchFunctionMode):
 _PASSING_ON = frozenset((CALL_MODE, _PassingOn.__torch_function__.__code__))
 
 
-class CheckpointWatch:
+class CheckpointRuns:
     """Compares the runs of each block while it is active. Use it as a context manager."""
 
     def __init__(self, base_folder: Path) -> None:

@@ -20,6 +20,8 @@ from collections.abc import Iterable, Sequence
 from gradinspect.analyses.memory.saved_rows import SavedRow
 from gradinspect.analyses.memory.saved_storages import first_savers
 from gradinspect.graph import Edge, Graph, source_of
+from gradinspect.renderers.formats import FileContent
+from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.units import escape_control, format_tensor
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")  # full-width ones too
@@ -81,3 +83,8 @@ def _cell(value: object) -> object:
         return value
     text = escape_control(value.replace("\\", r"\\"))
     return f"'{text}" if text.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(text) else text
+
+
+def nodes_file(graph: Graph, _options: DrawOptions) -> FileContent:
+    """Make a .csv file."""
+    return FileContent(render_nodes_csv(graph).encode())

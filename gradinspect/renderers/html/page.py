@@ -12,6 +12,7 @@ from html import escape
 from importlib.resources import files
 
 from gradinspect.graph import Graph
+from gradinspect.renderers.formats import FileContent
 from gradinspect.renderers.html.data import page_json
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.units import escape_control
@@ -44,3 +45,8 @@ def _read(name: str) -> str:
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def page_file(graph: Graph, options: DrawOptions) -> FileContent:
+    """Make an .html file."""
+    return FileContent(render_html(graph, options).encode())

@@ -6,12 +6,13 @@ What comes in: a `Graph`. What goes out: the bytes of the file, and what the use
 import math
 import re
 from time import monotonic
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
+from gradinspect.renderers.formats import FileContent
 from gradinspect.renderers.picture.dot.document import write_dot
 from gradinspect.renderers.picture.dot.scene import set_scene
 from gradinspect.renderers.picture.graphviz import Engine, LayoutError, find_engine, lay_out
@@ -35,13 +36,6 @@ MAX_PIXELS = 40_000_000
 MAX_PIXELS_A_SIDE = 30_000
 
 
-class Picture(NamedTuple):
-    """A file's bytes, and what the user should be told about it."""
-
-    content: bytes
-    notes: tuple[str, ...]
-
-
 def draw(
     graph: Graph,
     picture_format: PictureFormat,
@@ -49,7 +43,7 @@ def draw(
     *,
     time_limit_s: float = 60,
     engine: Engine | None = None,
-) -> Picture:
+) -> FileContent:
     """Draw a graph.
 
     A picture that is too large or takes too long is tried again with fewer boxes; a note says so.
@@ -73,23 +67,23 @@ def draw(
         options = msgspec.structs.replace(options, max_boxes=limit)
     if picture_format == "dot":
         drawing = plan_drawing(graph, options)
-        return Picture(write_dot(graph, drawing, options).encode(), drawing.notes)
+        return FileContent(write_dot(graph, drawing, options).encode(), drawing.notes)
     engine = engine or find_engine()
     if picture_format == "pdf" and not engine.writes_pdf:
         require_typst()
     return _draw_in_time(graph, picture_format, options, engine, time_limit_s)
 
 
-def _draw_in_rows(graph: Graph, options: DrawOptions) -> Picture:
+def _draw_in_rows(graph: Graph, options: DrawOptions) -> FileContent:
     """Draw all of a graph that is too large for Graphviz."""
     drawing = plan_drawing(graph, msgspec.structs.replace(options, max_boxes=None))
     scene = set_scene(graph, options, [box.ids for box in drawing.boxes])
-    return Picture(render_large_svg(scene, drawing).encode(), ("drawn in rows, without frames: it is very large",))
+    return FileContent(render_large_svg(scene, drawing).encode(), ("drawn in rows, without frames: it is very large",))
 
 
 def _draw_in_time(
     graph: Graph, picture_format: PictureFormat, options: DrawOptions, engine: Engine, time_limit_s: float
-) -> Picture:
+) -> FileContent:
     reason = ""
     for try_s in (time_limit_s * FIRST_TRY_SHARE, time_limit_s * SECOND_TRY_SHARE, LAST_TRY_S):
         drawing = plan_drawing(graph, options)
@@ -103,7 +97,7 @@ def _draw_in_time(
             options = msgspec.structs.replace(options, max_boxes=fewer)
         else:
             again = (f"drawn again with less in it: {reason}",) if reason else ()
-            return Picture(content, (*again, *drawing.notes, *notes))
+            return FileContent(content, (*again, *drawing.notes, *notes))
     raise GradInspectError(f"No picture could be drawn: {reason}.", "Write a .dot file, or choose a smaller --depth.")
 
 
@@ -141,3 +135,23 @@ def _size_in_points(svg: bytes) -> tuple[float, float]:
     if match is None:
         raise LayoutError("the size of the picture is unknown")
     return max(float(match[1]), 1.0), max(float(match[2]), 1.0)
+
+
+def svg_file(graph: Graph, options: DrawOptions) -> FileContent:
+    """Make an .svg file."""
+    return draw(graph, "svg", options)
+
+
+def png_file(graph: Graph, options: DrawOptions) -> FileContent:
+    """Make a .png file."""
+    return draw(graph, "png", options)
+
+
+def pdf_file(graph: Graph, options: DrawOptions) -> FileContent:
+    """Make a .pdf file."""
+    return draw(graph, "pdf", options)
+
+
+def dot_file(graph: Graph, options: DrawOptions) -> FileContent:
+    """Make a .dot file."""
+    return draw(graph, "dot", options)

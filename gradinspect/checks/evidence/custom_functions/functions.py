@@ -30,7 +30,7 @@ class CustomFunctions:
         self._base_folder = base_folder
         self._calls = CustomCalls()
         self._applied: dict[str, Frame | None] = {}
-        self._door: EngineInterceptor | None = None
+        self._interceptor: EngineInterceptor | None = None
         self._checked: list[CheckedFunction] | None = None
 
     def __enter__(self) -> Self:
@@ -42,18 +42,21 @@ class CustomFunctions:
         """Stop watching."""
         self._calls.__exit__(*error)
 
-    def note(self, graph: Graph, door: EngineInterceptor) -> None:
-        """Remember the Functions of a graph; the door is closed while they are checked."""
-        self._door = door
+    def note(self, graph: Graph, interceptor: EngineInterceptor) -> None:
+        """Remember the Functions of a graph; the interceptor is closed while they are checked."""
+        self._interceptor = interceptor
         for node in graph.nodes:
             if node.kind == "custom" and node.function is not None and not node.function.startswith("torch."):
                 self._applied.setdefault(node.function, None if node.frame is None else graph.frames[node.frame])
 
-    def check(self) -> list[CheckedFunction]:
+    def check(self) -> None:
         """Check each one, once: the program has ended, so that none of its numbers can change."""
-        if self._checked is None and self._door is not None:
-            with self._door.closed():
+        if self._checked is None and self._interceptor is not None:
+            with self._interceptor.closed():
                 self._checked = [self._check(name, frame) for name, frame in self._applied.items()]
+
+    def checked(self) -> list[CheckedFunction]:
+        """Return what the checks have found."""
         return self._checked or []
 
     def _check(self, name: str, applied: Frame | None) -> CheckedFunction:

@@ -52,7 +52,7 @@ class _Begun(NamedTuple):
     contents: tuple[int | None, ...]
 
 
-class CallWatch:
+class TorchCallLog:
     """Listens to the recorder while it is active. Use it as a context manager."""
 
     def __init__(self, recorder: Recorder, flow: Dataflow) -> None:
@@ -64,7 +64,7 @@ class CallWatch:
         self._known: dict[Any, _Known] = {}
         self._inside = _InsideBackward(self)
 
-    def __enter__(self) -> "CallWatch":
+    def __enter__(self) -> "TorchCallLog":
         """Begin to listen."""
         self._recorder.listener = self
         self.writes.__enter__()
@@ -157,7 +157,7 @@ class CallWatch:
 class _InsideBackward(TorchFunctionMode):
     """Tells of writes. NOTE [Inside backward]."""
 
-    def __init__(self, watch: CallWatch) -> None:
+    def __init__(self, watch: TorchCallLog) -> None:
         super().__init__()
         self._watch = watch
 

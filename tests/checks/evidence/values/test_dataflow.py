@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from gradinspect.checks.evidence.values.calls import CallWatch
+from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, DetachCause, Read
 from gradinspect.record.recorder import Recorder
@@ -21,7 +21,7 @@ def flow() -> Iterator[Dataflow]:
     """Note the calls of a test."""
     with Recorder() as recorder:
         noted = Dataflow(recorder)
-        with CallWatch(recorder, noted):
+        with TorchCallLog(recorder, noted):
             yield noted
         noted.close()
 

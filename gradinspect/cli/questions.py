@@ -1,0 +1,118 @@
+"""What a verb asks of a run: which observer answers, and what it needs. Names observers without importing torch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.gradients.stepping import Ending
+    from gradinspect.analyses.gradients.steps import GradientSteps
+    from gradinspect.analyses.gradients.timeline import Timeline
+    from gradinspect.analyses.memory.growth import Growth
+    from gradinspect.checks.findings import Findings
+    from gradinspect.graph import Graph
+    from gradinspect.observers.lockstep import StepListener
+    from gradinspect.runner.observer import Observer
+    from gradinspect.runner.run import Run
+
+# ruff: noqa: PLC0415  # torch is imported as the program would import it, before any observer is
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(Generic[T]):
+    """What to look for in a run."""
+
+    observe: "Callable[[Run], Observer[T]]"
+    a_capture_cannot: str = ""  # what cannot be done with a capture file, in words; "": it may answer
+    needs_gradients: bool = False  # of a capture file
+    needs_values: bool = False  # fake tensors are of no use
+    needs_backward: bool = False  # it is about the program's own backward, not about the graph that one builds
+
+
+def graph() -> "Question[Graph]":
+    """Ask for the graph of one moment."""
+
+    def observe(run: "Run") -> "Observer[Graph]":
+        from gradinspect.observers.backward_first import backward_first
+        from gradinspect.observers.graph_observer import GraphObserver
+
+        return GraphObserver(run) if run.request.creates_graph else backward_first(run, GraphObserver)
+
+    return Question(observe=observe)
+
+
+def gradients() -> "Question[Graph]":
+    """Ask for the graph of one backward call, with the gradients that flowed through it."""
+
+    def observe(run: "Run") -> "Observer[Graph]":
+        from gradinspect.observers.backward_first import backward_first
+        from gradinspect.observers.gradient_steps_observer import GradientsObserver
+
+        return backward_first(run, GradientsObserver)
+
+    return Question(observe=observe, needs_gradients=True, needs_values=True, needs_backward=True)
+
+
+def gradient_steps(num_steps: int) -> "Question[GradientSteps]":
+    """Ask for the gradients of so many backward calls in a row."""
+
+    def observe(run: "Run") -> "Observer[GradientSteps]":
+        from gradinspect.observers.backward_first import backward_first
+        from gradinspect.observers.gradient_steps_observer import GradientStepsObserver
+
+        return backward_first(run, lambda run: GradientStepsObserver(run, num_steps))
+
+    return Question(observe=observe, a_capture_cannot=f"show {num_steps} steps", needs_values=True, needs_backward=True)
+
+
+def timeline() -> "Question[Timeline]":
+    """Ask for the time of each node."""
+
+    def observe(run: "Run") -> "Observer[Timeline]":
+        from gradinspect.observers.backward_first import backward_first
+        from gradinspect.observers.timeline_observer import TimelineObserver
+
+        return backward_first(run, TimelineObserver)
+
+    return Question(observe=observe, a_capture_cannot="be timed", needs_values=True, needs_backward=True)
+
+
+def growth(iterations: int) -> "Question[Growth]":
+    """Ask how what is alive grows over so many backward calls."""
+
+    def observe(run: "Run") -> "Observer[Growth]":
+        from gradinspect.observers.backward_first import backward_first
+        from gradinspect.observers.growth_observer import GrowthObserver
+
+        return backward_first(run, lambda run: GrowthObserver(run, iterations))
+
+    return Question(observe=observe, a_capture_cannot="show several iterations", needs_backward=True)
+
+
+def findings(num_calls: int, *, gradcheck: bool) -> "Question[Findings]":
+    """Ask what is wrong in so many backward calls.
+
+    Args:
+        num_calls: How many.
+        gradcheck: Whether to check custom Functions numerically too.
+    """
+
+    def observe(run: "Run") -> "Observer[Findings]":
+        from gradinspect.checks.evidence.observer import ChecksObserver
+
+        return ChecksObserver(run, num_calls, gradcheck=gradcheck)
+
+    return Question(observe=observe, a_capture_cannot="be checked", needs_values=True, needs_backward=True)
+
+
+def stepping(listener: "StepListener", grad_output: Literal["ones", "random", "rows"] | None) -> "Question[Ending]":
+    """Ask for each node of a backward as it runs, and how the steps ended."""
+
+    def observe(run: "Run") -> "Observer[Ending]":
+        from gradinspect.observers.stepping_observer import SteppingObserver
+
+        return SteppingObserver(run, listener, grad_output)
+
+    return Question(observe=observe, a_capture_cannot="be stepped through", needs_values=True)

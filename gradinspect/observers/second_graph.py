@@ -1,0 +1,28 @@
+"""Record the graph that a backward builds under create_graph, in place of the one that it goes through."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import torch
+
+from gradinspect.observers.synthetic_backward import starting_gradients
+from gradinspect.record.capture import record_graph
+from gradinspect.record.second_order import gradients_with_graph
+from gradinspect.runner.run import Recorded, Run
+
+
+def record_second_graph(run: Run, first: Recorded, gradients: Sequence[torch.Tensor | None] | None) -> Recorded:
+    """Run a backward of our own under create_graph, and record the graph behind the gradients.
+
+    Args:
+        run: The run.
+        first: The graph to go through.
+        gradients: The gradient that each output starts with; None: ones.
+    """
+    run.stop_recording()
+    with run.process_state.visit():
+        with run.interceptor.closed():
+            starts = starting_gradients(first.outputs, gradients)
+            outputs, makers = gradients_with_graph(first.graph, first.outputs, starts)
+        moment = dataclasses.replace(first.moment, makers=makers)
+        return Recorded(record_graph(outputs, moment, run.recorder), outputs, moment)
