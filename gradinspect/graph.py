@@ -11,7 +11,8 @@ backwards (the last forward op is node 0), AccumulateGrad nodes come last. So on
 before the nodes its gradients flow to, and a record cannot hold a cycle: `storage` checks it on reading.
 """
 
-from typing import Literal, TypeAlias
+from collections import Counter
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -223,12 +224,37 @@ class Graph(Record, frozen=True):
     gradients: Gradients | None = None  # when backward was let run, and watched
 
 
+def frame_of(graph: Graph, made: Node | CapturePoint) -> Frame | None:
+    """Return the line that made a node, or at which a graph was recorded."""
+    return None if made.frame is None else graph.frames[made.frame]
+
+
 def source_of(graph: Graph, node: Node) -> str | None:
     """Return the line that made a node, as `model.py:41`."""
-    if node.frame is None:
-        return None
-    frame = graph.frames[node.frame]
-    return f"{frame.file}:{frame.line}"
+    frame = frame_of(graph, node)
+    return None if frame is None else f"{frame.file}:{frame.line}"
+
+
+class Consumer(NamedTuple):
+    """A node that leads to another one, and the place in its `next_edges` that does."""
+
+    node: int
+    position: int
+
+
+def consumers(graph: Graph) -> dict[int, list[Consumer]]:
+    """List for each node those that lead to it, in their order; a node that none leads to is left out."""
+    found: dict[int, list[Consumer]] = {}
+    for number, node in enumerate(graph.nodes):
+        for position, edge in enumerate(node.next_edges):
+            if edge is not None:
+                found.setdefault(edge.next_node, []).append(Consumer(number, position))
+    return found
+
+
+def num_consumers(graph: Graph) -> Counter[int]:
+    """Count for each node the edges that lead to it."""
+    return Counter(edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
 
 
 def own_frame(graph: Graph, frame: int | None) -> Frame | None:

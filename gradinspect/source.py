@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -51,6 +52,7 @@ class CaptureFile:
 
 Program: TypeAlias = Script | Module | Expression
 Source: TypeAlias = Program | CaptureFile
+ReadSource: TypeAlias = Callable[[str], Sequence[str] | None]  # file name in the record -> lines
 
 
 @dataclass(frozen=True, kw_only=True)

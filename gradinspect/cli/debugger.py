@@ -2,7 +2,7 @@
 
 import cmd
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from inspect import cleandoc
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from gradinspect.analyses.structure.node_names import node_number
 from gradinspect.cli.printing import can_print_unicode, output_console, print_line
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.terminal.steps import StepPage
+from gradinspect.source import ReadSource
 
 if TYPE_CHECKING:
     from gradinspect.catalog import Catalog
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 MAX_PRINTED = 1000
 COMMANDS = ("step", "next", "until", "continue", "break", "clear", "watch", "print", "where", "up", "down", "list",
             "quit", "help")  # fmt: skip
-ReadSource = Callable[[str], Sequence[str] | None]
 
 
 class Debugger(cmd.Cmd):

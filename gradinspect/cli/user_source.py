@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gradinspect.request import Request
-from gradinspect.source import CaptureFile, Expression, Script
+from gradinspect.source import CaptureFile, Expression, ReadSource, Script
 
 MAX_SOURCE_BYTES = 10_000_000  # of a file of which lines are shown
 
 
-def source_reader(request: Request) -> Callable[[str], Sequence[str] | None]:
+def source_reader(request: Request) -> ReadSource:
     """Read files as the record names them: relative to the script's folder, or to ours for a capture file."""
     folders = _folders(request)
 

@@ -16,9 +16,10 @@ from gradinspect.explorer.keys import HelpPage, KeyReader
 from gradinspect.explorer.views import PanelView, TextLine, TreeView
 from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.node_page import NodePage
-from gradinspect.renderers.terminal.panel_page import Explain, Facts, Looks, PageLine, ReadSource
+from gradinspect.renderers.terminal.panel_page import Explain, Facts, Looks, PageLine
 from gradinspect.renderers.terminal.scope_page import ScopePage
 from gradinspect.renderers.terminal.text import Part, fit, visible
+from gradinspect.source import ReadSource
 from gradinspect.units import format_bytes, format_count
 
 MIN_WIDTH_BESIDE = 110  # cells from which the panel stands beside the tree

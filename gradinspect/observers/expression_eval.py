@@ -7,7 +7,8 @@ import torch
 from gradinspect.analyses.gradients.stepping import ShownTensor
 from gradinspect.graph import Graph
 from gradinspect.observers.lockstep import LiveStep
-from gradinspect.record.tensor_preview import read_saved, show_tensor
+from gradinspect.record.saved import raw_tensor
+from gradinspect.record.tensor_preview import show_tensor
 
 MAX_CHARACTERS = 2000
 
@@ -29,7 +30,7 @@ def evaluate(expression: str, live: LiveStep, graph: Graph, max_values: int) -> 
     """Evaluate an expression of the user: a tensor in numbers, anything else as Python writes it."""
     saved: dict[str, Any] = {}
     for value in graph.nodes[live.step.node].saved:
-        tensor = read_saved(live.grad_fn, value)
+        tensor = raw_tensor(live.grad_fn, value)
         name = value.name.removeprefix("_saved_")
         if value.index is None:
             saved[name] = value.value if tensor is None else tensor

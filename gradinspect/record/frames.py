@@ -32,7 +32,7 @@ _STDLIB = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118  # as a
 
 
 # Frames from here outwards belong to whoever runs the program, which is us.
-RUNNERS = tuple(str(Path(__file__).parent / name) for name in ("program.py", "session.py"))
+RUNNERS = tuple(str(Path(__file__).parent.parent / "runner" / name) for name in ("program.py", "session.py"))
 
 
 class FrameTable:

@@ -289,7 +289,12 @@ class SavedReader:
 
 
 def raw_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
-    """Fetch a recorded tensor from its live node; None when hooks hold it. NOTE [Reading saved tensors]."""
+    """Fetch a recorded tensor from its live node; None when it was freed, or hooks hold it.
+
+    NOTE [Reading saved tensors] in `torch_api.saved`.
+    """
+    if value.status not in {"live", "modified"}:
+        return None
     try:
         if not can_read_raw():
             return _engine_tensor(live, value)

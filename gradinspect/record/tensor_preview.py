@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from gradinspect.analyses.gradients.stepping import SavedShown, ShownTensor
-from gradinspect.graph import Node, SavedValue
+from gradinspect.graph import Node
 from gradinspect.record.saved import raw_tensor
 from gradinspect.torch_api.tensors import plain_tensors_only
 
@@ -58,11 +58,6 @@ def show_saved(grad_fn: Any, node: Node) -> Iterator[SavedShown]:
         if value.kind != "tensor":
             yield SavedShown(name=name, text=value.status or str(value.value))
             continue
-        tensor = read_saved(grad_fn, value)
+        tensor = raw_tensor(grad_fn, value)
         shown: ShownTensor | None = None if tensor is None else show_tensor(tensor)
         yield SavedShown(name=name, tensor=shown, text="" if shown is not None else value.status or "")
-
-
-def read_saved(grad_fn: Any, value: SavedValue) -> torch.Tensor | None:
-    """Read a saved tensor again, in the raw: NOTE [Reading saved tensors] in `torch_api.saved`."""
-    return raw_tensor(grad_fn, value) if value.status in {"live", "modified"} else None

@@ -9,7 +9,8 @@ from textwrap import dedent
 
 from gradinspect.analyses.explain.explanation import Explanation
 from gradinspect.graph import Frame, Graph, Record
-from gradinspect.renderers.terminal.panel_page import Explain, ReadSource
+from gradinspect.renderers.terminal.panel_page import Explain
+from gradinspect.source import ReadSource
 
 LINES_AROUND = 2
 MAX_LINE = 400  # letters of a line that are shown

@@ -13,7 +13,7 @@ from gradinspect.analyses.memory.saved_rows import saved_rows_of
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.catalog import Catalog, Entry, operator_of
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, Node, NodeKind, Record, argument_name
+from gradinspect.graph import Graph, Node, NodeKind, Record, argument_name, frame_of
 from gradinspect.torch_sources import Place, class_place, derivative_place, helper_place, web_address
 from gradinspect.units import format_tensor
 
@@ -92,7 +92,7 @@ _UNKNOWN: dict[NodeKind, str] = {
 
 def _facts(graph: Graph, number: int) -> NodeFacts:
     node = graph.nodes[number]
-    frame = None if node.frame is None else graph.frames[node.frame]
+    frame = frame_of(graph, node)
     call = None if node.module is None else graph.modules[node.module]
     return NodeFacts(
         node=number,

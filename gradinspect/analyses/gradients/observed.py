@@ -1,14 +1,13 @@
 """What flowed back: the gradient that reached each node and each parameter, and where it died or blew up."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from math import prod
 from typing import Literal, TypeAlias
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Gradients, GradientStats, Graph, Node, NodeGradients, Record
+from gradinspect.graph import Gradients, GradientStats, Graph, Node, NodeGradients, Record, frame_of, num_consumers
 from gradinspect.units import format_count
 
 FindingKind: TypeAlias = Literal["loss", "non-finite", "killed", "vanishing", "exploding", "missing"]
@@ -84,7 +83,7 @@ def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
     """List the leaves, those nearest to the loss first."""
     found = gradients_of(graph)
     by_node = {node.node: node for node in found.nodes}
-    added = Counter(edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
+    added = num_consumers(graph)
     passed_on = _passed_on(graph, by_node)
     rows = []
     for node_id in [*added, *(number for number in range(len(graph.nodes)) if number not in added)]:
@@ -242,7 +241,7 @@ def _leaves_behind(graph: Graph, node_id: int) -> Iterator[int]:
 
 def _name(graph: Graph, node_id: int) -> str:
     node = graph.nodes[node_id]
-    frame = None if node.frame is None else graph.frames[node.frame]
+    frame = frame_of(graph, node)
     where = "" if frame is None else f" ({frame.file}:{frame.line}  {frame.code})"
     return f"#{node_id} {node.name}{where}"
 

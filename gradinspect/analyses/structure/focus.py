@@ -10,7 +10,7 @@ from gradinspect.analyses.structure.folding import first_saved_bytes
 from gradinspect.analyses.structure.name_patterns import matching_names
 from gradinspect.analyses.structure.node_names import named_nodes
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, Record
+from gradinspect.graph import Graph, Record, consumers
 from gradinspect.units import format_bytes
 
 
@@ -88,10 +88,7 @@ def _around(graph: Graph, centre: Iterable[int], radius: int) -> frozenset[int]:
 
     A leaf stands beside the nodes that use it, so from a leaf it is counted from there.
     """
-    users: dict[int, list[int]] = {}
-    for number in range(len(graph.nodes)):
-        for _, edge in edges_of(graph, number):
-            users.setdefault(edge.next_node, []).append(number)
+    users = {number: [consumer.node for consumer in found] for number, found in consumers(graph).items()}
     leaves = _leaves(graph)
     reached = set(centre)
     for leaf in reached & leaves:

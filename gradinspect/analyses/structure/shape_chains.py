@@ -4,9 +4,8 @@ What comes in: a `Graph`. What goes out: which node is one more link of the chai
 """
 
 import re
-from collections import Counter
 
-from gradinspect.graph import Graph, Node
+from gradinspect.graph import Graph, Node, num_consumers
 
 SHAPE_ONLY = frozenset({
     "Alias", "AsStrided", "Diagonal", "Expand", "Narrow", "Permute", "ReshapeAlias", "Select", "Slice", "Squeeze", "T",
@@ -26,7 +25,7 @@ def chain_links(graph: Graph) -> frozenset[int]:
 
     A root is no link, and no node that a user watches: what happens there is to be seen.
     """
-    users = Counter(edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
+    users = num_consumers(graph)
     roots = {root.node for root in graph.roots}
     return frozenset(
         number

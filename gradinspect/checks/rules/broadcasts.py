@@ -9,11 +9,11 @@ are wanted.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.graph import Frame, Graph, Node, Record
+from gradinspect.graph import Consumer, Frame, Graph, Node, Record, consumers, frame_of
 
 Shape = tuple[int, ...]
 _ELEMENTWISE = tuple(
@@ -51,30 +51,20 @@ def grown_shape(left: Shape, right: Shape) -> Shape | None:
 def broadcast_findings(graph: Graph, operators: Sequence[GrownOperator], backward: Frame | None) -> Iterator[Finding]:
     """Find the operators under a loss that grew by a slip, with the line that makes one number of the result."""
     numbers = {node.sequence_nr: number for number, node in enumerate(graph.nodes) if node.sequence_nr is not None}
-    consumers = _consumers(graph)
+    readers = consumers(graph)
     for operator in operators:
         number, shape = numbers.get(operator.sequence_nr), grown_shape(*operator.shapes)
         if number is None or shape is None or operator.is_learned[0] == operator.is_learned[1]:
             continue
         if _is_on_purpose(graph, graph.nodes[number], operator.frame):
             continue
-        reduction = _reduction(graph, consumers, number, shape)
+        reduction = _reduction(graph, readers, number, shape)
         if reduction is not None:
             yield _finding(graph, operator, shape, reduction, backward)
 
 
 def _without_ones(shape: Shape) -> Shape:
     return tuple(size for size in shape if size != 1)
-
-
-def _consumers(graph: Graph) -> list[list[int]]:
-    """List for each node those that read what it made."""
-    found: list[list[int]] = [[] for _ in graph.nodes]
-    for number, node in enumerate(graph.nodes):
-        for edge in node.next_edges:
-            if edge is not None:
-                found[edge.next_node].append(number)
-    return found
 
 
 def _is_on_purpose(graph: Graph, node: Node, frame: Frame | None) -> bool:
@@ -91,7 +81,7 @@ def _is_on_purpose(graph: Graph, node: Node, frame: Frame | None) -> bool:
     return False
 
 
-def _reduction(graph: Graph, consumers: list[list[int]], start: int, shape: Shape) -> Node | None:
+def _reduction(graph: Graph, readers: Mapping[int, list[Consumer]], start: int, shape: Shape) -> Node | None:
     """Follow the grown elements to the node that makes one number of them; None where they meet anything else."""
     todo, seen = [start], {start}
     found = None
@@ -102,7 +92,7 @@ def _reduction(graph: Graph, consumers: list[list[int]], start: int, shape: Shap
         if _num_elements(node) == 1:
             found = found or node
             continue
-        for reader in consumers[number]:
+        for reader, _ in readers.get(number, ()):
             if reader not in seen and _goes_on(graph.nodes[reader], shape):
                 seen.add(reader)
                 todo.append(reader)
@@ -131,7 +121,7 @@ def _num_elements(node: Node) -> int:
 
 
 def _finding(graph: Graph, operator: GrownOperator, shape: Shape, reduction: Node, backward: Frame | None) -> Finding:
-    frame = None if reduction.frame is None else graph.frames[reduction.frame]
+    frame = frame_of(graph, reduction)
     learned, given = operator.shapes if operator.is_learned[0] else reversed(operator.shapes)
     pairs = f"all {prod(shape):,} pairs, in place of {prod(learned):,} elements"
     longer = max(operator.shapes, key=len)

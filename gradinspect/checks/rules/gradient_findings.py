@@ -10,7 +10,7 @@ from gradinspect.analyses.gradients.observed import Finding as Trouble
 from gradinspect.analyses.gradients.observed import findings, gradients_of
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rules.shrunk_gradients import shrunk_gradients
-from gradinspect.graph import Frame, Graph, Record
+from gradinspect.graph import Frame, Graph, Record, frame_of
 
 
 class _Cause(NamedTuple):
@@ -150,7 +150,7 @@ def _finding(what: tuple[str, str, str], graph: Graph, trouble: Trouble, backwar
     """
     code, title, got = what
     node = graph.nodes[trouble.node or 0]
-    frame = None if node.frame is None else graph.frames[node.frame]
+    frame = frame_of(graph, node)
     is_killed = code == "GI601"
     cause = _cause(KILLED if is_killed else NONFINITE, node.name)
     whom = f" It {'starves' if is_killed else 'reaches'} {listed(trouble.starved)}." if trouble.starved else ""

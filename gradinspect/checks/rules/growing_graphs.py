@@ -12,7 +12,7 @@ from typing import Literal
 
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
 from gradinspect.checks.rules.second_backward import UsedCall
-from gradinspect.graph import Frame, Graph, Node, Record
+from gradinspect.graph import Frame, Graph, Node, Record, frame_of
 from gradinspect.units import format_count
 
 MAX_STORES = 2  # lines that are shown
@@ -116,4 +116,4 @@ def _stored(holder: KeptHistory) -> tuple[Place, ...]:
 
 
 def _frame(graph: Graph, node: Node) -> Frame | None:
-    return None if node.frame is None else graph.frames[node.frame]
+    return frame_of(graph, node)

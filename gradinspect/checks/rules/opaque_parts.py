@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from gradinspect.checks.findings import line_of
-from gradinspect.graph import Graph, Node
+from gradinspect.graph import Graph, Node, frame_of
 from gradinspect.units import format_count
 
 _REENTRANT = "torch.utils.checkpoint.CheckpointFunction"
@@ -15,7 +15,7 @@ def opaque_parts(graph: Graph) -> Iterator[tuple[str, str]]:
     for node in graph.nodes:
         what = _what(node)
         if what is not None:
-            yield what, line_of(None if node.frame is None else graph.frames[node.frame])
+            yield what, line_of(frame_of(graph, node))
 
 
 def opaque_notes(parts: Iterable[tuple[str, str]]) -> tuple[str, ...]:

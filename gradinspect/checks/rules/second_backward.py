@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.graph import Frame, Graph, Node, Record
+from gradinspect.graph import Frame, Graph, Node, Record, frame_of
 from gradinspect.units import format_count
 
 _ASSIGNED = re.compile(r"^([\w.]+(?:, *[\w.]+)*) *[-+*/@]?= ")
@@ -104,4 +104,4 @@ def _remedy(graph: Graph, call: UsedCall | None, join: _Join, backward: Frame | 
 
 
 def _frame(graph: Graph, node: Node) -> Frame | None:
-    return None if node.frame is None else graph.frames[node.frame]
+    return frame_of(graph, node)

@@ -1,11 +1,12 @@
 """The user's source with a column of bytes beside it, as line profilers show it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
 from gradinspect.analyses.memory.rows import LineBytes
 from gradinspect.renderers.terminal.text import visible
+from gradinspect.source import ReadSource
 from gradinspect.units import format_bytes
 
 BYTES_CELLS = 10
@@ -13,7 +14,6 @@ AROUND = 2  # lines shown before and after one that keeps something
 SHADES = "▁▂▃▄▅▆▇█"
 
 Lines = Sequence[str] | None
-ReadSource = Callable[[str], Lines]
 
 
 def render_annotated_source(

@@ -3,7 +3,7 @@
 What comes in: a `Graph`, and where to find formulas and source lines. What goes out: lines that may lead to a node.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from textwrap import wrap
 from typing import NamedTuple, TypeAlias, TypedDict
@@ -12,9 +12,10 @@ from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from gradinspect.analyses.explain.explanation import Explanation
-from gradinspect.graph import Graph, Node, NodeGradients
+from gradinspect.graph import Graph, Node, NodeGradients, consumers
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.tree_words import ASCII_SYMBOLS, Symbols
+from gradinspect.source import ReadSource
 from gradinspect.units import format_count, format_tensor
 
 MAX_LISTED = 200
@@ -22,7 +23,6 @@ LABEL_CELLS = 10
 MIN_WRAPPED = 20
 
 Explain: TypeAlias = Callable[[str], Explanation | None]  # class name -> what it computes
-ReadSource: TypeAlias = Callable[[str], Sequence[str] | None]  # file name as in the record -> its lines
 
 
 class PageLine(NamedTuple):
@@ -42,11 +42,7 @@ class Facts:
         self.read_source = read_source
         ran = () if graph.gradients is None else graph.gradients.nodes
         self.gradients: dict[int, NodeGradients] = {gradients.node: gradients for gradients in ran}
-        self.users: dict[int, list[tuple[int, int]]] = {}
-        for node_id, node in enumerate(graph.nodes):
-            for position, edge in enumerate(node.next_edges):
-                if edge is not None:
-                    self.users.setdefault(edge.next_node, []).append((node_id, position))
+        self.users = consumers(graph)
 
 
 class Looks(TypedDict):

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gradinspect.checks.evidence.custom_functions.calls import CustomCalls
 from gradinspect.checks.evidence.custom_functions.gradcheck import check_function
 from gradinspect.checks.rules.custom_derivatives import CheckedFunction
-from gradinspect.graph import Frame, Graph
+from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.record.frames import line_record
 from gradinspect.runner.engine import EngineInterceptor
 
@@ -47,7 +47,7 @@ class CustomFunctions:
         self._interceptor = interceptor
         for node in graph.nodes:
             if node.kind == "custom" and node.function is not None and not node.function.startswith("torch."):
-                self._applied.setdefault(node.function, None if node.frame is None else graph.frames[node.frame])
+                self._applied.setdefault(node.function, frame_of(graph, node))
 
     def check(self) -> None:
         """Check each one, once: the program has ended, so that none of its numbers can change."""

@@ -25,7 +25,7 @@ from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.gradient_terms import lost_terms
 from gradinspect.checks.rules.missing_gradients import NoticedAt, lost_term_finding, missing_findings, nonleaf_finding
 from gradinspect.checks.rules.value_flow import OUTSIDE, Read
-from gradinspect.graph import Frame, Graph
+from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.record.frames import is_own_file, lines_from
 from gradinspect.record.outputs import OutputTensor
 from gradinspect.record.recorder import Recorder
@@ -91,7 +91,7 @@ class GradientCuts:
 
     def begin(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
         """Look at a call that is about to begin: what it reaches, and what it was asked for in vain."""
-        backward = None if graph.captured_at.frame is None else graph.frames[graph.captured_at.frame]
+        backward = frame_of(graph, graph.captured_at)
         roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
         self._num_calls += call.kind == "backward"
         self._roots += [_Root(root, backward) for root in roots]

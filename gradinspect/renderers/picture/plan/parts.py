@@ -7,7 +7,6 @@ A box stands for an unbroken range of node ids: one node, a closed scope, the la
 much to draw. Ids are in topological order, so boxes never make a cycle.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
@@ -15,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from gradinspect.analyses.structure.cut import Cut
 from gradinspect.analyses.structure.folding import Item, Scope, node_ids
 from gradinspect.analyses.structure.outline import body_of
-from gradinspect.graph import Edge, Graph, Record
+from gradinspect.graph import Edge, Graph, Record, num_consumers
 from gradinspect.renderers.facts import PageFacts
 
 BoxKind: TypeAlias = Literal["node", "shapes", "closed", "copies", "cut"]
@@ -127,7 +126,7 @@ class PartChooser:
         self.graph = graph
         self.options = options
         self.max_boxes = options.max_boxes
-        users = Counter(edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
+        users = num_consumers(graph)
         self.shared = {node_id for node_id, number in users.items() if number > MAX_USERS}
 
     def fitting_parts(self, scope: Scope, depth: int) -> list[Part] | None:
