@@ -7,7 +7,7 @@ import typer
 from gradinspect.cli import questions
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_problem, print_text
 from gradinspect.cli.reporting import ScriptFailed, report_on
-from gradinspect.cli.request import takes_source
+from gradinspect.cli.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.user_source import path_namer
 from gradinspect.errors import FOUND_SOMETHING
 from gradinspect.request import Request
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Format = Literal["text", "json", "github"]
 
 
-@takes_source
+@takes_source(without=OF_THE_GRAPH)
 def check(
     request: Request,
     *,

@@ -24,7 +24,7 @@ ROWS_OF_TREE = 0.6  # of the screen
 FILES_KEPT = 16
 
 
-@takes_source
+@takes_source()
 def explore(
     request: Request,
     *,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gradinspect.graph import Graph
 
 
-@takes_source
+@takes_source()
 @takes_focus
 def export(  # noqa: PLR0913  # the drawing options live here
     request: Request,

@@ -1,13 +1,11 @@
 """The options that choose a part of a graph: for each verb that shows one."""
 
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from gradinspect.analyses.structure.focus import Focus
+from gradinspect.cli.options import with_options
 from gradinspect.errors import GradInspectError
 from gradinspect.units import parse_bytes
 
@@ -50,16 +48,4 @@ def _read_focus(
     )
 
 
-def takes_focus(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Give a command the options of a focus; it receives them as one `Focus`, its argument `focus`."""
-    shared = inspect.signature(_read_focus).parameters
-    own = [p for name, p in inspect.signature(command).parameters.items() if name != "focus"]
-
-    @functools.wraps(command)
-    def with_focus(*request: Any, **values: Any) -> int | None:  # noqa: ANN401  # whatever the options are
-        focus = _read_focus(**{name: values.pop(name) for name in shared})
-        return command(*request, focus=focus, **values)
-
-    parameters = [*own, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shared.values())]
-    with_focus.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return with_focus
+takes_focus = with_options(_read_focus, "focus")

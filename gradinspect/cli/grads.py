@@ -10,7 +10,7 @@ from gradinspect.cli import questions
 from gradinspect.cli.files import check_target, write_content
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
-from gradinspect.cli.request import takes_source
+from gradinspect.cli.request import OF_THE_GRAPH, takes_source
 from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
 
@@ -28,7 +28,7 @@ MAX_ROWS = 40
 MAX_SLOWEST = 15
 
 
-@takes_source
+@takes_source(without=OF_THE_GRAPH)
 def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     request: Request,
     *,

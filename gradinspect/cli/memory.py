@@ -26,7 +26,7 @@ MAX_MODULE_ROWS = 40
 MAX_TABLE_ROWS = 20
 
 
-@takes_source
+@takes_source()
 def memory(  # noqa: PLR0913  # one option for each way to cut the table
     request: Request,
     *,

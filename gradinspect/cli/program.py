@@ -1,5 +1,6 @@
 """The program: its verbs, and the one place where errors become a sentence and an exit code."""
 
+import difflib
 import platform
 import sys
 from collections.abc import Sequence
@@ -131,7 +132,25 @@ def _sentence(error: Exception, words: Sequence[str]) -> str:
     """Say what an error of the parser or of the machine means; "" for any other."""
     if isinstance(error, MemoryError):
         return "There is not enough memory for this graph. Free some, or capture a smaller step of the program."
-    return f"{_usage_sentence(error, words)} Try: gradinspect --help" if hasattr(error, "format_message") else ""
+    if not hasattr(error, "format_message"):
+        return ""
+    verb = next(iter(words), "")
+    is_verb = verb in {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    help_of = f"gradinspect {verb} --help" if is_verb else "gradinspect --help"
+    if is_verb and hasattr(error, "possibilities"):
+        return _unknown_option(error, words, help_of)
+    return f"{_usage_sentence(error, words)} Try: {help_of}"
+
+
+def _unknown_option(error: Any, words: Sequence[str], help_of: str) -> str:  # noqa: ANN401  # the parser's own class
+    """Say that a verb has no such option, which may be meant for the script."""
+    name = str(error.option_name)
+    similar = difflib.get_close_matches(name, error.possibilities or (), n=1, cutoff=0.7)
+    closest = f" Closest match: {similar[0]}." if similar else ""
+    position = next((at for at, word in enumerate(words) if word.partition("=")[0] == name), len(words))
+    line = " ".join(["gradinspect", *words[:position], "--", *words[position:]])
+    script = "" if words[0] == "explain" else f" Options of the script follow --: {line}."
+    return f"'{words[0]}' has no option '{name}'.{closest}{script} See: {help_of}"
 
 
 def _usage_sentence(error: Any, words: Sequence[str]) -> str:  # noqa: ANN401  # the parser's own classes

@@ -1,16 +1,17 @@
 """The options that every verb shares: what to run, and when to look."""
 
-import functools
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Final
 
 import typer
 
+from gradinspect.cli.options import Command, with_options
 from gradinspect.errors import GradInspectError
 from gradinspect.request import At, Request
 from gradinspect.source import CaptureFile, Module, parse_input, parse_source
+
+OF_THE_GRAPH: Final = frozenset({"at", "fake", "device", "creates_graph"})  # for verbs that need no backward to run
 
 
 def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line, each once
@@ -92,17 +93,10 @@ def label_of(source: str) -> str:
     return name if separator and Path(folder or "/").is_absolute() else source
 
 
-def takes_source(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Give a command the shared options; it receives them as one `Request`, its first argument."""
-    shared = inspect.signature(_read_request).parameters
-    own = list(inspect.signature(command).parameters.values())[1:]
+def takes_source(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
+    """Give a command the shared options; it receives them as one `Request`, its argument `request`.
 
-    @functools.wraps(command)
-    def with_source(**values: Any) -> int | None:  # noqa: ANN401  # whatever the options are
-        request = _read_request(**{name: values.pop(name) for name in shared})
-        return command(request, **values)
-
-    parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shared.values()), *own]
-    with_source.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_source.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return with_source
+    Args:
+        without: Options of the program's run that mean nothing to this command.
+    """
+    return with_options(_read_request, "request", without=without, is_ahead=True)

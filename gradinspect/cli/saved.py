@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gradinspect.graph import Graph
 
 
-@takes_source
+@takes_source()
 def saved(  # noqa: PLR0913  # one option for each thing to filter by
     request: Request,
     *,

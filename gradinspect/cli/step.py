@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 
-@takes_source
+@takes_source(without={"fake", "device"})
 def step(
     request: Request,
     *,

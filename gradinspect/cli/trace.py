@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradinspect.graph import Graph
 
 
-@takes_source
+@takes_source()
 @takes_focus
 def trace(  # noqa: PLR0913  # the options of the tree
     request: Request,

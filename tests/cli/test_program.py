@@ -442,3 +442,26 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
         assert gradinspect("export", sample, "-o", name, cwd=tmp_path, is_new=True).returncode == 0
 
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["trace", "x.py", "--lr", "0.1"],
+            "'trace' has no option '--lr'. Options of the script follow --: gradinspect trace x.py -- --lr 0.1. "
+            "See: gradinspect trace --help",
+        ),
+        (
+            ["saved", "x.py", "--dept=2"],
+            "'saved' has no option '--dept'. Options of the script follow --: gradinspect saved x.py -- --dept=2. "
+            "See: gradinspect saved --help",
+        ),
+        (["explain", "--jsn"], "'explain' has no option '--jsn'. See: gradinspect explain --help"),
+    ],
+)
+def test_an_unknown_option_may_be_the_scripts(words: list[str], sentence: str) -> None:
+    """The error says where options of the script go, and where those of the verb are listed."""
+    done = gradinspect(*words)
+
+    assert (done.returncode, done.stderr) == (2, f"gradinspect: {sentence}\n")

@@ -1,0 +1,46 @@
+"""Options that several verbs share, each declared once: a verb receives what a reader makes of them.
+
+Typer reads a command's options off its signature, and has no way to share some of them. So the signature of the verb is
+put together here, of its own options and of those that its readers declare.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Collection
+from typing import Any, TypeAlias
+
+Command: TypeAlias = Callable[..., int | None]
+
+
+def with_options(
+    reader: Callable[..., object], name: str, *, without: Collection[str] = (), is_ahead: bool = False
+) -> Callable[[Command], Command]:
+    """Give a command the options of a reader.
+
+    Args:
+        reader: Declares the options; what it returns is the command's argument.
+        name: Of the argument.
+        without: Options that this command does not accept; the reader gets their defaults.
+        is_ahead: Whether they come before the command's own ones, in its help too.
+    """
+    declared = inspect.signature(reader).parameters
+    shared = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in declared.values() if p.name not in without]
+
+    def decorate(command: Command) -> Command:
+        own = [
+            p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for p in inspect.signature(command).parameters.values()
+            if p.name != name
+        ]
+
+        @functools.wraps(command)
+        def with_shared(**values: Any) -> int | None:  # noqa: ANN401  # whatever the options are
+            read = reader(**{parameter.name: values.pop(parameter.name) for parameter in shared})
+            return command(**{name: read}, **values)
+
+        parameters = [*shared, *own] if is_ahead else [*own, *shared]
+        with_shared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_shared.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return with_shared
+
+    return decorate
