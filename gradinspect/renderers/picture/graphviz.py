@@ -76,10 +76,5 @@ def lay_out(dot: str, output_format: str, engine: Engine, *, time_limit_s: float
 
 
 def _command(engine: Engine, output_format: str) -> list[str]:
-    """Let the graphviz package compose the command; it takes the program from a module variable."""
-    before = dot_command.DOT_BINARY
-    dot_command.DOT_BINARY = engine.program
-    try:
-        return [str(word) for word in dot_command.command("dot", output_format)]
-    finally:
-        dot_command.DOT_BINARY = before
+    """Let the graphviz package compose the command for the program that was found."""
+    return [str(engine.program), *(str(word) for word in dot_command.command("dot", output_format)[1:])]

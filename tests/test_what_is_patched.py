@@ -1,0 +1,59 @@
+"""Each verb replaces functions of torch while a program runs: which ones, and that none is left afterwards."""
+
+from pathlib import Path
+
+import pytest
+from runs import gradinspect
+
+PROGRAM = """
+import atexit
+import torch
+from gradinspect.torch_api.patches import patched_names
+
+atexit.register(lambda: print("after:", *patched_names(), flush=True))
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+print("during:", *patched_names(), flush=True)
+for _ in range(3):
+    optimizer.zero_grad()
+    model(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+"""
+ALWAYS = {  # to be told of the engine's calls, and to be invisible to warnings, tracebacks and fast paths
+    "torch.autograd._engine_run_backward",
+    "torch.autograd.graph._engine_run_backward",
+    "torch.fx.traceback.format_stack",
+    "torch.nn.modules.module._has_any_global_hook",
+    "torch.overrides.has_torch_function",
+    "warnings._showwarnmsg",
+}
+FAKE = {  # what cannot run on tensors without values
+    "DataLoader.__iter__",
+    "Distribution._validate_args",
+    "Module._apply",
+    "_BaseDataLoaderIter.__next__",
+    "torch.nn.init._no_grad_trunc_normal_",
+}
+CHECK = {"torch.utils.checkpoint._checkpoint_hook", "torch.utils.checkpoint._recomputation_hook"}
+VERBS: dict[str, set[str]] = {
+    "trace": set(),
+    "saved": set(),
+    "memory": set(),
+    "memory --iterations 2": set(),
+    "memory --fake": FAKE,
+    "grads": set(),
+    "grads --steps 2": set(),
+    "check": CHECK,
+    "check --gradcheck": {*CHECK, "Function.apply"},
+}
+
+
+@pytest.mark.parametrize(("verb", "names"), VERBS.items(), ids=VERBS)
+def test_what_is_patched_is_known_and_undone(tmp_path: Path, verb: str, names: set[str]) -> None:
+    """When atexit handlers run, torch is as it was."""
+    (tmp_path / "train.py").write_text(PROGRAM)
+    done = gradinspect(*verb.split(), "train.py", "--continue", cwd=tmp_path)
+    lines = dict(line.split(":", 1) for line in done.stdout.splitlines() if line.startswith(("during:", "after:")))
+
+    assert lines["after"].split() == []
+    assert set(lines["during"].split()) == ALWAYS | names
