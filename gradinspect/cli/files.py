@@ -60,6 +60,8 @@ def check_target(path: Path, *, force: bool) -> None:
         is_there, has_folder = path.exists(), path.parent.is_dir()
     except PermissionError:  # a folder above it may not be looked into
         raise _closed(path.parent) from None
+    except OSError as error:  # a name that is too long
+        raise GradInspectError(f"'{path}' cannot be written: {error.strerror}.", "Choose another name.") from None
     if not has_folder:
         raise GradInspectError(f"There is no folder '{path.parent}'.", "Make it, or choose another place.")
     if not os.access(path.parent, os.W_OK | os.X_OK):

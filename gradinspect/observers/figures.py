@@ -89,6 +89,8 @@ class Measurements:
         if not figures.num_elements:
             return None
         values = gradient.detach() if gradient.requires_grad else gradient
+        if values.layout is torch.strided:
+            values.untyped_storage()  # NotImplementedError: autograd.grad(is_grads_batched=True) passes no values
         is_plain = values.dtype in _FLOATS and values.layout is torch.strided and values.is_cpu
         if is_plain and figures.num_elements <= SMALL:
             copy = values.clone(memory_format=torch.contiguous_format)

@@ -43,8 +43,9 @@ from gradinspect.record.kept_names import KeptNames
 from gradinspect.record.names import Names
 from gradinspect.record.transparency import unnoticed
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
-from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_mode, push_function_mode
+from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_mode, push_function_mode, uncounted
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
+from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.saved import PushedHooks
 
 NOWHERE = -1
@@ -114,6 +115,7 @@ class Recorder:
         ]
         self._unnoticed.enter_context(unnoticed(lambda: {handle.id for handle in self._handles}))
         self._unnoticed.enter_context(self.saved_hooks)
+        self._unnoticed.enter_context(patched(uncounted(self._mode)))
         push_function_mode(self._mode)
         if hasattr(os, "register_at_fork"):  # Windows does not fork
             os.register_at_fork(after_in_child=_pause_in_child(ref(self)))

@@ -83,6 +83,37 @@ def num_function_modes() -> int:
     return int(_LENGTH.value()) if _LENGTH.is_there else 0
 
 
+def uncounted(mode: TorchFunctionMode) -> Patch:
+    """Leave a mode of ours out when the program counts its modes: tests of torch do, to find those that were left.
+
+    The mode leaves before the program ends, so that a program which counts before and after would find one less.
+    """
+    return Patch(torch._C, "_len_torch_function_stack", lambda original: _Uncounted(original, mode))
+
+
+class _Uncounted:
+    """Stands in for the function that counts; torch's own code, which takes each mode by its place, is told of all.
+
+    It is equal to that function, because torch.compile knows what a program calls by looking it up.
+    """
+
+    def __init__(self, original: Any, mode: TorchFunctionMode) -> None:
+        self._original = original
+        self._mode = mode
+
+    def __call__(self) -> int:
+        count = int(self._original())
+        caller = sys._getframe(1).f_globals.get("__name__")
+        is_counted = type(caller) is str and caller.startswith("torch.") and not caller.startswith("torch.testing.")
+        return count if is_counted or not count or not is_on_stack(self._mode) else count - 1
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or bool(self._original == other)
+
+    def __hash__(self) -> int:
+        return hash(self._original)
+
+
 class Unobserved:
     """Compute with tensors where no part of the program can see it. Use it as a context manager.
 

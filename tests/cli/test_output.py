@@ -35,3 +35,15 @@ def test_a_name_that_is_too_long(words: list[str], capsys: pytest.CaptureFixture
     """It is refused as any file that is not there."""
     assert main(words) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("verb", ["trace", "export"])
+def test_a_file_whose_name_is_too_long(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is refused before anything is run; the longest name that there can be is written."""
+    (tmp_path / "run.json").write_bytes(encode_graph(product_plus_two(), compressed=False))
+    longest = tmp_path / ("b" * 250 + ".dot")
+
+    assert main([verb, str(tmp_path / "run.json"), "-o", str(longest.with_name("b" * 252 + ".dot"))]) == 2
+    assert capsys.readouterr().err.endswith("' cannot be written: File name too long. Choose another name.\n")
+    assert main([verb, str(tmp_path / "run.json"), "-o", str(longest)]) == 0
+    assert longest.exists()

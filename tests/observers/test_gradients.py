@@ -279,6 +279,21 @@ def test_a_loss_inside_a_transform_is_left_alone() -> None:
     assert gradients_of(seen[0]).loss is None
 
 
+def test_batched_gradients_break_nothing(tmp_path: Path) -> None:
+    """Of gradients that come many at once there are no numbers, and the script gets its own."""
+    script = tmp_path / "batched.py"
+    script.write_text(
+        "import torch\nx = torch.randn(3, requires_grad=True)\n"
+        "print(torch.autograd.grad(x * 2, x, torch.eye(3), is_grads_batched=True)[0].sum().item())\n"
+    )
+    watched = gradinspect("grads", script, "--continue")
+    checked = gradinspect("check", script, "--continue")
+
+    assert (watched.returncode, watched.stderr) == (0, "")
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.stdout.startswith("6.0\nNothing found in 1 ")
+
+
 def test_a_capture_file_keeps_what_flowed_back(tmp_path: Path) -> None:
     """The report is that of the program, character for character; two runs give the same bytes."""
     (tmp_path / "train.py").write_text(
