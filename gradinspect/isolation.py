@@ -36,6 +36,8 @@ _FUNCTIONS = (type(_names_at_startup), type(len))
 _OURS = __name__.partition(".")[0]  # a patch of ours may be in a module of others
 STARTUP_NAMES = _names_at_startup()
 PATH_AT_START = tuple(sys.path)
+_THE_BUILTINS = builtins.__dict__
+_BUILTINS = dict(_THE_BUILTINS)
 
 
 def own_search_path(path: "Iterable[str]") -> list[str]:
@@ -183,6 +185,31 @@ def _real(file: str) -> str:
     return os.path.realpath(file)
 
 
+class OwnBuiltins:
+    """Call builtins as they were before the program, which may have replaced some. Use it as a context manager.
+
+    Calls none of them itself.
+    """
+
+    __slots__ = ("_theirs",)
+
+    def __enter__(self) -> None:
+        """Take what was replaced back."""
+        self._theirs: dict[str, Any] = {}
+        for name, value in _BUILTINS.items():
+            if _THE_BUILTINS.get(name, self) is not value:
+                self._theirs[name] = _THE_BUILTINS.get(name, self)
+                _THE_BUILTINS[name] = value
+
+    def __exit__(self, *_error: object) -> None:
+        """Let the program have its own again."""
+        for name, value in self._theirs.items():
+            if value is self:
+                del _THE_BUILTINS[name]
+            else:
+                _THE_BUILTINS[name] = value
+
+
 class Imports:
     """What an import reads (loaded modules, search path, finders), once as we need it and once as the program has it.
 
@@ -195,7 +222,6 @@ class Imports:
         """Remember how things are."""
         self._ours = _Machinery(sys.path, list(sys.meta_path), list(sys.path_hooks), {})
         self._modules = _without_main()
-        self._builtins = dict(vars(builtins))
         self._finder = HandBack()
         self._theirs: _Machinery | None = None  # while we are home
 
@@ -257,13 +283,10 @@ class Imports:
     def take(self) -> "_Machinery":
         """Make all of it ours, and return what was the program's."""
         theirs = _current()
+        theirs.builtins.__enter__()
         for name, module in self._modules.items():
             theirs.modules[name] = sys.modules.get(name)
             sys.modules[name] = module
-        for name, value in self._builtins.items():
-            if vars(builtins).get(name, theirs) is not value:
-                theirs.builtins[name] = vars(builtins).get(name, theirs)
-                setattr(builtins, name, value)
         _make_current(self._ours)
         return theirs
 
@@ -274,9 +297,8 @@ class Imports:
                 self._finder.aside.setdefault(name, sys.modules.pop(name, self._modules[name]))
             else:
                 sys.modules[name] = module
-        for name, value in theirs.builtins.items():
-            delattr(builtins, name) if value is theirs else setattr(builtins, name, value)
         _make_current(theirs)
+        theirs.builtins.__exit__()
 
 
 class Visit:
@@ -303,7 +325,7 @@ class _Machinery:
         self.meta_path = meta_path
         self.hooks = hooks
         self.modules = modules
-        self.builtins: dict[str, Any] = {}  # which it has replaced; the machinery itself for one that it has removed
+        self.builtins = OwnBuiltins()
 
 
 def _current() -> _Machinery:

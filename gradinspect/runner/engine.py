@@ -13,7 +13,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 import torch
 
 from gradinspect.graph import CallKind
+from gradinspect.isolation import OwnBuiltins
 from gradinspect.record.frames import user_frames
+from gradinspect.runner.recursion import room_for_us
 from gradinspect.runner.signals import held_signals
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import engine_doors, is_inside_backward
@@ -21,7 +23,6 @@ from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
 from gradinspect.units import call_name
 
 _Told = TypeVar("_Told")
-ROOM = 1000  # frames, for our own work on top of the program's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,11 +168,10 @@ class EngineInterceptor:
     @uncompiled
     def _guarded(self, tell: Callable[[], _Told]) -> _Told | None:
         """Call one of ours, unseen by the program. A mistake of ours is kept for later: it is not the program's."""
-        limit, is_collecting = sys.getrecursionlimit(), gc.isenabled()
-        sys.setrecursionlimit(limit + ROOM)  # the program may be near its own
+        is_collecting = gc.isenabled()
         gc.disable()  # it would go through all that we note, over and over
         try:
-            with held_signals():
+            with OwnBuiltins(), room_for_us(), held_signals():
                 try:
                     with plain_tensors_only():
                         return tell()
@@ -181,7 +181,6 @@ class EngineInterceptor:
         finally:
             if is_collecting:
                 gc.enable()
-            sys.setrecursionlimit(limit)
 
 
 @uncompiled

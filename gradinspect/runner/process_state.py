@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from gradinspect.isolation import Imports
+from gradinspect.runner.recursion import RecursionOfProgram
 from gradinspect.runner.signals import SignalsAtHome, held_signals
 from gradinspect.source import Expression, Module, Script, first_folder
 
@@ -40,11 +41,13 @@ class ProcessState:
         self._imports = imports
         self._ours = _current_state()
         self._signals = SignalsAtHome()
+        self._recursion = RecursionOfProgram()
         self._theirs: _State | None = None
 
     def start_program(self, source: Script | Module | Expression) -> None:
         """Let everything be as python has it when it starts a program."""
         self._imports.start_program(first_folder(source))
+        self._recursion.start_program()
 
     @contextmanager
     def visit(self) -> Iterator[None]:
@@ -86,6 +89,7 @@ class ProcessState:
         if self._theirs is not None:
             return
         self._imports.restore()
+        self._recursion.restore()
         self._signals.restore()
         _flush(sys.stdout)
         _flush(sys.stderr)
@@ -99,6 +103,7 @@ class ProcessState:
             _flush(sys.stdout)
             _make_current(self._theirs)
             self._imports.hand_back()
+            self._recursion.hand_back()
             self._theirs = None
             self._signals.hand_back()
 

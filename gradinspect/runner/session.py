@@ -12,7 +12,7 @@ import torch
 from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, text_of
 from gradinspect.fake.mode import FakeRun, explain_fake_error
 from gradinspect.graph import CaptureKind
-from gradinspect.isolation import Imports
+from gradinspect.isolation import Imports, OwnBuiltins
 from gradinspect.record.outputs import OutputTensor, final_outputs, outputs_in
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.release import release_wrappers
@@ -114,6 +114,7 @@ class Session(Generic[T]):
             stack.enter_context(self._observer.attached())
             if self._run.fake is not None:
                 stack.enter_context(self._run.fake)
+            stack.callback(self._restore)  # before all the others: what they undo is done with our builtins
             self._run.process_state.start_program(program)
             if isinstance(program, Expression):
                 self._run_expression(program)
@@ -282,8 +283,9 @@ class Session(Generic[T]):
 
     def _has_result(self) -> bool:
         """Tell whether anything was seen, now that the program has ended."""
-        self._observer.settle()
-        return self._observer.result() is not None
+        with OwnBuiltins():
+            self._observer.settle()
+            return self._observer.result() is not None
 
     def _finish_now(self) -> None:
         """End a program that does not end: deliver, run its atexit handlers, leave."""
@@ -293,8 +295,9 @@ class Session(Generic[T]):
         os._exit(0)
 
     def _deliver_early(self) -> None:
-        self._observer.settle()
-        result = self._observer.result()
+        with OwnBuiltins():
+            self._observer.settle()
+            result = self._observer.result()
         if result is not None and not self.is_delivered:
             self.is_delivered = True
             self._restore()

@@ -51,7 +51,11 @@ class Stopper:
         self.is_stopping = False
         self._finish = finish
         self._watches: dict[int, _Watch] = {}
-        self._ended = threading.Event()
+        self._has_ended = False
+        self._until_end = (
+            threading.Lock()
+        )  # held until then; an Event calls builtins, which may be the program's by now
+        self._until_end.acquire()
         self._main = threading.main_thread()
         self._signal_handler: Any = None
 
@@ -89,14 +93,16 @@ class Stopper:
 
     def ended(self) -> None:
         """Say that the program has ended: the main thread is watched no longer."""
-        self._ended.set()
+        if not self._has_ended:
+            self._has_ended = True
+            self._until_end.release()
         watch = self._watches.pop(self._main.ident or 0, None)
         if watch is not None:
             watch.end()
 
     def _stop_main(self, _signal: int, frame: FrameType | None) -> None:
         """Take a stop over from another thread, unless it has arrived by itself, as out of `Future.result()`."""
-        if self._ended.is_set() or not self.is_stopping:
+        if self._has_ended or not self.is_stopping:
             return
         self._watch(frame)
         if not is_stop(sys.exc_info()[1]):
@@ -109,7 +115,7 @@ class Stopper:
         self._watches[thread].begin(_stack(frame, in_main=thread == self._main.ident))
 
     def _wait(self, patience_s: float) -> None:
-        if self._ended.wait(timeout=patience_s):
+        if self._until_end.acquire(timeout=patience_s):
             self._main.join()  # ends when the interpreter begins to wait for other threads
             time.sleep(PATIENCE_AT_EXIT_S)
         self._finish()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from operator import attrgetter, methodcaller
 from types import CodeType, FrameType
 from typing import Any
+from weakref import WeakSet
 
 import torch
 
@@ -99,7 +100,7 @@ class ForwardFrames:
         """Start with no class known."""
         self._chains: dict[CodeType, frozenset[CodeType]] = {}  # the innermost code -> those of its decorators
         self._seen: set[CodeType] = set()
-        self._num_classes = 0
+        self._classes: WeakSet[type] = WeakSet()
 
     def applied_from(self, frame: FrameType) -> FrameType | None:
         """Return the frame below a forward and its decorators; None where this frame is no forward."""
@@ -116,10 +117,13 @@ class ForwardFrames:
         return caller
 
     def _learn(self) -> None:
-        """Look at every Function class that there is now."""
+        """Look at every Function class that was not there before; torch alone has hundreds."""
         todo = list(torch.autograd.Function.__subclasses__())
         for kind in todo:
             todo.extend(kind.__subclasses__())
+            if kind in self._classes:
+                continue
+            self._classes.add(kind)
             codes = _codes_of(kind)
             if codes:
                 self._chains[codes[-1]] = frozenset(codes[:-1])

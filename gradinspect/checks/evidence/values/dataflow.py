@@ -19,6 +19,7 @@ from gradinspect.checks.evidence.values.torch_calls import CallKind, manner_of, 
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.storages import storage_key
+from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.tensors import forget_storage, is_leaf, remember_storage
 
 MAX_CALLS = 100_000  # then nothing more is noted, and nothing is said of missing gradients
@@ -50,6 +51,7 @@ class Dataflow:
         self._leaf_numbers: dict[int, int] = {}
         self._switched_off: int | None = None
         self._was_on = True
+        self._forwards = ForwardFrames()  # one for all calls: it looks at each Function class once
 
     @property
     def is_full(self) -> bool:
@@ -114,7 +116,7 @@ class Dataflow:
                 return
         manner: DetachCause | None = "python" if kind is CallKind.TO_PYTHON else None
         if outputs and any(read.is_live for read in reads) and not any(output.requires_grad for output in outputs):
-            manner = manner_of(name, kind, outputs, frame)
+            manner = manner_of(name, kind, outputs, frame, self._forwards)
             if manner == "gradient" and _creates_graph(args, kwargs):
                 manner = "unknown"  # as of a linear function, whose derivative is a constant
         is_off = not torch.is_grad_enabled()

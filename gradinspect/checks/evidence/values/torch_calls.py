@@ -70,7 +70,9 @@ def call_kind(name: str) -> CallKind:
     return CallKind.WRITES if is_in_place or short == "__setitem__" or short in _AUGMENTED else CallKind.MAKES
 
 
-def manner_of(name: str, kind: CallKind, outputs: list[torch.Tensor], frame: FrameType | None) -> DetachCause:
+def manner_of(
+    name: str, kind: CallKind, outputs: list[torch.Tensor], frame: FrameType | None, forwards: ForwardFrames
+) -> DetachCause:
     """Tell why a call read what requires grad and gave what does not."""
     short = short_name(name)
     if kind is CallKind.GRADIENT:
@@ -82,7 +84,7 @@ def manner_of(name: str, kind: CallKind, outputs: list[torch.Tensor], frame: Fra
     if short in _COPIES:
         return "copy"
     if not torch.is_grad_enabled():
-        return _who_switched_off(frame)
+        return _who_switched_off(frame, forwards)
     if not any(output.is_floating_point() or output.is_complex() for output in outputs):
         return "integer"
     return "assigned" if kind is CallKind.WRITES else "unknown"
@@ -122,9 +124,8 @@ def _kind_of_attribute(short: str, *, is_set: bool) -> CallKind:
     return CallKind.SKIPPED
 
 
-def _who_switched_off(frame: FrameType | None) -> DetachCause:
+def _who_switched_off(frame: FrameType | None, forwards: ForwardFrames) -> DetachCause:
     """Tell a scope of the program from those inside torch: reentrant checkpoints, custom Functions."""
-    forwards = ForwardFrames()
     while frame is not None:
         if frame.f_code is REENTRANT_FORWARD:
             return "checkpoint"

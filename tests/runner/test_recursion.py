@@ -1,0 +1,34 @@
+"""Python's recursion limit is the program's, whatever of ours is on the stack."""
+
+from pathlib import Path
+
+import pytest
+from runs import gradinspect, python
+
+VERBS = ("trace", "saved", "memory", "memory --iterations 2", "check", "grads", "step", "grads --timeline t.json")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_backward_far_down_the_stack(verb: str, tmp_path: Path) -> None:
+    """A program gets as deep as under python, whatever its limit is, and finds its limit as it left it."""
+    script = tmp_path / "deep.py"
+    script.write_text(
+        "import sys, torch\ndef deep(n):\n    if n: return deep(n - 1)\n"
+        "    (torch.ones(2, requires_grad=True) * 2).sum().backward()\n"
+        "(torch.ones(2, requires_grad=True) * 2).sum().backward()\n"
+        "for limit in (sys.getrecursionlimit(), 1500, 60):\n"
+        "    sys.setrecursionlimit(limit)\n    deep(limit - 17)\n    assert sys.getrecursionlimit() == limit\n"
+        "import atexit\natexit.register(lambda: print(sys.getrecursionlimit(), deep(40)))\n"
+        "def endless(n=0):\n    try: return endless(n + 1)\n    except RecursionError: return n\n"
+        "print(50 < endless() < 200)\n"
+        "try: sys.setrecursionlimit(1)\nexcept RecursionError as error: print(str(error)[:14])\n"
+        "try: sys.setrecursionlimit(0)\nexcept ValueError as error: print(error, sys.getrecursionlimit())\n"
+    )
+    plain = python(script)
+    done = gradinspect(*verb.split(), script, "--continue", cwd=tmp_path)
+
+    assert plain.stdout == ("True\ncannot set the\nrecursion limit must be greater or equal than 1 60\n60 None\n")
+    assert (done.returncode, done.stderr.replace("Wrote t.json\n", "")) == (0, "")
+    assert plain.stdout.removesuffix("60 None\n") in done.stdout  # step talks before
+    assert done.stdout.endswith("60 None\n")
+    assert "Mul" in done.stdout or "Nothing found" in done.stdout or verb not in {"trace", "check"}

@@ -1,0 +1,50 @@
+"""What the program replaces for everybody is not replaced for us."""
+
+from pathlib import Path
+
+import pytest
+from runs import gradinspect, python
+
+VERBS = ("trace", "saved", "memory", "memory --iterations 2", "check", "grads", "step", "grads --timeline t.json")
+REPLACED = {
+    "no open, no sorted": "import builtins; builtins.open = builtins.sorted = builtins.print = None",
+    "an isinstance of its own": (
+        "import builtins; real = isinstance; count = []\n"
+        "builtins.isinstance = lambda *words: count.append(0) or real(*words)"
+    ),
+}
+
+
+@pytest.mark.parametrize("change", REPLACED.values(), ids=REPLACED)
+@pytest.mark.parametrize("verb", [*VERBS, "trace -o x.svg -o x.html -o x.json"])
+def test_a_program_that_replaces_what_everybody_calls(change: str, verb: str, tmp_path: Path) -> None:
+    """It gets what it asked for; our work is done with what was there before."""
+    script = tmp_path / "replace.py"
+    script.write_text(
+        f"import torch\nx = torch.ones(3, requires_grad=True)\n(x * x).sum().backward()\n{change}\n"
+        "for _ in range(3):\n    (x * x).sum().backward()\n"
+        "import atexit, builtins; atexit.register(builtins.__dict__.update, dict(vars(builtins)))\n"
+        "builtins.len = builtins.isinstance = builtins.next = builtins.tuple = None\n"
+    )
+    plain = python(script)
+    done = gradinspect(*verb.split(), script, "--continue", cwd=tmp_path)
+
+    assert (plain.returncode, plain.stderr) == (0, "")
+    assert done.returncode == 0
+    assert [line for line in done.stderr.splitlines() if not line.startswith("Wrote ")] == []
+
+
+@pytest.mark.parametrize("verb", ["trace -o x.svg -o x.html -o x.json", "check"])
+def test_a_program_that_takes_all_finders_away(verb: str, tmp_path: Path) -> None:
+    """It can import nothing any longer, and we can."""
+    script = tmp_path / "nothing.py"
+    script.write_text(
+        "import torch\nx = torch.ones(3, requires_grad=True)\n(x * x).sum().backward()\n"
+        "import sys; sys.meta_path.clear(); sys.path_hooks.clear()\n(x * x).sum().backward()\n"
+        "try:\n    import html\nexcept ImportError:\n    print('no html')\n"
+    )
+    done = gradinspect(*verb.split(), script, "--continue", cwd=tmp_path, is_new=True)
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("no html\n")
+    assert [line for line in done.stderr.splitlines() if not line.startswith("Wrote ")] == []
