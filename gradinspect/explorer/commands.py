@@ -1,23 +1,61 @@
 """What the keys do: moving, opening, jumping in the tree or in the panel, whichever has the focus."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from gradinspect.explorer.browsing import Place
+from gradinspect.explorer.journey import Journey
 from gradinspect.explorer.keys import Command
-from gradinspect.explorer.views import LinesView
+from gradinspect.explorer.views import LinesView, PanelView, TreeView
+from gradinspect.renderers.terminal.panel_page import PageLine
 from gradinspect.units import format_count
 
-if TYPE_CHECKING:
-    from gradinspect.explorer.app import Explorer
-
-
 IN_HELP = {"down", "up", "half_down", "half_up", "page_down", "page_up", "first", "last", "centre", "copy"}
+
+
+class Screen(Protocol):
+    """What commands do to the terminal."""
+
+    journey: Journey
+    tree_view: TreeView
+    panel: PanelView
+
+    @property
+    def is_helping(self) -> bool:
+        """Whether the page of keys has the screen."""
+
+    def start_helping(self) -> None:
+        """Give the screen to the page of keys."""
+
+    def stop_helping(self) -> None:
+        """Give it back."""
+
+    def ask(self, what: str) -> None:
+        """Let the user type something after this."""
+
+    def say(self, message: str) -> None:
+        """Show a message in the last line."""
+
+    def show_item(self) -> None:
+        """Show in the panel what the cursor is on."""
+
+    def warnings(self) -> Sequence[PageLine]:
+        """Return what went wrong while the graph was recorded."""
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Hand a text to the terminal's clipboard."""
+
+    def action_suspend_process(self) -> None:
+        """Stop the process as Ctrl-Z does."""
+
+    def exit(self) -> None:
+        """Leave."""
 
 
 class Commands:
     """Runs commands on one explorer; each name in `keys` is a method here."""
 
-    def __init__(self, app: "Explorer") -> None:
+    def __init__(self, app: Screen) -> None:
         """Take hold of the parts."""
         self._app = app
         self._journey, self._browser = app.journey, app.journey.browser
