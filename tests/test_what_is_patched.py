@@ -1,4 +1,4 @@
-"""Each verb replaces functions of torch while a program runs: which ones, and that none is left afterwards."""
+"""Each verb replaces functions of torch and Python while a program runs: which ones, and that none is left afterwards."""
 
 from pathlib import Path
 
@@ -19,7 +19,12 @@ for _ in range(3):
     model(torch.ones(3, 2)).sum().backward()
     optimizer.step()
 """
-ALWAYS = {  # to be told of the engine's calls, and to be invisible to warnings, tracebacks and fast paths
+# To be told of the engine's calls, and to be invisible to warnings, tracebacks, fast paths, and to whoever counts modes
+# or asks how deep it may call.
+ALWAYS = {
+    "sys.getrecursionlimit",
+    "sys.setrecursionlimit",
+    "torch._C._len_torch_function_stack",
     "torch.autograd._engine_run_backward",
     "torch.autograd.graph._engine_run_backward",
     "torch.fx.traceback.format_stack",
