@@ -1,4 +1,4 @@
-"""Each verb replaces functions of torch and Python while a program runs: which ones, and that none is left afterwards."""
+"""Each verb replaces functions of torch and Python for a while: which ones, and that none is left afterwards."""
 
 from pathlib import Path
 
