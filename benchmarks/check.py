@@ -2,7 +2,7 @@
 
 Precision and recall are taken over the programs of tests/check_programs: each finding that a program declares counts as
 found if its code and all its lines are there, and each that it does not declare counts as false. The cost is the CPU
-time of a step of a 12-layer transformer, every step watched, beside the same script run by itself, in turns.
+time of a training step, every step watched, beside that of the same script run by itself, in turns.
 """
 
 import json
@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -20,8 +21,19 @@ from rank_pairs import run_pair  # noqa: E402
 from runs import gradinspect  # noqa: E402
 
 PROGRAMS = ROOT / "tests" / "check_programs"
-STEP = Path(__file__).parent / "train_gpt2.py"
-STEPS, REPEATS = 6, 3
+TRAIN = Path(__file__).parent / "train.py"
+REPEATS = 3
+
+
+class Program(NamedTuple):
+    """One program of train.py."""
+
+    name: str
+    num_steps: int
+    num_skipped: int  # of its first steps, in which torch warms up
+
+
+PROGRAMS_TO_TIME = (Program("transformer", 6, 1), Program("small_operators", 1, 0), Program("ctc", 6, 1))
 
 
 def found_in(output: str) -> list[tuple[str, set[str]]]:
@@ -75,23 +87,30 @@ def print_row(name: str, right: int, false: int, missed: int) -> None:
     print(f"  {name:6} {right:6} {false:6} {missed:7} {precision:10.3f} {recall:7.3f}")
 
 
-def seconds_a_step(*command: str) -> float:
-    """Run the training script, and return the median CPU time of its steps but the first."""
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True, timeout=600)
-    line = next(line for line in done.stdout.splitlines() if line[:1].isdigit() and "." in line)
-    return statistics.median(map(float, line.split()[1:]))
+def seconds_a_step(program: Program, *verb: str) -> float:
+    """Run a program, by itself or under a verb, and return the median CPU time of the steps that count."""
+    command = [sys.executable, *verb, str(TRAIN), *(("--",) if verb else ()), program.name, str(program.num_steps)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    lines = [line for line in done.stdout.splitlines() if line[:1].isdigit() and "." in line]
+    if done.returncode or not lines:
+        raise SystemExit(f"'{' '.join(command)}' ended with {done.returncode}:\n{done.stderr}")
+    return statistics.median(map(float, lines[0].split()[program.num_skipped :]))
 
 
 def cost() -> None:
-    """Print the CPU time of a step with and without the check."""
-    plain, checked = [], []
-    for _ in range(REPEATS):
-        plain.append(seconds_a_step(str(STEP), str(STEPS)))
-        words = ("-m", "gradinspect", "check", str(STEP), "--continue", "--steps", str(STEPS), "--", str(STEPS))
-        checked.append(seconds_a_step(*words))
-    before, after = statistics.median(plain), statistics.median(checked)
-    print("A training step of a 12-layer transformer, CPU time, every step watched")
-    print(f"  plain {before:.3f} s  checked {after:.3f} s  x{after / before:.2f}")
+    """Print the CPU time of a step by itself, under trace, and under check, which watches every step."""
+    print(f"A training step, CPU time: the median of {REPEATS} runs in turns")
+    print(f"  {'program':16} {'plain':>9} {'trace':>9} {'check':>9}   check / plain")
+    for program in PROGRAMS_TO_TIME:
+        verbs = {
+            "plain": (),
+            "trace": ("-m", "gradinspect", "trace", "--continue"),
+            "check": ("-m", "gradinspect", "check", "--continue", "--steps", str(program.num_steps)),
+        }
+        runs = [{name: seconds_a_step(program, *verb) for name, verb in verbs.items()} for _ in range(REPEATS)]
+        times = "".join(f" {statistics.median(run[name] for run in runs):7.3f} s" for name in verbs)
+        ratios = sorted(run["check"] / run["plain"] for run in runs)
+        print(f"  {program.name:16}{times}   x{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
 
 
 if __name__ == "__main__":

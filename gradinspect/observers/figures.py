@@ -10,6 +10,7 @@ rows of one matrix. Nothing else of a program is copied, and no more than `MAX_W
 """
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -60,15 +61,12 @@ class Measurements:
         self._num_waiting = 0
         self._large: list[tuple[Figures, torch.Tensor, torch.Tensor]] = []  # still on their devices
 
-    def measure(self, gradient: torch.Tensor | None) -> Figures | None:
-        """Measure one gradient; None where there is none, or of a kind that cannot be measured."""
-        if gradient is None or computes_by_itself(gradient) or not tells_values():
-            return None
-        try:
-            with Unobserved():
-                return self._measure(gradient)
-        except (RuntimeError, NotImplementedError, TypeError):
-            return None
+    def measure(self, gradients: Sequence[torch.Tensor | None]) -> tuple[Figures | None, ...]:
+        """Measure some gradients; None where there is none, or of a kind that cannot be measured."""
+        if not gradients or not tells_values():
+            return (None,) * len(gradients)
+        with Unobserved():
+            return tuple([self._measured(gradient) for gradient in gradients])
 
     def fetch(self) -> None:
         """Bring all numbers over, one transfer a device and dtype."""
@@ -83,6 +81,14 @@ class Measurements:
                 counts = torch.stack([item[2] for item in items]).tolist()
                 for (figures, *_), row, counted in zip(items, floats, counts, strict=True):
                     figures.settle(row, counted)
+
+    def _measured(self, gradient: torch.Tensor | None) -> Figures | None:
+        if gradient is None or computes_by_itself(gradient):
+            return None
+        try:
+            return self._measure(gradient)
+        except (RuntimeError, NotImplementedError, TypeError):
+            return None
 
     def _measure(self, gradient: torch.Tensor) -> Figures | None:
         figures = Figures(tuple(gradient.shape), gradient.dtype, gradient.numel())

@@ -6,12 +6,16 @@ node is added under create_graph=True, where nobody who watches operators sees i
 post hook sees gradients after the engine has reduced broadcasting. AccumulateGrad gets no post hook: it would have to
 copy a gradient that it can otherwise take over. A gradient is measured once: what leaves one node by the only edge into
 another is what reaches that, and what a transpose gets is what it passes on.
+
+NOTE [Gradients that are passed on]
+An addition hands on the very tensor that it got. Where that leads to one node alone, what reaches it is known already.
+Both are seen at one moment, after the node has run: what was measured before it ran, its code may have written into.
 """
 
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -21,10 +25,12 @@ from msgspec.structs import replace
 
 from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Node, NodeGradients
 from gradinspect.observers.figures import Figures, Measurements
+from gradinspect.observers.live_graph import Survivors
 from gradinspect.observers.norms import norm_of
 from gradinspect.record.outputs import OutputTensor
 from gradinspect.record.walk import Walk
 from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
@@ -49,40 +55,51 @@ class _Ran(Struct, gc=False):
 class GradientMeter:
     """Watches the nodes of one recorded graph. Begin before the engine runs, finish after."""
 
-    def __init__(self, graph: Graph, outputs: Sequence[OutputTensor], *, times: bool = True) -> None:
-        """Hook every node. The walk is the record's own, so numbers are those of the record.
+    def __init__(
+        self, graph: Graph, outputs: Sequence[OutputTensor], walk: Walk | None = None, *, times: bool = True
+    ) -> None:
+        """Hook every node.
 
         Args:
             graph: The record.
             outputs: What backward begins at.
+            walk: The one that the record was made from, where it is still open. It is closed in the end.
             times: Take the time of each node too, which needs a hook before it as well as one after it.
         """
         self._graph = graph
         self._loss = _scalar(outputs)
-        self._walk = Walk(output.edge[0] for output in outputs)
+        self._walk = walk or Walk(output.edge[0] for output in outputs)
         self._measurements = Measurements()
         self._ran: dict[int, _Ran] = {}
+        self._passed_on: dict[int, Figures | None] = {}  # the gradient that a node has yet to get, if it is known
         self._lock = threading.Lock()
         self._handles: list[Any] = []
+        self._after_each: list[Any] = []  # those of them that are on inner nodes
         # autograd.grad takes gradients away before they reach the leaves, so they are measured where they leave.
         alone = _single_edges(graph) if graph.captured_at.kind != "grad" else set()
-        for number, node in enumerate(self._walk.nodes):
-            record = graph.nodes[number]
-            places = [edge is not None and (edge.next_node, edge.input_nr) in alone for edge in record.next_edges]
-            permutes = record.name in PERMUTING and places == [True]
+        for number, (node, record) in enumerate(zip(self._walk.nodes, graph.nodes, strict=True)):
+            next_nodes = [
+                edge.next_node if edge is not None and (edge.next_node, edge.input_nr) in alone else None
+                for edge in record.next_edges
+            ]
+            permutes = record.name in PERMUTING and len(next_nodes) == 1 and next_nodes[0] is not None
             is_leaf = self._walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR
             if times or is_leaf or record.kind == "custom":  # whose code may write into the gradient that it gets
                 self._handles.append(type(node).register_prehook(node, partial(self._enter, number, permutes)))
             if not is_leaf:
-                self._handles.append(type(node).register_hook(node, partial(self._after, number, permutes, places)))
+                self._after_each.append(
+                    type(node).register_hook(node, partial(self._after, number, permutes, next_nodes))
+                )
+        self._handles += self._after_each
+        note_ours(self._handles)
+
+    def survivors(self) -> Survivors:
+        """Return what tells whether any of the inner nodes is alive still. A leaf's lives on from graph to graph."""
+        return Survivors(self._after_each)
 
     def leaves(self) -> dict[int, torch.Tensor]:
         """Return the tensors behind the AccumulateGrad nodes, by the number of the node."""
-        return {
-            number: node.variable
-            for number, node in enumerate(self._walk.nodes)
-            if self._walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
-        }
+        return self._walk.leaves()
 
     def close(self) -> None:
         """Take the hooks away and keep nothing."""
@@ -104,28 +121,50 @@ class GradientMeter:
 
     @uncompiled
     def _enter(self, number: int, permutes: bool, gradients: tuple[torch.Tensor | None, ...]) -> None:
-        self._before(number, permutes, gradients)
+        measured = None if permutes else self._reached(number, gradients)
+        self._note(number, measured).began = time.perf_counter()
 
-    def _before(self, number: int, permutes: bool, gradients: tuple[torch.Tensor | None, ...]) -> _Ran:
-        measured = None if permutes else tuple(map(self._measurements.measure, gradients))
+    def _note(self, number: int, measured: tuple[Figures | None, ...] | None) -> _Ran:
         with self._lock:  # each device has a thread of its own
-            ran = self._ran[number] = _Ran(len(self._ran), measured, began=time.perf_counter())
+            ran = self._ran[number] = _Ran(len(self._ran), measured)
         return ran
+
+    def _reached(self, number: int, gradients: tuple[torch.Tensor | None, ...]) -> tuple[Figures | None, ...]:
+        """Measure what reaches a node, unless that is known. NOTE [Gradients that are passed on]."""
+        if len(gradients) == 1 and number in self._passed_on:
+            return (self._passed_on.pop(number),)
+        return self._measurements.measure(gradients)
 
     @uncompiled
     def _after(
-        self, number: int, permutes: bool, alone: list[bool], gradients: tuple[torch.Tensor | None, ...],
+        self, number: int, permutes: bool, alone: list[int | None], gradients: tuple[torch.Tensor | None, ...],
         incoming: tuple[torch.Tensor | None, ...],
     ) -> None:  # fmt: skip
         ended = time.perf_counter()
         ran = self._ran.get(number)
-        if ran is None:  # nobody looked before
-            ran = self._before(number, permutes, incoming)
-        ran.seconds = max(0.0, ended - ran.began)
-        ran.outgoing = tuple(
-            "none" if gradient is None else "next" if is_alone else self._measurements.measure(gradient) or "none"
-            for gradient, is_alone in zip(gradients, alone, strict=False)
-        )
+        if ran is not None:
+            ran.seconds = max(0.0, ended - ran.began)
+        else:  # nobody looked before
+            ran = self._note(number, None if permutes else self._reached(number, incoming))
+            self._pass_on(ran.incoming, incoming, gradients, alone)
+        pairs = list(zip(gradients, alone, strict=False))
+        leaving = [one for one, next_node in pairs if next_node is None and one is not None]
+        measured: Iterator[Any] = iter(self._measurements.measure(leaving) if leaving else ())
+        ran.outgoing = tuple([
+            "none" if one is None else "next" if next_node is not None else next(measured) or "none"
+            for one, next_node in pairs
+        ])  # fmt: skip
+
+    def _pass_on(
+        self, measured: tuple[Figures | None, ...] | None, incoming: tuple[torch.Tensor | None, ...],
+        gradients: tuple[torch.Tensor | None, ...], alone: list[int | None],
+    ) -> None:  # fmt: skip
+        """Remember what the next nodes will get. NOTE [Gradients that are passed on]."""
+        if measured is None or len(measured) != 1 or incoming[0] is None:
+            return
+        for gradient, next_node in zip(gradients, alone, strict=False):
+            if gradient is incoming[0] and next_node is not None:
+                self._passed_on[next_node] = measured[0]
 
 
 def _single_edges(graph: Graph) -> set[tuple[int, int]]:

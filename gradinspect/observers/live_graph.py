@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from gradinspect.record.release import park_wrappers
+from gradinspect.torch_api.hooks import hooked_node
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
 from gradinspect.torch_api.tensors import grad_fn_of
 
@@ -42,6 +43,21 @@ class LiveGraph:
         while leaves < len(nodes) and number_of(nodes[leaves]) == ACCUMULATE_GRAD_NR:
             leaves += 1
         park_wrappers(nodes[leaves:] + nodes[:leaves])
+
+
+class Survivors:
+    """Tells whether any node of a graph that was hooked is alive still, without keeping one alive."""
+
+    def __init__(self, handles: Iterable[Any]) -> None:
+        """Take the handle of a hook on each node."""
+        self._nodes = list(map(hooked_node, handles))
+
+    def are_there(self) -> bool:
+        """Look at the nodes; once none is left, none will come back."""
+        if any(node() is not None for node in self._nodes):
+            return True
+        self._nodes.clear()
+        return False
 
 
 def tensors_with_graph() -> list[torch.Tensor]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -73,8 +73,23 @@ def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: 
     return record_graph(named, Moment(source="capture_graph", frame=frame, variables=extra), recorder)
 
 
+class WalkedGraph(NamedTuple):
+    """A record, and the live graph that it was made from. Close the walk as soon as nobody looks at it any longer."""
+
+    graph: Graph
+    walk: Walk  # of the same nodes, under the same numbers
+    storage_keys: tuple[int, ...]  # of `graph.storages`, under the same numbers: what `storage_key` gives
+
+
 def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Recorder | None = None) -> Graph:
     """Record the graph that starts at some output tensors; see `capture_graph`."""
+    graph, walk, _ = walk_graph(outputs, moment, recorder)
+    walk.close()
+    return graph
+
+
+def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Recorder | None = None) -> WalkedGraph:
+    """Record a graph, and leave its walk open."""
     require_essentials()
     catalog, warnings = _catalog()
     with _collections_paused(), plain_tensors_only(), hooks_can_be_read() as has_hooks:
@@ -106,10 +121,12 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
                 )
                 for output, (node, output_nr) in zip(outputs, edges, strict=True)
             )
+        except BaseException:
+            walk.close()
+            raise
         finally:
             del edges
-            walk.close()
-    return Graph(
+    graph = Graph(
         source=moment.source,
         torch_version=str(torch.__version__),
         captured_at=CapturePoint(
@@ -127,6 +144,7 @@ def record_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Reco
         arguments=_arguments(records, catalog.entries),
         warnings=(*moment.warnings, *missing_sentences(), *warnings),
     )
+    return WalkedGraph(graph, walk, nodes.storages.keys())
 
 
 def _catalog() -> tuple[Catalog, tuple[str, ...]]:
@@ -139,11 +157,7 @@ def _catalog() -> tuple[Catalog, tuple[str, ...]]:
 
 
 def _names(walk: Walk, moment: Moment, recorder: Recorder | None) -> Names:
-    leaves = [
-        node.variable
-        for node, number in zip(walk.nodes, walk.sequence_nrs, strict=True)
-        if number == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
-    ]
+    leaves = list(walk.leaves().values())
     called = recorder.called_modules() if recorder is not None else []
     gone = recorder.kept_names.gone() if recorder is not None else []
     return collect_names(leaves, called, [*moment.variables, *variables_from(moment.frame)], gone)

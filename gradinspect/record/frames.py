@@ -35,6 +35,17 @@ _STDLIB = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118  # as a
 RUNNERS = tuple(str(Path(__file__).parent.parent / "runner" / name) for name in ("program.py", "session.py"))
 
 
+class _KnownCode:
+    """What is known of one code object. It is looked up by its id: its hash goes through all of its instructions."""
+
+    __slots__ = ("_code", "is_runner", "is_users")
+
+    def __init__(self, code: CodeType) -> None:
+        self._code = code  # held, so that no other one gets its id
+        self.is_runner = code.co_filename in RUNNERS
+        self.is_users = not self.is_runner and is_user_file(code.co_filename)
+
+
 class FrameTable:
     """Interns the frames of one run. A frame is known by its number; the records are made at the end."""
 
@@ -42,7 +53,8 @@ class FrameTable:
         """Start empty."""
         self._numbers: dict[tuple[CodeType, int, int | None], int] = {}
         self._keys: list[tuple[CodeType, int, int | None]] = []
-        self._is_user_code: dict[CodeType, bool] = {}
+        self._codes: dict[int, _KnownCode] = {}
+        self._places: dict[tuple[int, int, int | None], int] = {}  # (id of code, instruction, caller) -> number
 
     @uncompiled
     def number_of(self, frame: FrameType | None) -> int | None:
@@ -52,25 +64,33 @@ class FrameTable:
             The number of the innermost one, or None when no frame is the user's.
         """
         chain = []
-        known = self._is_user_code
+        codes, places = self._codes, self._places
         while frame is not None:
             code = frame.f_code
-            is_user = known.get(code)
-            if is_user is None:
-                if code.co_filename in RUNNERS:
-                    break
-                is_user = known[code] = is_user_file(code.co_filename)
+            known = codes.get(id(code))
+            if known is None:
+                known = codes[id(code)] = _KnownCode(code)
                 linecache.lazycache(code.co_filename, frame.f_globals)  # the source may be in a zip file
-            if is_user:
-                chain.append((code, frame.f_lineno))
+            if known.is_users:
+                chain.append(frame)
+            elif known.is_runner:
+                break
             frame = frame.f_back
         number = None
-        for code, line in reversed(chain):
-            key = (code, line, number)
-            number = self._numbers.get(key)
-            if number is None:
-                number = self._numbers[key] = len(self._keys)
-                self._keys.append(key)
+        for user in reversed(chain):
+            place = (id(user.f_code), user.f_lasti, number)
+            found = places.get(place)
+            if found is None:
+                found = places[place] = self._intern(user.f_code, user.f_lineno, number)
+            number = found
+        return number
+
+    def _intern(self, code: CodeType, line: int, caller: int | None) -> int:
+        key = (code, line, caller)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._keys)
+            self._keys.append(key)
         return number
 
     def describe(self, number: int) -> str:

@@ -43,6 +43,7 @@ from gradinspect.record.kept_names import KeptNames
 from gradinspect.record.names import Names
 from gradinspect.record.transparency import unnoticed
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
+from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_mode, push_function_mode, uncounted
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
 from gradinspect.torch_api.patches import patched
@@ -113,6 +114,7 @@ class Recorder:
             register_module_forward_pre_hook(self._enter_module),
             register_module_forward_hook(self._leave_module, always_call=True),
         ]
+        note_ours(self._handles)
         self._unnoticed.enter_context(unnoticed(lambda: {handle.id for handle in self._handles}))
         self._unnoticed.enter_context(self.saved_hooks)
         self._unnoticed.enter_context(patched(uncounted(self._mode)))

@@ -48,11 +48,7 @@ def gradients_with_graph(
     require_sequence_numbers("--create-graph")
     walk = Walk(output.edge[0] for output in outputs)
     watch = _MakerLog(graph, walk)
-    leaves = {
-        number: node.variable
-        for number, node in enumerate(walk.nodes)
-        if walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
-    }
+    leaves = walk.leaves()
     try:
         found = torch.autograd.grad(
             [output.value for output in outputs], list(leaves.values()),

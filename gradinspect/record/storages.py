@@ -70,6 +70,10 @@ class StorageTable:
                 continue
         return tuple(numbers)
 
+    def keys(self) -> tuple[int, ...]:
+        """List what tells the storages apart, in the order of their numbers."""
+        return tuple(self._entries)
+
     def records(self) -> tuple[Storage, ...]:
         """Make the records, in the order of their numbers."""
         return tuple(
@@ -104,12 +108,18 @@ def storages_within(value: object) -> Iterator[Any]:
             continue
 
 
-def storage_key(tensor: torch.Tensor) -> int | None:
-    """Return what is equal for tensors that show the same memory, while they live."""
+def storage_of(tensor: torch.Tensor) -> Any:
+    """Return the memory that a tensor shows; None of one that has none of its own."""
     try:
-        return int(key_of_storage(tensor.untyped_storage()))
+        return tensor.untyped_storage()
     except (RuntimeError, NotImplementedError, TypeError):
         return None
+
+
+def storage_key(tensor: torch.Tensor) -> int | None:
+    """Return what is equal for tensors that show the same memory, while they live."""
+    storage = storage_of(tensor)
+    return None if storage is None else key_of_storage(storage)
 
 
 def plain_tensors(value: object) -> Iterator[torch.Tensor]:

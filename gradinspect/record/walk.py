@@ -4,6 +4,8 @@ import heapq
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+import torch
+
 from gradinspect.graph import Edge
 from gradinspect.record.release import park_wrappers
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
@@ -48,6 +50,14 @@ class Walk:
         nodes, self.nodes = self.nodes, []
         park_wrappers(nodes)
         self.numbers.clear()
+
+    def leaves(self) -> dict[int, torch.Tensor]:
+        """Return the tensors behind the AccumulateGrad nodes, by the number of the node."""
+        return {
+            number: variable
+            for number, (node, made) in enumerate(zip(self.nodes, self.sequence_nrs, strict=True))
+            if made == ACCUMULATE_GRAD_NR and (variable := getattr(node, "variable", None)) is not None
+        }
 
     def _find(self, roots: Iterable[Any]) -> list[NextFunctions]:
         """Fill `nodes`, in the order they are reached, and return the next functions of each."""

@@ -11,7 +11,7 @@ import torch
 from gradinspect.errors import GradInspectError
 from gradinspect.fake.mode import FAKE_TYPES, FakeRun
 from gradinspect.graph import CaptureKind, Graph
-from gradinspect.record.capture import Moment, record_graph
+from gradinspect.record.capture import Moment, WalkedGraph, record_graph, walk_graph
 from gradinspect.record.outputs import OutputTensor, has_graph, outputs_in
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.tensors import PLAIN_TYPES
@@ -75,6 +75,12 @@ class Run:
         """Record the graph that a call is about to go through; nothing where its root has none."""
         return self.record(call.kind, lambda: self.outputs_of(call), call)
 
+    def walk_call(self, call: EngineCall) -> WalkedGraph | None:
+        """Do the same, and leave the walk open."""
+        with self.process_state.visit():
+            outputs = self.outputs_of(call)
+            return walk_graph(outputs, self._moment(call.kind, call, ()), self.recorder) if outputs else None
+
     def record(
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], call: EngineCall | None = None,
         variables: tuple[Variable, ...] = (),
@@ -88,19 +94,22 @@ class Run:
             variables: Named tensors to know besides those that the call's frame sees.
         """
         with self.process_state.visit():
-            moment = Moment(
-                source=self.request.label,
-                kind=kind,
-                number=None if call is None else call.number,
-                other_grads=self._other_grads(kind, call),
-                frame=None if call is None else call.frame,
-                base_folder=self.base_folder,
-                variables=variables,
-                plain_types=FAKE_TYPES if self.request.fake else PLAIN_TYPES,
-                warnings=() if self.fake is None else self.fake.warnings,
-            )
+            moment = self._moment(kind, call, variables)
             found = outputs()
             return Recorded(record_graph(found, moment, self.recorder), found, moment) if found else None
+
+    def _moment(self, kind: CaptureKind, call: EngineCall | None, variables: tuple[Variable, ...]) -> Moment:
+        return Moment(
+            source=self.request.label,
+            kind=kind,
+            number=None if call is None else call.number,
+            other_grads=self._other_grads(kind, call),
+            frame=None if call is None else call.frame,
+            base_folder=self.base_folder,
+            variables=variables,
+            plain_types=FAKE_TYPES if self.request.fake else PLAIN_TYPES,
+            warnings=() if self.fake is None else self.fake.warnings,
+        )
 
     def _other_grads(self, kind: CaptureKind, call: EngineCall | None) -> int:
         """Count the autograd.grad() calls that the user could choose in place of this moment."""

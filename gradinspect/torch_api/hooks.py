@@ -9,7 +9,7 @@ microseconds a node, and is left out when no hook of any kind was ever made in t
 Source: torch/csrc/autograd/python_cpp_function.cpp `registerFunctionHook`, torch/autograd/function.py, torch 2.13.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -56,9 +56,30 @@ def _answering(original: Any) -> "staticmethod[[Any, Any], Any]":
     return staticmethod(_register_hook)
 
 
+class _Ours:
+    """Counts our own hooks."""
+
+    number = 0
+
+
+def note_ours(handles: Sequence[Any]) -> None:
+    """Leave hooks of our own out of account in `hooks_were_made`; whoever makes some may do without, at a cost."""
+    _Ours.number += len(handles)
+
+
 def hooks_were_made() -> bool:
-    """Tell whether any hook of any kind was made since this module was imported."""
-    return not _NEXT_ID.is_there or RemovableHandle.next_id != _IDS_AT_IMPORT
+    """Tell whether any hook of any kind, but for ours, was made since this module was imported."""
+    return not _NEXT_ID.is_there or RemovableHandle.next_id != _IDS_AT_IMPORT + _Ours.number
+
+
+def hooked_node(handle: Any) -> Callable[[], object]:
+    """Return what tells whether the node that was hooked is alive, and keeps nothing: it gives None when it is not.
+
+    The dict of a node's hooks belongs to the node, and to nobody else; a handle knows it weakly, also when its own hook
+    has been removed.
+    """
+    found: Callable[[], object] = getattr(handle, "hooks_dict_ref", object)
+    return found
 
 
 @contextmanager

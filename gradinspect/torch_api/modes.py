@@ -1,6 +1,7 @@
 """Modes that see each torch function, and the stack that torch keeps of them."""
 
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -29,6 +30,11 @@ _RECORDING = private("torch._C._autograd._enable_record_function", "operators of
 _IS_PROFILING = private("torch._C._autograd._profiler_enabled", "operators of ours are seen by a profiler")
 _CAN_HIDE_FROM_PROFILER = _RECORDING.is_there and _IS_PROFILING.is_there
 _WITHOUT_DYNAMO = private("torch._disable_dynamo", "checkpointed blocks inside compiled code are not compared")
+
+
+_plain_functions: Callable[[], Any] = _PLAIN.or_refuse()
+_plain_operators: Callable[[], Any] = _NO_DISPATCH.or_else(nullcontext)
+_num_dispatch_modes: Callable[[], int] = _NUM_DISPATCH.or_else(lambda: 1)  # there may be one
 
 
 class _NoDispatchMode:
@@ -121,17 +127,15 @@ class Unobserved:
     nothing. A tensor whose class computes by itself must not be used: without its class it may have no memory at all.
     """
 
-    __slots__ = ("_is_profiling", "_stack", "_was_on")
+    __slots__ = ("_functions", "_is_profiling", "_operators", "_was_on")
 
     def __enter__(self) -> None:
         """Step out of sight."""
-        functions = _PLAIN.or_refuse()()
-        functions.__enter__()
-        self._stack = [functions]
-        if not _NUM_DISPATCH.is_there or _NUM_DISPATCH.value():  # it costs more than all the rest
-            operators = _NO_DISPATCH.or_else(nullcontext)()
-            operators.__enter__()
-            self._stack.append(operators)
+        self._functions = _plain_functions()
+        self._functions.__enter__()
+        self._operators = _plain_operators() if _num_dispatch_modes() else None  # it costs more than all the rest
+        if self._operators is not None:
+            self._operators.__enter__()
         self._was_on = torch.is_grad_enabled()
         if self._was_on:
             torch.set_grad_enabled(False)
@@ -145,12 +149,15 @@ class Unobserved:
             _RECORDING.value(True)
         if self._was_on:
             torch.set_grad_enabled(True)
-        for part in reversed(self._stack):
-            part.__exit__(*error)
+        if self._operators is not None:
+            self._operators.__exit__(*error)
+        self._functions.__exit__(*error)
 
 
 def computes_by_itself(tensor: torch.Tensor) -> bool:
     """Tell whether a tensor's class runs code of its own for every operator."""
+    if type(tensor) is torch.Tensor:
+        return False
     own = getattr(type(tensor), "__torch_dispatch__", None)
     return own is not getattr(torch.Tensor, "__torch_dispatch__", None)
 

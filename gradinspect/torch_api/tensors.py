@@ -28,6 +28,8 @@ _AUTOCAST_OFF = private("torch._C._DisableAutocast", only_for="--gradcheck")
 # Work on tensors as they are, whatever a subclass or a mode of the program does with torch functions.
 plain_tensors_only: Callable[[], AbstractContextManager[None]] = _PLAIN.or_refuse()
 
+_peek: Callable[[], Any] = _PEEK.or_else(lambda: None)
+
 
 def _no_version(_tensor: torch.Tensor) -> int:
     raise RuntimeError("This torch does not count versions.")
@@ -87,9 +89,14 @@ def grad_fn_of(tensor: torch.Tensor) -> Any:
 
 def is_leaf(tensor: torch.Tensor) -> bool:
     """Tell whether a tensor was made by no operator that autograd knows of; not so where torch refuses to tell."""
+    with plain_tensors_only():
+        return is_leaf_here(tensor)
+
+
+def is_leaf_here(tensor: torch.Tensor) -> bool:
+    """Tell the same, where torch functions are switched off already."""
     try:
-        with plain_tensors_only():
-            return bool(tensor.is_leaf)
+        return bool(tensor.is_leaf)
     except RuntimeError:
         return False
 
@@ -111,7 +118,7 @@ def is_transforming() -> bool:
 
 def tells_values() -> bool:
     """Tell whether operators give tensors whose values can be read: inside a transform of torch.func they do not."""
-    return _PEEK.value() is None if _PEEK.is_there else True
+    return _peek() is None
 
 
 def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
@@ -129,18 +136,21 @@ def sparse_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 def can_watch_storages() -> bool:
     """Tell whether memory can be remembered without being kept."""
-    return _KEY.is_there and _WEAK.is_there and _FREE_WEAK.is_there
+    return _CAN_WATCH
+
+
+_CAN_WATCH = _KEY.is_there and _WEAK.is_there and _FREE_WEAK.is_there
 
 
 def remember_storage(storage: Any) -> None:
     """Keep a storage's number from being used again, though not its memory, until `forget_storage`."""
-    if can_watch_storages():
+    if _CAN_WATCH:
         storage._weak_ref()
 
 
 def forget_storage(key: int) -> None:
     """Give up what `remember_storage` has kept."""
-    if can_watch_storages():
+    if _CAN_WATCH:
         _FREE_WEAK.value(key)
 
 

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradinspect.analyses.gradients.observed import findings, gradients_of, parameter_rows
 from gradinspect.graph import Graph
+from gradinspect.observers.figures import Measurements
 from gradinspect.observers.gradients import GradientMeter
 from gradinspect.record.capture import Moment, record_graph
 from gradinspect.record.outputs import outputs_in
@@ -326,3 +327,53 @@ def test_a_picture_of_what_flowed_back(tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert "'plain.json' was captured without gradients. Name a program to run" in refused.stderr
     assert not (tmp_path / "c.svg").exists()
+
+
+def test_a_gradient_that_is_passed_on_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An addition hands on the tensor that it got, so the next node's numbers are those of the addition."""
+    measured = []
+    measure = Measurements._measure
+
+    def counting(self: Measurements, gradient: torch.Tensor) -> Any:
+        measured.append(gradient.shape)
+        return measure(self, gradient)
+
+    monkeypatch.setattr(Measurements, "_measure", counting)
+    x = torch.randn(4, requires_grad=True)
+    graphs = []
+    for times in (True, False):
+        measured.clear()
+        outputs = outputs_in((x.exp() + torch.ones(4)).tanh().sum())
+        watch = GradientMeter(record_graph(outputs, Moment(source="test")), outputs, times=times)
+        torch.autograd.backward([output.value for output in outputs])
+        graphs.append(gradients_of(watch.finish()).nodes)
+        if times:
+            assert len(measured) == 5  # loss, tanh, add, exp, leaf
+
+    assert len(measured) == 4
+    assert [(ran.incoming, ran.outgoing) for ran in graphs[0]] == [(ran.incoming, ran.outgoing) for ran in graphs[1]]
+
+
+def test_a_gradient_that_code_has_written_into_is_not_taken_for_passed_on() -> None:
+    """A custom backward may return the tensor that it got, with other values."""
+
+    class Doubling(torch.autograd.Function):
+        @staticmethod
+        def forward(_ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 1
+
+        @staticmethod
+        def backward(_ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+            return gradients[0].mul_(2)
+
+    x = torch.randn(4, requires_grad=True)
+    outputs = outputs_in(Doubling.apply(x.exp() * 3).tanh().sum())
+    watch = GradientMeter(record_graph(outputs, Moment(source="test")), outputs, times=False)
+    torch.autograd.backward([output.value for output in outputs])
+    graph = watch.finish()
+    (doubling,) = [number for number, node in enumerate(graph.nodes) if node.kind == "custom"]
+    (ran,) = [ran for ran in gradients_of(graph).nodes if ran.node == doubling]
+
+    assert ran.incoming[0] is not None
+    assert ran.outgoing[0] is not None
+    assert ran.outgoing[0].norm == pytest.approx(2 * ran.incoming[0].norm)

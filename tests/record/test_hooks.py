@@ -4,12 +4,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 import torch
 from torch.autograd.function import _HookMixin
+from torch.utils.hooks import RemovableHandle
 
 import gradinspect
 from gradinspect.graph import Hook
 from gradinspect.record.hooks import node_hooks, tensor_hooks
+from gradinspect.record.recorder import Recorder
+from gradinspect.torch_api import hooks as torch_hooks
 from gradinspect.torch_api.hooks import hooks_can_be_read
 
 
@@ -106,3 +110,13 @@ def test_captures_on_many_threads_leave_the_hooks_of_others_alone() -> None:
 
     assert results == [(100, 2.0 * number) for number in range(30)]
     assert vars(_HookMixin)["_register_hook"] is before
+
+
+def test_our_own_hooks_are_no_reason_to_look_for_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node is asked for its hooks only where the program has made some."""
+    ours = torch_hooks._Ours.number
+    monkeypatch.setattr(torch_hooks, "_IDS_AT_IMPORT", RemovableHandle.next_id - ours)
+    with Recorder():
+        assert not torch_hooks.hooks_were_made()
+        torch.randn(3, requires_grad=True).register_hook(print)
+        assert torch_hooks.hooks_were_made()

@@ -3,8 +3,8 @@
 import torch
 
 from gradinspect.checks.rules.gradient_findings import NonfiniteValue
-from gradinspect.graph import Graph, SavedValue
-from gradinspect.record.outputs import OutputTensor
+from gradinspect.graph import SavedValue
+from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.saved import raw_tensor
 from gradinspect.record.walk import Walk
 from gradinspect.runner.engine import EngineCall
@@ -12,7 +12,7 @@ from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.units import format_tensor
 
 
-def nonfinite_value(graph: Graph, call: EngineCall) -> NonfiniteValue | None:
+def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | None:
     """Search the saved values from the first node of the forward pass on; None while the outputs are finite.
 
     Only what nodes keep is known, so the operator named may come a little after the culprit; the last resort is the
@@ -21,15 +21,12 @@ def nonfinite_value(graph: Graph, call: EngineCall) -> NonfiniteValue | None:
     with Unobserved():
         if not any(isinstance(output, torch.Tensor) and not _is_finite(output) for output in call.outputs):
             return None
-        walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
-        try:
-            for number in range(len(graph.nodes) - 1, -1, -1):
-                for value in graph.nodes[number].saved:
-                    found = _judge(number, value, walk)
-                    if found is not None:
-                        return found
-        finally:
-            walk.close()
+        nodes = walked.graph.nodes
+        for number in range(len(nodes) - 1, -1, -1):
+            for value in nodes[number].saved:
+                found = _judge(number, value, walked.walk)
+                if found is not None:
+                    return found
     return NonfiniteValue(node=0, label="the loss itself")
 
 

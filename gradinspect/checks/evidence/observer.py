@@ -33,7 +33,10 @@ from gradinspect.checks.rules.second_backward import UsedCall, second_backward_f
 from gradinspect.checks.rules.stale_values import stale_findings
 from gradinspect.graph import Frame, Graph
 from gradinspect.observers.gradients import GradientMeter
+from gradinspect.observers.live_graph import Survivors
+from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.outputs import OutputTensor, has_graph
+from gradinspect.record.release import release_wrappers
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
@@ -79,6 +82,7 @@ class ChecksObserver(Observer[Findings]):
         self._findings: list[Finding] = []
         self._ends: list[tuple[Frame | None, list[Finding]]] = []  # of each call that came to its end: its gradients'
         self._calls: list[UsedCall] = []
+        self._survivors: list[Survivors] = []  # of the graphs that they went through
         self._used: list[UsedCall] = []  # those of them that freed what they went through
 
     @contextmanager
@@ -140,20 +144,27 @@ class ChecksObserver(Observer[Findings]):
             with self._run.process_state.visit():
                 self._refused(call)
             return None
-        recorded = self._run.record_call(call) if is_wanted else None
-        if recorded is None:
+        walked = self._run.walk_call(call) if is_wanted else None
+        if walked is None:
             return None
-        if self._custom is not None:
-            self._custom.note(recorded.graph, self._run.interceptor)
-        with self._run.process_state.visit():
-            return self.begin(recorded.graph, call)
+        try:
+            if self._custom is not None:
+                self._custom.note(walked.graph, self._run.interceptor)
+            with self._run.process_state.visit():
+                return self.begin(walked, call)
+        except BaseException:
+            walked.walk.close()
+            raise
 
-    def begin(self, graph: Graph, call: EngineCall) -> CallEnd:
-        """Look at a call that is about to begin."""
+    def begin(self, walked: WalkedGraph, call: EngineCall) -> CallEnd:
+        """Look at a call that is about to begin. The walk is closed when the engine has run."""
+        graph = walked.graph
         self._calls_to_watch.watched.add(call.kind)
         backward = self._backward_line(graph)
         self._opaque.update(opaque_parts(graph))
-        found = list(self._before(graph, call))
+        release_wrappers()  # those that only we hold
+        self._survivors = [earlier for earlier in self._survivors if earlier.are_there()]
+        found = list(self._before(walked, call))
         was_finite = all(finding.code != "GI502" for finding in found)
         self._findings += found
         if any(finding.code == "GI901" for finding in found):
@@ -161,7 +172,9 @@ class ChecksObserver(Observer[Findings]):
         self._calls.append(self._used_by(graph, call))
         if not call.keeps_graph:
             self._used.append(self._calls[-1])
-        gradients = GradientMeter(graph, [OutputTensor(None, output) for output in call.outputs], times=False)
+        outputs = [OutputTensor(None, output) for output in call.outputs]
+        gradients = GradientMeter(graph, outputs, walked.walk, times=False)
+        self._survivors.append(gradients.survivors())
         self._calls_seen.enter_backward()
         let_go = _kept_from_collector()
 
@@ -204,31 +217,32 @@ class ChecksObserver(Observer[Findings]):
             self._recorder.pause()
             self._watching.close()
 
-    def _before(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
+    def _before(self, walked: WalkedGraph, call: EngineCall) -> Iterator[Finding]:
         """Find what the engine will fail on, or fail to notice."""
-        values = stale_values(graph, call, self._calls_seen.writes, self._frame)
+        graph = walked.graph
+        values = stale_values(walked, call, self._calls_seen.writes, self._frame)
         backward = self._backward_line(graph)
         yield from stale_findings(graph, values, backward)
         yield from second_backward_findings(graph, self._used, backward)
         yield from broadcast_findings(graph, self._calls_seen.broadcasts.operators(self._frame), backward)
-        yield from self._between_ranks(graph, call, backward)
+        yield from self._between_ranks(walked, call, backward)
         yield from self._growing(graph, call, backward)
-        value = nonfinite_value(graph, call)
+        value = nonfinite_value(walked, call)
         if value is not None:
             yield forward_finding(graph, value, backward)
-        yield from self._cuts.begin(graph, call)
+        yield from self._cuts.begin(walked, call)
 
     def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare with earlier rounds of the same loop; autograd.grad() builds on its own results by design."""
         rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
         if rounds:
-            kept = kept_history(call, rounds, self._recorder, self._folder)
+            kept = kept_history(call, rounds, self._recorder, self._folder) if self._survivors else []
             yield from growing_findings(graph, rounds, kept, backward)
 
-    def _between_ranks(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+    def _between_ranks(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare this call with that of the other ranks."""
         if self._ranks is not None:
-            mine = summary_of_rank(self._ranks.rank, graph, call, self._recorder)
+            mine = summary_of_rank(self._ranks.rank, walked, self._recorder)
             yield from rank_findings(self._ranks.exchange(call.name, mine), backward)
 
     def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:

@@ -17,12 +17,9 @@ import torch
 from torch import nn
 
 from gradinspect.checks.rules.ranks import RankSummary, summarize_rank
-from gradinspect.graph import Graph
-from gradinspect.record.outputs import OutputTensor
+from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.walk import Walk
-from gradinspect.runner.engine import EngineCall
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 PATIENCE = timedelta(seconds=30)
 
@@ -76,7 +73,7 @@ def ranks_of_this_run() -> Ranks | None:
     return Ranks(int(environment["RANK"]), num_ranks, torch.distributed.PrefixStore(f"gradinspect/{attempt}", store))
 
 
-def summary_of_rank(rank: int, graph: Graph, call: EngineCall, recorder: Recorder) -> RankSummary:
+def summary_of_rank(rank: int, walked: WalkedGraph, recorder: Recorder) -> RankSummary:
     """Say what this rank is about to do."""
     parallel = [
         module
@@ -85,20 +82,13 @@ def summary_of_rank(rank: int, graph: Graph, call: EngineCall, recorder: Recorde
     ]
     strict = [module for module in parallel if not (module.find_unused_parameters or module.static_graph)]
     may_differ = any(module.find_unused_parameters for module in parallel)
-    return summarize_rank(graph, rank, _unused_parameters(call, strict) if strict else [], may_differ=may_differ)
+    unused = _unused_parameters(walked.walk, strict) if strict else []
+    return summarize_rank(walked.graph, rank, unused, may_differ=may_differ)
 
 
-def _unused_parameters(call: EngineCall, modules: Sequence[nn.Module]) -> list[str]:
+def _unused_parameters(walk: Walk, modules: Sequence[nn.Module]) -> list[str]:
     """List the parameters that DistributedDataParallel waits for, and this backward does not reach."""
-    walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
-    try:
-        reached = {
-            id(node.variable)
-            for node, number in zip(walk.nodes, walk.sequence_nrs, strict=True)
-            if number == ACCUMULATE_GRAD_NR and getattr(node, "variable", None) is not None
-        }
-    finally:
-        walk.close()
+    reached = set(map(id, walk.leaves().values()))
     return [
         name
         for module in modules

@@ -10,11 +10,10 @@ from gradinspect.checks.evidence.in_place.regions import overlaps, region_of
 from gradinspect.checks.evidence.in_place.writes import SeenWrite, WriteLog
 from gradinspect.checks.rules.stale_values import StaleValue, Write
 from gradinspect.graph import Frame, Graph, Node, SavedValue
-from gradinspect.record.outputs import OutputTensor
+from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.saved import raw_tensor
 from gradinspect.record.storages import storage_key
 from gradinspect.record.variables import variables_from
-from gradinspect.record.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import forward_code
 from gradinspect.torch_api.saved import can_read_raw
@@ -24,24 +23,31 @@ from gradinspect.units import format_tensor
 FrameOf = Callable[[int | None], Frame | None]
 
 
-def stale_values(graph: Graph, call: EngineCall, log: WriteLog, frame_of: FrameOf) -> Sequence[StaleValue]:
+def stale_values(walked: WalkedGraph, call: EngineCall, log: WriteLog, frame_of: FrameOf) -> Sequence[StaleValue]:
     """Find every saved tensor that is not what it was. Runs no hook.
 
     Args:
-        graph: The record of the graph that the call begins at.
+        walked: The graph that the call begins at.
         call: The call, which has not begun.
         log: Who wrote what.
         frame_of: Makes the record of a frame.
     """
-    walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
+    graph, walk, keys = walked
+    last_writes = [log.last_end(key) for key in keys]
     found: list[StaleValue] = []
-    try:
-        with plain_tensors_only():
-            for number, (node, live) in enumerate(zip(graph.nodes, walk.nodes, strict=True)):
-                found.extend(_stale_of(graph, number, node, live, call, log, frame_of))
-    finally:
-        walk.close()
+    with plain_tensors_only():
+        for number, node in enumerate(graph.nodes):
+            if any(_may_be_stale(value, node, last_writes) for value in node.saved):
+                found.extend(_stale_of(graph, number, node, walk.nodes[number], call, log, frame_of))
     return found
+
+
+def _may_be_stale(value: SavedValue, node: Node, last_writes: list[int]) -> bool:
+    """Tell whether a value needs a closer look: nearly all lie in memory that nobody has written into since."""
+    if value.tensor is None or node.sequence_nr is None:
+        return False
+    storage = value.tensor.storage
+    return value.status != "live" or storage is None or last_writes[storage] > node.sequence_nr
 
 
 def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node

@@ -26,6 +26,7 @@ from gradinspect.checks.evidence.in_place.regions import Region, region_of
 from gradinspect.record.frames import user_frames
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.variables import local_variables
+from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.tensors import key_of_storage, version_of
 
 MAX_WRITES = 500_000  # remembered; then the older ones are forgotten
@@ -67,6 +68,7 @@ class WriteLog:
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
         ]
+        note_ours(self._handles)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -113,6 +115,10 @@ class WriteLog:
             self._num_writes += 1
         if self._num_writes > MAX_WRITES:
             self._forget()
+
+    def last_end(self, key: int) -> int:
+        """Return the number at which the last write into a storage ended; -1 if none is remembered."""
+        return max((write.end for write in self._by_storage.get(key, ())), default=-1)
 
     def since(self, key: int, sequence_nr: int, forward: CodeType | None = None) -> list[SeenWrite]:
         """List the writes into a storage that ended after a node was made. NOTE [When a write happened].

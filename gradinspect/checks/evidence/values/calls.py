@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
+from msgspec import Struct
 from torch.overrides import TorchFunctionMode
 
 from gradinspect.checks.evidence.in_place.write_access import Access, access_of
@@ -41,7 +42,7 @@ class _Known(NamedTuple):
     is_skipped: bool  # whether a call without keywords is of no interest to anybody
 
 
-class _Begun(NamedTuple):
+class _Begun(Struct, frozen=True, gc=False):
     """A call that is running."""
 
     known: _Known
@@ -92,10 +93,10 @@ class TorchCallLog:
                 known = self._known[func] = _learn(func)
             if known.is_skipped and not kwargs:
                 return None
+            inputs = tensors_in(args, kwargs) if kwargs else tensors_in(*args)
+            if not known.access.arguments and "out" not in kwargs:
+                return None if known.is_skipped else _Begun(known, args, kwargs, inputs, [], ())
             with plain_tensors_only():
-                inputs = tensors_in(args, kwargs) if kwargs else tensors_in(*args)
-                if not known.access.arguments and "out" not in kwargs:
-                    return None if known.is_skipped else _Begun(known, args, kwargs, inputs, [], ())
                 versions = [_NO_VERSION if tensor.is_inference() else version_of(tensor) for tensor in inputs]
                 contents = self.writes.contents(inputs) if known.kind is CallKind.WRITES else ()
                 return _Begun(known, args, kwargs, inputs, versions, contents)

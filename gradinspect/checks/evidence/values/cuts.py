@@ -25,7 +25,8 @@ from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.gradient_terms import lost_terms
 from gradinspect.checks.rules.missing_gradients import NoticedAt, lost_term_finding, missing_findings, nonleaf_finding
 from gradinspect.checks.rules.value_flow import OUTSIDE, Read
-from gradinspect.graph import Frame, Graph, frame_of
+from gradinspect.graph import Frame, frame_of
+from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.frames import is_own_file, lines_from
 from gradinspect.record.outputs import OutputTensor
 from gradinspect.record.recorder import Recorder
@@ -33,7 +34,7 @@ from gradinspect.record.variables import variables_from
 from gradinspect.record.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.tensors import can_watch_storages, grad_fn_of, is_leaf, plain_tensors_only
 
 
@@ -81,6 +82,7 @@ class GradientCuts:
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
         ]
+        note_ours(self._handles)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -89,23 +91,16 @@ class GradientCuts:
             handle.remove()
         self._flow.close()
 
-    def begin(self, graph: Graph, call: EngineCall) -> Iterator[Finding]:
+    def begin(self, walked: WalkedGraph, call: EngineCall) -> Iterator[Finding]:
         """Look at a call that is about to begin: what it reaches, and what it was asked for in vain."""
+        graph, walk, _ = walked
         backward = frame_of(graph, graph.captured_at)
         roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
         self._num_calls += call.kind == "backward"
         self._roots += [_Root(root, backward) for root in roots]
         self._is_opaque |= any(node.kind == "compiled" for node in graph.nodes)
-        walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
-        try:
-            reached = {
-                id(getattr(node, "variable", None))  # torch's Error node has the same number, and no variable
-                for node, number in zip(walk.nodes, walk.sequence_nrs, strict=True)
-                if number == ACCUMULATE_GRAD_NR
-            }
-            missed = [] if call.allows_unused else [value for value in call.inputs if not _is_in(value, walk, reached)]
-        finally:
-            walk.close()
+        reached = set(map(id, walk.leaves().values()))
+        missed = [] if call.allows_unused else [value for value in call.inputs if not _is_in(value, walk, reached)]
         self._reached |= reached
         self._flow.has_grad_with_graph = call.creates_graph
         yield from self._missed_inputs(missed, call, backward)

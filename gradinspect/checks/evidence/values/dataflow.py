@@ -18,9 +18,9 @@ from torch import nn
 from gradinspect.checks.evidence.values.torch_calls import CallKind, manner_of, tensors_in
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
 from gradinspect.record.recorder import Recorder
-from gradinspect.record.storages import storage_key
+from gradinspect.record.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames
-from gradinspect.torch_api.tensors import forget_storage, is_leaf, remember_storage
+from gradinspect.torch_api.tensors import forget_storage, is_leaf_here, key_of_storage, remember_storage
 
 MAX_CALLS = 100_000  # then nothing more is noted, and nothing is said of missing gradients
 
@@ -105,7 +105,11 @@ class Dataflow:
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[torch.Tensor],
         result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
-        inputs, outputs = _taken_and_made(kind, args, kwargs, given, result)
+        if kind is CallKind.MAKES and type(result) is torch.Tensor:  # nearly all calls
+            is_new = result is kwargs.get("out") or not any(result is one for one in given)
+            inputs, outputs = given, [result] if is_new else []
+        else:
+            inputs, outputs = _taken_and_made(kind, args, kwargs, given, result)
         is_write = kind is CallKind.WRITES
         if not (inputs if kind is CallKind.TO_PYTHON else outputs):
             return
@@ -115,7 +119,7 @@ class Dataflow:
             if not reads or (not inputs and outputs[0].requires_grad):
                 return
         manner: DetachCause | None = "python" if kind is CallKind.TO_PYTHON else None
-        if outputs and any(read.is_live for read in reads) and not any(output.requires_grad for output in outputs):
+        if outputs and not _any_requires_grad(outputs) and any(read.is_live for read in reads):
             manner = manner_of(name, kind, outputs, frame, self._forwards)
             if manner == "gradient" and _creates_graph(args, kwargs):
                 manner = "unknown"  # as of a linear function, whose derivative is a constant
@@ -131,25 +135,31 @@ class Dataflow:
         number = len(self.calls) - 1
         for output in outputs:
             self._made[id(output)] = _Made(ref(output), number, output.requires_grad)
-            key = storage_key(output)
-            if key is None:
+            storage = storage_of(output)
+            if storage is None:
                 continue
+            key = key_of_storage(storage)
             known = self._memory.get(key)
             if known is None:
-                remember_storage(output.untyped_storage())  # until `close`
+                remember_storage(storage)  # until `close`
                 self._memory[key] = (number, OUTSIDE)
             elif is_write:
                 self._memory[key] = (known[0], number)
 
     def _all_reads(self, tensors: list[torch.Tensor]) -> tuple[Read, ...]:
+        if len(tensors) == 1:
+            return tuple(self._reads(tensors[0]))  # which differ
+        if len(tensors) == 2:  # comparing is faster than hashing
+            first, second = map(self._reads, tensors)
+            return (*first, *(read for read in second if read not in first))
         return tuple(dict.fromkeys(read for tensor in tensors for read in self._reads(tensor)))
 
     def _reads(self, tensor: torch.Tensor) -> list[Read]:
         """Return a read of what was written into the tensor's memory by others, if something was, and of itself."""
         is_live = tensor.requires_grad
-        leaf = self._leaf_number(tensor) if _is_leaf(tensor) else NO_LEAF
-        kept = self._maker(tensor)
-        made = OUTSIDE if kept is None else kept.call
+        leaf = self._leaf_number(tensor) if _is_leaf(tensor, is_live=is_live) else NO_LEAF
+        kept = self._made.get(id(tensor))
+        made = kept.call if kept is not None and kept.tensor() is tensor else OUTSIDE
         key = storage_key(tensor)
         memory = self._memory.get(key) if key is not None else None
         if memory is None:
@@ -165,7 +175,11 @@ class Dataflow:
     def _overwritten(self, tensor: torch.Tensor) -> tuple[Read, ...]:
         """Return the read of a tensor as it was before the call that has just written into it."""
         kept = self._maker(tensor)
-        return () if kept is None or _is_leaf(tensor) else (Read(kept.call, is_live=kept.was_live),)
+        return (
+            ()
+            if kept is None or _is_leaf(tensor, is_live=tensor.requires_grad)
+            else (Read(kept.call, is_live=kept.was_live),)
+        )
 
     def _leaf_number(self, tensor: torch.Tensor) -> int:
         number = self._leaf_numbers.get(id(tensor))
@@ -212,9 +226,13 @@ def _taken_and_made(
     return inputs, [output for output in tensors_in(result) if output is into or id(output) not in given]
 
 
-def _is_leaf(tensor: torch.Tensor) -> bool:
+def _any_requires_grad(tensors: list[torch.Tensor]) -> bool:
+    return any(tensor.requires_grad for tensor in tensors)
+
+
+def _is_leaf(tensor: torch.Tensor, *, is_live: bool) -> bool:
     """Tell what was made to be learned from a constant, which torch calls a leaf too."""
-    return bool(is_leaf(tensor) and (tensor.requires_grad or isinstance(tensor, nn.Parameter)))
+    return (is_live or isinstance(tensor, nn.Parameter)) and is_leaf_here(tensor)
 
 
 def _creates_graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -21,6 +21,7 @@ _TO_PYTHON = frozenset((
 _COPIES = frozenset(("tensor", "as_tensor", "asarray", "new_tensor", "new"))
 _AUGMENTED = frozenset(("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imatmul__"))
 _PLAIN = frozenset((int, float, bool, str, type(None)))  # the most frequent arguments, told at once
+_CONTAINERS = (list, tuple, dict)
 MAX_DEPTH = 3
 MAX_NESTED = 1_000  # elements of one list of arguments that are looked at
 
@@ -102,13 +103,15 @@ def _collect(container: object, depth: int, found: list[torch.Tensor]) -> None:
         kind = type(item)
         if kind in _PLAIN:
             continue
-        if issubclass(kind, torch.Tensor):
+        if kind is torch.Tensor or issubclass(kind, torch.Tensor):
             found.append(cast("torch.Tensor", item))
-        elif depth and issubclass(kind, list | tuple | dict):
+        elif depth and issubclass(kind, _CONTAINERS):
             _collect(item, depth - 1, found)
 
 
 def _items(container: Any) -> Iterator[object]:
+    if type(container) is tuple:
+        return iter(container)
     if isinstance(container, dict):
         return iter(dict.values(container))
     return list.__iter__(container) if isinstance(container, list) else tuple.__iter__(container)
