@@ -21,35 +21,35 @@ _FUNCTION = re.compile(r"^[\w:<>,&* ]*?\b(\w+)\(", re.MULTILINE)
 _DERIVATIVE = re.compile(r"^- name: ([^(\s]+)\(", re.MULTILINE)
 
 
-class Place(Record, frozen=True):
+class SourceLocation(Record, frozen=True):
     """A line of a file that comes with torch."""
 
     file: str
     line: int
 
 
-def class_place(name: str) -> Place | None:
+def class_location(name: str) -> SourceLocation | None:
     """Find the declaration of a Backward class, generated or written by hand."""
     for file in (FUNCTIONS, *(f"{_INCLUDE}/functions/{header}" for header in HAND_WRITTEN)):
         line = _lines(file, _STRUCT).get(name)
         if line is not None:
-            return Place(file=file, line=line)
+            return SourceLocation(file=file, line=line)
     return None
 
 
-def derivative_place(schema_name: str) -> Place | None:
+def derivative_location(schema_name: str) -> SourceLocation | None:
     """Find the entry of an operator such as `mul.Tensor` in derivatives.yaml."""
     line = _lines(DERIVATIVES, _DERIVATIVE).get(schema_name)
-    return None if line is None else Place(file=DERIVATIVES, line=line)
+    return None if line is None else SourceLocation(file=DERIVATIVES, line=line)
 
 
-def helper_place(name: str) -> Place | None:
+def helper_location(name: str) -> SourceLocation | None:
     """Find the declaration of a function that formulas call and that is no operator."""
     line = _lines(MANUAL, _FUNCTION).get(name)
-    return None if line is None else Place(file=MANUAL, line=line)
+    return None if line is None else SourceLocation(file=MANUAL, line=line)
 
 
-def web_address(place: Place, version: str) -> str | None:
+def web_address(place: SourceLocation, version: str) -> str | None:
     """Return where a file is on GitHub, at the tag of a released torch."""
     release = re.match(r"\d+\.\d+\.\d+$", version.partition("+")[0])
     if release is None:

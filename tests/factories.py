@@ -4,11 +4,13 @@ from gradinspect.graph import (
     CapturePoint,
     Edge,
     Frame,
+    Gradients,
     GradientStats,
     Graph,
     Leaf,
     ModuleCall,
     Node,
+    NodeGradients,
     Root,
     SavedTensor,
     SavedValue,
@@ -85,6 +87,22 @@ def gradient_stats(norm: float, *, zeros: int = 0, bad: int = 0) -> GradientStat
         shape=(10,), dtype="float32", norm=norm, max_abs=norm, mean=0.0, num_zeros=zeros, num_nonfinite=bad,
         num_elements=10,
     )  # fmt: skip
+
+
+def gradient_through(name: str, came: GradientStats, went: GradientStats, *, detour: bool = False) -> Graph:
+    """Sum, the node in question (train.py:7), a weight behind it, and perhaps another way to that weight."""
+    ran = (
+        NodeGradients(node=0, order=0, incoming=(gradient_stats(1.0),), outgoing=(came, None)),
+        NodeGradients(node=1, order=1, incoming=(came,), outgoing=(went,)),
+        NodeGradients(node=2, order=2, incoming=(went,)),
+    )
+    return graph(
+        op("AddBackward0", 1, 2 if detour else None),
+        op(name, 2, frame=0),
+        leaf("weight", 4),
+        frames=(Frame(file="train.py", line=7, code="p = f(h)"),),
+        gradients=Gradients(nodes=ran),
+    )
 
 
 def two_layers() -> Graph:

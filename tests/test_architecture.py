@@ -69,7 +69,9 @@ def test_only_torch_api_touches_private_names_of_torch(file: Path) -> None:
     assert used - OF_NAMEDTUPLE == set()
 
 
-@pytest.mark.parametrize("heavy", ["torch", "graphviz", "yaml", "textual", "gradinspect.renderers.terminal", "gradinspect.renderers.picture"])
+@pytest.mark.parametrize(
+    "heavy", ["torch", "graphviz", "yaml", "textual", "gradinspect.renderers.terminal", "gradinspect.renderers.picture"]
+)
 def test_help_loads_nothing_heavy(heavy: str) -> None:
     """Who asks for help does not wait for what he has not asked for."""
     done = run_python(

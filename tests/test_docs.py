@@ -1,6 +1,7 @@
 """What the documents say can be typed, and prints what they show."""
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -41,6 +42,13 @@ def test_every_command_can_be_typed() -> None:
         assert not source.startswith("samples/") or (ROOT / source.partition(":")[0]).is_file(), (place, command)
 
     assert len(found) > 60
+
+
+def test_the_table_of_codes_is_up_to_date() -> None:
+    """Every rule with its declaration; `python docs/codes.py` writes it."""
+    script = runpy.run_path(str(ROOT / "docs" / "codes.py"))
+
+    assert script["codes_page"]() == script["FILE"].read_text(encoding="utf-8"), "Run: python docs/codes.py"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""What a check finds: one record for every kind of finding, and the table of their codes."""
+"""What a check finds: one record for every kind of finding, and how they are chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Record
@@ -9,7 +9,7 @@ EVERY_CODE = "GI"
 
 
 class Place(Record, frozen=True, kw_only=True):
-    """A line of the user's program, and the part it plays in a finding."""
+    """A line of the user's program, and its role in a finding."""
 
     role: str  # "saved", "written", "backward": one word
     file: str
@@ -18,7 +18,7 @@ class Place(Record, frozen=True, kw_only=True):
 
 
 class Finding(Record, frozen=True, kw_only=True):
-    """Something that is wrong, on which lines, why, and what to do."""
+    """Something that is wrong, on which lines, why, and what to do. Only a `Rule` makes one."""
 
     code: str  # "GI101"
     title: str
@@ -36,11 +36,11 @@ class Findings(Record, frozen=True, kw_only=True):
     num_grads: int = 0  # autograd.grad() calls
     findings: tuple[Finding, ...]
     rank: int = 0  # of the process; only rank 0 reports
-    notes: tuple[str, ...] = ()  # what could not be looked at, and why
+    notes: tuple[str, ...] = ()  # what could not be checked, and why
 
 
 def place_of(role: str, frame: Frame | None) -> tuple[Place, ...]:
-    """Give a line its part; nothing where the line is not known."""
+    """Give a line its role; nothing where the line is not known."""
     if frame is None:
         return ()
     return (Place(role=role, file=frame.file, line=frame.line, code=frame.code),)
@@ -48,13 +48,31 @@ def place_of(role: str, frame: Frame | None) -> tuple[Place, ...]:
 
 def line_of(frame: Frame | None) -> str:
     """Write a line as `train.py:33`, or that it is not known."""
-    return "a line that was not seen" if frame is None else f"{frame.file}:{frame.line}"
+    return "an unknown line" if frame is None else f"{frame.file}:{frame.line}"
+
+
+def repeated(calls: Sequence[tuple[Frame | None, Sequence[Finding]]], codes: Collection[str]) -> Iterator[Finding]:
+    """Yield the findings of some calls; those of certain codes only if every call on the same line has them.
+
+    Args:
+        calls: For each call the line of the backward, and its findings.
+        codes: What may happen once by chance.
+    """
+    for backward, found in calls:
+        rounds = [{(one.code, one.places) for one in other} for line, other in calls if _line(line) == _line(backward)]
+        for finding in found:
+            if finding.code not in codes or all((finding.code, finding.places) in seen for seen in rounds):
+                yield finding
+
+
+def _line(frame: Frame | None) -> tuple[str, int] | None:
+    return None if frame is None else (frame.file, frame.line)
 
 
 def selected(findings: Sequence[Finding], only: Sequence[str], skip: Sequence[str]) -> tuple[Finding, ...]:
     """Keep the findings that were asked for; what several calls show on the same lines counts once.
 
-    A code also stands for all those that it begins: GI1.
+    A code also stands for all those that begin with it: GI1.
     """
     unique = {(finding.code, finding.places): finding for finding in reversed(findings)}
     return tuple(
@@ -68,12 +86,12 @@ def check_codes(given: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """Read codes as the user wrote them: `GI101`, `gi1`, `GI101,GI4`.
 
     Raises:
-        GradInspectError: There is no such code.
+        GradInspectError: No known code begins like this.
     """
     codes = [code.strip().upper() for text in given for code in text.split(",") if code.strip()]
     for code in codes:
         if not code.startswith(EVERY_CODE) or not any(one.startswith(code) for one in known):
-            raise GradInspectError(f"No finding has the code '{code}'.", f"There are {', '.join(known)}.")
+            raise GradInspectError(f"No rule has the code '{code}'.", f"Known codes: {', '.join(known)}.")
     return tuple(codes)
 
 

@@ -26,25 +26,27 @@ def check(
     *,
     steps: Annotated[int, typer.Option(min=1, metavar="N", help="Watch N backward calls.")] = 2,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="CODE", help="Only these findings: GI101, or GI1 for all that begin so.")
+        list[str] | None,
+        typer.Option(metavar="CODE", help="Report only these codes: GI101, or GI1 for all that start with it."),
     ] = None,
-    skip: Annotated[list[str] | None, typer.Option(metavar="CODE", help="Leave these findings out.")] = None,
+    skip: Annotated[list[str] | None, typer.Option(metavar="CODE", help="Do not report these codes.")] = None,
     gradcheck: Annotated[
-        bool, typer.Option("--gradcheck", help="Check the backward of each custom Function by differences.")
+        bool,
+        typer.Option("--gradcheck", help="Check the backward of custom Functions numerically (finite differences)."),
     ] = False,
     output_format: Annotated[Format, typer.Option("--format")] = "text",
 ) -> int:
-    """Run a program and say what is wrong with its backward: which lines, why, what to do. Exit code 1 if it is.
+    """Run a program and report problems in its backward: which lines, why, what to do. Exits 1 if anything is found.
 
     gradinspect check samples/gan.py
 
     gradinspect check samples/train.py --steps 4 --skip GI6 --format github
     """
     from gradinspect.checks.findings import check_codes
-    from gradinspect.checks.registry import CODES
+    from gradinspect.checks.registry import codes
 
-    wanted, unwanted = check_codes(only or [], CODES), check_codes(skip or [], CODES)
-    codes: list[str] = []
+    wanted, unwanted = check_codes(only or [], codes()), check_codes(skip or [], codes())
+    found_codes: list[str] = []
 
     def report(found: "Findings") -> None:
         from msgspec.structs import replace
@@ -54,17 +56,17 @@ def check(
         if found.rank:
             return
         found = replace(found, findings=selected(found.findings, wanted, unwanted))
-        codes.extend(finding.code for finding in found.findings)
+        found_codes.extend(finding.code for finding in found.findings)
         _print(found, request, output_format)
 
     try:
         report_on(request, questions.findings(steps, gradcheck=gradcheck), report)
     except ScriptFailed as error:
-        if not codes:
+        if not found_codes:
             raise
         if str(error):
             print_problem(str(error))
-    return FOUND_SOMETHING if codes else 0
+    return FOUND_SOMETHING if found_codes else 0
 
 
 def _print(found: "Findings", request: Request, output_format: Format) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gradinspect.analyses.explain.custom_functions import CustomFunction
     from gradinspect.analyses.explain.explanation import Explanation
     from gradinspect.catalog import Catalog
-    from gradinspect.checks.rule_doc import RuleDoc
+    from gradinspect.checks.rule import RuleDoc
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -24,12 +24,15 @@ def explain(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME...", help="MulBackward0, mul, run.json#17, script.py:MyFunction, or a finding: GI101."
+            metavar="NAME...", help="MulBackward0, mul, run.json#17, script.py:MyFunction, or a code of check: GI101."
         ),
     ] = None,
     *,
-    list_all: Annotated[bool, typer.Option("--list", help="List every class, one a line.")] = False,
-    search: Annotated[str | None, typer.Option(metavar="TEXT", help="List the classes that have this in them.")] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List every class, one per line.")] = False,
+    search: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="List the classes whose name, signature or formulas contain this."),
+    ] = None,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format")] = "text",
 ) -> None:
     """Explain what a node computes: formulas, what it saves, double backward, where its source is.
@@ -43,7 +46,7 @@ def explain(
     given = [*(["NAME"] if names else []), *(["--list"] if list_all else []), *(["--search"] if search else [])]
     if len(given) != 1:
         what = "nothing" if not given else " and ".join(given)
-        raise GradInspectError(f"A NAME, --list or --search is needed, and {what} was given.", "Give one of them.")
+        raise GradInspectError(f"Exactly one of NAME, --list or --search is needed; got {what}.", "Give one of them.")
     if not names:
         from gradinspect.catalog import load_catalog
 
@@ -77,10 +80,10 @@ def _explained(name: str) -> "Iterator[Explanation | CustomFunction | RuleDoc]":
     Only the last two need torch, whose formulas are read for them.
     """
     from gradinspect.analyses.explain.custom_functions import read_custom_function
-    from gradinspect.checks.registry import STORIES
+    from gradinspect.checks.registry import codes, rule_of
 
-    if name.upper() in STORIES:
-        yield STORIES[name.upper()]
+    if name.upper() in codes():
+        yield rule_of(name.upper()).doc
         return
     file, separator, number = name.rpartition("#")
     if separator:
@@ -114,7 +117,7 @@ def _page(found: "Sequence[Explanation | CustomFunction | RuleDoc]") -> "Iterato
     from rich.text import Text
 
     from gradinspect.analyses.explain.explanation import Explanation
-    from gradinspect.checks.rule_doc import RuleDoc
+    from gradinspect.checks.rule import RuleDoc
     from gradinspect.renderers.terminal.explanation import ExplanationPage
     from gradinspect.renderers.terminal.findings import FindingsPage
 
@@ -124,6 +127,6 @@ def _page(found: "Sequence[Explanation | CustomFunction | RuleDoc]") -> "Iterato
         if index:
             yield Text()
         if isinstance(part, RuleDoc):
-            yield from FindingsPage(width=page.width, unicode=page.unicode).story(part)
+            yield from FindingsPage(width=page.width, unicode=page.unicode).rule(part)
         else:
             yield from page.explanation(part) if isinstance(part, Explanation) else page.custom(part)

@@ -98,13 +98,13 @@ def _time(request: Request, file: Path, *, full: bool, force: bool) -> None:
 
 
 def _data(graph: "Graph", output_format: Literal["csv", "json"]) -> str:
-    from gradinspect.analyses.gradients.observed import findings, parameter_rows
+    from gradinspect.analyses.gradients.observed import gradient_notes, parameter_rows
     from gradinspect.analyses.summary import describe_capture
     from gradinspect.renderers.terminal.gradients import render_gradients_csv, render_gradients_json
 
     if output_format == "csv":
         return render_gradients_csv(graph)
-    return render_gradients_json(graph, describe_capture(graph), findings(graph), parameter_rows(graph))
+    return render_gradients_json(graph, describe_capture(graph), gradient_notes(graph), parameter_rows(graph))
 
 
 def _steps_data(found: "GradientSteps", output_format: Literal["csv", "json"]) -> str:
@@ -117,7 +117,7 @@ def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
     """Yield the head, the findings, and the tables."""
     from rich.text import Text
 
-    from gradinspect.analyses.gradients.observed import findings, flow_rows, gradients_of, parameter_rows
+    from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, gradients_of, parameter_rows
     from gradinspect.renderers.terminal.gradients import GradientsPage
     from gradinspect.units import format_count
 
@@ -128,7 +128,7 @@ def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
     yield from page.moment(graph)
     yield Text(f"{format_count(len(found.nodes), 'node')} ran of {len(graph.nodes):,}{loss}")
-    yield from page.findings(findings(graph))
+    yield from page.notes(gradient_notes(graph))
     modules = flow_rows(graph, 1_000_000 if full else MAX_ROWS)
     if by in {None, "module"} and (modules or by is not None):
         yield Text()
@@ -146,14 +146,14 @@ def _steps_page(found: "GradientSteps", by: By | None, *, full: bool) -> "Iterat
     from rich.text import Text
 
     from gradinspect.analyses.gradients.observed import flow_rows
-    from gradinspect.analyses.gradients.steps import findings_of_all, moves
+    from gradinspect.analyses.gradients.steps import moves, notes_of_all
     from gradinspect.renderers.terminal.gradient_steps import StepsPage
 
     console = output_console()
     page = StepsPage(width=console.width, unicode=can_print_unicode(console))
     max_rows = None if full else MAX_ROWS
     yield from page.head(found)
-    yield from page.findings(findings_of_all(found.steps))
+    yield from page.notes(notes_of_all(found.steps))
     yield Text()
     yield from page.moves(found.steps, moves(found.steps), max_rows)
     if by is not None:

@@ -20,7 +20,7 @@ from gradinspect.graph import Graph
 ALL_LEVELS = 1_000_000
 
 
-class Place(NamedTuple):
+class RowPosition(NamedTuple):
     """A row that can be found again when other things are open."""
 
     item: Item
@@ -124,15 +124,15 @@ class Browser:
 
     # Jumping.
 
-    def here(self) -> Place | None:
+    def here(self) -> RowPosition | None:
         """Return the row with the cursor, counted from the next above it that no other row is about."""
         for below, row in enumerate(reversed(self.rows(0, self.cursor + 1))):
             item = row.scope if row.scope is not None else next(iter(row.nodes), None)
             if item is not None:
-                return Place(item, below)
+                return RowPosition(item, below)
         return None
 
-    def go(self, place: Place) -> None:
+    def go(self, place: RowPosition) -> None:
         """Move the cursor to a row where it was before."""
         self.reveal(place.item)
         self.move(place.below)

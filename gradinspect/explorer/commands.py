@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from gradinspect.explorer.browsing import Place
+from gradinspect.explorer.browsing import RowPosition
 from gradinspect.explorer.journey import Journey
 from gradinspect.explorer.keys import Command
 from gradinspect.explorer.views import LinesView, PanelView, TreeView
@@ -60,7 +60,7 @@ class Commands:
         self._app = app
         self._journey, self._browser = app.journey, app.journey.browser
         self._tree_view, self._panel = app.tree_view, app.panel
-        self._before: Place | None = None  # where `g` was pressed
+        self._before: RowPosition | None = None  # where `g` was pressed
 
     def run(self, command: Command) -> None:
         """Do what a key says; while help is shown, move in it, or leave it."""

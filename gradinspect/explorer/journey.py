@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 
 from gradinspect.analyses.structure.folding import Item, Scope, node_ids
 from gradinspect.analyses.structure.search import Found, Search
-from gradinspect.explorer.browsing import Browser, Place
+from gradinspect.explorer.browsing import Browser, RowPosition
 from gradinspect.graph import Graph
 from gradinspect.units import format_count
 
@@ -17,8 +17,8 @@ class Journey:
         self.graph = graph
         self.browser = Browser(graph, max_rows)
         self._chosen: Item | None = None
-        self._behind: list[Place] = []
-        self._ahead: list[Place] = []
+        self._behind: list[RowPosition] = []
+        self._ahead: list[RowPosition] = []
         self._search: Search | None = None
         self._query = ""
         self._found = Found()
@@ -84,7 +84,7 @@ class Journey:
             self._behind.append(here)
             self._ahead.clear()
 
-    def _travel(self, taken: list[Place], left: list[Place]) -> str:
+    def _travel(self, taken: list[RowPosition], left: list[RowPosition]) -> str:
         here = self.browser.here()
         if not taken or here is None:
             return "There is nothing to go back to." if taken is self._behind else "There is nothing to go forward to."

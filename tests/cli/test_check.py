@@ -26,28 +26,28 @@ def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
 
 
 @pytest.mark.parametrize("script", CLEAN, ids=lambda path: path.stem)
-def test_a_clean_program_is_left_in_peace(script: Path) -> None:
+def test_nothing_is_found_in_a_clean_program(script: Path) -> None:
     """Nothing is found, and every number it prints is the one that it prints by itself."""
     done = gradinspect("check", script, *options_of(script), "--continue", "--steps", "3")
     plain = python(script)
 
     assert done.returncode == plain.returncode == 0
     *printed, verdict = done.stdout.splitlines()
-    assert verdict.startswith("Nothing found in ")
+    assert verdict.startswith("No problems found in ")
     assert done.stdout.startswith(plain.stdout)
-    assert all(line.startswith(("Not looked into", "  ")) for line in printed[len(plain.stdout.splitlines()) :])
+    assert all(line.startswith(("Not checked", "  ")) for line in printed[len(plain.stdout.splitlines()) :])
     assert done.stderr == plain.stderr
 
 
 GAN = """\
-GI102  an optimizer stepped between forward and backward
+GI102  optimizer stepped between forward and backward
   saved     gan.py:13  score = D(fake)
   written   gan.py:18  opt_d.step()
   backward  gan.py:20  loss_g.backward()
-  why       AddmmBackward0 needs D.0.weight and D.2.weight as they were at
-            version 1. opt_d.step() wrote into them since: version 2 now. torch
-            will refuse this backward.
-  do        Call opt_d.step() after loss_g.backward(), gan.py:20, or compute
+  why       AddmmBackward0 saved D.0.weight and D.2.weight at version 1.
+            opt_d.step() modified them afterwards (now at version 2), so this
+            backward will fail.
+  do        Call opt_d.step() after loss_g.backward() at gan.py:20, or compute
             gan.py:13 again after the step.
 
 1 finding in 2 backward calls of gan.py
@@ -82,7 +82,7 @@ def test_annotations_for_github() -> None:
     done = gradinspect("check", "tests/check_programs/broken/gan.py", "--format", "github", cwd=root)
     (line,) = done.stdout.splitlines()
 
-    assert line.startswith("::error file=tests/check_programs/broken/gan.py,line=18,title=GI102 an optimizer stepped")
+    assert line.startswith("::error file=tests/check_programs/broken/gan.py,line=18,title=GI102 optimizer stepped")
     assert "saved: tests/check_programs/broken/gan.py:13  score = D(fake)%0Awritten: " in line
     assert done.returncode == 1
 
@@ -95,9 +95,9 @@ def test_codes_choose(tmp_path: Path) -> None:
     unknown = gradinspect("check", script, "--only", "GI99")
 
     assert only.returncode == skipped.returncode == 3
-    assert only.stdout.startswith("Nothing found in 1 backward call of ")
+    assert only.stdout.startswith("No problems found in 1 backward call of ")
     assert unknown.returncode == 2
-    assert unknown.stderr.startswith("gradinspect: No finding has the code 'GI99'. There are GI101, ")
+    assert unknown.stderr.startswith("gradinspect: No rule has the code 'GI99'. Known codes: GI101, ")
 
 
 def test_steps_are_backward_calls(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_steps_are_backward_calls(tmp_path: Path) -> None:
     two = gradinspect("check", script)
     three = gradinspect("check", script, "--steps", "3")
 
-    assert two.stdout == f"0\n1\nNothing found in 2 backward calls of {script.name}\n"
+    assert two.stdout == f"0\n1\nNo problems found in 2 backward calls of {script.name}\n"
     assert two.returncode == 0
     assert "GI101" in three.stdout
     assert three.returncode == 1
@@ -158,7 +158,7 @@ def test_write_in_numpy_and_in_a_compiled_function_cost_nothing(tmp_path: Path) 
 
 @pytest.mark.parametrize("code", ["GI101", "gi102"])
 def test_a_code_is_explained(code: str) -> None:
-    """The story, a sample that can be read, what to do."""
+    """What it means, a program that has it, what to do."""
     done = gradinspect("explain", code)
 
     assert done.stdout.startswith(f"{code.upper()}  ")
@@ -179,6 +179,6 @@ def test_a_function_that_cannot_be_checked_is_named(tmp_path: Path) -> None:
     plain = gradinspect("check", script, "--quiet-script")
     checked = gradinspect("check", script, "--quiet-script", "--gradcheck")
 
-    assert plain.stdout == "Nothing found in 1 backward call of noise.py\n"
-    assert checked.stdout == "Noise was not checked: it gives other numbers each time.\n" + plain.stdout
+    assert plain.stdout == "No problems found in 1 backward call of noise.py\n"
+    assert checked.stdout == "Noise was not checked: its results differ from call to call.\n" + plain.stdout
     assert (checked.returncode, checked.stderr) == (0, "")

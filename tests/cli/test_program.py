@@ -255,7 +255,7 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
         (["memory", "run.json", "--fake"], "'run.json' is a capture file"),
         (["trace", "run.json", "--input", "2x"], "The input '2x' has an empty size"),
         (["traec", "run.json"], "traec"),
-        (["explain"], "A NAME, --list or --search is needed, and nothing was given."),
+        (["explain"], "Exactly one of NAME, --list or --search is needed; got nothing. Give one of them."),
         (["explain", "mul", "--list"], "and NAME and --list was given."),
         (["explain", "mulll"], "There is no Backward class or operator 'mulll'. The nearest:"),
         (["explain", "run.json#99"], "There is no node '#99' in 'run.json'. It has #0 to #2."),

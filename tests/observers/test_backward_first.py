@@ -211,10 +211,10 @@ def test_a_capture_file_tells_of_the_other_calls(programs: Path, tmp_path: Path)
         ("sampler", ["trace", "--create-graph", "--grad", "2"], "the graph that is built by autograd.grad #2"),
         ("residual", ["trace", "--create-graph"], "the graph that is built by backward #1"),
         ("sampler", ["saved"], "CosBackward0"),
-        ("sampler", ["check"], "Nothing found in 16 autograd.grad calls of sampler.py"),
-        ("sampler", ["check", "--grad", "2"], "Nothing found in 2 autograd.grad calls of sampler.py"),
-        ("penalty", ["check"], "Nothing found in 2 backward calls and 2 autograd.grad calls of penalty.py"),
-        ("penalty", ["check", "--backward", "3"], "Nothing found in 1 backward call and 1 autograd.grad call"),
+        ("sampler", ["check"], "No problems found in 16 autograd.grad calls of sampler.py"),
+        ("sampler", ["check", "--grad", "2"], "No problems found in 2 autograd.grad calls of sampler.py"),
+        ("penalty", ["check"], "No problems found in 2 backward calls and 2 autograd.grad calls of penalty.py"),
+        ("penalty", ["check", "--backward", "3"], "No problems found in 1 backward call and 1 autograd.grad call"),
     ],
 )
 def test_every_verb_takes_the_same_call(programs: Path, name: str, words: list[str], expected: str) -> None:
@@ -279,7 +279,7 @@ def test_a_sampler_under_check_is_stopped_in_the_end(programs: Path) -> None:
     """It would run for hours: after many calls without a backward(), enough was seen."""
     done = gradinspect("check", "sampler.py", "--", "100000", cwd=programs)
 
-    assert done.stdout == "Nothing found in 16 autograd.grad calls of sampler.py\n"
+    assert done.stdout == "No problems found in 16 autograd.grad calls of sampler.py\n"
 
 
 def test_check_sees_an_autograd_grad_that_has_no_graph(tmp_path: Path) -> None:

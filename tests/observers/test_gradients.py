@@ -12,7 +12,7 @@ from runs import gradinspect
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gradinspect.analyses.gradients.observed import findings, gradients_of, parameter_rows
+from gradinspect.analyses.gradients.observed import gradient_notes, gradients_of, parameter_rows
 from gradinspect.graph import Graph
 from gradinspect.observers.figures import Measurements
 from gradinspect.observers.gradients import GradientMeter
@@ -191,7 +191,7 @@ def test_what_went_wrong_is_found_with_its_line(kind: str, tmp_path: Path) -> No
     if node is not None and code is not None:
         assert node in found[kind]["text"]
         assert f"broken.py:6  {code}" in found[kind]["text"]
-        assert set(found[kind]["starved"]) == {"weight", "bias"}
+        assert set(found[kind]["parameters"]) == {"weight", "bias"}
 
 
 def test_a_chain_that_vanishes_is_named() -> None:
@@ -205,7 +205,7 @@ def test_a_chain_that_vanishes_is_named() -> None:
     outputs = outputs_in(output)
     watch = GradientMeter(record_graph(outputs, Moment(source="test"), recorder), outputs)
     output.backward()
-    kinds = [finding.kind for finding in findings(watch.finish())]
+    kinds = [finding.kind for finding in gradient_notes(watch.finish())]
 
     assert "vanishing" in kinds
     assert "killed" not in kinds

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from gradinspect.catalog import Catalog, Entry, operator_of
 from gradinspect.graph import Record
 
-Verdict: TypeAlias = Literal["yes", "no", "unknown"]
+Differentiability: TypeAlias = Literal["yes", "no", "unknown"]
 _CALL = re.compile(r"(?<![\w:])(?:at::)?([a-z_]\w*?)(?:_symint)?\s*(?:<[^<>()]*>)?\(")
 _INFIX = re.compile(r"(?<=[\w)\]])\s+([*/+-])\s+(?=[\w(-])")
 _INFIX_OPERATORS = {"*": "mul", "/": "div", "+": "add", "-": "sub"}
@@ -96,7 +96,7 @@ _WHILE_RECORDING = re.compile(r"GradMode::is_enabled\(\)[^?]*\?(.*?):", re.DOTAL
 class DoubleBackward(Record, frozen=True, kw_only=True):
     """What becomes of a backward that is recorded, as under create_graph=True."""
 
-    verdict: Verdict
+    verdict: Differentiability
     operators: tuple[str, ...] = ()  # that formulas call, in order
     nodes: tuple[str, ...] = ()  # Backward classes that they make
     helpers: tuple[str, ...] = ()  # functions of FunctionsManual.cpp
@@ -116,7 +116,7 @@ def double_backward(entry: Entry, catalog: Catalog) -> DoubleBackward:
                 helpers[name] = None
     missing = tuple(name for name in operators if name not in _CONSTANTS and not _has_derivative(name, catalog))
     if missing or _is_refused(entry):
-        verdict: Verdict = "no"
+        verdict: Differentiability = "no"
     else:
         verdict = "unknown" if helpers else "yes"
     return DoubleBackward(

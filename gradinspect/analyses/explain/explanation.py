@@ -14,7 +14,7 @@ from gradinspect.analyses.summary import describe_capture
 from gradinspect.catalog import Catalog, Entry, operator_of
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Node, NodeKind, Record, argument_name, frame_of
-from gradinspect.torch_sources import Place, class_place, derivative_place, helper_place, web_address
+from gradinspect.torch_sources import SourceLocation, class_location, derivative_location, helper_location, web_address
 from gradinspect.units import format_tensor
 
 NEAR = 4  # names that are suggested
@@ -37,7 +37,7 @@ class SourceLine(Record, frozen=True, kw_only=True):
     """Where something stands."""
 
     what: str
-    place: Place
+    place: SourceLocation
     address: str | None = None
 
 
@@ -127,7 +127,7 @@ def explain_class(name: str, catalog: Catalog) -> Explanation:
 
 
 def _hand_written(known: HandWritten, catalog: Catalog) -> Explanation:
-    place = class_place(known.name)
+    place = class_location(known.name)
     return Explanation(
         name=known.name,
         text=known.text,
@@ -174,19 +174,19 @@ def _without_place(entry: Entry) -> Iterator[str]:
 
 
 def _sources(entry: Entry, double: DoubleBackward, catalog: Catalog) -> Iterator[SourceLine]:
-    place = derivative_place(entry.signature.partition("(")[0])
+    place = derivative_location(entry.signature.partition("(")[0])
     if place is not None:
         yield _source("formulas", place, catalog)
-    place = class_place(entry.name)
+    place = class_location(entry.name)
     if place is not None:
         yield _source(f"struct {entry.name}", place, catalog)
     for helper in double.helpers:
-        place = helper_place(helper)
+        place = helper_location(helper)
         if place is not None:
             yield _source(f"{helper}()", place, catalog)
 
 
-def _source(what: str, place: Place, catalog: Catalog) -> SourceLine:
+def _source(what: str, place: SourceLocation, catalog: Catalog) -> SourceLine:
     return SourceLine(what=what, place=place, address=web_address(place, catalog.torch_version))
 
 

@@ -10,7 +10,7 @@ from gradinspect.errors import GradInspectError
 from gradinspect.graph import Gradients, GradientStats, Graph, Node, NodeGradients, Record, frame_of, num_consumers
 from gradinspect.units import format_count
 
-FindingKind: TypeAlias = Literal["loss", "non-finite", "killed", "vanishing", "exploding", "missing"]
+GradientNoteKind: TypeAlias = Literal["loss", "non-finite", "killed", "vanishing", "exploding", "missing"]
 FAR = 1e3  # times smaller or larger at the end of a chain of modules than at its start
 MIN_CHAIN = 3  # modules or calls
 
@@ -51,13 +51,13 @@ class FlowRow(Record, frozen=True, kw_only=True):
     stats: GradientStats
 
 
-class Finding(Record, frozen=True, kw_only=True):
-    """Where a gradient went wrong."""
+class GradientNote(Record, frozen=True, kw_only=True):
+    """Where a gradient went wrong, and the parameters that this concerns."""
 
-    kind: FindingKind
+    kind: GradientNoteKind
     text: str
     node: int | None = None
-    starved: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
 
 
 def gradients_of(graph: Graph) -> Gradients:
@@ -140,45 +140,44 @@ def _flow(graph: Graph) -> Iterator[FlowRow]:
                               node=ran.node, stats=stats)  # fmt: skip
 
 
-def findings(graph: Graph) -> tuple[Finding, ...]:
+def gradient_notes(graph: Graph) -> tuple[GradientNote, ...]:
     """Name what is wrong, the most telling first."""
     return (*_loss(graph), *_nonfinite(graph), *_killed(graph), *_chains(graph), *_missing(graph))
 
 
-def _loss(graph: Graph) -> Iterator[Finding]:
+def _loss(graph: Graph) -> Iterator[GradientNote]:
     loss = gradients_of(graph).loss
     if loss is not None and not math.isfinite(loss):
-        yield Finding(kind="loss", text=f"The loss is {loss} already: the forward pass made it.", node=0)
+        yield GradientNote(kind="loss", text=f"The loss is {loss} already: the forward pass made it.", node=0)
 
 
-def _nonfinite(graph: Graph) -> Iterator[Finding]:
-    """Find the first node in the order of backward that got finite gradients and passed on others."""
+def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
+    """Find the first node in the order of backward that received finite gradients and returned others."""
     for ran in sorted(gradients_of(graph).nodes, key=lambda node: node.order):
         bad = [stats for stats in ran.outgoing if stats is not None and not stats.is_finite]
         if bad and all(stats.is_finite for stats in ran.incoming if stats is not None):
             total = sum(stats.num_nonfinite for stats in bad)
             elements = sum(stats.num_elements for stats in bad)
-            text = (
-                f"{_name(graph, ran.node)} got a finite gradient and passed on {total:,} of {elements:,} that are not."
-            )
-            starved = tuple(
+            made = f"{total:,} of {elements:,} elements as NaN or Inf"
+            text = f"{_name(graph, ran.node)} received a finite gradient and returned {made}."
+            parameters = tuple(
                 row.name for row in parameter_rows(graph) if row.stats is not None and not row.stats.is_finite
             )
-            yield Finding(kind="non-finite", text=text, node=ran.node, starved=starved)
+            yield GradientNote(kind="non-finite", text=text, node=ran.node, parameters=parameters)
             return
 
 
-def _killed(graph: Graph) -> Iterator[Finding]:
-    """Find nodes that got a gradient and passed on exactly zero to every input; a weight of 0 is meant so."""
+def _killed(graph: Graph) -> Iterator[GradientNote]:
+    """Find nodes that received a gradient and returned zeros to every input; a weight of 0 is intentional."""
     zero = {row.node: row.name for row in parameter_rows(graph) if row.stats is not None and row.stats.norm == 0}
     for ran in gradients_of(graph).nodes:
         incoming = [stats for stats in ran.incoming if stats is not None]
         outgoing = [stats for stats in ran.outgoing if stats is not None]
         is_killed = any(stats.norm > 0 for stats in incoming) and all(stats.norm == 0 for stats in outgoing)
         if outgoing and is_killed and not _is_weighted(graph.nodes[ran.node]):
-            starved = tuple(zero[node] for node in _leaves_behind(graph, ran.node) if node in zero)
-            text = f"{_name(graph, ran.node)} got a gradient and passed on zeros only."
-            yield Finding(kind="killed", text=text, node=ran.node, starved=starved)
+            parameters = tuple(zero[node] for node in _leaves_behind(graph, ran.node) if node in zero)
+            text = f"{_name(graph, ran.node)} received a gradient and returned only zeros."
+            yield GradientNote(kind="killed", text=text, node=ran.node, parameters=parameters)
 
 
 def _is_weighted(node: Node) -> bool:
@@ -189,7 +188,7 @@ def _is_weighted(node: Node) -> bool:
     return bool(factors) and all(prod(size for size in shape if isinstance(size, int)) == 1 for shape in factors)
 
 
-def _chains(graph: Graph) -> Iterator[Finding]:
+def _chains(graph: Graph) -> Iterator[GradientNote]:
     """Find runs of sibling modules, or of calls of one module, through which the norm falls or rises by far."""
     runs: dict[tuple[int, str], list[FlowRow]] = {}
     for row in _flow(graph):
@@ -203,8 +202,8 @@ def _chains(graph: Graph) -> Iterator[Finding]:
             continue
         factor = alive[-1].stats.norm / alive[0].stats.norm
         if not FAR > factor > 1 / FAR:
-            kind: FindingKind = "vanishing" if factor < 1 else "exploding"
-            yield Finding(kind=kind, text=_chain_text(alive, what, factor), node=alive[-1].node)
+            kind: GradientNoteKind = "vanishing" if factor < 1 else "exploding"
+            yield GradientNote(kind=kind, text=_chain_text(alive, what, factor), node=alive[-1].node)
 
 
 def _chain_text(rows: Sequence[FlowRow], what: str, factor: float) -> str:
@@ -218,13 +217,13 @@ def _chain_text(rows: Sequence[FlowRow], what: str, factor: float) -> str:
     )
 
 
-def _missing(graph: Graph) -> Iterator[Finding]:
+def _missing(graph: Graph) -> Iterator[GradientNote]:
     if graph.captured_at.kind == "grad":  # autograd.grad was asked for some, and no others
         return
     missing = tuple(row.name for row in parameter_rows(graph) if row.stats is None)
     if missing:
         text = f"{format_count(len(missing), 'leaf', 'leaves')} of the graph got no gradient."
-        yield Finding(kind="missing", text=text, starved=missing)
+        yield GradientNote(kind="missing", text=text, parameters=missing)
 
 
 def _leaves_behind(graph: Graph, node_id: int) -> Iterator[int]:

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gradinspect.analyses.gradients.observed import Finding, ParameterRow, findings, gradients_of, parameter_rows
+from gradinspect.analyses.gradients.observed import (
+    GradientNote,
+    ParameterRow,
+    gradient_notes,
+    gradients_of,
+    parameter_rows,
+)
 from gradinspect.analyses.summary import describe_capture, describe_other_calls
 from gradinspect.graph import Graph, Record
 
@@ -20,7 +26,7 @@ class Step(Record, frozen=True, kw_only=True):
     captured_at: str
     other_calls: str = ""
     loss: float | None
-    findings: tuple[Finding, ...]
+    findings: tuple[GradientNote, ...]
     parameters: tuple[ParameterRow, ...]
 
 
@@ -51,7 +57,7 @@ def step_of(graph: Graph) -> Step:
         captured_at=describe_capture(graph),
         other_calls=describe_other_calls(graph),
         loss=gradients_of(graph).loss,
-        findings=findings(graph),
+        findings=gradient_notes(graph),
         parameters=parameter_rows(graph),
     )
 
@@ -67,7 +73,7 @@ def moves(steps: Sequence[Step]) -> tuple[Move, ...]:
     return tuple(Move(name=name, rows=tuple(rows)) for (name, _), rows in found.items())
 
 
-def findings_of_all(steps: Sequence[Step]) -> tuple[Finding, ...]:
+def notes_of_all(steps: Sequence[Step]) -> tuple[GradientNote, ...]:
     """List each finding once, with the calls it was made in; texts that differ in numbers only are one finding."""
     found: dict[tuple[str, int | None], list[int]] = {}
     for index, step in enumerate(steps):

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gradinspect.checks.facts import EarlierCall
 from gradinspect.checks.rules.growing_graphs import KeptHistory
-from gradinspect.checks.rules.second_backward import UsedCall
 from gradinspect.graph import Frame
 from gradinspect.observers.holders import HeldGroup, HolderSearch
 from gradinspect.observers.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
@@ -14,7 +14,7 @@ from gradinspect.runner.engine import EngineCall
 
 
 def kept_history(
-    call: EngineCall, rounds: Sequence[UsedCall], recorder: Recorder, base_folder: Path
+    call: EngineCall, rounds: Sequence[EarlierCall], recorder: Recorder, base_folder: Path
 ) -> list[KeptHistory]:
     """Find what holds nodes that earlier rounds went through, besides the graph of this call itself.
 
@@ -37,7 +37,7 @@ def kept_history(
 def _holders(  # what it takes to tell of all holders
     live: LiveGraph,
     call: EngineCall,
-    rounds: Sequence[UsedCall],
+    rounds: Sequence[EarlierCall],
     history: frozenset[int],
     recorder: Recorder,
     base_folder: Path,
@@ -56,7 +56,7 @@ def _holders(  # what it takes to tell of all holders
         yield KeptHistory(held_by="gradient", num_tensors=len(gradients), num_rounds=1)
 
 
-def _held(group: HeldGroup, numbers: set[int], rounds: Sequence[UsedCall], base_folder: Path) -> KeptHistory:
+def _held(group: HeldGroup, numbers: set[int], rounds: Sequence[EarlierCall], base_folder: Path) -> KeptHistory:
     stores = [store for store in group.stored_at if store.adds] or group.stored_at
     return KeptHistory(
         held_by="variable",

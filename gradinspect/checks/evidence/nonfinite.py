@@ -2,7 +2,7 @@
 
 import torch
 
-from gradinspect.checks.rules.gradient_findings import NonfiniteValue
+from gradinspect.checks.rules.nonfinite_gradients import NonfiniteValue
 from gradinspect.graph import SavedValue
 from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.saved import raw_tensor

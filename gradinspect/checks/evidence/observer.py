@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
+from gradinspect.analyses.gradients.observed import gradient_notes
 from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
 from gradinspect.checks.evidence.grad_scaling import is_scaling
@@ -16,20 +17,16 @@ from gradinspect.checks.evidence.recomputation import CheckpointRuns
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.findings import Finding, Findings
+from gradinspect.checks.facts import BackwardEnded, BackwardStarts, EarlierCall
+from gradinspect.checks.findings import Finding, Findings, repeated
+from gradinspect.checks.registry import declared, findings_on, registry, rule_of
 from gradinspect.checks.rules.broadcasts import broadcast_findings
 from gradinspect.checks.rules.checkpoint_mismatch import checkpoint_findings
 from gradinspect.checks.rules.custom_derivatives import derivative_findings, unchecked_notes
-from gradinspect.checks.rules.gradient_findings import (
-    forward_finding,
-    gradient_findings,
-    lasting_findings,
-    overflows_in_half,
-)
 from gradinspect.checks.rules.growing_graphs import earlier_rounds, growing_findings
+from gradinspect.checks.rules.nonfinite_gradients import loss_finding
 from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.checks.rules.ranks import missing_notes, rank_findings
-from gradinspect.checks.rules.second_backward import UsedCall, second_backward_findings
 from gradinspect.checks.rules.stale_values import stale_findings
 from gradinspect.graph import Frame, Graph
 from gradinspect.observers.gradients import GradientMeter
@@ -81,9 +78,10 @@ class ChecksObserver(Observer[Findings]):
         self._opaque: set[tuple[str, str]] = set()
         self._findings: list[Finding] = []
         self._ends: list[tuple[Frame | None, list[Finding]]] = []  # of each call that came to its end: its gradients'
-        self._calls: list[UsedCall] = []
+        self._calls: list[EarlierCall] = []
         self._survivors: list[Survivors] = []  # of the graphs that they went through
-        self._used: list[UsedCall] = []  # those of them that freed what they went through
+        self._freed_by: list[EarlierCall] = []  # those of them that freed what they went through
+        self._to_repeat = {rule.code for rule in registry().rules.values() if rule.must_repeat}
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -116,11 +114,13 @@ class ChecksObserver(Observer[Findings]):
             source=self._source,
             num_calls=watched.backwards,
             num_grads=watched.grads,
-            findings=(
-                *self._findings,
-                *lasting_findings(self._ends),
-                *self._cuts.findings(),
-                *derivative_findings(checked),
+            findings=declared(
+                (
+                    *self._findings,
+                    *repeated(self._ends, self._to_repeat),
+                    *self._cuts.findings(),
+                    *derivative_findings(checked),
+                )
             ),
             notes=(
                 *opaque_notes(sorted(self._opaque)),
@@ -165,13 +165,13 @@ class ChecksObserver(Observer[Findings]):
         release_wrappers()  # those that only we hold
         self._survivors = [earlier for earlier in self._survivors if earlier.are_there()]
         found = list(self._before(walked, call))
-        was_finite = all(finding.code != "GI502" for finding in found)
         self._findings += found
-        if any(finding.code == "GI901" for finding in found):
+        is_explained = any(rule_of(finding.code).explains_gradients for finding in found)
+        if any(rule_of(finding.code).stops_run for finding in found):
             self._stop(call.caller)  # on every rank: the engine would wait for what does not come
-        self._calls.append(self._used_by(graph, call))
+        self._calls.append(self._earlier_call(graph, call))
         if not call.keeps_graph:
-            self._used.append(self._calls[-1])
+            self._freed_by.append(self._calls[-1])
         outputs = [OutputTensor(None, output) for output in call.outputs]
         gradients = GradientMeter(graph, outputs, walked.walk, times=False)
         self._survivors.append(gradients.survivors())
@@ -182,7 +182,8 @@ class ChecksObserver(Observer[Findings]):
             let_go()
             self._ran(backward)
             self.has_left = self.is_done
-            self._ends.append((backward, self._gradients(gradients.finish(), backward, was_finite=was_finite)))
+            ended = gradients.finish()
+            self._ends.append((backward, [] if is_explained else list(_judged(ended, backward))))
             if self.is_done:
                 self._stop(call.caller)
 
@@ -192,12 +193,6 @@ class ChecksObserver(Observer[Findings]):
             self._ran(backward)
 
         return CallEnd(after, abandon)
-
-    def _gradients(self, graph: Graph, backward: Frame | None, *, was_finite: bool) -> list[Finding]:
-        """Look at the gradients that flowed; what a GradScaler does on purpose is left in peace."""
-        found = list(gradient_findings(graph, backward, was_finite=was_finite))
-        is_on_purpose = any(finding.code == "GI501" for finding in found) and overflows_in_half(graph) and is_scaling()
-        return [finding for finding in found if not (is_on_purpose and finding.code == "GI501")]
 
     def _ran(self, backward: Frame | None) -> None:
         """Look at what happened inside a call, whether it came to its end or not."""
@@ -223,17 +218,17 @@ class ChecksObserver(Observer[Findings]):
         values = stale_values(walked, call, self._calls_seen.writes, self._frame)
         backward = self._backward_line(graph)
         yield from stale_findings(graph, values, backward)
-        yield from second_backward_findings(graph, self._used, backward)
+        yield from findings_on(BackwardStarts(graph, backward, self._freed_by))
         yield from broadcast_findings(graph, self._calls_seen.broadcasts.operators(self._frame), backward)
         yield from self._between_ranks(walked, call, backward)
         yield from self._growing(graph, call, backward)
         value = nonfinite_value(walked, call)
         if value is not None:
-            yield forward_finding(graph, value, backward)
+            yield loss_finding(graph, value, backward)
         yield from self._cuts.begin(walked, call)
 
     def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
-        """Compare with earlier rounds of the same loop; autograd.grad() builds on its own results by design."""
+        """Compare with earlier iterations of the same loop; autograd.grad() builds on its own results by design."""
         rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
         if rounds:
             kept = kept_history(call, rounds, self._recorder, self._folder) if self._survivors else []
@@ -245,9 +240,9 @@ class ChecksObserver(Observer[Findings]):
             mine = summary_of_rank(self._ranks.rank, walked, self._recorder)
             yield from rank_findings(self._ranks.exchange(call.name, mine), backward)
 
-    def _used_by(self, graph: Graph, call: EngineCall) -> UsedCall:
-        """Remember what a call is about to use up."""
-        return UsedCall(
+    def _earlier_call(self, graph: Graph, call: EngineCall) -> EarlierCall:
+        """Remember what a call is about to go through."""
+        return EarlierCall(
             name=call.name,
             frame=self._backward_line(graph),
             root=graph.roots[0].name if graph.roots else None,
@@ -261,6 +256,11 @@ class ChecksObserver(Observer[Findings]):
     def _backward_line(self, graph: Graph) -> Frame | None:
         frame = graph.captured_at.frame
         return None if frame is None else graph.frames[frame]
+
+
+def _judged(graph: Graph, backward: Frame | None) -> Iterator[Finding]:
+    """Look at the gradients that flowed."""
+    return findings_on(BackwardEnded(graph, gradient_notes(graph), backward, is_scaling))
 
 
 def _kept_from_collector() -> Callable[[], None]:

@@ -1,11 +1,10 @@
-"""Broadcast slips: `[64, 1] - [64]` that grows to `[64, 64]` under a loss, told apart from what is meant so.
+"""Accidental broadcasting: `[64, 1] - [64]` that grows to `[64, 64]` under a loss, told apart from intentional uses.
 
-NOTE [What is a slip]
-Two tensors with the same elements in the same order, but for dimensions of length 1, and with different numbers of
-dimensions: nobody who wants all pairs leaves it to the rule that puts a dimension in front. It counts where one side is
-learned and the other is given, and where nothing but work on each element lies between the growth and the one number
-that is made of all of them. A dimension that is added on the spot, or a mask of the grown shape, says that all pairs
-are wanted.
+NOTE [What is accidental]
+Two tensors with the same elements in the same order except for dimensions of length 1, and with different numbers of
+dimensions: nobody who wants all pairs relies on the rule that adds a dimension in front. It counts where one side is
+learned and the other is given, and where only elementwise operators lie between the growth and the reduction to a
+scalar. A dimension that is added on the spot, or a mask of the grown shape, shows that all pairs are wanted.
 """
 
 import re
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.graph import Consumer, Frame, Graph, Node, Record, consumers, frame_of
 
 Shape = tuple[int, ...]
@@ -24,8 +24,41 @@ _ELEMENTWISE = tuple(
     )
 )  # fmt: skip
 _REDUCTIONS = ("MeanBackward", "SumBackward", "LinalgVectorNormBackward", "NormBackward", "NansumBackward")
-# what somebody writes who wants all pairs; view(-1) and reshape(-1) add no dimension
+# how people write that they want all pairs; view(-1) and reshape(-1) add no dimension
 _ON_PURPOSE = re.compile(r"\bNone\b|newaxis|unsqueeze|expand|broadcast|outer|einsum|(?:view|reshape)\((?!-1\))[^()]*,")
+
+BROADCAST = Rule(
+    doc=RuleDoc(
+        code="GI701",
+        title="accidental broadcasting in a loss",
+        summary="A loss compares every prediction with every target because their shapes broadcast.",
+        explanation="A model returns [64, 1], the targets have shape [64], and [64, 1] - [64] is [64, 64]: torch adds "
+        "missing dimensions in front. The mean over all pairs is an ordinary number that even decreases, but the model "
+        "learns to predict the average. Intentional broadcasting is not reported: a dimension that is added on the "
+        "spot, a mask of the broadcast shape, or two sides that are both learned.",
+        sample="""\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+x, y = torch.randn(64, 4), torch.randn(64)
+prediction = model(x)  # [64, 1]
+loss = ((prediction - y) ** 2).mean()  # y is [64]
+loss.backward()
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+x, y = torch.randn(64, 4), torch.randn(64)
+prediction = model(x).squeeze(-1)  # [64]
+loss = ((prediction - y) ** 2).mean()  # y is [64]
+loss.backward()
+""",
+        remedy="Give both sides the same shape: model(x).squeeze(-1), or y.unsqueeze(-1).",
+    )
+)
 
 
 class GrownOperator(Record, frozen=True, kw_only=True):
@@ -39,7 +72,7 @@ class GrownOperator(Record, frozen=True, kw_only=True):
 
 
 def grown_shape(left: Shape, right: Shape) -> Shape | None:
-    """Return what two shapes grow to, if they look like a slip. NOTE [What is a slip]."""
+    """Return what two shapes grow to, if it looks accidental. NOTE [What is accidental]."""
     if len(left) == len(right) or _without_ones(left) != _without_ones(right):
         return None
     length = max(len(left), len(right))
@@ -49,7 +82,7 @@ def grown_shape(left: Shape, right: Shape) -> Shape | None:
 
 
 def broadcast_findings(graph: Graph, operators: Sequence[GrownOperator], backward: Frame | None) -> Iterator[Finding]:
-    """Find the operators under a loss that grew by a slip, with the line that makes one number of the result."""
+    """Find the operators under a loss that broadcast by accident, with the line that reduces the result."""
     numbers = {node.sequence_nr: number for number, node in enumerate(graph.nodes) if node.sequence_nr is not None}
     readers = consumers(graph)
     for operator in operators:
@@ -82,7 +115,7 @@ def _is_on_purpose(graph: Graph, node: Node, frame: Frame | None) -> bool:
 
 
 def _reduction(graph: Graph, readers: Mapping[int, list[Consumer]], start: int, shape: Shape) -> Node | None:
-    """Follow the grown elements to the node that makes one number of them; None where they meet anything else."""
+    """Follow the grown elements to the node that reduces them to a scalar; None where they meet anything else."""
     todo, seen = [start], {start}
     found = None
     for number in todo:
@@ -107,7 +140,7 @@ def _goes_on(node: Node, shape: Shape) -> bool:
 
 
 def _masks(node: Node, shape: Shape) -> bool:
-    """Tell whether a node multiplies by numbers of the grown shape that are no part of the graph."""
+    """Tell whether a node multiplies by constants of the grown shape."""
     if not node.name.startswith("MulBackward") or all(edge is not None for edge in node.next_edges):
         return False
     tensors = (value.tensor for value in node.saved if value.tensor is not None)
@@ -123,16 +156,14 @@ def _num_elements(node: Node) -> int:
 def _finding(graph: Graph, operator: GrownOperator, shape: Shape, reduction: Node, backward: Frame | None) -> Finding:
     frame = frame_of(graph, reduction)
     learned, given = operator.shapes if operator.is_learned[0] else reversed(operator.shapes)
-    pairs = f"all {prod(shape):,} pairs, in place of {prod(learned):,} elements"
     longer = max(operator.shapes, key=len)
-    where = line_of(operator.frame)
-    return Finding(
-        code="GI701",
-        title="a loss compares everything with everything",
-        text=f"{_written(learned)}, which is learned, meets {_written(given)}, which is given: {operator.op} grows to "
-        f"{_written(shape)}. {reduction.name.partition('Backward')[0]} goes over {pairs}.",
-        places=(*place_of("grown", operator.frame), *place_of("reduced", frame), *place_of("backward", backward)),
-        remedy=f"Give both the same shape before {where}: {_squeezed(longer)} of the {_written(longer)}.",
+    forward = reduction.name.partition("Backward")[0]
+    return BROADCAST.finding(
+        text=f"{operator.op} of {_written(learned)} (requires grad) and {_written(given)} (does not) broadcasts to "
+        f"{_written(shape)}. {forward} reduces all {prod(shape):,} pairs instead of {prod(learned):,} elements.",
+        places=(*place_of("broadcast", operator.frame), *place_of("reduced", frame), *place_of("backward", backward)),
+        remedy=f"Give both the same shape before {line_of(operator.frame)}: call {_squeezed(longer)} on the "
+        f"{_written(longer)}.",
     )
 
 
@@ -141,6 +172,6 @@ def _written(shape: Shape) -> str:
 
 
 def _squeezed(shape: Shape) -> str:
-    """Write what takes the dimension of length 1 away."""
+    """Write the call that removes the dimension of length 1."""
     places = [place for place, size in enumerate(shape) if size == 1]
     return f"squeeze({places[-1] - len(shape)})"

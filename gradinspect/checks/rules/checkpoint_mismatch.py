@@ -1,10 +1,60 @@
-"""A checkpointed block that does something else when backward runs it again: the operator and line of both runs."""
+"""A checkpointed block whose recomputation differs from its forward pass: the operator and line of both runs."""
 
 from collections.abc import Iterator, Sequence
 
 from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.graph import Frame, Record, TensorInfo
 from gradinspect.units import format_count, format_tensor
+
+MISMATCH = Rule(
+    doc=RuleDoc(
+        code="GI104",
+        title="non-deterministic checkpoint recomputation",
+        summary="A checkpointed block saved different tensors when backward recomputed it.",
+        explanation="checkpoint() keeps only the inputs of a block, and backward runs the block again to recompute the "
+        "rest. Both runs must save the same tensors, or backward feeds the wrong ones to its formulas. torch compares "
+        "their number, shapes and dtypes and reports 'tensor at position 46'; gradinspect names the operator and the "
+        "line where the runs first differ, which is often earlier. It also compares lines, so it finds two branches "
+        "that save tensors of the same shape, which torch does not notice. Blocks with use_reentrant=True are not "
+        "compared.",
+        sample="""\
+import torch
+from torch.utils.checkpoint import checkpoint
+
+x = torch.randn(3, requires_grad=True)
+runs = []
+
+
+def block(x):
+    runs.append(x.shape)
+    if len(runs) == 1:  # different in the recomputation
+        return x.sin().exp()
+    return x.cos().exp()
+
+
+checkpoint(block, x, use_reentrant=False).sum().backward()
+""",
+        fixed="""\
+import torch
+from torch.utils.checkpoint import checkpoint
+
+x = torch.randn(3, requires_grad=True)
+runs = []
+
+
+def block(x, is_first):
+    if is_first:
+        return x.sin().exp()
+    return x.cos().exp()
+
+
+checkpoint(block, x, not runs, use_reentrant=False).sum().backward()
+""",
+        remedy="Draw random numbers, count and decide before the block, and pass the result as an argument. "
+        "checkpoint() itself restores torch's random state.",
+    )
+)
 
 
 class KeptTensor(Record, frozen=True, kw_only=True):
@@ -16,7 +66,7 @@ class KeptTensor(Record, frozen=True, kw_only=True):
 
 
 class Mismatch(Record, frozen=True, kw_only=True):
-    """The first tensor at which two runs of one block part."""
+    """The first tensor at which two runs of one block differ."""
 
     position: int
     first: KeptTensor | None  # None: the first run had ended
@@ -33,12 +83,10 @@ class Mismatch(Record, frozen=True, kw_only=True):
 
 
 def checkpoint_findings(mismatches: Sequence[Mismatch], backward: Frame | None) -> Iterator[Finding]:
-    """Make a finding of each block that was not the same twice."""
+    """Make a finding of each block whose two runs differ."""
     for mismatch in mismatches:
         first, again = mismatch.first, mismatch.again
-        yield Finding(
-            code="GI104",
-            title="a checkpointed block did something else the second time",
+        yield MISMATCH.finding(
             text=_why(mismatch),
             places=(
                 *place_of("first", None if first is None else first.frame),
@@ -52,16 +100,16 @@ def checkpoint_findings(mismatches: Sequence[Mismatch], backward: Frame | None) 
 def _why(mismatch: Mismatch) -> str:
     counts = ""
     if mismatch.num_first != mismatch.num_again:
-        again = format_count(mismatch.num_again, "tensor")
-        counts = f" {format_count(mismatch.num_first, 'tensor')} the first time, {again} the second time."
+        first = format_count(mismatch.num_first, "tensor")
+        counts = f" It saved {first} in the forward pass and {mismatch.num_again:,} in the recomputation."
     end = (
-        "torch will refuse this backward."
+        "This backward will fail."
         if mismatch.is_refused
-        else "Shapes and dtypes are the same, so torch does not notice: gradients will be wrong."
+        else "Shapes and dtypes agree, so torch does not notice, and gradients will be wrong."
     )
     return (
-        f"At position {mismatch.position} the block saved {_kept(mismatch.first)}; when backward ran it again, "
-        f"{_kept(mismatch.again)}.{counts} {end}"
+        f"At position {mismatch.position} the block saved {_kept(mismatch.first)} in the forward pass, but "
+        f"{_kept(mismatch.again)} in the recomputation.{counts} {end}"
     )
 
 
@@ -75,17 +123,15 @@ def _remedy(mismatch: Mismatch) -> str:
     first, again = mismatch.first, mismatch.again
     if first is not None and again is not None and line_of(first.frame) == line_of(again.frame):
         if first.info.dtype != again.info.dtype:
-            return (
-                f"Fix the dtype at {line_of(again.frame)}: use autocast or the cast inside the block, and only there."
-            )
+            return f"Fix the dtype at {line_of(again.frame)}: use autocast or the cast only inside the block."
         return (
-            f"Find out why {line_of(again.frame)} meets another tensor the second time, such as a cache that the "
-            "block adds to or a length drawn at random, and keep that out of the block."
+            f"Find out why {line_of(again.frame)} gets a different tensor in the recomputation, such as from a cache "
+            "that the block adds to or a randomly drawn length, and move that out of the block."
         )
     known = line_of((again or first or _NOTHING).frame)
     return (
-        f"Take the decision that leads to {known} before the block and hand it in: a flag, a counter or a random "
-        "number may have changed when backward runs the block again."
+        f"Make the decision that leads to {known} before the block and pass it in: a flag, a counter or a random "
+        "number may have changed by the time of the recomputation."
     )
 
 

@@ -1,32 +1,138 @@
-"""Custom autograd.Functions whose derivative was checked against differences of their forward: the verdict in words."""
+"""Custom autograd.Functions whose derivatives were checked numerically (finite differences): the verdict in words."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.graph import Frame, Record
 
-Verdict: TypeAlias = Literal["right", "wrong", "wrong twice", "unchecked"]
+GradcheckVerdict: TypeAlias = Literal["correct", "wrong backward", "wrong double backward", "not checked"]
+WRONG_BACKWARD = Rule(
+    doc=RuleDoc(
+        code="GI201",
+        title="incorrect backward of a custom Function",
+        summary="The backward of a custom autograd.Function is not the derivative of its forward.",
+        explanation="With --gradcheck, each custom autograd.Function in the watched graphs is run again after the "
+        "program has ended: in double precision, on copies of the arguments of its first call, reduced to a small size "
+        "where it supports that. Its backward is compared with the numerical derivative (finite differences) of its "
+        "forward, as in torch.autograd.gradcheck. An intentional gradient, of a step function (a straight-through "
+        "estimator) or of the identity (gradient reversal), is not reported. A Function that is random or supports "
+        "only one dtype is listed as not checked.",
+        sample="""\
+import torch
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * x**2  # the factor 3 is missing
+
+
+Cube.apply(torch.randn(3, requires_grad=True)).sum().backward()
+""",
+        fixed="""\
+import torch
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x**2
+
+
+Cube.apply(torch.randn(3, requires_grad=True)).sum().backward()
+""",
+        remedy="Correct the formula for the argument that is named.",
+        command="gradinspect check --gradcheck",
+    )
+)
+WRONG_DOUBLE_BACKWARD = Rule(
+    doc=RuleDoc(
+        code="GI202",
+        title="incorrect double backward of a custom Function",
+        summary="Differentiating the backward of a custom autograd.Function gives wrong second-order gradients.",
+        explanation="A backward written with torch operators can itself be differentiated, as gradient penalties and "
+        "second-order methods do. For that, what it uses must have a history: inputs and outputs from "
+        "ctx.saved_tensors have one; tensors stored as attributes of ctx, detached tensors, and results of NumPy or "
+        "no_grad() do not, and their contribution is silently missing. --gradcheck finds this with "
+        "torch.autograd.gradgradcheck.",
+        sample="""\
+import torch
+
+
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.result = x.exp()  # has no history in backward
+        return ctx.result.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.result
+
+
+x = torch.randn(3, requires_grad=True)
+(g,) = torch.autograd.grad(Exp.apply(x).sum(), x, create_graph=True)
+(g * x).sum().backward()
+""",
+        fixed="""\
+import torch
+
+
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        result = x.exp()
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    def backward(ctx, grad):
+        (result,) = ctx.saved_tensors
+        return grad * result
+
+
+x = torch.randn(3, requires_grad=True)
+(g,) = torch.autograd.grad(Exp.apply(x).sum(), x, create_graph=True)
+(g * x).sum().backward()
+""",
+        remedy="Return the result and save it with save_for_backward(), or decorate backward with once_differentiable.",
+        command="gradinspect check --gradcheck",
+    )
+)
 
 
 class Slope(Record, frozen=True, kw_only=True):
-    """The derivative in one direction, by differences and by the Function's own backward."""
+    """The directional derivative: numeric (finite differences), and by the Function's own backward."""
 
     argument: str  # of forward
-    measured: float
-    claimed: float
+    numeric: float
+    backward: float
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the two differ by more than differences can be trusted."""
-        return not abs(self.measured - self.claimed) <= 1e-4 + 1e-2 * abs(self.measured)
+        """Whether the two differ by more than finite differences are accurate."""
+        return not abs(self.numeric - self.backward) <= 1e-4 + 1e-2 * abs(self.numeric)
 
 
 class CheckedFunction(Record, frozen=True, kw_only=True):
     """What gradcheck said of one custom Function."""
 
     name: str  # "LeakyClamp"
-    verdict: Verdict
+    verdict: GradcheckVerdict
     reason: str = ""  # why it was not checked, or what torch said
     slopes: tuple[Slope, ...] = ()
     applied: Frame | None = None
@@ -34,14 +140,13 @@ class CheckedFunction(Record, frozen=True, kw_only=True):
 
 
 def derivative_findings(functions: Sequence[CheckedFunction]) -> Iterator[Finding]:
-    """Make a finding of each Function that is wrong, or cannot be derived twice."""
+    """Make a finding of each Function whose backward or double backward is wrong."""
     for function in functions:
-        if function.verdict not in ("wrong", "wrong twice"):
+        if function.verdict not in ("wrong backward", "wrong double backward"):
             continue
-        is_first = function.verdict == "wrong"
-        yield Finding(
-            code="GI201" if is_first else "GI202",
-            title=f"the {'backward' if is_first else 'double backward'} of a custom Function is wrong",
+        is_first = function.verdict == "wrong backward"
+        rule = WRONG_BACKWARD if is_first else WRONG_DOUBLE_BACKWARD
+        yield rule.finding(
             text=_wrong(function) if is_first else _wrong_twice(function),
             places=(*place_of("applied", function.applied), *place_of("defined", function.defined)),
             remedy=_remedy(function, is_first=is_first),
@@ -54,23 +159,23 @@ def unchecked_notes(functions: Sequence[CheckedFunction]) -> tuple[str, ...]:
     return tuple(
         f"{function.name} was not checked: {function.reason}."
         for function in functions
-        if function.verdict == "unchecked"
+        if function.verdict == "not checked"
     )
 
 
 def _wrong(function: CheckedFunction) -> str:
     parts = [
-        f"{slope.argument}: measured {slope.measured:.4g}, backward says {slope.claimed:.4g}"
+        f"{slope.argument}: numeric {slope.numeric:.4g}, backward {slope.backward:.4g}"
         for slope in function.slopes
         if slope.is_wrong
     ]
-    detail = f" Slopes in a random direction: {'; '.join(parts)}." if parts else f" {function.reason}"
+    detail = f" Directional derivative with respect to {'; '.join(parts)}." if parts else f" {function.reason}"
     return f"{function.name}.backward is not the derivative of its forward, in double precision.{detail}"
 
 
 def _wrong_twice(function: CheckedFunction) -> str:
     return (
-        f"{function.name}.backward is right, but its own derivative is not: second-order gradients through it, as in "
+        f"{function.name}.backward is correct, but its own derivative is not: second-order gradients through it, as in "
         f"a gradient penalty, will be wrong or fail. {function.reason}".rstrip()
     )
 
@@ -80,8 +185,8 @@ def _remedy(function: CheckedFunction, *, is_first: bool) -> str:
     if is_first:
         wrong = [slope.argument for slope in function.slopes if slope.is_wrong]
         what = f"the gradient of {', '.join(wrong)}" if wrong else "each formula"
-        return f"Correct {what} at {where}. If it is a gradient of your own choice, leave it out with --skip GI201."
+        return f"Correct {what} at {where}. If this is intentional, skip it with --skip {WRONG_BACKWARD.code}."
     return (
-        f"At {where}, compute with torch operators on tensors from ctx.saved_tensors that were inputs or outputs; or "
-        "mark backward as once_differentiable, so that nobody derives it twice by mistake."
+        f"At {where}, compute with torch operators on inputs or outputs from ctx.saved_tensors, or decorate backward "
+        "with once_differentiable to rule out a second derivative."
     )

@@ -1,4 +1,4 @@
-"""The ways in which a gradient's path is cut: what happens there, and what helps."""
+"""The ways in which a tensor is detached from its graph: what happens there, and what helps."""
 
 from typing import NamedTuple
 
@@ -6,34 +6,33 @@ from gradinspect.checks.rules.value_flow import DetachCause
 
 
 class DetachRemedy(NamedTuple):
-    """What to say of one way; `{op}` is the operator, `{where}` its line, `{used}` the line that read the result."""
+    """What to say of one cause; `{op}` is the operator, `{where}` its line, `{used}` the line that read the result."""
 
     why: str
     remedy: str
-    title: str = ""
 
 
-MANNERS: dict[DetachCause, DetachRemedy] = {
+DETACH_REMEDIES: dict[DetachCause, DetachRemedy] = {
     "detach": DetachRemedy(
-        "{op}() ends the way of every gradient.",
-        "Leave out {op}() at {where}, if gradients are wanted there.",
+        "{op}() stops gradient flow.",
+        "Remove {op}() at {where} if this path should train.",
     ),
     "data": DetachRemedy(
-        ".data gives the values without their graph.",
-        "Use the tensor itself in place of .data at {where}.",
+        ".data returns the values without their graph.",
+        "Use the tensor itself instead of .data at {where}.",
     ),
     "copy": DetachRemedy(
-        "{op}() copies values into a new tensor, which knows nothing of where they come from.",
-        "At {where}, use torch.stack() or torch.cat() of the tensors, or the tensor itself.",
+        "{op}() copies values into a new tensor without a graph.",
+        "At {where}, use torch.stack() or torch.cat() on the tensors, or the tensor itself.",
     ),
     "integer": DetachRemedy(
-        "{op} gives whole numbers or truth values, and those have no gradient.",
-        "At {where}, use something with a derivative, such as softmax in place of argmax, or a straight-through "
-        "estimator: soft + (hard - soft).detach().",
+        "{op} returns integers or booleans, which have no gradient.",
+        "At {where}, use something differentiable, such as softmax instead of argmax, or a straight-through estimator: "
+        "soft + (hard - soft).detach().",
     ),
     "grad_off": DetachRemedy(
-        "Gradients were switched off while {op} ran, by no_grad, inference_mode or set_grad_enabled(False).",
-        "Leave that away at {where}, where gradients are wanted.",
+        "{op} ran with gradients disabled, by no_grad, inference_mode or set_grad_enabled(False).",
+        "Enable gradients at {where} if this path should train.",
     ),
     "checkpoint": DetachRemedy(
         "A checkpoint with use_reentrant=True builds no graph unless one of its tensor inputs requires grad.",
@@ -41,31 +40,31 @@ MANNERS: dict[DetachCause, DetachRemedy] = {
     ),
     "function": DetachRemedy(
         "It went through a custom Function whose result does not require grad.",
-        "Look at the forward of the Function at {where}: mark_non_differentiable, or a result made without its input.",
+        "Check the forward of the Function at {where} for mark_non_differentiable, or a result that does not depend on "
+        "its input.",
     ),
     "python": DetachRemedy(
-        "{op}() hands the value to Python or NumPy, and what comes back from there is a constant.",
-        "Compute with tensors only, from {where} on.",
+        "{op}() converts the value to Python or NumPy, and what is computed from it there is a constant.",
+        "Use tensor operations only, from {where} on.",
     ),
     "gradient": DetachRemedy(
-        "The gradient computed there carries no graph, because create_graph=True is missing.",
-        "Write create_graph=True at {where}.",
-        title="a gradient that is used in a loss carries no graph",
+        "The gradient computed there has no graph, because create_graph=True is missing.",
+        "Pass create_graph=True at {where}.",
     ),
     "assigned": DetachRemedy(
-        "{op} writes the values where autograd does not look, into a leaf, .data or a detached tensor.",
-        "Use the new tensor itself in place of writing it at {where}; for weights, torch.func.functional_call.",
+        "{op} writes the values to a leaf, to .data or to a detached tensor, which autograd does not record.",
+        "Use the new tensor itself instead of writing it at {where}; for weights, use torch.func.functional_call.",
     ),
     "rewrapped": DetachRemedy(
-        "The tensor was wrapped again, by nn.Parameter or Variable, and that makes a new leaf without a history.",
+        "nn.Parameter or Variable wrapped the tensor in a new leaf without a graph.",
         "Use the tensor that {where} made as it is.",
     ),
     "unknown": DetachRemedy(
         "The result of {op} does not require grad.",
-        "Look at {where}: the operator has no derivative.",
+        "Check {where}: the operator is not differentiable.",
     ),
-}  # fmt: skip
+}
 SAMPLED = DetachRemedy(
-    "sample() draws with gradients switched off.",
-    "Use rsample() at {where} where the distribution has it, or log_prob() of the sample in the loss.",
+    "sample() draws with gradients disabled.",
+    "Use rsample() at {where} if the distribution has it, or log_prob() of the sample in the loss.",
 )

@@ -1,13 +1,19 @@
-"""Gradients that a loss counts with although they carry no graph: a penalty without `create_graph=True`.
+"""Gradients that are part of a loss although they have no graph: a penalty without `create_graph=True`.
 
-Told from what is meant so: a gradient that updates the very tensor it belongs to (first-order MAML), that scales
+Intentional uses are not reported: a gradient that updates the very tensor it belongs to (first-order MAML), that scales
 another loss (adaptive weights), that moves an input (adversarial examples), or that went through `detach()`.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.detach_causes import DETACH_REMEDIES
+from gradinspect.checks.rules.detached_parameters import detached_words
+from gradinspect.checks.rules.missing_gradients import NoticedAt, SameCause, and_failure, failure, places_of
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors
+from gradinspect.graph import Frame
 
 _SUMS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub", "stack", "cat", "hstack", "vstack", "concat"))
 _LINEAR = _SUMS | frozenset((
@@ -18,6 +24,42 @@ _PRODUCTS = frozenset(("mul", "div", "true_divide"))
 _RESIDUAL = frozenset((
     "pow", "square", "abs", "norm", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
 ))  # fmt: skip
+
+NO_GRAPH = Rule(
+    doc=RuleDoc(
+        code="GI402",
+        title="gradient used in a loss has no graph",
+        summary="A loss contains a gradient computed without create_graph=True, which backward treats as a constant.",
+        explanation="autograd.grad and backward return gradients without a graph unless create_graph=True. Such a "
+        "gradient is a constant in a loss: a gradient penalty changes the printed number and nothing else, and "
+        "backward fails on a loss made of gradients alone. gradinspect follows each gradient and reports it where it "
+        "is added to a loss. Intentional uses are not reported: first-order MAML, which subtracts the gradient from "
+        "the very tensor it belongs to, and gradients that move an input, scale another loss, are logged, or detached.",
+        sample="""\
+import torch
+from torch import nn
+
+critic = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+x = torch.randn(16, 4, requires_grad=True)
+(g,) = torch.autograd.grad(critic(x).sum(), x)
+penalty = ((g.norm(2, dim=1) - 1) ** 2).mean()
+loss = critic(x).mean() + 10 * penalty
+loss.backward()
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+critic = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+x = torch.randn(16, 4, requires_grad=True)
+(g,) = torch.autograd.grad(critic(x).sum(), x, create_graph=True)
+penalty = ((g.norm(2, dim=1) - 1) ** 2).mean()
+loss = critic(x).mean() + 10 * penalty
+loss.backward()
+""",
+        remedy="Pass create_graph=True to the autograd.grad or backward that computes the gradient.",
+    )
+)
 
 
 class LostTerm(NamedTuple):
@@ -54,16 +96,50 @@ def lost_terms(calls: Sequence[Call], root: Read) -> Iterator[LostTerm]:
                 todo.append(_Step(read.call, is_linear))
 
 
+def lost_term_finding(
+    gradient: Frame | None, used: Frame | None, backward: Frame | None, *, is_refused: bool = False
+) -> Finding:
+    """Make the finding for a gradient without a graph that a loss consists of, or that is added to it.
+
+    Args:
+        gradient: The line that computed it.
+        used: The line that added it.
+        backward: The line that goes back from the loss.
+        is_refused: Whether the loss consists of nothing else.
+    """
+    cause = DETACH_REMEDIES["gradient"]
+    fails = failure(NoticedAt(kind="backward", frame=backward))
+    effect = fails if is_refused else "Backward treats the added term as a constant, so it changes no gradient."
+    return NO_GRAPH.finding(
+        text=f"{cause.why} {effect}",
+        places=(*place_of("gradient", gradient), *place_of("used", used), *place_of("backward", backward)),
+        remedy=cause.remedy.format(where=line_of(gradient)),
+    )
+
+
+def only_path_findings(group: SameCause) -> Iterator[Finding]:
+    """Tell of parameters whose only way to the loss is through a gradient without a graph."""
+    first = group.first
+    if first.kind == "cut" and first.cause == "gradient":
+        why, remedy = detached_words(group)
+        yield NO_GRAPH.finding(
+            text=f"{why}{and_failure(first.noticed)}", places=places_of(first), remedy=remedy, subjects=group.names
+        )
+
+
+JUDGE = Judge(SameCause, only_path_findings)
+
+
 def _term(calls: Sequence[Call], used: int, *, is_linear: bool) -> LostTerm | None:
     others = [read for read in calls[used].reads if read.is_live]
     for read in calls[used].reads:
         if read.is_live or read.call == OUTSIDE:
             continue
         behind = ancestors(calls, read.call, stops_at_leaves=True)
-        gradient = max((number for number in behind if calls[number].manner == "gradient"), default=None)
+        gradient = max((number for number in behind if calls[number].cause == "gradient"), default=None)
         if gradient is None or any(_is_same(other, one) for other in others for one in calls[gradient].wrt):
             continue
-        is_on_purpose = any(calls[number].manner in ("detach", "data") for number in behind if number > gradient)
+        is_on_purpose = any(calls[number].cause in ("detach", "data") for number in behind if number > gradient)
         if is_linear or (not is_on_purpose and _share_a_leaf(calls, gradient, others)):
             return LostTerm(gradient, used)
     return None

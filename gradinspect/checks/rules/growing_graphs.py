@@ -1,25 +1,62 @@
-"""History that is kept from one backward to the next: told from two rounds of the same loop.
+"""Graph history that is kept from one backward to the next, found by comparing iterations of the same loop.
 
-NOTE [Rounds]
-Two calls on the same line are rounds of a loop if the later one goes through nodes that were made after the earlier
-one began. What the earlier one went through is history then. The graph grows if a line of the program reads what the
-same line made in the round before; a trunk that several losses share, or what was computed before the loop, is read by
-other lines.
+NOTE [Iterations]
+Two calls on the same line are iterations of a loop if the later one goes through nodes that were made after the earlier
+one began. What the earlier one went through is then history. The graph grows if a line of the program reads what the
+same line made in the previous iteration; a trunk that several losses share, or what was computed before the loop, is
+read by other lines.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from gradinspect.checks.facts import EarlierCall
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
-from gradinspect.checks.rules.second_backward import UsedCall
+from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.graph import Frame, Graph, Node, Record, frame_of
 from gradinspect.units import format_count
 
 MAX_STORES = 2  # lines that are shown
 
+GROWING = Rule(
+    doc=RuleDoc(
+        code="GI801",
+        title="graph history is kept across iterations",
+        summary="Each iteration keeps the graph of the previous one alive, so memory grows.",
+        explanation="A tensor with a grad_fn keeps the whole graph behind it alive, and so does a list of such "
+        "tensors, a running sum, a hidden state, or a gradient made with create_graph=True. In a loop, memory grows "
+        "with every iteration, and where backward goes through the old part again, each step takes longer than the "
+        "last. Two iterations reveal it: in the second, the graph of the first is still held by something that grows, "
+        "or is joined on the line that made it. To see how much it grows: gradinspect memory train.py --iterations 5.",
+        sample="""\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+losses = []
+for _ in range(3):
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    losses.append(loss)  # keeps every graph
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+losses = []
+for _ in range(3):
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    losses.append(loss.item())
+""",
+        remedy="Store loss.item(), or detach() what one iteration passes on to the next.",
+    )
+)
+
 
 class KeptHistory(Record, frozen=True, kw_only=True):
-    """Something that keeps the graphs of earlier rounds alive."""
+    """Something that keeps the graphs of earlier iterations alive."""
 
     held_by: Literal["variable", "gradient"]
     name: str = ""  # "losses[*]"
@@ -29,8 +66,8 @@ class KeptHistory(Record, frozen=True, kw_only=True):
     adds: bool = False  # they add to what is there, rather than replace it
 
 
-def earlier_rounds(graph: Graph, calls: Sequence[UsedCall], backward: Frame | None) -> list[UsedCall]:
-    """List the earlier rounds of the loop that this call is in. NOTE [Rounds]."""
+def earlier_rounds(graph: Graph, calls: Sequence[EarlierCall], backward: Frame | None) -> list[EarlierCall]:
+    """List the earlier iterations of the loop that this call is in. NOTE [Iterations]."""
     newest = max((node.sequence_nr for node in graph.nodes if node.sequence_nr is not None), default=-1)
     return [
         call
@@ -40,9 +77,9 @@ def earlier_rounds(graph: Graph, calls: Sequence[UsedCall], backward: Frame | No
 
 
 def growing_findings(
-    graph: Graph, rounds: Sequence[UsedCall], kept: Sequence[KeptHistory], backward: Frame | None
+    graph: Graph, rounds: Sequence[EarlierCall], kept: Sequence[KeptHistory], backward: Frame | None
 ) -> Iterator[Finding]:
-    """Find what makes each round leave more behind than the one before."""
+    """Find what makes each iteration keep more than the previous one."""
     join = None if any(_is_freed(node) for node in graph.nodes) else _join(graph, rounds)
     if join is not None:
         yield _joined(graph, *join, backward)
@@ -57,8 +94,8 @@ def _is_freed(node: Node) -> bool:
     return any(value.status == "freed" for value in node.saved)
 
 
-def _join(graph: Graph, rounds: Sequence[UsedCall]) -> tuple[UsedCall, Node, Node] | None:
-    """Find the round before, and a new node that reads an old one where its own line made an old one too."""
+def _join(graph: Graph, rounds: Sequence[EarlierCall]) -> tuple[EarlierCall, Node, Node] | None:
+    """Find the previous iteration, and a new node that reads an old one where its own line made an old one too."""
     for call in reversed(rounds):
         old = {number for number, node in enumerate(graph.nodes) if node.sequence_nr in call.nodes}
         lines = {graph.nodes[number].frame for number in old} - {None}
@@ -71,16 +108,15 @@ def _join(graph: Graph, rounds: Sequence[UsedCall]) -> tuple[UsedCall, Node, Nod
     return None
 
 
-def _joined(graph: Graph, call: UsedCall, new: Node, old: Node, backward: Frame | None) -> Finding:
+def _joined(graph: Graph, call: EarlierCall, new: Node, old: Node, backward: Frame | None) -> Finding:
     made, read = _frame(graph, old), _frame(graph, new)
     count = sum(node.sequence_nr in call.nodes for node in graph.nodes if node.sequence_nr is not None)
-    return Finding(
-        code="GI801",
-        title="the graph grows from backward to backward",
+    return GROWING.finding(
         text=f"{new.name} reads what {old.name} made before {call.name}, which went through "
-        f"{format_count(count, 'node')} of this graph. Each round makes backward longer and keeps more memory.",
+        f"{format_count(count, 'node')} of this graph. Each iteration makes backward slower and keeps more memory.",
         places=(*place_of("old", made), *place_of("new", read), *place_of("backward", backward)),
-        remedy=f"Use detach() at {line_of(read)} on what comes from the round before, if gradients may end there.",
+        remedy=f"At {line_of(read)}, detach() what comes from the previous iteration, unless gradients must flow "
+        "through it.",
         subjects=(new.name,),
     )
 
@@ -88,23 +124,19 @@ def _joined(graph: Graph, call: UsedCall, new: Node, old: Node, backward: Frame 
 def _held(holder: KeptHistory, backward: Frame | None) -> Finding:
     tensors = format_count(holder.num_tensors, "tensor")
     where = line_of(holder.stores[0] if holder.stores else None)
-    return Finding(
-        code="GI801",
-        title="history is kept from backward to backward",
-        text=f"{holder.name} holds {tensors} with the graph that an earlier backward went through. Each round adds "
-        "another one, and with it what its graph keeps.",
+    return GROWING.finding(
+        text=f"{holder.name} holds {tensors} with the graph of an earlier backward. Each iteration adds another one, "
+        "along with everything its graph keeps.",
         places=(*_stored(holder), *place_of("backward", backward)),
-        remedy=f"Store a number or a tensor without history at {where}: item() or detach().",
+        remedy=f"At {where}, store a number or a tensor without history: item() or detach().",
         subjects=(holder.name,),
     )
 
 
 def _gradient(holder: KeptHistory, earlier: Frame | None, backward: Frame | None) -> Finding:
-    return Finding(
-        code="GI801",
-        title="gradients keep the graph that made them",
-        text=f"{format_count(holder.num_tensors, 'gradient')} (.grad) of the round before carry a graph, as "
-        "create_graph=True makes them, and this backward adds to them.",
+    return GROWING.finding(
+        text=f"{format_count(holder.num_tensors, 'gradient')} (.grad) of the previous iteration keep the graph that "
+        "create_graph=True made, and this backward adds to them.",
         places=(*place_of("made", earlier), *place_of("backward", backward)),
         remedy="Set .grad to None before each backward (optimizer.zero_grad()), or use autograd.grad(), which stores "
         "nothing.",

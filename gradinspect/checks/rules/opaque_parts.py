@@ -1,4 +1,4 @@
-"""The parts of a graph that no check looks into, for whoever reads that nothing was found."""
+"""The parts of a graph that no rule checks, for whoever reads that no problems were found."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,7 +11,7 @@ MAX_LINES = 3
 
 
 def opaque_parts(graph: Graph) -> Iterator[tuple[str, str]]:
-    """Yield what is not looked into, and its line."""
+    """Yield what is not checked, and its line."""
     for node in graph.nodes:
         what = _what(node)
         if what is not None:
@@ -19,7 +19,7 @@ def opaque_parts(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def opaque_notes(parts: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Say what was not looked into, each kind of part once.
+    """Say what was not checked, each kind of part once.
 
     Args:
         parts: Those of each graph that was looked at.
@@ -27,16 +27,16 @@ def opaque_notes(parts: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     lines: dict[str, list[str]] = {}
     for what, line in dict.fromkeys(parts):
         lines.setdefault(what, []).append(line)
-    return tuple(f"Not looked into: {what}, at {_listed(places)}." for what, places in lines.items())
+    return tuple(f"Not checked: {what}, at {_listed(places)}." for what, places in lines.items())
 
 
 def _what(node: Node) -> str | None:
     if node.kind == "compiled":
-        return "what torch.compile has made of a function"
+        return "code compiled by torch.compile"
     if node.kind == "opaque":
-        return f"{node.name}, a node in C++ that tells nothing of itself"
+        return f"{node.name}, an unknown C++ node"
     if node.function == _REENTRANT:
-        return "the graph that a reentrant checkpoint makes while backward runs"
+        return "the graph that a reentrant checkpoint builds during backward"
     return None
 
 

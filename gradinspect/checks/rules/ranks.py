@@ -3,7 +3,117 @@
 from collections.abc import Iterator, Sequence
 
 from gradinspect.checks.findings import Finding, Place, line_of, listed, place_of
+from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.graph import Frame, Graph, Record
+
+UNUSED = Rule(
+    doc=RuleDoc(
+        code="GI901",
+        title="DistributedDataParallel would wait for unused parameters",
+        summary="Backward does not reach some parameters on some ranks, so the other ranks would hang.",
+        explanation="DistributedDataParallel averages each gradient over all ranks as soon as it is ready, so every "
+        "rank waits for every parameter. If one rank skips a layer, the others hang, or the next forward fails with "
+        "'Expected to have finished reduction in the prior iteration' and a list of indices. Under torchrun, the ranks "
+        "exchange before each backward which parameters it will not reach. gradinspect names them and the line that "
+        "only some ranks ran, then stops all ranks. Not reported with find_unused_parameters=True or "
+        "static_graph=True.",
+        sample="""\
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.extra = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.body(x)
+        if dist.get_rank() == 0:  # on rank 1, extra gets no gradient
+            h = self.extra(h)
+        return h
+
+
+model = DistributedDataParallel(Net())
+for _ in range(2):
+    model(torch.randn(8, 4)).mean().backward()
+dist.destroy_process_group()
+""",
+        fixed="""\
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.extra = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.body(x)
+        h = self.extra(h)
+        return h
+
+
+model = DistributedDataParallel(Net())
+for _ in range(2):
+    model(torch.randn(8, 4)).mean().backward()
+dist.destroy_process_group()
+""",
+        remedy="Run the same layers on every rank, or pass find_unused_parameters=True to DistributedDataParallel.",
+        command="torchrun --nproc-per-node 2 -m gradinspect check",
+    ),
+    stops_run=True,
+)
+DIFFERENT = Rule(
+    doc=RuleDoc(
+        code="GI902",
+        title="ranks build different graphs",
+        summary="Gradients are averaged over ranks that compute different functions.",
+        explanation="Averaging gradients over ranks makes sense only if all ranks compute the same function. Under "
+        "torchrun, the ranks compare which lines made which nodes. The number of loop iterations does not matter, so "
+        "sequences may differ in length. With find_unused_parameters=True ranks may differ, and nothing is reported.",
+        sample="""\
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(nn.Linear(4, 4))
+for _ in range(2):
+    loss = model(torch.randn(8, 4)).mean()
+    if dist.get_rank() == 0:  # averaged with ranks that have no penalty
+        loss = loss + model.module.weight.norm()
+    loss.backward()
+dist.destroy_process_group()
+""",
+        fixed="""\
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(nn.Linear(4, 4))
+for _ in range(2):
+    loss = model(torch.randn(8, 4)).mean()
+    loss = loss + model.module.weight.norm()
+    loss.backward()
+dist.destroy_process_group()
+""",
+        remedy="Base the decision on something that all ranks share, such as a value that rank 0 broadcasts.",
+        command="torchrun --nproc-per-node 2 -m gradinspect check",
+    )
+)
 
 
 class RankNode(Record, frozen=True):
@@ -24,7 +134,7 @@ class RankSummary(Record, frozen=True, kw_only=True):
 
 
 def summarize_rank(graph: Graph, rank: int, unused: Sequence[str], *, may_differ: bool = False) -> RankSummary:
-    """Say what a graph is made of. How often a loop went round is left out: sequences may differ in length."""
+    """Say what a graph is made of. The number of loop iterations is left out: sequences may differ in length."""
     kinds = dict.fromkeys(
         RankNode(
             name=node.name,
@@ -49,10 +159,10 @@ def rank_findings(ranks: Sequence[RankSummary], backward: Frame | None) -> Itera
 
 
 def missing_notes(ranks: Sequence[int]) -> tuple[str, ...]:
-    """Say which ranks did not come to a backward call that others came to."""
+    """Say which ranks did not reach a backward call that others reached."""
     if not ranks:
         return ()
-    return (f"{_ranks(ranks).capitalize()} did not come to the same backward call in time, and could not be compared.",)
+    return (f"{_ranks(ranks).capitalize()} did not reach the same backward call in time, so they were not compared.",)
 
 
 def _without_caller(frame: Frame) -> Frame:
@@ -67,13 +177,12 @@ def _unused(
     where = "any rank" if using is None else f"{_ranks(missing)}, but does on rank {using.rank}"
     places = () if using is None else (*_parting(using, lacking), *_parting(lacking, using))
     line = f" at {places[0].file}:{places[0].line}" if places else ""
-    return Finding(
-        code="GI901",
-        title=f"parameters get no gradient on {'any rank' if using is None else 'some ranks'}",
+    return UNUSED.finding(
         text=f"Backward does not reach {listed(names)} on {where}. DistributedDataParallel waits for every parameter "
-        "on every rank: this backward would hang, or the next forward fail.",
+        "on every rank: this backward would hang, or the next forward would fail.",
         places=(*places, *place_of("backward", backward)),
-        remedy=f"Run the same layers on every rank{line}, or give DistributedDataParallel find_unused_parameters=True.",
+        remedy=f"Run the same layers on every rank{line}, or pass find_unused_parameters=True to "
+        "DistributedDataParallel.",
         subjects=tuple(names),
     )
 
@@ -84,13 +193,11 @@ def _differing(ranks: Sequence[RankSummary], backward: Frame | None) -> Iterator
         if set(other.nodes) == set(ranks[0].nodes):
             continue
         here, there = _parting(ranks[0], other), _parting(other, ranks[0])
-        yield Finding(
-            code="GI902",
-            title="ranks build different graphs",
-            text=f"Of the two, {_only(ranks[0], other) or _only(other, ranks[0])}. Gradients that are averaged over "
-            "ranks are then those of different functions, and what is exchanged inside the graph may not fit.",
+        yield DIFFERENT.finding(
+            text=f"{_only(ranks[0], other) or _only(other, ranks[0])}. The averaged gradients then belong to different "
+            "functions, and collective operations inside the graph may not match.",
             places=(*here, *there, *place_of("backward", backward)),
-            remedy=f"Take the decision that leads to {_line((*here, *there))} from something that all ranks share.",
+            remedy=f"Base the decision that leads to {_line((*here, *there))} on something that all ranks share.",
         )
         return
 
@@ -105,7 +212,7 @@ def _parting(one: RankSummary, other: RankSummary) -> tuple[Place, ...]:
 def _only(one: RankSummary, other: RankSummary) -> str:
     theirs = set(other.nodes)
     names = list(dict.fromkeys(node.name for node in one.nodes if node not in theirs))
-    return f"only rank {one.rank} has this {listed(names)}, and not rank {other.rank}" if names else ""
+    return f"Rank {one.rank} has {listed(names)} here, and rank {other.rank} does not" if names else ""
 
 
 def _line(places: Sequence[Place]) -> str:

@@ -1,7 +1,7 @@
-"""Which way values went through a program, and where a gradient cannot follow them back.
+"""How values flow through a program, and where gradients cannot flow back.
 
-What comes in: the calls that a program made, each with the tensors that it read. What goes out: for a tensor that got
-no gradient, whether its value reached the loss at all, and the call that gave it on without its graph.
+What comes in: the calls that a program made, each with the tensors that it read. What goes out: for a tensor that no
+gradient reaches, whether its value reached the loss at all, and the call that detached it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ OUTSIDE = -1  # a tensor that no call was seen to make
 NO_LEAF = -1
 _FROM_PYTHON = frozenset(("tensor", "as_tensor", "asarray", "full", "new_tensor", "scalar_tensor", "from_numpy"))
 
-# How a call gave on a value without a way back for gradients.
+# How a call returned a value without its graph.
 DetachCause: TypeAlias = Literal[
     "detach", "data", "copy", "integer", "grad_off", "checkpoint", "function", "python", "gradient", "assigned",
     "rewrapped", "unknown",
@@ -21,7 +21,7 @@ DetachCause: TypeAlias = Literal[
 
 
 class Read(Struct, frozen=True, gc=False):
-    """A tensor that a call read. There are very many: the garbage collector shall not look at them."""
+    """A tensor that a call read. There are very many, so the garbage collector does not track them."""
 
     call: int = OUTSIDE  # the call that made it
     leaf: int = NO_LEAF
@@ -39,7 +39,7 @@ class Call(Struct, frozen=True, gc=False):
     op: str  # "torch.Tensor.detach"
     reads: tuple[Read, ...] = ()
     frame: int | None = None
-    manner: DetachCause | None = None  # when it read what requires grad and gave what does not
+    cause: DetachCause | None = None  # when it read what requires grad and returned what does not
     wrt: tuple[Read, ...] = ()  # of autograd.grad: its inputs
     is_off: bool = False  # grad mode was
     is_write: bool = False  # into a tensor that was there before
@@ -51,13 +51,13 @@ class Call(Struct, frozen=True, gc=False):
 
 
 class FlowOutcome(NamedTuple):
-    """What became of the value of one tensor."""
+    """Where the value of one tensor went."""
 
     kind: Literal["cut", "unused", "unread"]
     first: int | None = None  # the call that read it first
-    cut: int | None = None  # the call that gave it on without its graph; of an unused one the last that it reached
+    cut: int | None = None  # the call that detached it; of an unused one the last that it reached
     used: int | None = None  # the call that read it then; None: it is the loss
-    manner: DetachCause = "unknown"
+    cause: DetachCause = "unknown"
     path: tuple[int, ...] = ()  # from the first call to the cut
 
 
@@ -66,7 +66,7 @@ def short_name(op: str) -> str:
     return op.removesuffix(".__get__").removesuffix(".__set__").rpartition(".")[2]
 
 
-def fates(calls: Sequence[Call], starts: Sequence[Read], root: Read) -> list[FlowOutcome]:
+def flow_outcomes(calls: Sequence[Call], starts: Sequence[Read], root: Read) -> list[FlowOutcome]:
     """Find out for each start why no gradient reaches it from a root.
 
     A start's bit travels along with its value, through `touched`; through `live` only as far as a gradient could come
@@ -92,10 +92,10 @@ def fates(calls: Sequence[Call], starts: Sequence[Read], root: Read) -> list[Flo
             if calls[cut].is_off and used is not None:
                 used = _used_outside(calls, touched, needed, cut, bit)
             path = _path(calls, live, cut, bit)
-            found.append(FlowOutcome("cut", first, cut, used, calls[cut].manner or _later(calls[cut]), path))
+            found.append(FlowOutcome("cut", first, cut, used, calls[cut].cause or _later(calls[cut]), path))
             continue
         reading = [number for number in seen if number not in made]
-        found.append(_fate_without_cut(calls, reading, [n for n in reading if live[n] & bit], needed, root))
+        found.append(_outcome_without_cut(calls, reading, [n for n in reading if live[n] & bit], needed, root))
     return found
 
 
@@ -163,7 +163,7 @@ def _places(mask: int) -> Iterator[int]:
 
 
 def _used_outside(calls: Sequence[Call], touched: Sequence[int], needed: set[int], cut: int, bit: int) -> int | None:
-    """Find the call that took a value out of the scope in which gradients were off."""
+    """Find the call that took a value out of the scope in which gradients were disabled."""
     for number in sorted(needed):
         if number > cut and not calls[number].is_off and touched[number] & bit:
             return number
@@ -171,7 +171,7 @@ def _used_outside(calls: Sequence[Call], touched: Sequence[int], needed: set[int
 
 
 def _later(call: Call) -> DetachCause:
-    """Tell how a graph was lost after a call that had kept it."""
+    """Tell how a graph was lost after a call that kept it."""
     if call.is_off:
         return "grad_off"
     return "assigned" if call.is_write else "rewrapped"
@@ -187,17 +187,17 @@ def _path(calls: Sequence[Call], live: Sequence[int], end: int, bit: int) -> tup
         path.append(before)
 
 
-def _fate_without_cut(
+def _outcome_without_cut(
     calls: Sequence[Call], seen: Sequence[int], live: Sequence[int], needed: set[int], root: Read
 ) -> FlowOutcome:
-    """Tell what became of a value that no call carried to the root."""
-    left = [number for number in seen if calls[number].manner == "python"]
+    """Tell where a value went that no call carried to the root."""
+    left = [number for number in seen if calls[number].cause == "python"]
     first = seen[0] if seen else None
     if left:
         back = [number for number in needed if number > left[0] and calls[number].name in _FROM_PYTHON]
         if back or root.call == OUTSIDE or not root.is_live:
             return FlowOutcome("cut", first, left[0], min(back) if back else None, "python", (left[0],))
-    used = [number for number in live if calls[number].manner not in ("grad_off", "data", "detach")]
+    used = [number for number in live if calls[number].cause not in ("grad_off", "data", "detach")]
     if used:
         return FlowOutcome("unused", used[0], *((left[-1], None, "python") if left else (used[-1],)))
     return FlowOutcome("unread")

@@ -1,12 +1,13 @@
 """Findings as a page for a terminal, as JSON, and as the annotations that GitHub shows beside a change."""
 
 from collections.abc import Callable, Iterator
+from difflib import SequenceMatcher
 from textwrap import wrap
 
 from rich.text import Text
 
 from gradinspect.checks.findings import Finding, Findings, Place
-from gradinspect.checks.rule_doc import RuleDoc
+from gradinspect.checks.rule import RuleDoc
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import escape_control, format_calls, format_count
@@ -29,20 +30,23 @@ class FindingsPage(Page):
             yield Text()
         for note in found.notes:
             yield from (Text(line, "dim") for line in self._parts(note, 2))
-        count = format_count(len(found.findings), "finding") if found.findings else "Nothing found"
+        count = format_count(len(found.findings), "finding") if found.findings else "No problems found"
         style = "bold red" if found.findings else "bold green"
         calls = format_calls(found.num_calls, found.num_grads)
         yield Text(f"{count} in {calls} of {self.visible(found.source)}", style)
 
-    def story(self, story: RuleDoc) -> Iterator[Text]:
-        """Yield what a code means: why it happens, a small program that has it, what to do."""
-        yield from self._headline(story.code, story.title)
+    def rule(self, doc: RuleDoc) -> Iterator[Text]:
+        """Yield what a code means, a program with the mistake as a change to one without it, and what to do."""
+        yield from self._headline(doc.code, doc.title)
+        for part in (doc.summary, doc.explanation):
+            yield Text()
+            yield from (Text(line) for line in self._parts(part, 0))
         yield Text()
-        yield from (Text(line) for line in self._parts(story.text, 0))
+        yield Text(f"{GAP}{GAP}$ {doc.command} sample.py", "dim")
+        for mark, line in changed_lines(doc.sample, doc.fixed):
+            yield Text(f"{GAP}{mark} {line}".rstrip(), {"-": "red", "+": "green"}.get(mark, "default"))
         yield Text()
-        yield from (Text(f"{GAP}{GAP}{line}".rstrip(), "dim") for line in story.sample.splitlines())
-        yield Text()
-        yield from (Text(line, "green") for line in self._parts(story.remedy, 0))
+        yield from (Text(line, "green") for line in self._parts(doc.remedy, 0))
 
     def _headline(self, code: str, title: str) -> Iterator[Text]:
         for index, line in enumerate(self._parts(f"{code}  {title}", len(code) + 2)):
@@ -75,6 +79,17 @@ class FindingsPage(Page):
         """Wrap a text; it begins at the indent, which is added to the later lines unless somebody else does."""
         lines = wrap(self.visible(text), self.width - indent, break_on_hyphens=False)
         return lines if is_hanging else [("" if not index else " " * indent) + line for index, line in enumerate(lines)]
+
+
+def changed_lines(sample: str, fixed: str) -> Iterator[tuple[str, str]]:
+    """Yield each line of a program with " ", "-" or "+": kept, wrong, or part of its repair."""
+    before, after = sample.splitlines(), (fixed or sample).splitlines()
+    for change, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if change == "equal":
+            yield from ((" ", line) for line in before[start:end])
+        else:
+            yield from (("-", line) for line in before[start:end])
+            yield from (("+", line) for line in after[new_start:new_end])
 
 
 def _where(place: Place) -> str:

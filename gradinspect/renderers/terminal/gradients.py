@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.gradients.observed import Finding, FlowRow, ParameterRow, gradients_of
+from gradinspect.analyses.gradients.observed import FlowRow, GradientNote, ParameterRow, gradients_of
 from gradinspect.graph import GradientStats, Graph, NodeGradients, Record, source_of
 from gradinspect.renderers.data.csv import render_csv
 from gradinspect.renderers.data.json import render_json
@@ -28,15 +28,15 @@ NODE_COLUMNS = ("node", "order", "name", "module", "source", "direction", "posit
 class GradientsPage(Page):
     """Writes the parts of the report at one width."""
 
-    def findings(self, found: Sequence[Finding]) -> Iterator[Text]:
-        """Yield each finding and the parameters that it starves."""
-        for finding in found:
-            yield from self.wrapped(f"{finding.kind}: {finding.text}", "bold")
-            if finding.starved:
-                names = ", ".join(finding.starved[:MAX_NAMES])
-                more = len(finding.starved) - MAX_NAMES
+    def notes(self, found: Sequence[GradientNote]) -> Iterator[Text]:
+        """Yield each note and the parameters that it concerns."""
+        for note in found:
+            yield from self.wrapped(f"{note.kind}: {note.text}", "bold")
+            if note.parameters:
+                names = ", ".join(note.parameters[:MAX_NAMES])
+                more = len(note.parameters) - MAX_NAMES
                 rest = f" and {more:,} more" if more > 0 else ""
-                label = "" if finding.kind == "missing" else "starved: "
+                label = {"killed": "no gradient reaches: ", "non-finite": "reaches: "}.get(note.kind, "")
                 yield from self.wrapped(f"{label}{names}{rest}", indent=GAP)
 
     def flow(self, rows: Sequence[FlowRow], max_rows: int | None = None) -> Iterator[Text]:
@@ -155,7 +155,7 @@ def _csv_lines(graph: Graph) -> Iterator[list[object]]:
 
 
 def render_gradients_json(
-    graph: Graph, captured_at: str, findings: Sequence[Finding], parameters: Sequence[ParameterRow]
+    graph: Graph, captured_at: str, findings: Sequence[GradientNote], parameters: Sequence[ParameterRow]
 ) -> str:
     """Write everything: findings, parameters, and each node with its gradients."""
     return render_json({

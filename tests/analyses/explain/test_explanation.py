@@ -15,10 +15,10 @@ from gradinspect.graph import Frame, ModuleCall, Storage
 from gradinspect.torch_sources import (
     DERIVATIVES,
     MANUAL,
-    Place,
-    class_place,
-    derivative_place,
-    helper_place,
+    SourceLocation,
+    class_location,
+    derivative_location,
+    helper_location,
     web_address,
 )
 
@@ -126,24 +126,24 @@ def test_places_are_where_they_say(catalog: Catalog) -> None:
 
     root = Path(str(torchgen.__file__)).parent.parent
     places = {
-        "struct TORCH_API MulBackward0": class_place("MulBackward0"),
-        "CopySlices": class_place("CopySlices"),
-        "- name: mul.Tensor(": derivative_place("mul.Tensor"),
-        "mul_tensor_backward(": helper_place("mul_tensor_backward"),
+        "struct TORCH_API MulBackward0": class_location("MulBackward0"),
+        "CopySlices": class_location("CopySlices"),
+        "- name: mul.Tensor(": derivative_location("mul.Tensor"),
+        "mul_tensor_backward(": helper_location("mul_tensor_backward"),
     }
     for text, place in places.items():
         assert place is not None
         lines = (root / place.file).read_text().splitlines()
         assert any(text.rpartition(" ")[2] in line for line in lines[place.line - 1 : place.line + 3]), text
-    assert class_place("NoBackward0") is None
+    assert class_location("NoBackward0") is None
 
 
 def test_addresses_are_those_of_the_release() -> None:
     """A nightly has no tag; generated files are in no repository."""
-    address = web_address(Place(file=DERIVATIVES, line=7), "2.13.0+cpu")
+    address = web_address(SourceLocation(file=DERIVATIVES, line=7), "2.13.0+cpu")
 
     assert address == "https://github.com/pytorch/pytorch/blob/v2.13.0/tools/autograd/derivatives.yaml#L7"
-    assert web_address(Place(file=MANUAL, line=7), "2.14.0.dev20260901") is None
+    assert web_address(SourceLocation(file=MANUAL, line=7), "2.14.0.dev20260901") is None
 
 
 def test_search_looks_into_names_signatures_and_formulas(catalog: Catalog) -> None:

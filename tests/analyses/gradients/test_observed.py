@@ -7,9 +7,9 @@ from factories import graph, leaf, op
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import (
-    Finding,
-    findings,
+    GradientNote,
     flow_rows,
+    gradient_notes,
     parameter_rows,
 )
 from gradinspect.graph import Frame, Gradients, GradientStats, Graph, ModuleCall, NodeGradients
@@ -45,7 +45,7 @@ def watched(*nodes: NodeGradients, loss: float | None = 1.0) -> Graph:
     return chain(gradients=Gradients(nodes=nodes, weight_norms={3: 2.0, 4: 0.0}, loss=loss))
 
 
-def kinds(found: tuple[Finding, ...]) -> list[str]:
+def kinds(found: tuple[GradientNote, ...]) -> list[str]:
     """Name the findings."""
     return [finding.kind for finding in found]
 
@@ -61,7 +61,7 @@ def test_rows_of_parameters_and_modules() -> None:
         ("", 0, 4.0), ("layers.2", 1, 4.0), ("layers.1", 1, 2.0), ("layers.0", 1, 1.0),
     ]  # fmt: skip
     assert [row.path for row in flow_rows(found, max_rows=3)] == [""]
-    assert kinds(findings(found)) == ["missing"]
+    assert kinds(gradient_notes(found)) == ["missing"]
 
 
 def test_the_node_that_made_it_non_finite() -> None:
@@ -70,25 +70,26 @@ def test_the_node_that_made_it_non_finite() -> None:
     found = watched(
         ran(0, 1.0, 1.0, 1.0), ran(1, 1.0, bad, bad), ran(2, bad, bad), ran(4, bad), ran(3, 1.0), ran(5, bad)
     )
-    (finding,) = [finding for finding in findings(found) if finding.kind == "non-finite"]
+    (finding,) = [finding for finding in gradient_notes(found) if finding.kind == "non-finite"]
 
     assert finding.node == 1
     assert finding.text == (
-        "#1 MulBackward0 (net.py:3  x = x * self.weight) got a finite gradient and passed on 6 of 20 that are not."
+        "#1 MulBackward0 (net.py:3  x = x * self.weight) received a finite gradient and returned 6 of 20 elements "
+        "as NaN or Inf."
     )
-    assert finding.starved == ("layers.1.weight", "layers.0.weight")
+    assert finding.parameters == ("layers.1.weight", "layers.0.weight")
 
 
 def test_a_node_that_passes_on_zeros() -> None:
-    """To all of its inputs; what is below it starves, and is not blamed."""
+    """To all of its inputs; what is below it gets no gradient, and is not blamed."""
     zero = stats(0.0, zeros=10)
     found = watched(
         ran(0, 1.0, 1.0, 1.0), ran(1, 1.0, zero, zero), ran(2, zero, zero), ran(3, 1.0), ran(4, zero), ran(5, zero)
     )
-    (finding,) = findings(found)
+    (finding,) = gradient_notes(found)
 
     assert (finding.kind, finding.node) == ("killed", 1)
-    assert finding.starved == ("layers.1.weight", "layers.0.weight")
+    assert finding.parameters == ("layers.1.weight", "layers.0.weight")
 
 
 def test_chains_that_vanish_or_explode() -> None:
@@ -96,7 +97,7 @@ def test_chains_that_vanish_or_explode() -> None:
 
     def through(*norms: float) -> list[str]:
         nodes = [ran(number, norm, norm) for number, norm in enumerate(norms)]
-        return kinds(findings(watched(*nodes, ran(3, 1.0), ran(4, 1.0), ran(5, 1.0))))
+        return kinds(gradient_notes(watched(*nodes, ran(3, 1.0), ran(4, 1.0), ran(5, 1.0))))
 
     assert through(1.0, 1e-2, 1e-4) == ["vanishing"]
     assert through(1.0, 1e2, 1e4) == ["exploding"]
@@ -107,7 +108,7 @@ def test_a_loss_that_is_not_finite_comes_first() -> None:
     """It is not backward's fault."""
     found = watched(ran(0, 1.0, 1.0), ran(3, 1.0), ran(4, 1.0), ran(5, 1.0), loss=float("inf"))
 
-    assert findings(found)[0].text == "The loss is inf already: the forward pass made it."
+    assert gradient_notes(found)[0].text == "The loss is inf already: the forward pass made it."
 
 
 def test_calls_of_one_module_are_a_chain_too() -> None:
@@ -118,7 +119,7 @@ def test_calls_of_one_module_are_a_chain_too() -> None:
         modules=tuple(ModuleCall(path="cell", class_name="RNNCell", call=number + 1) for number in range(4)),
     )
     nodes = tuple(ran(number, norm, norm) for number, norm in enumerate(norms))
-    (finding,) = findings(replace(record, gradients=Gradients(nodes=nodes)))
+    (finding,) = gradient_notes(replace(record, gradients=Gradients(nodes=nodes)))
 
     assert finding.kind == "vanishing"
     assert finding.text == "The gradient falls from 1.0e+00 at call 4 to 1.0e-06 at call 2, through 3 calls of cell."

@@ -2,8 +2,8 @@
 
 from factories import gradient_stats as stats
 
-from gradinspect.analyses.gradients.observed import Finding, ParameterRow
-from gradinspect.analyses.gradients.steps import Step, findings_of_all, moves
+from gradinspect.analyses.gradients.observed import GradientNote, ParameterRow
+from gradinspect.analyses.gradients.steps import Step, moves, notes_of_all
 
 
 def row(name: str, norm: float | None, *, weight: float = 2.0, update: float | None = None) -> ParameterRow:
@@ -12,7 +12,7 @@ def row(name: str, norm: float | None, *, weight: float = 2.0, update: float | N
     return ParameterRow(node=0, name=name, stats=found, weight_norm=weight, num_added=1, update_norm=update)
 
 
-def step(number: int, *rows: ParameterRow, findings: tuple[Finding, ...] = ()) -> Step:
+def step(number: int, *rows: ParameterRow, findings: tuple[GradientNote, ...] = ()) -> Step:
     """Make one call."""
     return Step(number=number, captured_at=f"backward #{number}", loss=1.0, findings=findings, parameters=rows)
 
@@ -38,11 +38,11 @@ def test_the_update_is_compared_with_the_weight() -> None:
 
 def test_a_finding_is_told_once() -> None:
     """With the calls it was made in, and with the text of the first."""
-    killed = [Finding(kind="killed", text=f"#4 got {number}.", node=4, starved=("w",)) for number in range(3)]
-    loss = Finding(kind="loss", text="The loss is nan.", node=0)
+    killed = [GradientNote(kind="killed", text=f"#4 got {number}.", node=4, parameters=("w",)) for number in range(3)]
+    loss = GradientNote(kind="loss", text="The loss is nan.", node=0)
     steps = [step(7, findings=(killed[0],)), step(8, findings=(loss,)), step(9, findings=(killed[2],))]
 
-    assert [(finding.kind, finding.text) for finding in findings_of_all(steps)] == [
+    assert [(finding.kind, finding.text) for finding in notes_of_all(steps)] == [
         ("killed", "#4 got 0. In 2 of 3 calls, first in #7."),
         ("loss", "The loss is nan. In 1 of 3 calls, first in #8."),
     ]

@@ -14,4 +14,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI301 read=12 cut=12 used=13 backward=15 step=16
+# expect: GI301 read=12 detached=12 used=13 backward=15 step=16

@@ -12,4 +12,4 @@ loss.backward()
 with torch.no_grad():
     offset -= 0.1 * offset.grad
     slope -= 0.1 * slope.grad
-# expect: GI301 read=9 cut=9 backward=11 wanted=14
+# expect: GI301 read=9 detached=9 backward=11 wanted=14

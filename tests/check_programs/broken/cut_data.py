@@ -25,4 +25,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI301 read=15 cut=15 used=16 backward=26 step=27
+# expect: GI301 read=15 detached=15 used=16 backward=26 step=27

@@ -14,4 +14,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI301 read=11 cut=11 used=12 backward=15 step=16
+# expect: GI301 read=11 detached=11 used=12 backward=15 step=16

@@ -18,4 +18,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI301 read=13 cut=12 used=17 backward=19 step=20
+# expect: GI301 read=13 detached=12 used=17 backward=19 step=20

@@ -9,4 +9,4 @@ image = torch.rand(1, 4, requires_grad=True)
 normalised = (image.detach() - 0.5) / 0.25
 score = model(normalised)[0, 1]
 (saliency,) = torch.autograd.grad(score, image)
-# expect: GI301 read=9 cut=9 backward=11
+# expect: GI301 read=9 detached=9 backward=11

@@ -15,4 +15,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI301 read=12 cut=13 used=14 backward=16 step=17
+# expect: GI301 read=12 detached=13 used=14 backward=16 step=17

@@ -16,4 +16,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI301 read=13 cut=14 used=15 backward=17 step=18
+# expect: GI301 read=13 detached=14 used=15 backward=17 step=18

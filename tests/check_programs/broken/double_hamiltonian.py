@@ -14,4 +14,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI402 cut=11 used=12 backward=15
+# expect: GI402 detached=11 used=12 backward=15

@@ -11,4 +11,4 @@ u_x = torch.autograd.grad(u, x, torch.ones_like(u), retain_graph=True)[0]
 u_xx = torch.autograd.grad(u_x, x, torch.ones_like(u_x), create_graph=True)[0]
 loss = (u_xx + u).pow(2).mean()
 loss.backward()
-# expect: GI402 cut=10 backward=11
+# expect: GI402 detached=10 backward=11

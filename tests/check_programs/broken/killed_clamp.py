@@ -8,4 +8,4 @@ model = nn.Linear(4, 1)
 prediction = (model(torch.randn(3, 4)) + 50).clamp(0, 1)
 loss = (prediction - 0.5).pow(2).mean()
 loss.backward()
-# expect: GI601 killed=8 backward=10
+# expect: GI601 zeroed=8 backward=10

@@ -8,4 +8,4 @@ model = nn.Linear(4, 4)
 mask = torch.zeros(3, 4)
 error = model(torch.randn(3, 4)) * mask
 (error + 1).pow(2).mean().backward()
-# expect: GI601 killed=9 backward=10
+# expect: GI601 zeroed=9 backward=10

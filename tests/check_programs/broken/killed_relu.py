@@ -9,4 +9,4 @@ nn.init.constant_(first.bias, -100.0)
 h = torch.relu(first(torch.randn(3, 4)))
 loss = second(h).pow(2).mean()
 loss.backward()
-# expect: GI601 killed=9 backward=11
+# expect: GI601 zeroed=9 backward=11

@@ -8,4 +8,4 @@ scorer = nn.Linear(4, 6)
 weights = torch.softmax(scorer(torch.randn(3, 4)), -1)
 loss = (weights.sum(-1) - 0.5).pow(2).mean()
 loss.backward()
-# expect: GI601 killed=8 backward=10
+# expect: GI601 zeroed=8 backward=10

@@ -9,4 +9,4 @@ labels = torch.tensor([0, 1, 2])
 predicted = model(torch.randn(3, 4)).argmax(dim=1)
 loss = (predicted != labels).float().mean()
 loss.backward()
-# expect: GI302 read=9 cut=9 used=10 backward=11
+# expect: GI302 read=9 detached=9 used=10 backward=11

@@ -11,4 +11,4 @@ prediction = model(torch.randn(3, 4))
 error = np.mean((prediction.detach().numpy() - target) ** 2)
 loss = torch.tensor(error)
 loss.backward()
-# expect: GI302 read=10 cut=11 backward=13
+# expect: GI302 read=10 detached=11 backward=13

@@ -10,4 +10,4 @@ for _ in range(3):
     h = cell(torch.randn(2, 4), h)
     loss = h.pow(2).sum()
     loss.backward()
-# expect: GI401 old=10 new=10 used=12 backward=12
+# expect: GI401 old=10 new=10 freed=12 backward=12

@@ -7,4 +7,4 @@ scale = w.exp()
 loss = scale.sum()
 for _ in range(2):
     loss.backward()
-# expect: GI401 made=7 used=9 backward=9
+# expect: GI401 made=7 freed=9 backward=9

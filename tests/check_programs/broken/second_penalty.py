@@ -9,4 +9,4 @@ penalty = model.weight.pow(2).sum()
 for _ in range(2):
     loss = model(torch.randn(2, 4)).mean() + 0.1 * penalty
     loss.backward()
-# expect: GI401 old=8 new=10 used=11 backward=11
+# expect: GI401 old=8 new=10 freed=11 backward=11

@@ -10,4 +10,4 @@ for _ in range(3):
     loss = model(torch.randn(2, 4)).pow(2).mean()
     total = total + loss
     total.backward()
-# expect: GI401 old=11 new=11 used=12 backward=12
+# expect: GI401 old=11 new=11 freed=12 backward=12

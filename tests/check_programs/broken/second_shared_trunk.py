@@ -10,4 +10,4 @@ loss_a = a(h).mean()
 loss_b = b(h).mean()
 loss_a.backward()
 loss_b.backward()
-# expect: GI401 old=8 new=10 used=11 backward=12
+# expect: GI401 old=8 new=10 freed=11 backward=12

@@ -14,4 +14,4 @@ clipped = ratio.clamp(0.8, 1.2)
 surrogate = torch.min(ratio * advantages, clipped * advantages)
 loss = -surrogate.mean()
 loss.backward()
-# expect: GI701 grown=14 reduced=15 backward=16
+# expect: GI701 broadcast=14 reduced=15 backward=16

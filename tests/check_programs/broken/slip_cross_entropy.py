@@ -10,4 +10,4 @@ p = torch.sigmoid(model(x)).squeeze()
 gain = y * torch.log(p) + (1 - y) * torch.log(1 - p)
 loss = -gain.mean()
 loss.backward()
-# expect: GI701 grown=10 reduced=11 backward=12
+# expect: GI701 broadcast=10 reduced=11 backward=12

@@ -9,4 +9,4 @@ model = nn.Linear(4, 1)
 x, y = torch.randn(16, 4), torch.randn(16)
 loss = F.mse_loss(model(x), y)
 loss.backward()
-# expect: GI701 grown=10 reduced=10 backward=11
+# expect: GI701 broadcast=10 reduced=10 backward=11

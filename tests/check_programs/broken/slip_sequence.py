@@ -10,4 +10,4 @@ x, y = torch.randn(1, 5, 3), torch.randn(1, 5)
 out, _ = rnn(x)
 loss = F.l1_loss(head(out), y, reduction="sum")
 loss.backward()
-# expect: GI701 grown=11 reduced=11 backward=12
+# expect: GI701 broadcast=11 reduced=11 backward=12

@@ -24,4 +24,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI701 grown=22 reduced=23 backward=25
+# expect: GI701 broadcast=22 reduced=23 backward=25

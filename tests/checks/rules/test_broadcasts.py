@@ -1,4 +1,4 @@
-"""Broadcast slips, judged on graphs made by hand."""
+"""Accidental broadcasting, judged on graphs made by hand."""
 
 import pytest
 from factories import graph, leaf, op, saved
@@ -27,7 +27,7 @@ LOSS = Frame(file="train.py", line=4, function="step", code="loss = (error**2).m
         ((), (8, 1), None),
     ],
 )
-def test_a_slip_is_seen_in_two_shapes(left: Shape, right: Shape, grown: Shape | None) -> None:
+def test_accidental_broadcasting_shows_in_two_shapes(left: Shape, right: Shape, grown: Shape | None) -> None:
     """The same elements, another number of dimensions, and a result that is larger than both."""
     assert grown == grown_shape(left, right)
 
@@ -49,23 +49,23 @@ def squared_error(*between: Node, last: str = "MeanBackward0", before: str = "Ad
     return graph(*nodes, frames=(ERROR, LOSS), storages=(Storage(num_bytes=256),))
 
 
-def test_a_slip_names_where_it_grew_and_where_it_is_reduced() -> None:
-    """Both lines, both shapes, the number of pairs, and which side to squeeze."""
+def test_both_lines_are_named() -> None:
+    """Where it broadcasts and where it is reduced, both shapes, the number of pairs, and which side to squeeze."""
     (found,) = broadcast_findings(squared_error(op("PowBackward0", 2, shape=(8, 8))), [operator()], None)
 
-    assert [(place.role, place.line) for place in found.places] == [("grown", 3), ("reduced", 4)]
+    assert [(place.role, place.line) for place in found.places] == [("broadcast", 3), ("reduced", 4)]
     assert found.text == (
-        "[8, 1], which is learned, meets [8], which is given: sub grows to [8, 8]. Mean goes over all 64 pairs, in "
-        "place of 8 elements."
+        "sub of [8, 1] (requires grad) and [8] (does not) broadcasts to [8, 8]. Mean reduces all 64 pairs instead of "
+        "8 elements."
     )
-    assert found.remedy == "Give both the same shape before train.py:3: squeeze(-1) of the [8, 1]."
+    assert found.remedy == "Give both the same shape before train.py:3: call squeeze(-1) on the [8, 1]."
 
 
 def test_the_sum_of_the_elements_is_a_reduction_too() -> None:
     """It says sum, and needs no operator between."""
     (found,) = broadcast_findings(squared_error(last="SumBackward0"), [operator()], None)
 
-    assert "Sum goes over all 64 pairs" in found.text
+    assert "Sum reduces all 64 pairs" in found.text
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_sum_of_the_elements_is_a_reduction_too() -> None:
         ),
     ],
 )
-def test_what_is_meant_is_left_in_peace(between: tuple[Node, ...], last: str, before: str) -> None:
+def test_intentional_broadcasting_is_not_reported(between: tuple[Node, ...], last: str, before: str) -> None:
     """Softmax, a product of matrices, a sum along one side, a maximum, a dimension added on the spot, a mask."""
     assert list(broadcast_findings(squared_error(*between, last=last, before=before), [operator()], None)) == []
 
@@ -92,7 +92,7 @@ def test_what_is_meant_is_left_in_peace(between: tuple[Node, ...], last: str, be
     "code",
     ["d = a[:, None] - b", "d = a.unsqueeze(1) - b", "d = a.view(-1, 1) - b", "d = a.reshape(n, 1) - b"],
 )
-def test_a_dimension_that_is_written_out_is_meant(code: str) -> None:
+def test_a_dimension_that_is_written_out_is_intentional(code: str) -> None:
     """On the line of the operator itself."""
     frame = Frame(file="train.py", line=3, code=code)
 
@@ -101,7 +101,7 @@ def test_a_dimension_that_is_written_out_is_meant(code: str) -> None:
 
 @pytest.mark.parametrize("code", ["d = a - b.view(-1)", "d = model(x) - y.reshape(-1)"])
 def test_to_flatten_adds_no_dimension(code: str) -> None:
-    """What flattens one side is often the slip itself."""
+    """What flattens one side is often the mistake itself."""
     frame = Frame(file="train.py", line=3, code=code)
 
     assert len(list(broadcast_findings(squared_error(), [operator(frame)], None))) == 1

@@ -1,4 +1,4 @@
-"""Two runs of a checkpointed block that part, in words."""
+"""A checkpointed block whose two runs differ, in words."""
 
 from factories import tensor_info
 
@@ -28,10 +28,10 @@ def test_another_shape_is_refused() -> None:
     assert found.code == "GI104"
     assert [(place.role, place.line) for place in found.places] == [("first", 4), ("again", 4), ("backward", 30)]
     assert found.text == (
-        "At position 2 the block saved f32[2, 8] for linear; when backward ran it again, f32[2, 16] for linear. "
-        "torch will refuse this backward."
+        "At position 2 the block saved f32[2, 8] for linear in the forward pass, but f32[2, 16] for linear in the "
+        "recomputation. This backward will fail."
     )
-    assert "block.py:4 meets another tensor" in found.remedy
+    assert "block.py:4 gets a different tensor" in found.remedy
 
 
 def test_another_dtype_is_about_autocast() -> None:
@@ -46,8 +46,8 @@ def test_another_line_with_the_same_shape_is_silent() -> None:
     """That is what torch does not see."""
     found = finding(kept(4, 2), kept(6, 2, op=None))
 
-    assert found.text.endswith("when backward ran it again, f32[2]. Shapes and dtypes are the same, so torch does not "
-                               "notice: gradients will be wrong.")  # fmt: skip
+    assert found.text.endswith("but f32[2] in the recomputation. Shapes and dtypes agree, so torch does not "
+                               "notice, and gradients will be wrong.")  # fmt: skip
     assert "leads to block.py:6" in found.remedy
 
 
@@ -57,6 +57,9 @@ def test_a_run_that_ends_early_or_late() -> None:
     longer = finding(None, kept(6, 2), 2, 3)
 
     assert [place.role for place in shorter.places] == ["first", "backward"]
-    assert "nothing more. 3 tensors the first time, 2 tensors the second time. torch will refuse" in shorter.text
+    assert (
+        "nothing more in the recomputation. It saved 3 tensors in the forward pass and 2 in the recomputation."
+        in shorter.text
+    )
     assert [place.role for place in longer.places] == ["again", "backward"]
     assert "block.py:6" in longer.remedy

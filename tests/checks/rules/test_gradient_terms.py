@@ -20,7 +20,7 @@ def dead(call: int) -> Read:
 
 NETWORK = [
     Call("linear", (WEIGHT, DATA)),
-    Call("grad", (live(0),), manner="gradient", wrt=(DATA,)),
+    Call("grad", (live(0),), cause="gradient", wrt=(DATA,)),
     Call("norm", (dead(1),)),
 ]
 
@@ -55,7 +55,7 @@ def test_a_target_from_another_network() -> None:
 
 def test_a_detached_target() -> None:
     """Somebody has said that it is one."""
-    target = Call("torch.Tensor.detach", (dead(1),), manner="detach")
+    target = Call("torch.Tensor.detach", (dead(1),), cause="detach")
 
     assert not found(target, Call("sub", (live(0), dead(3))), Call("pow", (live(4),)))
 
@@ -82,10 +82,10 @@ def test_a_product_of_two_learned_values() -> None:
     assert not found(Call("add", (live(0), dead(2))), Call("mul", (live(3), live(0))))
 
 
-@pytest.mark.parametrize("manner", ["detach", "unknown", None])
-def test_other_constants(manner: DetachCause | None) -> None:
+@pytest.mark.parametrize("cause", ["detach", "unknown", None])
+def test_other_constants(cause: DetachCause | None) -> None:
     """Only gradients count."""
-    calls = [Call("linear", (WEIGHT,)), Call("noise", (live(0),), manner=manner), Call("add", (live(0), dead(1)))]
+    calls = [Call("linear", (WEIGHT,)), Call("noise", (live(0),), cause=cause), Call("add", (live(0), dead(1)))]
 
     assert not list(lost_terms(calls, live(2)))
 

@@ -1,10 +1,10 @@
-"""Rounds of a loop that keep history, judged on graphs made by hand."""
+"""Iterations of a loop that keep graph history, judged on graphs made by hand."""
 
 import pytest
 from factories import graph, leaf, op, saved
 
+from gradinspect.checks.facts import EarlierCall
 from gradinspect.checks.rules.growing_graphs import KeptHistory, earlier_rounds, growing_findings
-from gradinspect.checks.rules.second_backward import UsedCall
 from gradinspect.graph import Frame, Graph, SavedValue
 
 CELL = Frame(file="rnn.py", line=10, code="h = cell(x, h)")
@@ -13,9 +13,9 @@ BACKWARD = Frame(file="rnn.py", line=12, code="loss.backward(retain_graph=True)"
 APPEND = Frame(file="rnn.py", line=13, code="losses.append(loss)")
 
 
-def first_call(*numbers: int, clock: int = 4, frame: Frame = BACKWARD) -> UsedCall:
+def first_call(*numbers: int, clock: int = 4, frame: Frame = BACKWARD) -> EarlierCall:
     """A backward call that went through nodes 0 to 3 unless told otherwise."""
-    return UsedCall(name="backward #1", frame=frame, root="loss", nodes=frozenset(numbers or range(4)), clock=clock)
+    return EarlierCall(name="backward #1", frame=frame, root="loss", nodes=frozenset(numbers or range(4)), clock=clock)
 
 
 def second_round(*kept: SavedValue, reads_line: int = 0) -> Graph:
@@ -29,7 +29,7 @@ def second_round(*kept: SavedValue, reads_line: int = 0) -> Graph:
     )
 
 
-def test_a_round_is_a_call_on_the_same_line_with_newer_nodes() -> None:
+def test_an_iteration_is_a_call_on_the_same_line_with_newer_nodes() -> None:
     """Another line is another loss, and a graph without newer nodes was there before the first call."""
     elsewhere = first_call(frame=HEAD)
     later = first_call(clock=7)
@@ -46,7 +46,7 @@ def test_a_line_that_reads_what_it_made_before_grows() -> None:
     assert found.text.startswith(
         "TanhBackward0 reads what TanhBackward0 made before backward #1, which went through 1 node of this graph."
     )
-    assert found.remedy.startswith("Use detach() at rnn.py:10 ")
+    assert found.remedy.startswith("At rnn.py:10, detach() what comes from the previous iteration")
 
 
 def test_a_trunk_that_is_computed_once_is_no_growth() -> None:
@@ -54,8 +54,8 @@ def test_a_trunk_that_is_computed_once_is_no_growth() -> None:
     assert list(growing_findings(second_round(reads_line=1), [first_call(1, clock=5)], [], BACKWARD)) == []
 
 
-def test_what_torch_will_refuse_is_told_once() -> None:
-    """A graph that is used up is a second backward, which has a finding of its own."""
+def test_a_freed_graph_is_reported_once() -> None:
+    """Backward through it fails, which has a finding of its own."""
     freed = saved("_saved_result", 4, storage=0, status="freed")
 
     assert list(growing_findings(second_round(freed), [first_call()], [], BACKWARD)) == []
@@ -71,7 +71,7 @@ def test_what_torch_will_refuse_is_told_once() -> None:
     ],
 )  # fmt: skip
 def test_who_adds_keeps_history(holder: KeptHistory, is_found: bool) -> None:  # a column
-    """A list that is added to, or that holds several rounds already; a variable that is replaced lets go."""
+    """A list that is added to, or that holds several iterations already; a variable that is replaced lets go."""
     clean = graph(op("SumBackward0", 1, sequence_nr=6), leaf("w", 4))
     found = list(growing_findings(clean, [first_call()], [holder], BACKWARD))
 
@@ -85,4 +85,4 @@ def test_the_line_that_stores_is_named() -> None:
 
     assert [(place.role, place.line) for place in found.places] == [("stored", 13), ("backward", 12)]
     assert found.text.startswith("losses[*] holds 3 tensors with the graph")
-    assert found.remedy == "Store a number or a tensor without history at rnn.py:13: item() or detach()."
+    assert found.remedy == "At rnn.py:13, store a number or a tensor without history: item() or detach()."

@@ -1,4 +1,4 @@
-"""What no check looks into is said."""
+"""What no rule checks is said."""
 
 from factories import graph, leaf, op
 
@@ -7,7 +7,7 @@ from gradinspect.graph import Frame
 
 
 def test_each_kind_of_part_is_named_once_with_its_lines() -> None:
-    """Compiled functions, nodes of C++, reentrant checkpoints; all other nodes are looked into."""
+    """Compiled functions, nodes of C++, reentrant checkpoints; all other nodes are checked."""
     record = graph(
         op("CompiledFunctionBackward", 1, kind="compiled", frame=0),
         op("CompiledFunctionBackward", 2, kind="compiled", frame=1),
@@ -20,15 +20,14 @@ def test_each_kind_of_part_is_named_once_with_its_lines() -> None:
     )
 
     assert opaque_notes([*opaque_parts(record), *opaque_parts(record)]) == (
-        "Not looked into: what torch.compile has made of a function, at train.py:7, train.py:9.",
-        "Not looked into: the graph that a reentrant checkpoint makes while backward runs, "
-        "at a line that was not seen.",
-        "Not looked into: OddBackward, a node in C++ that tells nothing of itself, at train.py:7.",
+        "Not checked: code compiled by torch.compile, at train.py:7, train.py:9.",
+        "Not checked: the graph that a reentrant checkpoint builds during backward, at an unknown line.",
+        "Not checked: OddBackward, an unknown C++ node, at train.py:7.",
     )
 
 
 def test_many_lines_are_counted() -> None:
     """A loop over layers is no wall of text."""
     assert opaque_notes(("it", f"t.py:{line}") for line in range(5)) == (
-        "Not looked into: it, at t.py:0, t.py:1, t.py:2 and 2 other lines.",
+        "Not checked: it, at t.py:0, t.py:1, t.py:2 and 2 other lines.",
     )

@@ -48,7 +48,7 @@ def test_a_parameter_that_no_rank_reaches() -> None:
     """There is no line to show."""
     (found,) = rank_findings([rank(0, unused=("w",)), rank(1, unused=("w",))], BACKWARD)
 
-    assert found.title == "parameters get no gradient on any rank"
+    assert found.text.startswith("Backward does not reach w on any rank. DistributedDataParallel waits")
     assert [place.role for place in found.places] == ["backward"]
 
 
@@ -60,19 +60,19 @@ def test_parameters_are_grouped_by_the_ranks_that_lack_them() -> None:
 
 
 def test_graphs_that_differ_are_told_once() -> None:
-    """With a line of each side that has one; equal ones and those that may differ are left in peace."""
+    """With a line of each side that has one; equal ones and those that may differ are not reported."""
     (found,) = rank_findings([rank(0, BODY_NODE), rank(1, BODY_NODE, EXTRA_NODE), rank(2, EXTRA_NODE)], BACKWARD)
 
     assert found.code == "GI902"
-    assert found.text.startswith("Of the two, only rank 1 has this AddmmBackward0, and not rank 0.")
+    assert found.text.startswith("Rank 1 has AddmmBackward0 here, and rank 0 does not. The averaged gradients")
     assert [(place.role, place.line) for place in found.places] == [("rank1", 10), ("backward", 30)]
     assert list(rank_findings([rank(0, BODY_NODE, EXTRA_NODE), rank(1, EXTRA_NODE, BODY_NODE)], BACKWARD)) == []
     assert list(rank_findings([rank(0, BODY_NODE, may_differ=True), rank(1, EXTRA_NODE)], BACKWARD)) == []
 
 
-def test_ranks_that_do_not_come_are_noted() -> None:
+def test_ranks_that_do_not_arrive_are_noted() -> None:
     """In one sentence, and only where there are some."""
     assert missing_notes(()) == ()
     assert missing_notes((1, 3)) == (
-        "Ranks 1 and 3 did not come to the same backward call in time, and could not be compared.",
+        "Ranks 1 and 3 did not reach the same backward call in time, so they were not compared.",
     )

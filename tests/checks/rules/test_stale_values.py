@@ -1,4 +1,4 @@
-"""Saved tensors that were written since, in words, on graphs made by hand."""
+"""Saved tensors that were modified afterwards, in words, on graphs made by hand."""
 
 import pytest
 from factories import graph, leaf, op
@@ -33,38 +33,36 @@ def value(*writes: Write, node: int = 0, label: str = "y", expected: int | None 
     [
         (
             Write(op="add_", frame=line("y += 1"), is_tracked=True),
-            "Write 'y = y + 1' at train.py:6: that makes a new tensor.",
+            "Write 'y = y + 1' at train.py:6, which makes a new tensor.",
         ),
         (
             Write(op="add_", frame=line("y += x * 2"), is_tracked=True),
-            "Write 'y = y + (x * 2)' at train.py:6: that makes a new tensor.",
+            "Write 'y = y + (x * 2)' at train.py:6, which makes a new tensor.",
         ),
         (
             Write(op="copy_", frame=line("h[t + 1] = cell(h[t])"), is_tracked=True),
-            "Collect the parts in a list and torch.stack() them, instead of writing into h at train.py:6.",
+            "Collect the parts in a list and torch.stack() them instead of assigning to h at train.py:6.",
         ),
         (
             Write(op="relu_", frame=line("y.relu_()"), is_tracked=True),
-            "Use relu in place of relu_ at train.py:6: it makes a new tensor, and the saved one stays.",
+            "Use relu instead of relu_ at train.py:6, which makes a new tensor.",
         ),
         (
             Write(op="relu_", frame=line("y = model(y)"), is_tracked=True),
-            "Leave out the inplace=True with which train.py:6 runs relu_: the function or module makes a new tensor "
-            "then.",
+            "Remove inplace=True from the function or module that runs relu_ at train.py:6.",
         ),
         (
             Write(op="div_", frame=line("w.div_(2)")),
-            "Move train.py:6 after train.py:9, or let train.py:4 read a clone().",
+            "Move train.py:6 after train.py:9, or pass a clone() at train.py:4.",
         ),
         (
             Write(op="mul_", frame=None),
-            "Look for what writes without torch seeing it, such as NumPy or another thread, and let it write to a "
-            "copy.",
+            "Look for code that writes to it outside torch, such as NumPy or another thread, and give it a copy.",
         ),
     ],
 )
 def test_each_way_of_writing_has_its_remedy(write: Write, remedy: str) -> None:
-    """What to write in place of it."""
+    """What to write instead."""
     (found,) = stale_findings(recorded(), [value(write)], BACKWARD)
 
     assert found.code == "GI101"
@@ -77,8 +75,8 @@ def test_an_optimizer_is_named() -> None:
     (found,) = stale_findings(recorded(), [value(step)], BACKWARD)
 
     assert found.code == "GI102"
-    assert "opt_d.step() wrote into it since: version 1 now." in found.text
-    assert found.remedy.startswith("Call opt_d.step() after loss_g.backward(), train.py:9, or")
+    assert "opt_d.step() modified it afterwards (now at version 1), so this backward will fail." in found.text
+    assert found.remedy.startswith("Call opt_d.step() after loss_g.backward() at train.py:9, or")
 
 
 def test_an_optimizer_and_something_else_are_no_optimizer() -> None:
@@ -97,7 +95,7 @@ def test_a_version_that_stayed_is_silent() -> None:
     (found,) = stale_findings(recorded(), [value(Write(op="mul_", frame=line("y.data.mul_(2)")), expected=None)], None)
 
     assert found.code == "GI103"
-    assert found.text.endswith("gradients will be wrong, and there is no error.")
+    assert found.text.endswith("gradients will be wrong and torch raises no error.")
 
 
 def test_what_the_same_lines_did_is_one_finding() -> None:
@@ -107,4 +105,4 @@ def test_what_the_same_lines_did_is_one_finding() -> None:
     found = list(stale_findings(recorded(), values, BACKWARD))
 
     assert [len(finding.subjects) for finding in found] == [2, 1]
-    assert "needs z and y as they were at version 0" in found[0].text
+    assert "saved z and y at version 0" in found[0].text

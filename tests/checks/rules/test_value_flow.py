@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.checks.rules.value_flow import OUTSIDE, Call, FlowOutcome, Read, ancestors, fates, short_name
+from gradinspect.checks.rules.value_flow import OUTSIDE, Call, FlowOutcome, Read, ancestors, flow_outcomes, short_name
 
 LEAF = Read(leaf=0, is_live=True)
 
@@ -12,9 +12,9 @@ def of(call: int, *, is_live: bool = True) -> Read:
     return Read(call, is_live=is_live)
 
 
-def fate(calls: list[Call], root: Read | None = None) -> FlowOutcome:
-    """Return the fate of leaf 0 before the last call's result, or another root."""
-    (found,) = fates(calls, [LEAF], of(len(calls) - 1) if root is None else root)
+def outcome(calls: list[Call], root: Read | None = None) -> FlowOutcome:
+    """Return the outcome of leaf 0 before the last call's result, or another root."""
+    (found,) = flow_outcomes(calls, [LEAF], of(len(calls) - 1) if root is None else root)
     return found
 
 
@@ -23,62 +23,62 @@ def test_the_cut_is_the_call_whose_result_no_longer_required_grad() -> None:
     calls = [
         Call("torch.nn.functional.linear", (Read(), LEAF)),
         Call("torch.Tensor.relu", (of(0),)),
-        Call("torch.Tensor.detach", (of(1),), manner="detach"),
+        Call("torch.Tensor.detach", (of(1),), cause="detach"),
         Call("torch.nn.functional.linear", (of(2, is_live=False), Read(leaf=1, is_live=True))),
         Call("torch.Tensor.mean", (of(3),)),
     ]
 
-    assert fate(calls) == FlowOutcome("cut", first=0, cut=2, used=3, manner="detach", path=(0, 1, 2))
+    assert outcome(calls) == FlowOutcome("cut", first=0, cut=2, used=3, cause="detach", path=(0, 1, 2))
 
 
 def test_a_cut_off_the_way_to_the_loss_does_not_count() -> None:
     """What is detached for a log goes nowhere; the value itself is just not used."""
     calls = [
         Call("torch.exp", (LEAF,)),
-        Call("torch.Tensor.detach", (of(0),), manner="detach"),
+        Call("torch.Tensor.detach", (of(0),), cause="detach"),
         Call("torch.rand"),
     ]
 
-    assert fate(calls) == FlowOutcome("unused", first=0, cut=0)
+    assert outcome(calls) == FlowOutcome("unused", first=0, cut=0)
 
 
 def test_a_loss_without_graph_is_cut_at_its_own_call() -> None:
     """Nobody reads it after the cut."""
-    calls = [Call("torch.Tensor.argmax", (LEAF,), manner="integer")]
+    calls = [Call("torch.Tensor.argmax", (LEAF,), cause="integer")]
 
-    assert fate(calls, of(0, is_live=False)) == FlowOutcome("cut", first=0, cut=0, manner="integer", path=(0,))
+    assert outcome(calls, of(0, is_live=False)) == FlowOutcome("cut", first=0, cut=0, cause="integer", path=(0,))
 
 
-@pytest.mark.parametrize(("is_write", "manner"), [(True, "assigned"), (False, "rewrapped")])
-def test_a_leaf_that_a_call_made_ends_the_way(is_write: bool, manner: str) -> None:
+@pytest.mark.parametrize(("is_write", "cause"), [(True, "assigned"), (False, "rewrapped")])
+def test_a_leaf_that_a_call_made_ends_the_way(is_write: bool, cause: str) -> None:
     """Its values came from somewhere, its history begins anew."""
     calls = [
         Call("torch.Tensor.mul", (LEAF,), is_write=is_write),
         Call("torch.sum", (Read(0, leaf=1, is_live=True),)),
     ]
 
-    assert fate(calls) == FlowOutcome("cut", first=0, cut=0, used=1, manner=manner, path=(0,))  # type: ignore[arg-type]
+    assert outcome(calls) == FlowOutcome("cut", first=0, cut=0, used=1, cause=cause, path=(0,))  # type: ignore[arg-type]
 
 
 def test_used_is_the_call_outside_the_scope_without_gradients() -> None:
     """Not the next layer inside it."""
     calls = [
-        Call("linear", (LEAF,), manner="grad_off", is_off=True),
+        Call("linear", (LEAF,), cause="grad_off", is_off=True),
         Call("relu", (of(0, is_live=False),), is_off=True),
         Call("linear", (of(1, is_live=False), Read(leaf=1, is_live=True))),
     ]
 
-    assert fate(calls).used == 2
+    assert outcome(calls).used == 2
 
 
 def test_a_number_from_python_is_a_cut_only_where_one_comes_back() -> None:
     """Logging item() is no cut; torch.tensor() afterwards, on the way to the loss, is."""
-    calls = [Call("torch.mean", (LEAF,)), Call("torch.Tensor.item", (of(0),), manner="python")]
+    calls = [Call("torch.mean", (LEAF,)), Call("torch.Tensor.item", (of(0),), cause="python")]
     constant = [*calls, Call("torch.zeros"), Call("torch.mul", (of(2, is_live=False), Read(leaf=1, is_live=True)))]
     back = [*calls, Call("torch.tensor"), Call("torch.mul", (of(2, is_live=False), Read(leaf=1, is_live=True)))]
 
-    assert fate(constant) == FlowOutcome("unused", first=0, cut=1, manner="python")
-    assert fate(back) == FlowOutcome("cut", first=0, cut=1, used=2, manner="python", path=(1,))
+    assert outcome(constant) == FlowOutcome("unused", first=0, cut=1, cause="python")
+    assert outcome(back) == FlowOutcome("cut", first=0, cut=1, used=2, cause="python", path=(1,))
 
 
 def test_what_came_back_before_it_left_is_another_number() -> None:
@@ -86,18 +86,18 @@ def test_what_came_back_before_it_left_is_another_number() -> None:
     calls = [
         Call("torch.tensor"),
         Call("torch.mul", (of(0, is_live=False), Read(leaf=1, is_live=True))),
-        Call("torch.Tensor.item", (LEAF,), manner="python"),
+        Call("torch.Tensor.item", (LEAF,), cause="python"),
     ]
 
-    assert fate(calls, of(1)).kind == "unused"
+    assert outcome(calls, of(1)).kind == "unused"
 
 
 def test_reading_without_gradients_is_not_using() -> None:
     """A moving average reads every parameter."""
-    calls = [Call("torch.Tensor.lerp_", (LEAF,), manner="grad_off", is_off=True), Call("torch.rand")]
+    calls = [Call("torch.Tensor.lerp_", (LEAF,), cause="grad_off", is_off=True), Call("torch.rand")]
 
-    assert fate(calls) == FlowOutcome("unread")
-    assert fate([]) == FlowOutcome("unread")
+    assert outcome(calls) == FlowOutcome("unread")
+    assert outcome([]) == FlowOutcome("unread")
 
 
 def test_a_start_may_be_the_result_of_a_call() -> None:
@@ -108,8 +108,8 @@ def test_a_start_may_be_the_result_of_a_call() -> None:
         Call("torch.Tensor.mul", (of(0),)),
         Call("torch.sum", (of(1),)),
     ]
-    (used,) = fates(calls, [of(0)], of(3))
-    (unread,) = fates(calls[:2], [of(0)], of(1))
+    (used,) = flow_outcomes(calls, [of(0)], of(3))
+    (unread,) = flow_outcomes(calls[:2], [of(0)], of(1))
 
     assert used == FlowOutcome("unused", first=2, cut=2)
     assert unread == FlowOutcome("unread")
@@ -118,9 +118,9 @@ def test_a_start_may_be_the_result_of_a_call() -> None:
 def test_many_starts_are_told_apart() -> None:
     """Each has its own bit, however many there are."""
     calls = [Call("mul", (Read(leaf=leaf, is_live=True),)) for leaf in range(100)]
-    calls += [Call("detach", (of(leaf),), manner="detach") for leaf in range(100)]
+    calls += [Call("detach", (of(leaf),), cause="detach") for leaf in range(100)]
     calls.append(Call("stack", tuple(of(100 + leaf, is_live=False) for leaf in range(0, 100, 2))))
-    found = fates(calls, [Read(leaf=leaf, is_live=True) for leaf in range(100)], of(200))
+    found = flow_outcomes(calls, [Read(leaf=leaf, is_live=True) for leaf in range(100)], of(200))
 
     assert [one.kind for one in found] == ["cut", "unused"] * 50
     assert [one.cut for one in found[::2]] == list(range(100, 200, 2))

@@ -5,8 +5,13 @@ import json
 import pytest
 
 from gradinspect.checks.findings import Finding, Findings, Place
-from gradinspect.checks.registry import CODES, STORIES
-from gradinspect.renderers.terminal.findings import FindingsPage, render_findings_github, render_findings_json
+from gradinspect.checks.registry import codes, rule_of
+from gradinspect.renderers.terminal.findings import (
+    FindingsPage,
+    changed_lines,
+    render_findings_github,
+    render_findings_json,
+)
 
 HOSTILE = "x = '\x1b[2J\u202e' # 100% [red], \r\n::error::"
 
@@ -43,7 +48,7 @@ def test_notes_stand_before_the_verdict() -> None:
 
     assert lines == [
         "Noise was not checked: it is random.",
-        "Nothing found in 2 backward calls of train.py loss.backward()",
+        "No problems found in 2 backward calls of train.py loss.backward()",
     ]
 
 
@@ -67,11 +72,19 @@ def test_an_annotation_is_one_line_whatever_it_says() -> None:
     assert "100%25" in text
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_every_story_fits_a_terminal(code: str) -> None:
-    """Its headline, text, sample and remedy, at 80 columns; the sample can be read as Python or as a part of it."""
-    lines = [line.plain for line in FindingsPage(width=80).story(STORIES[code])]
+@pytest.mark.parametrize("code", codes())
+def test_every_rule_fits_a_terminal(code: str) -> None:
+    """Its headline, text, sample and remedy, at 80 columns; the sample is shown as a change to its repaired form."""
+    doc = rule_of(code).doc
+    lines = [line.plain for line in FindingsPage(width=80).rule(doc)]
 
     assert all(len(line) <= 80 for line in lines)
     assert lines[0].startswith(f"{code}  ")
-    assert any("backward" in line or "grad" in line for line in lines)
+    assert f"    $ {doc.command} sample.py" in lines
+    assert any(line.startswith("  - ") for line in lines)
+
+
+def test_a_sample_is_a_change_to_its_repaired_form() -> None:
+    """Lines that stay, that go and that come; without a repaired form all stay."""
+    assert list(changed_lines("a\nb\nc\n", "a\nd\nc\n")) == [(" ", "a"), ("-", "b"), ("+", "d"), (" ", "c")]
+    assert list(changed_lines("a\n", "")) == [(" ", "a")]

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gradinspect.analyses.gradients.observed import (
-    Finding,
     FlowRow,
+    GradientNote,
     ParameterRow,
     parameter_rows,
 )
@@ -68,13 +68,13 @@ def test_nodes_in_the_order_of_backward() -> None:
     ]
 
 
-def test_findings_name_who_starves() -> None:
+def test_notes_name_the_parameters() -> None:
     """A few names, then a count."""
-    finding = Finding(kind="killed", text="#3 RoundBackward0 passed on zeros only.", starved=tuple("abcdef"))
+    finding = GradientNote(kind="killed", text="#3 RoundBackward0 returned only zeros.", parameters=tuple("abcdef"))
 
-    assert [line.plain for line in GradientsPage(width=72).findings([finding])] == [
-        "killed: #3 RoundBackward0 passed on zeros only.",
-        "  starved: a, b, c, d and 2 more",
+    assert [line.plain for line in GradientsPage(width=72).notes([finding])] == [
+        "killed: #3 RoundBackward0 returned only zeros.",
+        "  no gradient reaches: a, b, c, d and 2 more",
     ]
 
 

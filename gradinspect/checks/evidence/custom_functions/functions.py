@@ -1,4 +1,4 @@
-"""The custom autograd.Functions of a program, checked by differences when it has ended."""
+"""The custom autograd.Functions of a program, checked numerically (finite differences) once it has ended."""
 
 import inspect
 import linecache
@@ -62,8 +62,8 @@ class CustomFunctions:
     def _check(self, name: str, applied: Frame | None) -> CheckedFunction:
         call = self._calls.take(name)
         if call is None:
-            reason = "its call was not seen, as where it has an apply of its own"
-            return CheckedFunction(name=name.rpartition(".")[2], verdict="unchecked", reason=reason, applied=applied)
+            reason = "its call was not seen, as when it defines its own apply"
+            return CheckedFunction(name=name.rpartition(".")[2], verdict="not checked", reason=reason, applied=applied)
         return replace(check_function(call), applied=applied, defined=self._defined(call.function))
 
     def _defined(self, function: Any) -> Frame | None:

@@ -19,7 +19,7 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 from gradinspect.checks.evidence.custom_functions.calls import CustomCall
 from gradinspect.checks.evidence.custom_functions.shrinking import WORKABLE, in_double_precision, num_elements, shrunk
-from gradinspect.checks.rules.custom_derivatives import CheckedFunction, Slope, Verdict
+from gradinspect.checks.rules.custom_derivatives import CheckedFunction, GradcheckVerdict, Slope
 from gradinspect.errors import text_of
 from gradinspect.torch_api.tensors import without_autocast
 
@@ -46,11 +46,11 @@ def check_function(call: CustomCall) -> CheckedFunction:
         try:
             ready = _prepare(call)
             if _is_by_choice(ready):
-                return CheckedFunction(name=name, verdict="right")
+                return CheckedFunction(name=name, verdict="correct")
             verdict, reason = _judge(ready, twice=not _is_for_once(call.function))
-            slopes = tuple(_slopes(call, ready)) if verdict == "wrong" else ()
+            slopes = tuple(_slopes(call, ready)) if verdict == "wrong backward" else ()
         except _CannotBeCheckedError as error:
-            return CheckedFunction(name=name, verdict="unchecked", reason=text_of(error))
+            return CheckedFunction(name=name, verdict="not checked", reason=text_of(error))
     return CheckedFunction(name=name, verdict=verdict, reason=reason, slopes=slopes)
 
 
@@ -80,7 +80,7 @@ def _prepare(call: CustomCall) -> _Ready:
         found = outputs if isinstance(outputs, tuple | list) else (outputs,)
         return tuple(output for output in found if isinstance(output, torch.Tensor) and output.requires_grad)
 
-    problem = "it has no argument that takes a gradient"
+    problem = "none of its arguments takes a gradient"
     for args in (shrunk(call.args), list(call.args)):
         if not 0 < num_elements(args) <= WORKABLE:
             continue
@@ -99,13 +99,13 @@ def _prepare(call: CustomCall) -> _Ready:
 
 def _check_numbers(ready: _Ready, outputs: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor | None]) -> None:
     if any(output.dtype not in (torch.float64, torch.complex128) for output in outputs):
-        raise _CannotBeCheckedError(f"it returns {outputs[0].dtype} whatever it gets, too coarse for differences")
+        raise _CannotBeCheckedError(f"it always returns {outputs[0].dtype}, which is too coarse for finite differences")
     given = [*outputs, *(gradient for gradient in gradients if gradient is not None)]
     if not all(bool(torch.isfinite(value).all()) for value in given):
         raise _CannotBeCheckedError("its result or its gradient is not finite here")
     again = ready.run(*ready.args)
     if any(not torch.equal(one, other) for one, other in zip(outputs, again, strict=True)):
-        raise _CannotBeCheckedError("it gives other numbers each time")
+        raise _CannotBeCheckedError("its results differ from call to call")
 
 
 def _inputs(ready: _Ready) -> list[torch.Tensor]:
@@ -139,31 +139,34 @@ def _is_for_once(function: Any) -> bool:
     return bool(getattr(code, "co_filename", None) == torch.autograd.function.__file__)
 
 
-def _judge(ready: _Ready, *, twice: bool) -> tuple[Verdict, str]:
+def _judge(ready: _Ready, *, twice: bool) -> tuple[GradcheckVerdict, str]:
     fast = num_elements(ready.args) > SLOW_ELEMENTS
     try:
         gradcheck(ready.run, ready.args, fast_mode=fast, **_OPTIONS)
     except GradcheckError as error:
         _check_precision(ready, fast=fast)
-        return "wrong", _first_line(error)
+        return "wrong backward", _first_line(error)
     except Exception as error:  # whatever the user's backward raises
         raise _CannotBeCheckedError(f"its backward fails with {type(error).__name__}: {_first_line(error)}") from None
     if not twice:
-        return "right", ""
+        return "correct", ""
     try:
         gradgradcheck(ready.run, ready.args, fast_mode=fast, **_OPTIONS)
     except GradcheckError:
-        return "wrong twice", "Something that backward uses has no history: kept on ctx, detached, or from NumPy."
+        return (
+            "wrong double backward",
+            "Something that backward uses has no history: stored on ctx, detached, or from NumPy.",
+        )
     except Exception as error:  # as above
-        return "wrong twice", f"It fails with {type(error).__name__}: {_first_line(error)}."
-    return "right", ""
+        return "wrong double backward", f"It fails with {type(error).__name__}: {_first_line(error)}."
+    return "correct", ""
 
 
 def _check_precision(ready: _Ready, *, fast: bool) -> None:
     """Tell a wrong backward from a forward with a smaller dtype inside, which larger steps bring right."""
     with suppress(GradcheckError):
         gradcheck(ready.run, ready.args, eps=1e-2, atol=1e-2, rtol=1e-1, fast_mode=fast, **_OPTIONS)
-        raise _CannotBeCheckedError("it computes in a smaller dtype inside, too coarse for differences")
+        raise _CannotBeCheckedError("it computes in lower precision inside, which is too coarse for finite differences")
 
 
 def _slopes(call: CustomCall, ready: _Ready) -> Iterator[Slope]:
@@ -186,8 +189,8 @@ def _slopes(call: CustomCall, ready: _Ready) -> Iterator[Slope]:
         place = next(index for index, item in enumerate(ready.args) if item is value)
         yield Slope(
             argument=names.get(place, f"argument {place}"),
-            measured=(weighted(_STEP) - weighted(-_STEP)) / (2 * _STEP),
-            claimed=0.0 if gradient is None else float((gradient * direction).sum()),
+            numeric=(weighted(_STEP) - weighted(-_STEP)) / (2 * _STEP),
+            backward=0.0 if gradient is None else float((gradient * direction).sum()),
         )
 
 

@@ -1,4 +1,4 @@
-"""Smaller double-precision copies of a Function's arguments, off the kinks, for checks by differences."""
+"""Smaller double-precision copies of a Function's arguments, away from kinks, for finite differences."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Operators on two tensors that grew by broadcasting, as they run: shapes, line, and the node they belong to."""
+"""Operators on two tensors whose result was broadcast, as they run: shapes, line, and the node they belong to."""
 
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -21,7 +21,7 @@ _GROWING = {
 
 
 def growing_operator(name: str) -> str | None:
-    """Tell which operator a torch function is, if it is one whose result may be a slip; else None."""
+    """Tell which operator a torch function is, if it is one whose result may be broadcast by accident; else None."""
     return _GROWING.get(short_name(name).strip("_"))
 
 
@@ -34,7 +34,7 @@ class _Grown(NamedTuple):
 
 
 class BroadcastLog:
-    """Remembers operators that grew in a way that looks like a slip."""
+    """Remembers operators that broadcast in a way that looks accidental."""
 
     def __init__(self, recorder: Recorder) -> None:
         """Share the recorder's frames."""

@@ -1,7 +1,7 @@
 """Tensors that should get a gradient and do not: an optimizer's, those that are asked for, those whose `.grad` is read.
 
-That an optimizer holds a tensor is no sign by itself: a generator gets nothing while the discriminator learns. That its
-step meets a tensor without a gradient is one, unless another watched backward reaches that tensor.
+An optimizer that holds a tensor proves nothing: a generator gets no gradient while the discriminator learns. A step
+that finds a tensor without a gradient does, unless another watched backward reaches that tensor.
 """
 
 import sys
@@ -18,12 +18,14 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 
 from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
-from gradinspect.checks.evidence.values.missing_gradient import fates_of, names_of, starved
+from gradinspect.checks.evidence.values.missing_gradient import missing_gradient, names_of, outcomes_of
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
 from gradinspect.checks.evidence.values.refused import refused_findings
 from gradinspect.checks.findings import Finding
-from gradinspect.checks.rules.gradient_terms import lost_terms
-from gradinspect.checks.rules.missing_gradients import NoticedAt, lost_term_finding, missing_findings, nonleaf_finding
+from gradinspect.checks.registry import findings_on
+from gradinspect.checks.rules.gradient_terms import lost_term_finding, lost_terms
+from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedAt, by_cause
+from gradinspect.checks.rules.nonleaf_gradients import nonleaf_finding
 from gradinspect.checks.rules.value_flow import OUTSIDE, Read
 from gradinspect.graph import Frame, frame_of
 from gradinspect.record.capture import WalkedGraph
@@ -48,7 +50,7 @@ class _Wanted(NamedTuple):
 
     tensor: ReferenceType[torch.Tensor]
     name: str
-    wish: NoticedAt
+    noticed: NoticedAt
     owner: Owner | None
     backward: Frame | None
 
@@ -121,36 +123,36 @@ class GradientCuts:
             return
         with plain_tensors_only():
             starts = [self._flow.read(tensor) for one in wanted if (tensor := one.tensor()) is not None]
-        fates = fates_of(self._flow, starts, [root.read for root in self._roots])
+        outcomes = outcomes_of(self._flow, starts, [root.read for root in self._roots])
         records = []
-        for one, fate in zip(wanted, fates, strict=True):
-            if fate.kind != "cut" and (self._is_opaque or self._roots[-1].read.call == OUTSIDE):
+        for one, outcome in zip(wanted, outcomes, strict=True):
+            if outcome.kind != "cut" and (self._is_opaque or self._roots[-1].read.call == OUTSIDE):
                 continue
-            if fate.kind == "unread" and one.owner is not None and one.owner.is_left_out:
+            if outcome.kind == "unread" and one.owner is not None and one.owner.is_left_out:
                 continue
-            record = starved(self._flow, one.name, fate, one.wish, one.backward, self._frame)
+            record = missing_gradient(self._flow, one.name, outcome, one.noticed, one.backward, self._frame)
             is_uncalled = one.owner is not None and not one.owner.is_called
             module = one.name.rpartition(".")[0] or None if is_uncalled else None
             records.append(replace(record, module=module, num_calls=self._num_calls or 1))
-        yield from missing_findings(records)
+        yield from _findings_on(records)
 
     def notes(self) -> Iterator[str]:
-        """Say what could not be looked for."""
+        """Say what could not be checked."""
         if self._flow.is_full:
-            yield f"Missing gradients were not looked for: more than {MAX_CALLS:,} calls of torch functions."
+            yield f"Missing gradients were not checked: there were more than {MAX_CALLS:,} calls of torch functions."
 
     def _missed_inputs(self, missed: Sequence[Any], call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         tensors = [value for value in missed if isinstance(value, torch.Tensor)]
         if not tensors or self._flow.is_full or not can_watch_storages():
             return
-        wish = NoticedAt(kind="grad", frame=backward)
+        noticed = NoticedAt(kind="grad", frame=backward)
         names = names_of(tensors, self._recorder, call.frame)
         roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
-        fates = fates_of(self._flow, [self._flow.read(tensor) for tensor in tensors], roots)
-        yield from missing_findings(
+        outcomes = outcomes_of(self._flow, [self._flow.read(tensor) for tensor in tensors], roots)
+        yield from _findings_on(
             [
-                starved(self._flow, name, fate, wish, backward, self._frame)
-                for name, fate in zip(names, fates, strict=True)
+                missing_gradient(self._flow, name, outcome, noticed, backward, self._frame)
+                for name, outcome in zip(names, outcomes, strict=True)
             ]
         )
 
@@ -180,7 +182,7 @@ class GradientCuts:
         self,
         tensors: Sequence[torch.Tensor],
         held: Sequence[torch.Tensor],
-        wish: Callable[[], NoticedAt],
+        noticed: Callable[[], NoticedAt],
         frame: FrameType,
     ) -> None:
         """Remember tensors that were found without a gradient and that no call has reached so far."""
@@ -191,7 +193,7 @@ class GradientCuts:
         seen = [variable.value for variable in variables_from(frame) if isinstance(variable.value, nn.Module)]
         roots = [*seen, *self._recorder.called_modules()]
         called = {id(module()) for module in self._recorder.modules if module() is not None}
-        made = wish()
+        made = noticed()
         for one in fresh:
             owner = owner_of(one, roots, called)
             self._wanted[id(one)] = _Wanted(ref(one), names[id(one)], made, owner, self._roots[-1].backward)
@@ -216,6 +218,11 @@ class GradientCuts:
 
     def _frame(self, number: int | None) -> Frame | None:
         return None if number is None else self._recorder.frames.record(number, self._folder)
+
+
+def _findings_on(missing: Sequence[MissingGradient]) -> Iterator[Finding]:
+    for group in by_cause(missing):
+        yield from findings_on(group)
 
 
 def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

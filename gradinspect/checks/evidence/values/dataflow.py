@@ -15,7 +15,7 @@ import torch
 from msgspec import Struct
 from torch import nn
 
-from gradinspect.checks.evidence.values.torch_calls import CallKind, manner_of, tensors_in
+from gradinspect.checks.evidence.values.torch_calls import CallKind, detach_cause_of, tensors_in
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.storages import storage_key, storage_of
@@ -118,16 +118,16 @@ class Dataflow:
             reads = (*self._overwritten(outputs[0]), *reads)
             if not reads or (not inputs and outputs[0].requires_grad):
                 return
-        manner: DetachCause | None = "python" if kind is CallKind.TO_PYTHON else None
+        cause: DetachCause | None = "python" if kind is CallKind.TO_PYTHON else None
         if outputs and not _any_requires_grad(outputs) and any(read.is_live for read in reads):
-            manner = manner_of(name, kind, outputs, frame, self._forwards)
-            if manner == "gradient" and _creates_graph(args, kwargs):
-                manner = "unknown"  # as of a linear function, whose derivative is a constant
+            cause = detach_cause_of(name, kind, outputs, frame, self._forwards)
+            if cause == "gradient" and _creates_graph(args, kwargs):
+                cause = "unknown"  # as of a linear function, whose derivative is a constant
         is_off = not torch.is_grad_enabled()
         if is_off:
             self.grad_off[len(self.calls)] = self._switched_off
         wrt = self._all_reads(_with_respect_to(args, kwargs)) if kind is CallKind.GRADIENT else ()
-        self.calls.append(Call(name, reads, number, manner, wrt=wrt, is_off=is_off, is_write=is_write))
+        self.calls.append(Call(name, reads, number, cause, wrt=wrt, is_off=is_off, is_write=is_write))
         self._remember(outputs, is_write=is_write)
 
     def _remember(self, outputs: list[torch.Tensor], *, is_write: bool) -> None:

@@ -6,8 +6,8 @@ from types import FrameType
 import torch
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.rules.missing_gradients import NoticedAt, Starved
-from gradinspect.checks.rules.value_flow import FlowOutcome, Read, fates
+from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedAt
+from gradinspect.checks.rules.value_flow import FlowOutcome, Read, flow_outcomes
 from gradinspect.graph import Frame
 from gradinspect.record.names import collect_names
 from gradinspect.record.recorder import Recorder
@@ -28,38 +28,40 @@ def names_of(tensors: Sequence[torch.Tensor], recorder: Recorder, frame: FrameTy
     ]
 
 
-def fates_of(flow: Dataflow, starts: Sequence[Read], roots: Sequence[Read]) -> list[FlowOutcome]:
-    """Find out why no gradient reaches each start: a cut on the way to one of the roots, the last first, if any."""
+def outcomes_of(flow: Dataflow, starts: Sequence[Read], roots: Sequence[Read]) -> list[FlowOutcome]:
+    """Find out why no gradient reaches each start: where it was detached, from the last root on."""
     found: dict[int, FlowOutcome] = {}
     for root in reversed(roots):
         left = [place for place in range(len(starts)) if place not in found or found[place].kind != "cut"]
         if not left:
             break
-        for place, fate in zip(left, fates(flow.calls, [starts[place] for place in left], root), strict=True):
-            if fate.kind == "cut" or place not in found:
-                found[place] = fate
+        for place, outcome in zip(
+            left, flow_outcomes(flow.calls, [starts[place] for place in left], root), strict=True
+        ):
+            if outcome.kind == "cut" or place not in found:
+                found[place] = outcome
     return [found[place] for place in range(len(starts))]
 
 
-def starved(
-    flow: Dataflow, name: str, fate: FlowOutcome, wish: NoticedAt, backward: Frame | None, frame_of: FrameOf
-) -> Starved:
+def missing_gradient(
+    flow: Dataflow, name: str, outcome: FlowOutcome, noticed: NoticedAt, backward: Frame | None, frame_of: FrameOf
+) -> MissingGradient:
     """Make the record of one tensor."""
 
     def line(call: int | None) -> Frame | None:
         return None if call is None else frame_of(flow.calls[call].frame)
 
-    off = None if fate.cut is None else frame_of(flow.grad_off.get(fate.cut))
-    return Starved(
+    off = None if outcome.cut is None else frame_of(flow.grad_off.get(outcome.cut))
+    return MissingGradient(
         name=name,
-        kind=fate.kind,
-        wish=wish,
-        manner=fate.manner,
-        op="" if fate.cut is None else flow.calls[fate.cut].name,
-        path=tuple(flow.calls[call].name for call in fate.path),
-        read=line(fate.first),
-        cut=line(fate.cut),
+        kind=outcome.kind,
+        noticed=noticed,
+        cause=outcome.cause,
+        op="" if outcome.cut is None else flow.calls[outcome.cut].name,
+        path=tuple(flow.calls[call].name for call in outcome.path),
+        read=line(outcome.first),
+        cut=line(outcome.cut),
         off=off,
-        used=line(fate.used),
+        used=line(outcome.used),
         backward=backward,
     )

@@ -6,17 +6,12 @@ import torch
 from torch import nn
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.missing_gradient import names_of, starved
+from gradinspect.checks.evidence.values.missing_gradient import missing_gradient, names_of
 from gradinspect.checks.findings import Finding
-from gradinspect.checks.rules.missing_gradients import (
-    NoticedAt,
-    Starved,
-    frozen_finding,
-    lost_term_finding,
-    nearest_cut,
-    refused_finding,
-)
-from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Read, ancestors, fates
+from gradinspect.checks.rules.gradient_terms import lost_term_finding
+from gradinspect.checks.rules.loss_without_graph import frozen_finding, nearest_cut, refused_finding
+from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedAt
+from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Read, ancestors, flow_outcomes
 from gradinspect.graph import Frame
 from gradinspect.record.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
@@ -34,7 +29,7 @@ def refused_findings(flow: Dataflow, call: EngineCall, recorder: Recorder, frame
     made = None if root.call == OUTSIDE else frame_of(flow.calls[root.call].frame)
     cuts = _cuts(flow, call, root, recorder, frame_of)
     behind = sorted(ancestors(flow.calls, root.call))
-    gradients = [number for number in behind if flow.calls[number].manner == "gradient"]
+    gradients = [number for number in behind if flow.calls[number].cause == "gradient"]
     frozen = _frozen_leaves(flow, behind)
     if cuts:
         yield refused_finding(cuts, made, backward)
@@ -47,16 +42,17 @@ def refused_findings(flow: Dataflow, call: EngineCall, recorder: Recorder, frame
         yield refused_finding((), made, backward)
 
 
-def _cuts(flow: Dataflow, call: EngineCall, root: Read, recorder: Recorder, frame_of: FrameOf) -> list[Starved]:
+def _cuts(flow: Dataflow, call: EngineCall, root: Read, recorder: Recorder, frame_of: FrameOf) -> list[MissingGradient]:
     alive = [(number, leaf) for number in range(len(flow.leaves)) if (leaf := flow.leaf(number)) is not None]
     alive = [(number, leaf) for number, leaf in alive if leaf.requires_grad]
-    found = fates(flow.calls, [Read(leaf=number) for number, _ in alive], root)
+    found = flow_outcomes(flow.calls, [Read(leaf=number) for number, _ in alive], root)
     group = nearest_cut(found, flow.calls)
     names = names_of([alive[place][1] for place in group], recorder, call.frame)
     backward = frame_of(recorder.frames.number_of(call.frame))
-    wish = NoticedAt(kind="backward", frame=backward)
+    noticed = NoticedAt(kind="backward", frame=backward)
     return [
-        starved(flow, name, found[place], wish, backward, frame_of) for place, name in zip(group, names, strict=True)
+        missing_gradient(flow, name, found[place], noticed, backward, frame_of)
+        for place, name in zip(group, names, strict=True)
     ]
 
 

@@ -71,7 +71,7 @@ def call_kind(name: str) -> CallKind:
     return CallKind.WRITES if is_in_place or short == "__setitem__" or short in _AUGMENTED else CallKind.MAKES
 
 
-def manner_of(
+def detach_cause_of(
     name: str, kind: CallKind, outputs: list[torch.Tensor], frame: FrameType | None, forwards: ForwardFrames
 ) -> DetachCause:
     """Tell why a call read what requires grad and gave what does not."""

@@ -1,4 +1,4 @@
-"""Custom Functions checked by differences: what is right, wrong, by choice, or cannot be checked."""
+"""Custom Functions checked numerically: correct, wrong, intentional, or impossible to check."""
 
 from typing import Any
 
@@ -104,16 +104,16 @@ def checked(function: Any) -> CheckedFunction:
 @pytest.mark.parametrize("function", [Scale, Step, Heads])
 def test_what_is_right_or_by_choice(function: Any) -> None:
     """A derivative, a straight-through estimator, and one that only runs on the lengths that it got."""
-    assert checked(function).verdict == "right"
+    assert checked(function).verdict == "correct"
 
 
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (Noisy, "it gives other numbers each time"),
+        (Noisy, "its results differ from call to call"),
         (Single, "it fails in double precision with RuntimeError: expected m1 and m2"),
-        (Coarse, "it computes in a smaller dtype inside, too coarse for differences"),
-        (Returns, "it returns torch.float32 whatever it gets, too coarse for differences"),
+        (Coarse, "it computes in lower precision inside, which is too coarse for finite differences"),
+        (Returns, "it always returns torch.float32, which is too coarse for finite differences"),
         (Infinite, "its result or its gradient is not finite here"),
     ],
 )
@@ -121,18 +121,18 @@ def test_what_cannot_be_checked_has_a_reason(function: Any, reason: str) -> None
     """None of them is called wrong."""
     found = checked(function)
 
-    assert found.verdict == "unchecked"
+    assert found.verdict == "not checked"
     assert found.reason.startswith(reason)
 
 
 def test_a_wrong_one_is_measured() -> None:
-    """The slope in one direction, by argument, measured and claimed."""
+    """The slope in one direction, by argument: numeric and from backward."""
     found = checked(WrongScale)
     (slope,) = found.slopes
 
-    assert found.verdict == "wrong"
+    assert found.verdict == "wrong backward"
     assert slope.argument == "x"
-    assert slope.measured == pytest.approx(2 * slope.claimed, rel=1e-6)
+    assert slope.numeric == pytest.approx(2 * slope.backward, rel=1e-6)
 
 
 def test_no_number_of_the_program_changes() -> None:

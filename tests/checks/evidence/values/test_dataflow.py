@@ -50,17 +50,15 @@ CUTS: list[tuple[Made, str, DetachCause]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "name", "manner"), CUTS, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(("make", "name", "cause"), CUTS, ids=lambda value: value if isinstance(value, str) else "")
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_call_that_loses_the_graph_says_how(
-    flow: Dataflow, make: Made, name: str, manner: DetachCause | None
-) -> None:
+def test_a_call_that_loses_the_graph_says_how(flow: Dataflow, make: Made, name: str, cause: DetachCause | None) -> None:
     """By its name, its dtype, or the grad mode."""
     made = make(torch.ones(3, requires_grad=True))
 
     assert made is not None
     assert flow.calls[-1 - (name == "__getitem__")].name == name
-    assert flow.calls[-1 - (name == "__getitem__")].manner == manner
+    assert flow.calls[-1 - (name == "__getitem__")].cause == cause
 
 
 def test_what_keeps_the_graph_has_no_manner(flow: Dataflow) -> None:
@@ -72,7 +70,7 @@ def test_what_keeps_the_graph_has_no_manner(flow: Dataflow) -> None:
     assert y.shape == w.shape
 
     assert [call.name for call in flow.calls] == ["ones", "zeros", "__getitem__", "__setitem__", "add_"]
-    assert {call.manner for call in flow.calls} == {None}
+    assert {call.cause for call in flow.calls} == {None}
     assert [call.is_write for call in flow.calls] == [False, False, False, True, True]
 
 
@@ -119,7 +117,7 @@ def test_a_tensor_is_read_as_it_was_before_it_was_written(flow: Dataflow) -> Non
     result.detach_()
 
     assert (flow.calls[before.call].name, before.is_live, added.is_live) == ("detach", False, True)
-    assert (flow.calls[-1].name, flow.calls[-1].manner) == ("detach_", "detach")
+    assert (flow.calls[-1].name, flow.calls[-1].cause) == ("detach_", "detach")
     assert flow.read(constant).leads_back
 
 
@@ -160,7 +158,7 @@ def test_a_custom_function_is_no_scope_of_the_program(flow: Dataflow) -> None:
 
     y = Double.apply(torch.ones(3, requires_grad=True))
 
-    assert flow.calls[-1].manner == "function"
+    assert flow.calls[-1].cause == "function"
     assert flow.read(y) == Read(len(flow.calls) - 1, NO_LEAF, is_live=True)
 
 
@@ -189,7 +187,7 @@ def test_a_missing_grad_is_told(flow: Dataflow) -> None:
     assert gradient is not None
 
     assert [id(one) for one in missing] == [id(w)]
-    assert flow.calls[flow.read(gradient).call].manner == "gradient"
+    assert flow.calls[flow.read(gradient).call].cause == "gradient"
 
 
 def test_a_loop_over_many_tensors_does_not_mix_addresses(flow: Dataflow) -> None:

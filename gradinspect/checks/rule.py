@@ -1,0 +1,61 @@
+"""What a rule of `check` declares beside the functions that judge: its code, its documentation, what it steers."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from gradinspect.checks.findings import Finding, Place
+from gradinspect.graph import Record
+
+FactT = TypeVar("FactT")
+
+
+class RuleDoc(Record, frozen=True, kw_only=True):
+    """What `gradinspect explain` and docs/codes.md say of a rule."""
+
+    code: str  # "GI101"
+    title: str  # also of its findings
+    summary: str  # one sentence
+    explanation: str
+    sample: str  # a program with the mistake
+    fixed: str = ""  # the same program without it, where there is one
+    remedy: str
+    command: str = "gradinspect check"  # that finds it
+
+
+class Rule(Record, frozen=True, kw_only=True):
+    """A mistake that `check` knows. Only a rule makes findings, so each finding has a declared code."""
+
+    doc: RuleDoc
+    stops_run: bool = False  # the engine would wait forever, so the program ends before it runs
+    explains_gradients: bool = False  # gradients that look wrong afterwards are a consequence of it
+    must_repeat: bool = False  # reported only if each watched backward on that line shows it
+
+    @property
+    def code(self) -> str:
+        """The code of its findings."""
+        return self.doc.code
+
+    def finding(self, *, text: str, places: Sequence[Place], remedy: str, subjects: Sequence[str] = ()) -> Finding:
+        """Make a finding of this rule.
+
+        Args:
+            text: Why it is wrong.
+            places: The lines it is about.
+            remedy: What to do.
+            subjects: Every tensor or parameter it is about.
+        """
+        return Finding(
+            code=self.doc.code,
+            title=self.doc.title,
+            text=text,
+            places=tuple(places),
+            remedy=remedy,
+            subjects=tuple(subjects),
+        )
+
+
+class Judge(NamedTuple, Generic[FactT]):
+    """A function that is called with every fact of one type, wherever `check` comes across one."""
+
+    fact: type[FactT]
+    findings: Callable[[FactT], Iterable[Finding]]

@@ -1,0 +1,88 @@
+"""Parameters whose values reach the loss without their graph: the line that detached them."""
+
+from collections.abc import Iterator, Sequence
+
+from gradinspect.checks.findings import Finding, line_of, listed
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.detach_causes import DETACH_REMEDIES, SAMPLED
+from gradinspect.checks.rules.missing_gradients import MissingGradient, SameCause, and_failure, places_of
+
+MAX_STEPS = 6  # of a path that are named
+DETACHED = Rule(
+    doc=RuleDoc(
+        code="GI301",
+        title="parameters are detached from the loss",
+        summary="A parameter's value reaches the loss without its graph, so no gradient reaches the parameter.",
+        explanation="Some call on the way returned the value without its graph: detach(), .data, torch.tensor() of a "
+        "tensor, argmax and other integers, no_grad, item() and NumPy, writing to .data, wrapping in Variable or "
+        "nn.Parameter, a reentrant checkpoint without an input that requires grad. torch says nothing: the optimizer "
+        "finds .grad is None and skips the parameter. gradinspect records every call, follows the value forward from "
+        "the parameter, and names the call whose result no longer requires grad. Intentional detaching is not "
+        "reported: parameters that another watched backward reaches, and those that no optimizer step finds without a "
+        "gradient.",
+        sample="""\
+import torch
+from torch import nn
+
+encoder, head = nn.Linear(4, 8), nn.Linear(8, 2)
+parameters = [*encoder.parameters(), *head.parameters()]
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+for _ in range(2):
+    features = encoder(torch.randn(16, 4)).detach()
+    loss = head(features).square().mean()
+    loss.backward()
+    optimizer.step()  # leaves the encoder unchanged
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+encoder, head = nn.Linear(4, 8), nn.Linear(8, 2)
+parameters = [*encoder.parameters(), *head.parameters()]
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+for _ in range(2):
+    features = encoder(torch.randn(16, 4))
+    loss = head(features).square().mean()
+    loss.backward()
+    optimizer.step()
+""",
+        remedy="Remove the call that detaches. To freeze the parameters, do not pass them to the optimizer.",
+    )
+)
+
+
+def detached_findings(group: SameCause) -> Iterator[Finding]:
+    """Name the line that detached parameters."""
+    first = group.first
+    if first.kind == "cut" and first.cause != "gradient":
+        why, remedy = detached_words(group)
+        yield DETACHED.finding(
+            text=f"{why}{and_failure(first.noticed)}", places=places_of(first), remedy=remedy, subjects=group.names
+        )
+
+
+JUDGE = Judge(SameCause, detached_findings)
+
+
+def detached_words(group: SameCause) -> tuple[str, str]:
+    """Say why tensors are detached, and what to do."""
+    first = group.first
+    cause = SAMPLED if _is_sample(first) else DETACH_REMEDIES[first.cause]
+    how = "" if len(first.path) < 2 else f" The path of {first.name}: {_path(first.path)}."
+    where = line_of(first.off or first.cut)
+    return (
+        f"No gradient reaches {listed(group.names)}. {cause.why.format(op=first.op)}{how}",
+        cause.remedy.format(op=first.op, where=where, used=line_of(first.used)),
+    )
+
+
+def _is_sample(one: MissingGradient) -> bool:
+    """Tell whether a distribution's sample() disabled gradients."""
+    return one.cause == "grad_off" and one.off is not None and ".sample(" in one.off.code
+
+
+def _path(path: Sequence[str]) -> str:
+    if len(path) <= MAX_STEPS:
+        return ", ".join(path)
+    half = MAX_STEPS // 2
+    return f"{', '.join(path[:half])}, {len(path) - 2 * half} more, {', '.join(path[-half:])}"

@@ -1,0 +1,63 @@
+"""Why nodes of some classes return no gradient or one that is not finite, and what helps."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gradinspect.analyses.gradients.observed import GradientNote
+from gradinspect.checks.findings import Finding, line_of, listed, place_of
+from gradinspect.checks.rule import Rule
+from gradinspect.graph import Frame, Graph, frame_of
+
+
+class Cause(NamedTuple):
+    """Why nodes of some classes do what they do, and what helps."""
+
+    classes: tuple[str, ...]  # beginnings of their names
+    why: str
+    remedy: str
+
+
+class CulpritWords(NamedTuple):
+    """How a rule speaks of the node that is to blame."""
+
+    rule: Rule
+    role: str  # of its line
+    causes: Sequence[Cause]
+    effect: str  # "It reaches {names}."
+    command: str  # of `gradinspect step` that stops there
+
+
+def culprit_finding(
+    words: CulpritWords, returned: str, graph: Graph, note: GradientNote, backward: Frame | None
+) -> Finding:
+    """Make a finding of one node.
+
+    Args:
+        words: Those of the rule.
+        returned: What the node received and returned.
+        graph: The graph.
+        note: Which node, and which parameters it concerns.
+        backward: The line of the call.
+    """
+    node = graph.nodes[note.node or 0]
+    frame = frame_of(graph, node)
+    cause = cause_of(words.causes, node.name)
+    effect = f" {words.effect.format(names=listed(note.parameters))}" if note.parameters else ""
+    why = "The cause is unknown." if cause is None else cause.why
+    look = f"Inspect the values there: gradinspect step, then '{words.command}'."
+    return words.rule.finding(
+        text=f"{node.name} {returned}. {why}{effect}",
+        places=(*place_of(words.role, frame), *place_of("backward", backward)),
+        remedy=look if cause is None else at_line(frame, cause.remedy),
+        subjects=note.parameters,
+    )
+
+
+def cause_of(causes: Sequence[Cause], name: str) -> Cause | None:
+    """Look up a node's class; None where it is not known."""
+    return next((cause for cause in causes if name.startswith(cause.classes)), None)
+
+
+def at_line(frame: Frame | None, remedy: str) -> str:
+    """Say where to apply a remedy."""
+    return remedy if frame is None else f"At {line_of(frame)}, {remedy[0].lower()}{remedy[1:]}"

@@ -1,0 +1,46 @@
+"""A `.grad` that is read and never filled, because its tensor is not a leaf."""
+
+from gradinspect.checks.findings import Finding, place_of
+from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.graph import Frame
+
+NON_LEAF = Rule(
+    doc=RuleDoc(
+        code="GI305",
+        title=".grad of a non-leaf tensor is None",
+        summary="The program reads .grad of a tensor that an operator made, which backward never fills.",
+        explanation="Backward fills .grad of leaves only: tensors that no operator made. w = torch.randn(3, "
+        "requires_grad=True) * 0.1 is the result of a multiplication; the leaf is the tensor before it, which is no "
+        "longer reachable. The same applies to nn.Parameter(w).to(device), x.unsqueeze(0) and x.view(-1). gradinspect "
+        "names the operator that made the tensor and the line that reads its .grad.",
+        sample="""\
+import torch
+
+w = torch.randn(3, requires_grad=True) * 0.1  # not a leaf
+for _ in range(2):
+    (w * torch.randn(3)).sum().backward(retain_graph=True)
+    print(w.grad)
+""",
+        fixed="""\
+import torch
+
+w = (torch.randn(3) * 0.1).requires_grad_()
+for _ in range(2):
+    (w * torch.randn(3)).sum().backward(retain_graph=True)
+    print(w.grad)
+""",
+        remedy="Write (torch.randn(3) * 0.1).requires_grad_(). For an intermediate tensor, call w.retain_grad().",
+    )
+)
+
+
+def nonleaf_finding(name: str, op: str, made: Frame | None, backward: Frame | None, read: Frame | None) -> Finding:
+    """Make the finding for a `.grad` that is read and that backward does not fill."""
+    how = f"{op} made it from another tensor, which is the leaf" if op else "it was computed from another tensor"
+    return NON_LEAF.finding(
+        text=f"{name}.grad is None: {how}. Backward fills .grad of leaves only.",
+        places=(*place_of("made", made), *place_of("backward", backward), *place_of("read", read)),
+        remedy=f"Make {name} a leaf: call requires_grad_() after {op or 'the operator'}. If it is an intermediate "
+        f"tensor, call {name}.retain_grad() before backward.",
+        subjects=(name,),
+    )

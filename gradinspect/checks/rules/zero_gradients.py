@@ -1,0 +1,121 @@
+"""Gradients that are zero, or all but zero, before they reach their parameters: rounding, clamping, saturation."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from gradinspect.analyses.gradients.observed import GradientNote, gradients_of
+from gradinspect.checks.facts import BackwardEnded
+from gradinspect.checks.findings import Finding
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.gradient_causes import Cause, CulpritWords, culprit_finding
+from gradinspect.graph import GradientStats, Graph
+
+ZERO = Rule(
+    doc=RuleDoc(
+        code="GI601",
+        title="gradient is zero before it reaches its parameters",
+        summary="A node received a gradient and returned only zeros, so the parameters behind it do not learn.",
+        explanation="The parameters get a gradient of exactly zero, and there is no error. Rounding has a zero "
+        "derivative everywhere, clamp outside its bounds, ReLU where its input is negative. A softmax, sigmoid or tanh "
+        "that returns less than a millionth of the gradient counts as well: the outputs of a softmax always add up "
+        "to 1, so their plain sum has no gradient.",
+        sample="""\
+import torch
+from torch import nn
+
+encoder, decoder = nn.Linear(4, 8), nn.Linear(8, 4)
+code = encoder(torch.randn(16, 4)).round()  # its derivative is 0
+loss = decoder(code).square().mean()
+loss.backward()  # encoder.weight.grad is all zeros
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+encoder, decoder = nn.Linear(4, 8), nn.Linear(8, 4)
+z = encoder(torch.randn(16, 4))
+code = z + (z.round() - z).detach()
+loss = decoder(code).square().mean()
+loss.backward()
+""",
+        remedy="Use a straight-through estimator for rounding, z + (z.round() - z).detach(), or rescale the input.",
+    ),
+    must_repeat=True,  # the few values of a small layer may all be negative once, by chance
+)
+CAUSES = (
+    Cause(("Round", "Floor", "Ceil", "Trunc", "Sign", "Heaviside"), "Its derivative is zero everywhere.",
+          "Use a straight-through estimator: x + (x.round() - x).detach()."),
+    Cause(("Clamp", "Hardtanh", "Hardsigmoid"), "Every element is outside the bounds, where the derivative is zero.",
+          "Scale its input into the bounds, or clamp where no gradient is needed."),
+    Cause(("Relu", "Threshold"), "Every element is negative: the unit is dead.",
+          "Check the bias and the learning rate, or use leaky_relu or gelu."),
+    Cause(("Softmax",), "Its outputs add up to 1, so a loss that weights them equally, as a sum does, is constant.",
+          "Weight the outputs differently, or use the inputs."),
+    Cause(("Sigmoid", "Tanh", "Erf"), "Its input is far from 0, where it saturates.",
+          "Scale its input down, or normalize it."),
+    Cause(("Mul",), "The other factor is zero everywhere, as a mask may be.", "Check that factor."),
+)  # fmt: skip
+WORDS = CulpritWords(
+    rule=ZERO, role="zeroed", causes=CAUSES, effect="No gradient reaches {names}.", command="break zero"
+)  # fmt: skip
+
+NEXT_TO_NOTHING = 1e-6  # of the norm that came; the rounding error of float32 is a tenth of that
+# log_softmax is not among them: in cross entropy a small gradient is a good prediction
+SQUASHING = ("SoftmaxBackward", "SigmoidBackward", "TanhBackward", "ErfBackward")
+
+
+def zero_findings(ended: BackwardEnded) -> Iterator[Finding]:
+    """Find nodes that returned zeros, or next to nothing, and the parameters that get no other gradient."""
+    graph, backward = ended.graph, ended.backward
+    for note in ended.notes:
+        if note.kind == "killed" and note.parameters:
+            yield culprit_finding(WORDS, "received a gradient and returned only zeros", graph, note, backward)
+    for note in shrunk_gradients(graph):
+        yield culprit_finding(WORDS, note.text, graph, note, backward)
+
+
+JUDGE = Judge(BackwardEnded, zero_findings)
+
+
+def shrunk_gradients(graph: Graph) -> Iterator[GradientNote]:
+    """Find squashing nodes that return next to nothing, with the parameters that get a gradient from nowhere else.
+
+    The text of each is what it received and what it returned.
+    """
+    for ran in gradients_of(graph).nodes:
+        if not graph.nodes[ran.node].name.startswith(SQUASHING):
+            continue
+        came, went = _norm(ran.incoming), _norm(ran.outgoing)
+        if not 0 < went < NEXT_TO_NOTHING * came:
+            continue
+        parameters = _only_through(graph, ran.node)
+        if parameters:
+            text = f"received a gradient of norm {came:.1e} and returned one of {went:.1e}"
+            yield GradientNote(kind="killed", text=text, node=ran.node, parameters=parameters)
+
+
+def _norm(stats: Sequence[GradientStats | None]) -> float:
+    return math.hypot(*(item.norm for item in stats if item is not None))
+
+
+def _only_through(graph: Graph, node_id: int) -> tuple[str, ...]:
+    """Name the leaves that can be reached only through one node."""
+    behind = _reached(graph, [node_id], avoided=None)
+    around = _reached(graph, [root.node for root in graph.roots], avoided=node_id)
+    leaves = ((number, node.leaf) for number, node in enumerate(graph.nodes))
+    return tuple(
+        leaf.name or f"#{number}"
+        for number, leaf in leaves
+        if leaf is not None and number in behind and number not in around
+    )
+
+
+def _reached(graph: Graph, starts: Sequence[int], avoided: int | None) -> set[int]:
+    seen = {start for start in starts if start != avoided}
+    todo = list(seen)
+    for number in todo:
+        for edge in graph.nodes[number].next_edges:
+            if edge is not None and edge.next_node not in seen and edge.next_node != avoided:
+                seen.add(edge.next_node)
+                todo.append(edge.next_node)
+    return seen

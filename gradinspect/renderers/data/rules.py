@@ -1,0 +1,33 @@
+"""The rules of `check` as Markdown: a table of all codes, then a section for each."""
+
+from collections.abc import Iterable, Iterator
+from textwrap import fill
+
+from gradinspect.checks.rule import RuleDoc
+from gradinspect.renderers.data.markdown import code, table
+from gradinspect.renderers.terminal.findings import changed_lines
+
+WIDTH = 120
+
+
+def render_rules_markdown(docs: Iterable[RuleDoc]) -> str:
+    """Write every code with its title, a sentence and a sample."""
+    docs = list(docs)
+    rows = ((f"[{doc.code}](#{doc.code.lower()})", doc.title, doc.summary, code(_mistake(doc))) for doc in docs)
+    overview = table(("code", "title", "what it means", "sample"), rows)
+    return "\n".join([overview, *(part for doc in docs for part in _section(doc))])
+
+
+def _mistake(doc: RuleDoc) -> str:
+    """Return the wrong line of the sample, which has a comment if there are several; its last if nothing repairs it."""
+    wrong = [line.strip() for mark, line in changed_lines(doc.sample, doc.fixed) if mark == "-"]
+    return next((line for line in wrong if "  # " in line), (wrong or doc.sample.splitlines())[0 if wrong else -1])
+
+
+def _section(doc: RuleDoc) -> Iterator[str]:
+    yield f"## {doc.code}\n"
+    yield f"{fill(f'**{doc.title}**: {doc.summary} {doc.explanation}', WIDTH)}\n"
+    yield f"{code(f'{doc.command} sample.py')} finds it in the program with the lines marked `-`:\n"
+    lines = (f"{mark} {line}".rstrip() for mark, line in changed_lines(doc.sample, doc.fixed))
+    yield "\n".join(["```diff", *lines, "```\n"])
+    yield f"{fill(doc.remedy, WIDTH)}\n"

@@ -1,0 +1,42 @@
+"""The sample of every rule, as a user would try it: the mistake is found, and the repaired program is clean."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runs import gradinspect
+
+from gradinspect.checks.registry import registry
+from gradinspect.checks.rule import RuleDoc
+
+PAIRS = Path(__file__).parent.parent / "rank_pairs.py"
+DOCS = {code: rule.doc for code, rule in registry().rules.items()}
+
+
+def codes_in(output: str) -> list[str]:
+    """List the codes in what `--format json` printed after what the program printed."""
+    document = json.loads(output[output.index("{\n") :])
+    return sorted({finding["code"] for finding in document["findings"]})
+
+
+def codes_found(doc: RuleDoc, program: Path) -> list[str]:
+    """Run a program under the rule's command."""
+    if doc.command.startswith("torchrun"):
+        command = [sys.executable, str(PAIRS), str(program)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+        return codes_in(json.loads(done.stdout)[str(program)][0][1])
+    _, verb, *options = doc.command.split()
+    return codes_in(gradinspect(verb, program, *options, "--format", "json").stdout)
+
+
+@pytest.mark.parametrize("doc", DOCS.values(), ids=DOCS)
+def test_a_sample_has_the_mistake_and_its_repaired_form_has_none(doc: RuleDoc, tmp_path: Path) -> None:
+    """Each is a whole program."""
+    sample, fixed = tmp_path / "sample.py", tmp_path / "fixed.py"
+    sample.write_text(doc.sample)
+    fixed.write_text(doc.fixed)
+
+    assert codes_found(doc, sample) == [doc.code]
+    assert not doc.fixed or codes_found(doc, fixed) == []
