@@ -62,3 +62,16 @@ def test_the_documents_show_what_is_printed(command: str, shown: str) -> None:
 
     assert done.stderr == ""
     assert done.stdout.rstrip() == shown.rstrip()
+
+
+def test_the_pictures_are_as_the_tool_draws_them() -> None:
+    """`python docs/make_pictures.py` makes them anew."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "make_pictures.py", "--check"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "All pictures are up to date.\n"), done.stderr

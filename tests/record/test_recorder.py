@@ -9,6 +9,7 @@ from torch import nn
 from gradinspect.graph import Graph
 from gradinspect.record.capture import capture_graph
 from gradinspect.record.recorder import Recorder
+from gradinspect.torch_api.modes import num_function_modes
 
 
 class Cube(torch.autograd.Function):
@@ -149,7 +150,7 @@ def test_a_paused_recorder_leaves_at_the_next_module_call(has_compiled: bool, mo
     with Recorder() as recorder:
         recorder.pause()
         model(torch.ones(1, 2))
-        depth = torch._C._len_torch_function_stack()
+        depth = num_function_modes()
         calls = list(recorder.module_windows)
 
     assert (depth, calls) == (int(has_compiled), [])
