@@ -101,6 +101,16 @@ def test_explain_knows_a_rule_of_one_new_file(copy: Path) -> None:
     assert "  + loss = x.sum()\n" in done.stdout
 
 
+def test_explain_needs_no_torch(copy: Path) -> None:
+    """Where it is not installed, a code can be looked up all the same."""
+    hide = "import sys; sys.modules['torch'] = None"
+    program = f"{hide}; from gradinspect.cli import main; sys.exit(main(['explain', 'GI102']))"
+    done = run(copy, "-c", program)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("GI102  optimizer stepped between forward and backward\n")
+
+
 def test_the_table_of_codes_has_a_rule_of_one_new_file(copy: Path) -> None:
     """docs/codes.md, as the command writes it."""
     (copy / "docs").mkdir()

@@ -209,7 +209,7 @@ def _chains(graph: Graph) -> Iterator[GradientNote]:
 def _chain_text(rows: Sequence[FlowRow], what: str, factor: float) -> str:
     first, last = rows[0], rows[-1]
     is_calls = what.startswith("calls")
-    start, end = (f"call {row.call}" if is_calls else row.path for row in (first, last))
+    start, end = (f"call {row.call}" if is_calls else f"module {row.path}" for row in (first, last))
     verb = "falls" if factor < 1 else "rises"
     return (
         f"The gradient {verb} from {first.stats.norm:.1e} at {start} to {last.stats.norm:.1e} at {end}, "

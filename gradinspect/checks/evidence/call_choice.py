@@ -1,4 +1,4 @@
-"""Which calls of a program `check` looks at.
+"""Which calls of a program `check` watches.
 
 It counts backward() calls. The autograd.grad() calls on the way to one belong to it: a gradient penalty, a residual, an
 inner loop. A solver may make thousands of those, so only the first few are looked at, and a program that makes nothing
@@ -26,7 +26,7 @@ class CallChoice:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing further is to be looked at."""
+        """Whether no further call is to be watched."""
         if self._first_grad is not None:
             return self.watched.grads >= self._asked
         return self.watched.backwards >= self._asked or self._grads_in_a_row >= MAX_GRADS_ALONE

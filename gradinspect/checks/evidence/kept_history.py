@@ -16,7 +16,7 @@ from gradinspect.runner.engine import EngineCall
 def kept_history(
     call: EngineCall, rounds: Sequence[EarlierCall], recorder: Recorder, base_folder: Path
 ) -> list[KeptHistory]:
-    """Find what holds nodes that earlier rounds went through, besides the graph of this call itself.
+    """Find what holds nodes that earlier iterations went through, besides the graph of this call itself.
 
     Only what is made anew in each round can grow, so some line that made a held node has run again since.
 

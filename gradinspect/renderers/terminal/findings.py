@@ -115,7 +115,7 @@ def render_findings_github(found: Findings, path_of: Callable[[str], str]) -> st
 
 
 def _annotation(finding: Finding, path_of: Callable[[str], str]) -> str:
-    """Put a finding beside the line that wrote, cut, or failed: the second of its lines."""
+    """Put a finding beside the line that wrote, detached, or failed: the second of its lines."""
     place = finding.places[min(1, len(finding.places) - 1)] if finding.places else None
     lines = [
         escape_control(f"{place.role}: {path_of(place.file)}:{place.line}  {place.code}") for place in finding.places

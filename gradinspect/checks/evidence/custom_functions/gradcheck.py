@@ -1,4 +1,4 @@
-"""Check the backward of a custom autograd.Function against differences of its forward, and its double backward.
+"""Check the backward of a custom autograd.Function, and its double backward, against finite differences.
 
 NOTE [Gradients by choice]
 A backward need not be a derivative: a straight-through estimator passes gradients through a step, whose derivative is
@@ -36,7 +36,7 @@ class _Ready(NamedTuple):
 
 
 class _CannotBeCheckedError(Exception):
-    """There is a reason why differences tell nothing about a Function."""
+    """Finite differences say nothing about a Function, for the reason given."""
 
 
 def check_function(call: CustomCall) -> CheckedFunction:

@@ -1,4 +1,4 @@
-"""Which bytes of its storage a tensor shows, and whether two tensors share some."""
+"""Which elements of its storage a tensor covers, and whether two tensors overlap."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ MAX_ELEMENTS = 50_000_000  # of a storage, up to which two interleaved tensors a
 
 
 class Region(NamedTuple):
-    """The elements of a storage that a tensor shows."""
+    """The elements of a storage that a tensor covers."""
 
     item_size: int
     offset: int  # in elements

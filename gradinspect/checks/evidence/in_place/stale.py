@@ -1,4 +1,4 @@
-"""Saved tensors of a recorded graph that were written since: which, and by whom."""
+"""Saved tensors of a recorded graph that were modified afterwards: which ones, and by what."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ FrameOf = Callable[[int | None], Frame | None]
 
 
 def stale_values(walked: WalkedGraph, call: EngineCall, log: WriteLog, frame_of: FrameOf) -> Sequence[StaleValue]:
-    """Find every saved tensor that is not what it was. Runs no hook.
+    """Find every saved tensor that was modified. Runs no hook.
 
     Args:
         walked: The graph that the call begins at.
@@ -83,7 +83,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
 
 
 def _stale_unseen(number: int, node: Node, value: SavedValue, log: WriteLog, frame_of: FrameOf) -> StaleValue:
-    """Tell of a value that torch refuses to show: NOTE [Where no hook can be] in `torch_api.saved`."""
+    """Report a value that torch refuses to unpack: NOTE [Where no hook can be] in `torch_api.saved`."""
     assert value.tensor is not None  # noqa: S101  # the caller looked
     assert node.sequence_nr is not None  # noqa: S101  # as above
     version, expected = value.tensor.version or 0, value.tensor.expected_version or 0
@@ -115,7 +115,7 @@ def _write(write: SeenWrite, frame_of: FrameOf) -> Write:
 
 
 def _label(graph: Graph, value: SavedValue, tensor: torch.Tensor, call: EngineCall) -> str:
-    """Name a tensor: the parameter it is, the variable that shows the same memory, or what made it."""
+    """Name a tensor: the parameter it is, the variable that shares its memory, or what made it."""
     if value.origin_name is not None:
         return value.origin_name
     storage = None if value.tensor is None or value.tensor.storage is None else graph.storages[value.tensor.storage]

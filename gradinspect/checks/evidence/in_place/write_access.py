@@ -1,4 +1,4 @@
-"""What a torch function may write into, told by its name and by the operators behind it.
+"""What a torch function may write to, judged by its name and by the operators behind it.
 
 NOTE [How a write shows]
 Nearly every write raises the version of the tensor it goes into, so the versions of a call's arguments, before and

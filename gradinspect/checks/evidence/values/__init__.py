@@ -1,1 +1,1 @@
-"""Which way values went through the program, and where gradients cannot follow."""
+"""How values flow through the program, and where gradients cannot flow back."""

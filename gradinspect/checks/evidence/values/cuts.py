@@ -46,7 +46,7 @@ class _Root(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """A tensor that was found without a gradient, and who missed it."""
+    """A tensor that was found without a gradient, and what shows that one is wanted."""
 
     tensor: ReferenceType[torch.Tensor]
     name: str
@@ -94,7 +94,7 @@ class GradientCuts:
         self._flow.close()
 
     def begin(self, walked: WalkedGraph, call: EngineCall) -> Iterator[Finding]:
-        """Look at a call that is about to begin: what it reaches, and what it was asked for in vain."""
+        """Look at a call that is about to begin: what it reaches, and which of its inputs it does not."""
         graph, walk, _ = walked
         backward = frame_of(graph, graph.captured_at)
         roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
@@ -116,7 +116,7 @@ class GradientCuts:
         return refused_findings(self._flow, call, self._recorder, self._frame)
 
     def findings(self) -> Iterator[Finding]:
-        """Return what was missed until now and is reached by no watched call."""
+        """Report the tensors found without a gradient so far that no watched call reaches."""
         yield from self._found
         wanted = [one for key, one in self._wanted.items() if key not in self._reached and one.tensor() is not None]
         if not self._roots or self._flow.is_full or not can_watch_storages():
@@ -157,7 +157,7 @@ class GradientCuts:
         )
 
     def _before_step(self, _optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Look away from an optimizer's own arithmetic, unless it runs a forward pass of the program in a closure."""
+        """Ignore an optimizer's own arithmetic, unless it runs a forward pass of the program in a closure."""
         if not torch.compiler.is_compiling() and not _has_closure(args, kwargs):
             self._flow.num_pauses += 1
 

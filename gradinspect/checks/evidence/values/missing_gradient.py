@@ -1,4 +1,4 @@
-"""From what became of a value to the record of a tensor that gets no gradient, with names and lines."""
+"""Build the record of a tensor that no gradient reaches, with names and lines."""
 
 from collections.abc import Callable, Sequence
 from types import FrameType

@@ -20,7 +20,7 @@ FrameOf = Callable[[int | None], Frame | None]
 
 
 def refused_findings(flow: Dataflow, call: EngineCall, recorder: Recorder, frame_of: FrameOf) -> Iterator[Finding]:
-    """Find the cut that leaves the outputs of a call without a graph, or say that nothing requires grad."""
+    """Find what detached the outputs of a call, or say that nothing requires grad."""
     output = next((one for one in call.outputs if isinstance(one, torch.Tensor) and not one.requires_grad), None)
     if output is None or flow.is_full:
         return

@@ -1,4 +1,4 @@
-"""What a call of a torch function means for the way of values and gradients, told by its name."""
+"""How a call of a torch function affects the flow of values and gradients, judged by its name."""
 
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
@@ -74,7 +74,7 @@ def call_kind(name: str) -> CallKind:
 def detach_cause_of(
     name: str, kind: CallKind, outputs: list[torch.Tensor], frame: FrameType | None, forwards: ForwardFrames
 ) -> DetachCause:
-    """Tell why a call read what requires grad and gave what does not."""
+    """Tell why a call read what requires grad and returned what does not."""
     short = short_name(name)
     if kind is CallKind.GRADIENT:
         return "gradient"
