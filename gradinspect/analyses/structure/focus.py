@@ -26,7 +26,7 @@ class Focus(Record, frozen=True):
     @property
     def is_set(self) -> bool:
         """Whether less than the whole is asked for."""
-        return any(wish is not None for wish in (self.around, self.path_to, self.only_class, self.min_bytes))
+        return any(option is not None for option in (self.around, self.path_to, self.only_class, self.min_bytes))
 
 
 def focus_graph(graph: Graph, focus: Focus) -> tuple[Graph, Cut | None]:

@@ -75,7 +75,7 @@ def test_a_shared_leaf_is_no_bridge() -> None:
 
 
 def test_all_of_the_graph_is_itself() -> None:
-    """Without a wish nothing is cut."""
+    """Without an option nothing is cut."""
     assert focus_graph(diamond(), Focus()) == (diamond(), None)
 
 

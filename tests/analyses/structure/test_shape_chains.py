@@ -42,7 +42,7 @@ def test_names() -> None:
 
 
 def test_chains_fold_on_request() -> None:
-    """Neighbours that only each other use are one scope; without the wish, none."""
+    """Neighbours that only each other use are one scope; without the option, none."""
     assert sorted(map(list, chains(fold_graph(attention(), shapes=True)))) == [[1, 2], [3, 4]]
     assert not chains(fold_graph(attention()))
 

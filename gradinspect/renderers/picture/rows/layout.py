@@ -156,8 +156,8 @@ def _rows(strips: Sequence[_Strip]) -> list[list[int]]:
     places: dict[int, float] = {}
     rows: list[list[int]] = []
     for rank in ranks:
-        wishes = {number: _mean([places[before] for before in strips[number].before], 1.0) for number in rank}
-        rank.sort(key=lambda number: (wishes[number], -strips[number].way_on, number))
+        preferred = {number: _mean([places[before] for before in strips[number].before], 1.0) for number in rank}
+        rank.sort(key=lambda number: (preferred[number], -strips[number].way_on, number))
         places |= {number: place / len(rank) for place, number in enumerate(rank)}
         rows += _cut(rank, strips)
     return rows
