@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.analyses.gradients.stepping import Ending, Step
+from gradinspect.analyses.gradients.stepping import Step, SteppingOutcome
 from gradinspect.graph import Graph
 from gradinspect.observers.lockstep import LiveStep, Lockstep
 from gradinspect.record.capture import Moment, record_graph
@@ -32,7 +32,7 @@ class Silent:
 
 def stepped(
     outputs: Sequence[OutputTensor], gradients: Sequence[torch.Tensor], watcher: Silent, **options: Any
-) -> Ending:
+) -> SteppingOutcome:
     """Step through one backward call."""
 
     def leave(_steps: Lockstep) -> None:

@@ -1,1 +1,1 @@
-"""Questions about a graph. Each file: one frozen result and the function from `Graph` to it. No torch, no I/O."""
+"""Questions about a graph. Each file has a frozen result and the function that computes it. No torch, no I/O."""

@@ -1,4 +1,4 @@
-"""The figures at the head of every report."""
+"""The figures at the top of every report."""
 
 from collections import Counter
 from typing import get_args
@@ -12,21 +12,21 @@ class Summary(Record, frozen=True, kw_only=True):
     """How large a graph is, and what it keeps alive."""
 
     nodes: int
-    edges: int  # every entry of next_edges, None included
+    edges: int  # every entry of next_edges, including None
     none_edges: int
     roots: int
     leaves: int
     max_depth: int  # nodes on the longest path
     classes: dict[str, int]  # most frequent first, then by name
-    saved_bytes: int  # of whole storages, each counted once, parameters included
-    saved_bytes_by_origin: dict[Origin, int]  # adds up to saved_bytes; every origin is there, also with 0
+    saved_bytes: int  # of whole storages, each counted once, including parameters
+    saved_bytes_by_origin: dict[Origin, int]  # adds up to saved_bytes; has every origin, even at 0
     captured_at: str  # "backward #1  train.py:41  loss.backward()"
-    other_calls: str = ""  # "3 autograd.grad calls before it, --grad N shows one"
+    other_calls: str = ""  # "3 autograd.grad calls before it; --grad N shows one"
     warnings: tuple[str, ...] = ()
 
 
 def summarize(graph: Graph) -> Summary:
-    """Count what is in a graph. A loop over the nodes, so a million of them take about a second."""
+    """Count what is in a graph, in one loop over the nodes: a million take about a second."""
     edges, none_edges, max_depth = _measure_edges(graph)
     classes = Counter(node.name for node in graph.nodes)
     by_origin = _saved_bytes_by_origin(graph)
@@ -47,7 +47,7 @@ def summarize(graph: Graph) -> Summary:
 
 
 def _measure_edges(graph: Graph) -> tuple[int, int, int]:
-    """Count edges and empty places, and find the longest path: NOTE [Topological ids] makes it one pass."""
+    """Count edges and None edges, and find the longest path in one pass: NOTE [Topological ids]."""
     edges = none_edges = 0
     depths = [1] * len(graph.nodes)
     for node_id, node in enumerate(graph.nodes):
@@ -71,7 +71,7 @@ def _saved_bytes_by_origin(graph: Graph) -> dict[Origin, int]:
 def describe_capture(graph: Graph) -> str:
     """Say where the graph was recorded: `backward #1  train.py:41  loss.backward()`."""
     point = graph.captured_at
-    made = "the graph that is built by " if point.is_second_order else ""
+    made = "the graph built by " if point.is_second_order else ""
     parts = [f"{made}{_moment(point, graph.source)}"]
     if point.frame is not None:
         frame = graph.frames[point.frame]
@@ -80,12 +80,12 @@ def describe_capture(graph: Graph) -> str:
 
 
 def describe_other_calls(graph: Graph) -> str:
-    """Say which autograd.grad() calls could be shown in place of this graph; "" where there is none."""
+    """Say which other autograd.grad() calls could be shown; "" if there are none."""
     point = graph.captured_at
     if not point.other_grads:
         return ""
     where = "more, and no backward call" if point.kind == "grad" else "before it"
-    return f"{format_count(point.other_grads, 'autograd.grad call')} {where}, --grad N shows one"
+    return f"{format_count(point.other_grads, 'autograd.grad call')} {where}; --grad N shows one"
 
 
 def _moment(point: CapturePoint, source: str) -> str:

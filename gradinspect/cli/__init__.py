@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. One file per verb; everything a verb decides is in the layers below."""
+"""The command line: parse, call, print. One file per verb; the logic is in the layers below."""
 
 from gradinspect.isolation import OwnSearchPath
 

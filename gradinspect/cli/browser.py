@@ -1,4 +1,4 @@
-"""Showing a page in the user's browser."""
+"""Open a page in the user's browser."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 
 def temporary_page(label: str) -> Path:
-    """Name a file for a page in a new folder that only this user can look into; those of earlier days are removed."""
+    """Name a file for a page in a new folder that only this user can read; remove folders from earlier days."""
     from gradinspect.storage import remove_old_folders  # noqa: PLC0415  # what --help need not wait for
 
     remove_old_folders(Path(tempfile.gettempdir()), PREFIX, ".html")
@@ -22,7 +22,7 @@ def temporary_page(label: str) -> Path:
 
 
 def open_page(path: Path) -> None:
-    """Open a page in a browser, or say that there is none: one in the terminal would not show it."""
+    """Open a page in a graphical browser, or say that there is none."""
     has_screen = sys.platform in {"darwin", "win32"} or any(os.environ.get(name) for name in SCREENS)
     if not (has_screen and webbrowser.open(path.as_uri())):
-        print_message("No browser was found here. Open that file with one, on any machine.")
+        print_message("No browser was found. Open the file in a browser on any machine.")

@@ -1,4 +1,4 @@
-"""The commands of `gradinspect step`, in the manner of pdb."""
+"""The commands of `gradinspect step`, modeled on pdb."""
 
 import cmd
 import sys
@@ -34,7 +34,7 @@ COMMANDS = ("step", "next", "until", "continue", "break", "clear", "watch", "pri
 
 
 class Debugger(cmd.Cmd):
-    """Looks at each node that has run, and stops where it was told to."""
+    """Receives each executed node, and stops at breakpoints."""
 
     prompt = "(step) "
 
@@ -43,8 +43,8 @@ class Debugger(cmd.Cmd):
 
         Args:
             catalog: The formulas.
-            read_source: File name as in the record -> its lines.
-            script: Commands to run instead of asking; when they end, go on.
+            read_source: Maps a file name in the record to its lines.
+            script: Commands to run instead of prompting; at their end, continue.
         """
         super().__init__()
         self._catalog = catalog
@@ -61,21 +61,21 @@ class Debugger(cmd.Cmd):
         self._selected = 0
         self._wants_more = True
 
-    # Told by the capture.
+    # Called by the capture.
 
     def begin(self, graph: "Graph", start: str, talk: Callable[[], AbstractContextManager[None]]) -> bool:
-        """See the graph before the first step, and ask what to do. False: leave."""
+        """Show the graph before the first step, and prompt. False: quit."""
         is_first = self._graph is None
         self._graph, self._talk = graph, talk
         self._seen.clear()
         with self._talk():
-            self._print(self._page().opening(graph, start))
+            self._print(self._page().introduction(graph, start))
             if is_first:
                 self.cmdloop()
         return self._wants_more
 
     def ran(self, live: "LiveStep") -> bool:
-        """See a node that has just run; stop there if it is time to. False: leave."""
+        """Receive an executed node, and stop there if needed. False: quit."""
         step = live.step
         self._seen[step.node] = step
         reasons = [point.text for point in self._breakpoints if point.hits(step)]
@@ -121,14 +121,14 @@ class Debugger(cmd.Cmd):
         return True
 
     def do_break(self, argument: str) -> bool | None:
-        """Break WHAT (b): stop at certain nodes; help break says which.
+        """Break WHAT (b): stop at matching nodes; see help break.
 
         A class (Addmm*), a module (h.0.*), a parameter, a line (model.py:41), a node (#12), a gradient of a
-        shape (32x64, *x64); nan: finite gradients in, others out; zero: a gradient in, nothing but zeros out.
+        shape (32x64, *x64); nan: finite gradients in, non-finite out; zero: a gradient in, only zeros out.
         Without WHAT: list the breakpoints.
         """
         if not argument.strip():
-            self._print([Text(f"  {point.text}") for point in self._breakpoints] or [Text("There is no breakpoint.")])
+            self._print([Text(f"  {point.text}") for point in self._breakpoints] or [Text("There are no breakpoints.")])
             return None
         try:
             self._breakpoints.append(parse_breakpoint(argument, self._known_graph()))
@@ -144,7 +144,7 @@ class Debugger(cmd.Cmd):
         self._breakpoints = kept
 
     def do_watch(self, argument: str) -> bool | None:
-        """Watch PARAMETER: stop when a gradient is added to it."""
+        """Watch PARAMETER: stop when a gradient is accumulated into it."""
         try:
             self._watched.add(leaf_node(argument.strip(), self._known_graph()))
         except GradInspectError as error:
@@ -153,17 +153,17 @@ class Debugger(cmd.Cmd):
         return None
 
     def do_where(self, _argument: str) -> None:
-        """Where (w): print the way from the root to this node."""
+        """Where (w): print the path from the root to this node."""
         graph = self._known_graph()
         if self._has_run():
-            self._print(self._page().way(graph, path_to_root(graph, self._current()), self._selected))
+            self._print(self._page().path(graph, path_to_root(graph, self._current()), self._selected))
 
     def do_up(self, _argument: str) -> None:
-        """up: look at the node before this one on the way from the root."""
+        """up: show the previous node on the path from the root."""
         self._move(1)
 
     def do_down(self, _argument: str) -> None:
-        """down: look at the node after it, towards where backward is."""
+        """down: show the next node, toward the current one."""
         self._move(-1)
 
     def do_list(self, _argument: str) -> None:
@@ -174,27 +174,27 @@ class Debugger(cmd.Cmd):
         frame = graph.nodes[self._selected].frame
         lines = None if frame is None else self._read_source(graph.frames[frame].file)
         if frame is None or lines is None:
-            self._print([Text("There is no source line to show for this node.")])
+            self._print([Text("This node has no source line.")])
         else:
             self._print(self._page().source(lines, graph.frames[frame].line))
 
     def do_print(self, argument: str) -> None:
-        """Print EXPRESSION (p): evaluate Python; help print says of what.
+        """Print EXPRESSION (p): evaluate Python; see help print.
 
-        There are incoming and outgoing (tuples of gradients), saved (by name: saved.self), node (the grad_fn) and
-        torch. Without an expression: this node again.
+        Available names: incoming and outgoing (tuples of gradients), saved (by name: saved.self), node (the grad_fn)
+        and torch. Without an expression: show this node again.
         """
         if not self._has_run():
             return
         if self._selected != self._current():
-            self._print([Text("Only the node that has just run has its tensors; use down.")])
+            self._print([Text("Tensors are only available for the current node; use down.")])
         elif not argument.strip():
-            self._show(self._live.step)  # type: ignore[union-attr]  # there is one while commands run
+            self._show(self._live.step)  # type: ignore[union-attr]  # set while commands run
         else:
             self._print(self._printed(argument))
 
     def do_quit(self, _argument: str) -> bool:
-        """Quit (q): leave; the program ends here."""
+        """Quit (q): stop here; the program ends too."""
         self._wants_more = False
         return True
 
@@ -203,11 +203,11 @@ class Debugger(cmd.Cmd):
     )  # fmt: skip
 
     def do_EOF(self, _argument: str) -> bool:  # noqa: N802  # cmd calls it so
-        """End of input: at a terminal leave, else go on to the end."""
+        """End of input: quit at a terminal, else continue to the end."""
         return self.do_continue("") if self._commands is not None else self.do_quit("")
 
     def do_help(self, argument: str) -> None:
-        """Help [COMMAND] (h): say what there is."""
+        """Help [COMMAND] (h): list the commands, or explain one."""
         if argument.strip():
             command = getattr(self, f"do_{argument.strip()}", None)
             text = cleandoc(command.__doc__ or "") if command else f"There is no command '{argument.strip()}'."
@@ -220,19 +220,19 @@ class Debugger(cmd.Cmd):
 
     do_h = do_help
 
-    # What cmd asks for.
+    # Hooks of cmd.
 
     def emptyline(self) -> bool:
-        """Repeat the step, as most debuggers do."""
+        """Step again, as most debuggers do."""
         return self.do_step("")
 
     def default(self, line: str) -> None:
-        """Say that there is no such command."""
+        """Report an unknown command."""
         word = line.split(maxsplit=1)[0]
         self._print([Text(f"There is no command '{word}'. Try help.")])
 
     def cmdloop(self, intro: object = None) -> None:
-        """Read commands from the terminal, or from the script; what a script says is echoed."""
+        """Read commands from the terminal or from the script; echo those of a script."""
         if self._commands is None:
             super().cmdloop(intro)
             return
@@ -246,7 +246,7 @@ class Debugger(cmd.Cmd):
             is_done = self.onecmd("EOF" if line is None else line.strip())
 
     def completenames(self, text: str, *_ignored: object) -> list[str]:
-        """Complete commands by their long names."""
+        """Complete the long names of commands."""
         return [name for name in super().completenames(text) if len(name) > 1 and name != "EOF"]
 
     def completedefault(self, text: str, *_ignored: object) -> list[str]:
@@ -267,7 +267,7 @@ class Debugger(cmd.Cmd):
         return self._live.step.node
 
     def _has_run(self) -> bool:
-        """Tell whether there is a node to look at, and say so if not."""
+        """Return whether a node has run, and report it if not."""
         if self._live is None:
             self._print([Text("No node has run yet. Try step.")])
         return self._live is not None
@@ -279,7 +279,7 @@ class Debugger(cmd.Cmd):
         path = path_to_root(graph, self._current())
         place = path.index(self._selected) + by
         if not 0 <= place < len(path):
-            self._print([Text("This is the root." if by > 0 else "This is where backward is.")])
+            self._print([Text("This is the root." if by > 0 else "This is the current node.")])
             return
         self._selected = path[place]
         step = self._seen.get(self._selected)
@@ -296,7 +296,7 @@ class Debugger(cmd.Cmd):
         self._print(self._page().step(graph, step, self.formulas(graph.nodes[step.node].name)))
 
     def formulas(self, name: str) -> tuple[InputGradient, ...]:
-        """Return the formulas of a class; none of a class that derivatives.yaml does not have."""
+        """Return the formulas of a class; none if derivatives.yaml does not have it."""
         return explain_class(name, self._catalog).gradients if name in self._catalog.entries else ()
 
     def _page(self) -> StepPage:

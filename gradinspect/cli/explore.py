@@ -1,4 +1,4 @@
-"""`gradinspect explore`: let me look around."""
+"""`gradinspect explore`: browse the graph."""
 
 import functools
 import os
@@ -30,7 +30,7 @@ def explore(
     *,
     gradients: Annotated[bool, typer.Option("--gradients", help="Let backward run, and show its gradients.")] = False,
 ) -> int:
-    """Look around in the graph, on the whole terminal: a tree that opens and closes, and all about each node.
+    """Browse the graph in the terminal: an expandable tree, with the details of each node.
 
     gradinspect explore samples/mlp.py
 
@@ -53,7 +53,7 @@ def explore(
 
 
 def _require_terminal() -> None:
-    """Check that there is a screen to take and a keyboard to read.
+    """Check that there is a screen and a keyboard.
 
     Raises:
         GradInspectError: Input or output is a file or a pipe.
@@ -61,14 +61,15 @@ def _require_terminal() -> None:
     for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout), ("stderr", sys.stderr)):
         if stream is None or not stream.isatty():
             raise GradInspectError(
-                f"'explore' needs a terminal, and '{name}' is none.", "Use: gradinspect trace, or export -o graph.html."
+                f"'explore' needs an interactive terminal, but {name} is not one.",
+                "Use: gradinspect trace, or export -o graph.html.",
             )
     if os.environ.get("TERM") == "dumb":
-        raise GradInspectError("'explore' cannot draw on the terminal 'dumb'.", "Use: gradinspect trace")
+        raise GradInspectError("'explore' does not work on a 'dumb' terminal.", "Use: gradinspect trace")
 
 
 def _require_textual() -> None:
-    """Check that the screen can be drawn.
+    """Check that textual is installed.
 
     Raises:
         GradInspectError: The package is not installed.
@@ -78,7 +79,7 @@ def _require_textual() -> None:
 
 
 def _show(request: Request, graph: "Graph") -> int:
-    """Take the terminal until the user quits; return 1 when the explorer failed, with its traceback on the screen."""
+    """Run the explorer until the user quits; return 1 if it failed, with its traceback on the screen."""
     from gradinspect.cli.formulas import explainer
     from gradinspect.explorer.app import Exploration, Explorer
 
@@ -87,5 +88,5 @@ def _show(request: Request, graph: "Graph") -> int:
     exploration = Exploration(graph, explainer(), read_source, can_print_unicode(console))
     with working("Folding the graph"):
         explorer = Explorer(exploration, max_rows=int(console.height * ROWS_OF_TREE))
-    explorer.run(mouse=False)  # the terminal keeps its own selection of text
+    explorer.run(mouse=False)  # leave text selection to the terminal
     return explorer.return_code or 0

@@ -1,4 +1,4 @@
-"""`gradinspect export`: show me."""
+"""`gradinspect export`: write the graph to files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from gradinspect.graph import Graph
 
 
+def us_spelling(option: str) -> str:
+    """Accept `--colour-by` for `--color-by`."""
+    return option.replace("colour", "color")
+
+
 @takes_source()
 @takes_focus
 def export(  # noqa: PLR0913  # the drawing options live here
@@ -31,46 +36,48 @@ def export(  # noqa: PLR0913  # the drawing options live here
         typer.Option("-o", metavar="FILE", help=f"File to write, repeatable: {suffixes()}"),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
-    depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
+    depth: Annotated[int | None, typer.Option(min=0, help="Expand modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
     fold_shapes: Annotated[
         bool, typer.Option("--fold-shapes", help="Draw a chain of views and transposes as one box.")
     ] = False,
-    none_edges: Annotated[bool, typer.Option("--none", help="Draw the empty places of next_functions.")] = False,
+    none_edges: Annotated[bool, typer.Option("--none", help="Draw None edges.")] = False,
     saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
     gradients: Annotated[
-        bool, typer.Option("--gradients", help="Let backward run, and keep its gradients: for grads.")
+        bool, typer.Option("--gradients", help="Let backward run and keep its gradients, for 'grads'.")
     ] = False,
-    colour_by: Annotated[
+    color_by: Annotated[
         Literal["grad", "bytes", "dtype", "device", "module", "file"] | None,
-        typer.Option("--colour-by", "--color-by", help="Fill boxes by gradient norm, bytes saved, or kind."),
+        typer.Option(help="Color boxes by gradient norm, bytes saved, or kind."),
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Light on dark; the page follows the system anyway.")] = False,
+    dark: Annotated[
+        bool, typer.Option("--dark", help="Use a dark background. HTML pages follow the system setting.")
+    ] = False,
     link: Annotated[
-        str | None, typer.Option(metavar="URL", help="A click on a node opens its line: {path} or {file}, and {line}.")
+        str | None, typer.Option(metavar="URL", help="Link each node to its line; may contain {path}, {file}, {line}.")
     ] = None,
     direction: Annotated[
-        Literal["TB", "BT", "LR", "RL"], typer.Option(help="Where the arrows lead: TB has the roots on top.")
+        Literal["TB", "BT", "LR", "RL"], typer.Option(help="Direction of the arrows; TB puts the roots on top.")
     ] = "TB",
 ) -> None:
-    """Write the graph to files; each suffix decides the format.
+    """Write the graph to files; the suffix determines the format.
 
     gradinspect export samples/mlp.py -o mlp.svg
 
     gradinspect export samples/resnet.py -o resnet.png -o resnet.json.gz --depth 1
     """
     if not output:
-        raise GradInspectError("No file was named.", "Name one: -o graph.svg")
+        raise GradInspectError("No output file was given.", "Add one: -o graph.svg")
     targets = parse_targets(output, force=force)
     drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes, "none_edges": none_edges, "saved": saved,
-               "direction": direction, "colour_by": colour_by, "dark": dark}  # fmt: skip
+               "direction": direction, "color_by": color_by, "dark": dark}  # fmt: skip
     if link is not None:
         from gradinspect.renderers.source_links import check_link  # noqa: PLC0415  # what --help need not wait for
 
         check_link(link)
     report_on(
         request,
-        questions.gradients() if gradients or colour_by == "grad" else questions.graph(),
+        questions.gradients() if gradients or color_by == "grad" else questions.graph(),
         lambda graph: write_targets(
             graph, targets, request=request, focus=focus, force=force, **drawing, links=_links(request, graph, link)
         ),

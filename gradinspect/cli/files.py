@@ -1,4 +1,4 @@
-"""Writing a graph to files: the suffix of each decides its format."""
+"""Write a graph to files; the suffix determines the format."""
 
 import functools
 import os
@@ -26,22 +26,22 @@ class Target(NamedTuple):
 
 
 def parse_targets(paths: Sequence[Path], *, force: bool) -> list[Target]:
-    """Find each file's format, before anything is run.
+    """Determine each file's format, before anything runs.
 
     Raises:
-        GradInspectError: A suffix is unknown, a folder is missing or closed, or a file is there already or named twice.
+        GradInspectError: A suffix is unknown, a folder is missing or not writable, a file exists or is given twice.
     """
     for position, path in enumerate(paths):
         if path in paths[:position]:
-            raise GradInspectError(f"The file '{path}' is named twice.", "Give each -o once.")
+            raise GradInspectError(f"The file '{path}' is given twice.", "Give each output file once.")
     return [parse_target(path, force=force) for path in paths]
 
 
 def parse_target(path: Path, *, force: bool = False) -> Target:
-    """Find the format of one file.
+    """Determine the format of one file.
 
     Raises:
-        GradInspectError: As `parse_targets`.
+        GradInspectError: As in `parse_targets`.
     """
     found = format_of(path.name)
     if found is None:
@@ -51,19 +51,21 @@ def parse_target(path: Path, *, force: bool = False) -> Target:
 
 
 def check_target(path: Path, *, force: bool) -> None:
-    """See to it that a file can be written.
+    """Check that a file can be written.
 
     Raises:
-        GradInspectError: Its folder is missing or closed, or the file is there already.
+        GradInspectError: Its folder is missing or not writable, or the file exists.
     """
     try:
         is_there, has_folder = path.exists(), path.parent.is_dir()
-    except PermissionError:  # a folder above it may not be looked into
+    except PermissionError:  # a parent folder may not be readable
         raise _closed(path.parent) from None
     except OSError as error:  # a name that is too long
         raise GradInspectError(f"'{path}' cannot be written: {error.strerror}.", "Choose another name.") from None
     if not has_folder:
-        raise GradInspectError(f"There is no folder '{path.parent}'.", "Make it, or choose another place.")
+        raise GradInspectError(
+            f"The directory '{path.parent}' does not exist.", "Create it, or choose another directory."
+        )
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise _closed(path.parent)
     if is_there and not force:
@@ -71,7 +73,7 @@ def check_target(path: Path, *, force: bool) -> None:
 
 
 def _closed(folder: Path) -> GradInspectError:
-    return GradInspectError(f"The folder '{folder}' cannot be written.", "Choose another place.")
+    return GradInspectError(f"The directory '{folder}' is not writable.", "Choose another directory.")
 
 
 def write_targets(
@@ -83,14 +85,14 @@ def write_targets(
     force: bool,
     **drawing: Any,  # noqa: ANN401
 ) -> None:
-    """Write each file, and say so.
+    """Write each file, and report it.
 
     Args:
         graph: What to write.
-        targets: Where to, and in which format.
+        targets: The files and their formats.
         request: What was recorded.
-        focus: What of the graph to draw; files of data hold all of it.
-        force: Overwrite what is there.
+        focus: The part of the graph to draw; data files contain all of it.
+        force: Overwrite existing files.
         **drawing: Fields of `DrawOptions`.
     """
     if not targets:
@@ -104,10 +106,10 @@ def write_targets(
     has_page = any(target.format.suffix == ".html" for target in targets)
     options = DrawOptions(**drawing, cut=cut, facts=_facts_of(part, request) if has_page else PageFacts())
     for path, row in targets:
-        with working(f"Making {path.name}"):
+        with working(f"Writing {path.name}"):
             content, notes = render_file(row, graph if row.holds_all else part, options)
         if row.holds_all and cut is not None:
-            notes = (*notes, "holds the whole graph, not only what is in focus")
+            notes = (*notes, "contains the whole graph, not only the part in focus")
         write_content(path, content, notes, force=force)
 
 
@@ -119,7 +121,7 @@ def _facts_of(graph: "Graph", request: Request) -> "PageFacts":
 
 
 def write_content(path: Path, content: bytes, notes: Sequence[str] = (), *, force: bool) -> None:
-    """Write one file, and say so."""
+    """Write one file, and report it."""
     from gradinspect.storage import write_file  # what --help need not wait for
 
     try:

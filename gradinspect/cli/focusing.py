@@ -1,4 +1,4 @@
-"""The options that choose a part of a graph: for each verb that shows one."""
+"""The options that select part of a graph, shared by the verbs that show one."""
 
 from typing import Annotated
 
@@ -9,24 +9,24 @@ from gradinspect.cli.options import with_options
 from gradinspect.errors import GradInspectError
 from gradinspect.units import parse_bytes
 
-PANEL = "Only a part of the graph"
+PANEL = "Show part of the graph"
 
 
 def _read_focus(
     around: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=PANEL, metavar="NAME", help="Only what is near a node (#17), class, module or parameter."
+            rich_help_panel=PANEL, metavar="NAME", help="Only nodes near a node (#17), class, module or parameter."
         ),
     ] = None,
     radius: Annotated[
         int | None,
-        typer.Option(rich_help_panel=PANEL, min=0, help="With --around: how many edges away; 2 unless given."),
+        typer.Option(rich_help_panel=PANEL, min=0, help="With --around: the distance in edges.  [default: 2]"),
     ] = None,
     path_to: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=PANEL, metavar="NAME", help="Only the ways from a root to a parameter, module or node."
+            rich_help_panel=PANEL, metavar="NAME", help="Only paths from a root to a parameter, module or node."
         ),
     ] = None,
     only_class: Annotated[
@@ -34,11 +34,11 @@ def _read_focus(
     ] = None,
     min_bytes: Annotated[
         str | None,
-        typer.Option(rich_help_panel=PANEL, metavar="SIZE", help="Only nodes that save this much or more: 1MiB."),
+        typer.Option(rich_help_panel=PANEL, metavar="SIZE", help="Only nodes that save at least this much: 1MiB."),
     ] = None,
 ) -> Focus:
     if radius is not None and around is None:
-        raise GradInspectError(f"'--radius {radius}' needs --around.", "Name what it is the radius of: --around NAME")
+        raise GradInspectError(f"'--radius {radius}' requires --around.", "Add --around NAME.")
     return Focus(
         around=around,
         radius=2 if radius is None else radius,

@@ -1,4 +1,4 @@
-"""Where the verbs that show nodes find their formulas."""
+"""Formula lookup for the verbs that show nodes."""
 
 import functools
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from gradinspect.errors import GradInspectError
 
 
 def explainer() -> Callable[[str], Explanation | None]:
-    """Return what knows the formulas of a class; without torch installed, nothing does."""
+    """Return a function that explains a class; without torch installed, it knows no class."""
     try:
         catalog = load_catalog()
     except GradInspectError:

@@ -1,4 +1,4 @@
-"""`gradinspect grads`: what flows back?"""
+"""`gradinspect grads`: the gradients of a backward call."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,15 +35,16 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     by: Annotated[By | None, typer.Option(help="Only this table.  [default: modules, then parameters]")] = None,
     full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
     steps: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Watch N backward calls in a row: how do the norms move?")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Observe N consecutive backward calls and compare gradient norms."),
     ] = None,
     timeline: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Time each node instead, and write a .json for Perfetto.")
+        Path | None, typer.Option(metavar="FILE", help="Time each node instead, and write a .json trace for Perfetto.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     output_format: Annotated[Literal["text", "csv", "json"], typer.Option("--format")] = "text",
 ) -> None:
-    """Run a program's own backward, and show the gradient at each module, parameter and node.
+    """Run a program's backward and show the gradient at each module, parameter and node.
 
     gradinspect grads samples/transformer.py
 
@@ -56,8 +57,8 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     if timeline is not None:
         if by is not None or steps is not None or output_format != "text":
             raise GradInspectError(
-                f"'--timeline {timeline}' times the nodes alone, and another option asks for their gradients.",
-                "Give --by, --steps and --format without it.",
+                f"'--timeline {timeline}' only times the nodes and cannot be combined with --by, --steps or --format.",
+                "Remove it, or the other options.",
             )
         _time(request, timeline, full=full, force=force)
         return
@@ -126,8 +127,8 @@ def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
     max_rows = None if full else MAX_ROWS
     found = gradients_of(graph)
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
-    yield from page.moment(graph)
-    yield Text(f"{format_count(len(found.nodes), 'node')} ran of {len(graph.nodes):,}{loss}")
+    yield from page.capture_lines(graph)
+    yield Text(f"{len(found.nodes):,} of {format_count(len(graph.nodes), 'node')} ran{loss}")
     yield from page.notes(gradient_notes(graph))
     modules = flow_rows(graph, 1_000_000 if full else MAX_ROWS)
     if by in {None, "module"} and (modules or by is not None):
@@ -142,7 +143,7 @@ def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
 
 
 def _steps_page(found: "GradientSteps", by: By | None, *, full: bool) -> "Iterator[Text]":
-    """Yield the head, the findings, how each norm moved, and a table of the last call if one was asked for."""
+    """Yield the head, the findings, how each norm changed, and a table of the last call if requested."""
     from rich.text import Text
 
     from gradinspect.analyses.gradients.observed import flow_rows
@@ -158,7 +159,7 @@ def _steps_page(found: "GradientSteps", by: By | None, *, full: bool) -> "Iterat
     yield from page.moves(found.steps, moves(found.steps), max_rows)
     if by is not None:
         yield Text()
-        yield page.title(f"the last call, {found.steps[-1].captured_at}")
+        yield page.title(f"last call: {found.steps[-1].captured_at}")
     match by:
         case "module":
             yield from page.flow(flow_rows(found.graph, 1_000_000 if full else MAX_ROWS), max_rows)

@@ -1,4 +1,4 @@
-"""`gradinspect memory`: who keeps the bytes for backward?"""
+"""`gradinspect memory`: memory held for backward."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -30,17 +30,20 @@ MAX_TABLE_ROWS = 20
 def memory(  # noqa: PLR0913  # one option for each way to cut the table
     request: Request,
     *,
-    by: Annotated[By, typer.Option(help="Who is asked: modules, operators, source lines, single storages.")] = "module",
+    by: Annotated[By, typer.Option(help="Group by modules, operators, source lines or storages.")] = "module",
     top: Annotated[int | None, typer.Option(min=1, help="Only the largest rows of a table.")] = None,
     depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="All rows, and each repeated block by itself.")] = False,
-    module: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only what these keep: 'h.*.attn'.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="All rows, with every repeated block separate.")] = False,
+    module: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only memory kept by these modules: 'h.*.attn'.")
+    ] = None,
     iterations: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Watch N backward calls: does the graph grow, who holds it?")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Observe N backward calls: does the graph grow, and what holds it?"),
     ] = None,
     output_format: Annotated[Literal["table", "csv", "json"], typer.Option("--format")] = "table",
 ) -> None:
-    """Show who keeps how many bytes for backward, each storage counted once.
+    """Show what holds memory for backward, each storage counted once.
 
     gradinspect memory samples/resnet.py
 
@@ -81,7 +84,7 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
 def _check_several_moments(iterations: int, of_one_moment: Sequence[object]) -> None:
     if any(option is not None for option in of_one_moment):
         raise GradInspectError(
-            f"'--iterations {iterations}' watches several moments, and another option asks about one.",
+            f"'--iterations {iterations}' observes several backward calls, and another option selects one.",
             "Remove --backward, --grad, --at, --root, --module, --top and --depth, or --iterations.",
         )
 
@@ -97,7 +100,7 @@ class _Options:
 def _page(
     graph: "Graph", measured: "Memory", options: _Options, read_source: Callable[[str], Sequence[str] | None]
 ) -> "Iterator[Text]":
-    """Yield the head, an empty line, the rows, and the observations."""
+    """Yield the head, an empty line, the rows, and the notes."""
     # ruff: noqa: PLC0415  # what --help need not wait for
     from rich.text import Text
 
@@ -132,7 +135,7 @@ def _page(
 
 
 def _data(graph: "Graph", measured: "Memory", by: By, output_format: str) -> str:
-    """Write rows for machines: all of them."""
+    """Write all rows as CSV or JSON."""
     from gradinspect.analyses.memory.notes import memory_notes
     from gradinspect.analyses.memory.tree import module_tree
     from gradinspect.analyses.summary import describe_capture

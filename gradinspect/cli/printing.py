@@ -1,4 +1,4 @@
-"""Writing to the terminal: results to stdout, messages to stderr, a pager when a page is too long for the screen."""
+"""Terminal output: results to stdout, messages to stderr, a pager if a page is too long for the screen."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from gradinspect.units import escape_control
 
 
 class ReaderLeft(Exception):  # noqa: N818  # nothing went wrong
-    """Whoever read the output, such as head, has seen enough. Rich and click would make it a failure."""
+    """The reader of the output, such as head, has closed it. Rich and click would treat that as a failure."""
 
 
 class _Console(Console):
@@ -27,12 +27,12 @@ def output_console() -> Console:
 
 
 def can_print_unicode(console: Console) -> bool:
-    """Tell whether the output's encoding has the characters that guides are drawn with."""
+    """Return whether the output's encoding has the box-drawing characters."""
     return console.encoding.lower().replace("-", "").startswith("utf")
 
 
 def print_lines(lines: Iterable[Text | str]) -> None:
-    """Print results, line by line; through a pager when they do not fit the terminal."""
+    """Print results line by line, through a pager if they do not fit the terminal."""
     from gradinspect.renderers.terminal.text import harmless  # noqa: PLC0415  # what --help need not wait for
 
     console = output_console()
@@ -55,7 +55,7 @@ def print_line(console: Console, line: Text | str) -> None:
 
 
 def _write(lines: Iterable[Text | str]) -> None:
-    """Write lines where there are no colours, without what Rich does for each: a tree may have a million."""
+    """Write lines without colors, bypassing Rich: a tree may have a million lines."""
     try:
         for line in lines:
             sys.stdout.write(f"{line}\n")
@@ -65,7 +65,7 @@ def _write(lines: Iterable[Text | str]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a finished text as it is: JSON, CSV, Markdown."""
+    """Print a text unchanged: JSON, CSV, Markdown."""
     _escape_what_cannot_be_encoded()
     try:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
@@ -75,39 +75,39 @@ def print_text(text: str) -> None:
 
 
 def print_message(text: str) -> None:
-    """Tell the user something that is no result."""
-    with suppress(OSError):  # there is nowhere to say it
+    """Print a message that is not a result."""
+    with suppress(OSError):  # there is nowhere to print it
         print(escape_control(text), file=sys.stderr)
 
 
 def print_problem(text: str) -> None:
-    """Say in one sentence what is wrong and what to do."""
+    """Print what is wrong and what to do, in one paragraph."""
     with suppress(OSError):
         sys.stdout.flush()
     print_message(f"gradinspect: {' '.join(text.split())}")
 
 
 def finish_output() -> OSError | None:
-    """Write what is still to be written to stdout, and return what is wrong with it, once: then it leads nowhere."""
+    """Flush stdout, and return its error, if any, once: afterwards stdout is redirected to nowhere."""
     try:
         sys.stdout.flush()
     except OSError as error:
         with suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return error
-    except (ValueError, AttributeError):  # it is closed, or there is none
+    except (ValueError, AttributeError):  # it is closed or missing
         return None
     return None
 
 
 def working(what: str) -> AbstractContextManager[object]:
-    """Show on a terminal that something takes its time."""
+    """Show progress on a terminal during a slow step."""
     console = Console(stderr=True)
     return console.status(what) if console.is_terminal else nullcontext()
 
 
 def _escape_what_cannot_be_encoded() -> None:
-    """Let any character through: a name of the user may hold one that the output's encoding lacks."""
+    """Escape characters in the user's names that the output's encoding lacks."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -115,5 +115,5 @@ def _escape_what_cannot_be_encoded() -> None:
 def _pager(console: Console, *, is_long: bool) -> AbstractContextManager[object]:
     if not (console.is_terminal and is_long and sys.stdin.isatty()):
         return nullcontext()
-    os.environ.setdefault("LESS", "-RFX")  # colours, and no pager when it fits after all
+    os.environ.setdefault("LESS", "-RFX")  # keep colors; quit at once if the text fits after all
     return console.pager(styles=True)

@@ -1,4 +1,4 @@
-"""The program: its verbs, and the one place where errors become a sentence and an exit code."""
+"""The program: its verbs, and the one place that turns errors into a message and an exit code."""
 
 import difflib
 import platform
@@ -13,7 +13,7 @@ import typer
 from gradinspect.cli.check import check
 from gradinspect.cli.explain import explain
 from gradinspect.cli.explore import explore
-from gradinspect.cli.export import export
+from gradinspect.cli.export import export, us_spelling
 from gradinspect.cli.grads import grads
 from gradinspect.cli.memory import memory
 from gradinspect.cli.printing import ReaderLeft, finish_output, print_problem, print_text
@@ -43,7 +43,7 @@ def root(
         bool, typer.Option("--version", help="Print the versions of gradinspect, Python and torch.")
     ] = False,
 ) -> None:
-    """Answer what is asked of no verb: the versions, or, with nothing on the command line, the help."""
+    """Print the versions, or the help if the command line is empty."""
     if version:
         print_text(versions())
     elif context.invoked_subcommand is None:
@@ -53,7 +53,7 @@ def root(
 app.command()(trace)
 app.command()(saved)
 app.command()(memory)
-app.command()(export)
+app.command(context_settings={"token_normalize_func": us_spelling})(export)
 app.command()(explore)
 app.command()(check)
 app.command()(grads)
@@ -62,7 +62,7 @@ app.command()(explain)
 
 
 def versions() -> str:
-    """Name what a report of a problem must name; torch is looked up, not imported."""
+    """Return the versions for a bug report, without importing torch."""
     names = [f"{package} {_version_of(package)}" for package in ("gradinspect", "torch")]
     return f"{names[0]}, Python {platform.python_version()}, {names[1]}"
 
@@ -93,18 +93,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _output_lost(error: OSError) -> int:
-    """Say why the result could not be written; whoever has stopped reading it knows."""
+    """Report why the output could not be written, unless its reader closed it."""
     if isinstance(error, BrokenPipeError):
         return 0
-    print_problem(f"The output could not be written: {error.strerror}. Check where stdout leads.")
+    print_problem(f"The output could not be written: {error.strerror}. Check the target of stdout.")
     return USER_CAN_FIX_IT
 
 
 def _answer(arguments: Sequence[str]) -> int:
-    """Run the command line, and turn errors into a sentence and a status."""
+    """Run the command line, and turn errors into a message and an exit code."""
     ours, theirs = split_arguments(arguments)
     try:
-        command = typer.main.get_command(app)  # calling `app` itself would leave an excepthook of typer's behind
+        command = typer.main.get_command(app)  # calling `app` itself would install typer's excepthook
         with OwnSearchPath():
             result = command(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
     except GradInspectError as error:
@@ -129,9 +129,9 @@ def _answer(arguments: Sequence[str]) -> int:
 
 
 def _sentence(error: Exception, words: Sequence[str]) -> str:
-    """Say what an error of the parser or of the machine means; "" for any other."""
+    """Describe a parser error or a lack of memory; "" for any other error."""
     if isinstance(error, MemoryError):
-        return "There is not enough memory for this graph. Free some, or capture a smaller step of the program."
+        return "Not enough memory for this graph. Free some memory, or capture a smaller step of the program."
     if not hasattr(error, "format_message"):
         return ""
     verb = next(iter(words), "")
@@ -154,7 +154,7 @@ def _unknown_option(error: Any, words: Sequence[str], help_of: str) -> str:  # n
 
 
 def _usage_sentence(error: Any, words: Sequence[str]) -> str:  # noqa: ANN401  # the parser's own classes
-    """Say what is wrong with the command line, with the words that were given; the parser's message lacks them."""
+    """Describe a command line error, adding the given value, which the parser's message lacks."""
     sentence: str = error.format_message()
     names = getattr(getattr(error, "param", None), "opts", ())
     for name, value in pairwise(words):
@@ -164,7 +164,7 @@ def _usage_sentence(error: Any, words: Sequence[str]) -> str:  # noqa: ANN401  #
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Split at the first `--`: before it the words for us, after it those for the script."""
+    """Split at the first `--`: our arguments before it, the script's after it."""
     words = list(arguments)
     if "--" not in words:
         return words, ()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from gradinspect.analyses.gradients.stepping import Ending
+    from gradinspect.analyses.gradients.stepping import SteppingOutcome
     from gradinspect.analyses.gradients.steps import GradientSteps
     from gradinspect.analyses.gradients.timeline import Timeline
     from gradinspect.analyses.memory.growth import Growth
@@ -107,10 +107,12 @@ def findings(num_calls: int, *, gradcheck: bool) -> "Question[Findings]":
     return Question(observe=observe, a_capture_cannot="be checked", needs_values=True, needs_backward=True)
 
 
-def stepping(listener: "StepListener", grad_output: Literal["ones", "random", "rows"] | None) -> "Question[Ending]":
+def stepping(
+    listener: "StepListener", grad_output: Literal["ones", "random", "rows"] | None
+) -> "Question[SteppingOutcome]":
     """Ask for each node of a backward as it runs, and how the steps ended."""
 
-    def observe(run: "Run") -> "Observer[Ending]":
+    def observe(run: "Run") -> "Observer[SteppingOutcome]":
         from gradinspect.observers.stepping_observer import SteppingObserver
 
         return SteppingObserver(run, listener, grad_output)

@@ -1,4 +1,4 @@
-"""`gradinspect saved`: what does each node keep?"""
+"""`gradinspect saved`: what each node saves for backward."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,7 +20,7 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
     *,
     sort: Annotated[Literal["graph", "bytes"], typer.Option(help="Order of the rows.")] = "graph",
     node: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only nodes of this class: 'Conv*'.")] = None,
-    module: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only in this module: 'h.3'.")] = None,
+    module: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only nodes in this module: 'h.3'.")] = None,
     name: Annotated[
         str | None, typer.Option(metavar="PATTERN", help="Only this attribute or parameter: '_saved_self'.")
     ] = None,
@@ -28,7 +28,7 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
     kind: Annotated[str | None, typer.Option(help="Only values of this kind: tensor, int, tuple, ...")] = None,
     output_format: Annotated[Literal["table", "csv", "json", "markdown"], typer.Option("--format")] = "table",
 ) -> None:
-    """Show the saved-attribute table: every _saved_* of every node.
+    """Show every saved attribute (_saved_*) of every node.
 
     gradinspect saved samples/mlp.py --sort bytes
 

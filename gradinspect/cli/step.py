@@ -1,4 +1,4 @@
-"""`gradinspect step`: let me watch."""
+"""`gradinspect step`: step through backward."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
 
 if TYPE_CHECKING:
-    from gradinspect.analyses.gradients.stepping import Ending
+    from gradinspect.analyses.gradients.stepping import SteppingOutcome
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -26,11 +26,13 @@ def step(
     *,
     grad_output: Annotated[
         Literal["ones", "random", "rows"] | None,
-        typer.Option(help="Where the program calls no backward: begin with this gradient, or once for each element."),
+        typer.Option(help="If the program calls no backward: start with this gradient, or once per element."),
     ] = None,
-    script: Annotated[Path | None, typer.Option(metavar="FILE", help="Read commands from a file, one a line.")] = None,
+    script: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Read commands from a file, one per line.")
+    ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every step to a .md or .html file instead of asking.")
+        Path | None, typer.Option(metavar="FILE", help="Write every step to a .md or .html file instead of prompting.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
@@ -47,7 +49,7 @@ def step(
     if report is not None:
         check_report(report, force=force)
     if report is not None and script is not None:
-        raise GradInspectError("'--report' and '--script' exclude each other.", "Give one of them.")
+        raise GradInspectError("'--report' and '--script' cannot be combined.", "Remove one of them.")
     if request.root is not None and request.at is None and request.backward is None and request.grad is None:
         request = replace(request, at="end")  # the program's own backward begins where it begins
     from gradinspect.catalog import load_catalog
@@ -60,12 +62,12 @@ def step(
         else ReportWriter(catalog, report, force=force)
     )
 
-    def finish(ending: "Ending") -> None:
+    def finish(outcome: "SteppingOutcome") -> None:
         console = output_console()
         page = StepPage(width=console.width, unicode=can_print_unicode(console))
         if isinstance(listener, ReportWriter):
-            listener.write(ending)
-        print_lines(page.ending(ending))
+            listener.write(outcome)
+        print_lines(page.outcome(outcome))
 
     report_on(request, questions.stepping(listener, grad_output), finish)
 
@@ -75,4 +77,6 @@ def _commands(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = "is not text" if isinstance(error, UnicodeDecodeError) else f"cannot be read: {error.strerror}"
-        raise GradInspectError(f"The command file '{path}' {reason}.", "Give a file with one command a line.") from None
+        raise GradInspectError(
+            f"The command file '{path}' {reason}.", "Give a file with one command per line."
+        ) from None

@@ -1,4 +1,4 @@
-"""`gradinspect trace`: what does autograd hold?"""
+"""`gradinspect trace`: show the autograd graph."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,17 +30,17 @@ def trace(  # noqa: PLR0913  # the options of the tree
     request: Request,
     *,
     focus: "Focus",
-    depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Fold nothing, leave nothing out.")] = False,
+    depth: Annotated[int | None, typer.Option(min=0, help="Expand modules this deep.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Fold nothing and leave nothing out.")] = False,
     fold_shapes: Annotated[
-        bool, typer.Option("--fold-shapes", help="Show a chain of views and transposes as one.")
+        bool, typer.Option("--fold-shapes", help="Show a chain of views and transposes as one row.")
     ] = False,
     output_format: Annotated[Literal["text", "json", "markdown"], typer.Option("--format")] = "text",
     output: Annotated[
         list[Path] | None, typer.Option("-o", metavar="FILE", help=f"Also write a file, repeatable: {suffixes()}")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
-    opens: Annotated[bool, typer.Option("--open", help="Also show the graph as a page in a browser.")] = False,
+    opens: Annotated[bool, typer.Option("--open", help="Also open the graph as a page in a browser.")] = False,
 ) -> None:
     """Run a program and show the autograd graph at its first backward call.
 
@@ -52,7 +52,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
     if focus.is_set and output_format != "text" and not (targets or opens):
         raise GradInspectError(
             f"'--format {output_format}' has the figures of the whole graph, not of a part.",
-            "Leave one of the two out.",
+            "Remove one of the two options.",
         )
 
     def report(graph: "Graph") -> None:
@@ -80,7 +80,7 @@ def _page(
     focus: "Focus",
     **options: Any,  # noqa: ANN401  # fields of `TreeOptions`
 ) -> "Iterator[Text]":
-    """Yield the head of the whole graph, an empty line, and the tree of what is in focus."""
+    """Yield the head of the whole graph, an empty line, and the tree of the part in focus."""
     from rich.text import Text  # noqa: PLC0415  # what --help need not wait for
 
     from gradinspect.analyses.structure.focus import focus_graph  # noqa: PLC0415  # as above

@@ -1,4 +1,4 @@
-"""Reading the lines of the user's program again, to show them."""
+"""Read the source of the user's program to show its lines."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 from gradinspect.request import Request
 from gradinspect.source import CaptureFile, Expression, ReadSource, Script
 
-MAX_SOURCE_BYTES = 10_000_000  # of a file of which lines are shown
+MAX_SOURCE_BYTES = 10_000_000  # larger files are not read
 
 
 def source_reader(request: Request) -> ReadSource:
-    """Read files as the record names them: relative to the script's folder, or to ours for a capture file."""
+    """Return a reader of files named in the record, relative to the script's folder or, for a capture, to ours."""
     folders = _folders(request)
 
     def read(file: str) -> Sequence[str] | None:
@@ -26,7 +26,7 @@ def source_reader(request: Request) -> ReadSource:
 
 
 def path_namer(request: Request) -> Callable[[str], str]:
-    """Name files as seen from here: where the program was started is where its repository is."""
+    """Return a function that names files relative to the current folder, assumed to be in the repository."""
     here, folders = Path.cwd(), _folders(request)
 
     def name(file: str) -> str:
@@ -40,7 +40,7 @@ def path_namer(request: Request) -> Callable[[str], str]:
 
 
 def path_finder(request: Request) -> Callable[[str], tuple[str, str | None]]:
-    """Find files: as seen from here, and their absolute path when they are there."""
+    """Return a function that finds files: their name relative to here, and their absolute path if they exist."""
     name, folders = path_namer(request), _folders(request)
 
     def find(file: str) -> tuple[str, str | None]:
@@ -51,7 +51,7 @@ def path_finder(request: Request) -> Callable[[str], tuple[str, str | None]]:
 
 
 def _find(file: str, folders: Sequence[Path]) -> Path | None:
-    """Find a file in some folders; one of a name that no system allows is in none."""
+    """Find a file in some folders; an invalid name is in none."""
     for folder in folders:
         try:
             if (folder / file).is_file():
@@ -62,7 +62,7 @@ def _find(file: str, folders: Sequence[Path]) -> Path | None:
 
 
 def _leads_away(file: str) -> bool:
-    """Tell whether a file is none of the program's: a capture file may come from anybody."""
+    """Return whether a path leads outside the program's folder: a capture file may come from anybody."""
     return "\0" in file or Path(file).is_absolute() or ".." in Path(file).parts
 
 

@@ -1,1 +1,1 @@
-"""The explorer: a graph on a terminal's whole screen. The only folder that imports textual."""
+"""The explorer: a full-screen terminal interface. The only package that imports textual."""

@@ -1,4 +1,4 @@
-"""The explorer on a terminal: the tree, the panel beside or below it, a line of status. Keys are in `keys`."""
+"""The explorer application: the tree, the panel beside or below it, a status line. Keys are in `keys`."""
 
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
@@ -16,22 +16,22 @@ from gradinspect.explorer.keys import HelpPage, KeyReader
 from gradinspect.explorer.views import PanelView, TextLine, TreeView
 from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.node_page import NodePage
-from gradinspect.renderers.terminal.panel_page import Explain, Facts, Looks, PageLine
+from gradinspect.renderers.terminal.panel_page import Explain, Facts, PageLine, PageStyle
 from gradinspect.renderers.terminal.scope_page import ScopePage
 from gradinspect.renderers.terminal.text import Part, fit, visible
 from gradinspect.source import ReadSource
 from gradinspect.units import format_bytes, format_count
 
-MIN_WIDTH_BESIDE = 110  # cells from which the panel stands beside the tree
+MIN_WIDTH_BESIDE = 110  # cells from which the panel is beside the tree
 HINTS = {
-    "tree": "? help  q quit  / search  Enter open  ] follow  Tab panel{more}",
+    "tree": "? help  q quit  / search  Enter expand  ] follow  Tab panel{more}",
     "panel": "? help  q quit  Enter follow  Tab back to the tree  y copy",
     "help": "Space next screen  q back to the tree",
 }
 
 
 class Exploration(NamedTuple):
-    """What to explore, and what is known beside it."""
+    """What to explore, and functions that look up more."""
 
     graph: Graph
     explain: Explain
@@ -50,9 +50,9 @@ class Explorer(App[None]):
 
         Args:
             exploration: What to show.
-            max_rows: Open at first what fits in so many rows.
+            max_rows: Initially expand what fits into this many rows.
         """
-        super().__init__(ansi_color=True)  # the sixteen colours and the background that the terminal has anyway
+        super().__init__(ansi_color=True)  # use the terminal's own sixteen colors and background
         self.theme = "ansi-dark"
         self.exploration = exploration
         self.journey = Journey(exploration.graph, max_rows)
@@ -68,7 +68,7 @@ class Explorer(App[None]):
         self._message = ""
 
     def compose(self) -> ComposeResult:
-        """Put the parts together."""
+        """Compose the widgets."""
         yield self.head
         with Container(id="panes"):
             yield self.tree_view
@@ -77,17 +77,17 @@ class Explorer(App[None]):
         yield self.prompt
 
     def on_mount(self) -> None:
-        """Begin at the first row."""
+        """Start at the first row."""
         self.screen.set_class(not self.exploration.unicode, "ascii")
         self.tree_view.focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Put the panel where there is room."""
+        """Place the panel where there is room."""
         self.screen.set_class(event.size.width >= MIN_WIDTH_BESIDE, "beside")
         self.call_after_refresh(self._after_resize)
 
     def on_descendant_focus(self) -> None:
-        """Name the keys of the pane that has them now."""
+        """Show the keys of the focused pane."""
         self.say(self._message)
 
     def _after_resize(self) -> None:
@@ -101,7 +101,7 @@ class Explorer(App[None]):
     # Keys.
 
     async def on_key(self, event: events.Key) -> None:
-        """Do what a key says; while something is typed, the prompt has the keys."""
+        """Handle a key, unless the prompt has the focus."""
         if self.prompt.has_focus:
             if event.key in {"escape", "ctrl+c"}:
                 self._stop_asking()
@@ -114,7 +114,7 @@ class Explorer(App[None]):
             self.commands.run(command)
 
     def ask(self, what: str) -> None:
-        """Let the user type something, after a first character that says what it is."""
+        """Open the prompt with a first character that says what it is for."""
         self.prompt.value = what
         self.screen.add_class("asking")
         self.prompt.focus()
@@ -122,11 +122,11 @@ class Explorer(App[None]):
 
     @property
     def is_helping(self) -> bool:
-        """Whether the page of keys has the screen."""
+        """Whether the help page is shown."""
         return self.screen.has_class("helping")
 
     def start_helping(self) -> None:
-        """Give the screen to the page of keys."""
+        """Show the help page."""
         page = HelpPage(width=self.size.width, unicode=self.exploration.unicode)
         self.screen.add_class("helping")
         self.panel.show([PageLine(line) for line in page.lines()])
@@ -134,7 +134,7 @@ class Explorer(App[None]):
         self.say("")
 
     def stop_helping(self) -> None:
-        """Give it back."""
+        """Hide the help page."""
         self.screen.remove_class("helping")
         self.tree_view.focus()
         self.call_after_refresh(self.show_item)
@@ -145,7 +145,7 @@ class Explorer(App[None]):
         self.tree_view.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Stop asking when even the first character was deleted."""
+        """Close the prompt when its first character is deleted."""
         if self.prompt.has_focus and not event.value:
             self._stop_asking()
 
@@ -157,24 +157,24 @@ class Explorer(App[None]):
     # Parts of the screen.
 
     def show_item(self) -> None:
-        """Let the panel tell what the reader looks at."""
+        """Show the current item in the panel."""
         item = self.journey.item
         self.panel.show([] if item is None else list(self._lines_about(item)))
         self.say(self._message)
 
     def _lines_about(self, item: Item) -> Iterator[PageLine]:
         if not isinstance(item, Scope):
-            return NodePage(self.facts, **self._looks()).node(item)
+            return NodePage(self.facts, **self._page_style()).node(item)
         row = self.browser.row
-        return ScopePage(self.facts, **self._looks()).scope(item, row.copy if row and row.scope is item else None)
+        return ScopePage(self.facts, **self._page_style()).scope(item, row.copy if row and row.scope is item else None)
 
-    def _looks(self) -> Looks:
+    def _page_style(self) -> PageStyle:
         width = max(self.panel.content_size.width, 1)
         return {"width": width, "unicode": self.exploration.unicode, "is_compact": not self.screen.has_class("beside")}
 
     def warnings(self) -> list[PageLine]:
-        """Return what went wrong while the graph was recorded."""
-        return list(NodePage(self.facts, **self._looks()).warnings()) if self.exploration.graph.warnings else []
+        """Return the warnings from recording the graph."""
+        return list(NodePage(self.facts, **self._page_style()).warnings()) if self.exploration.graph.warnings else []
 
     def _show_head(self) -> None:
         graph = self.exploration.graph
@@ -188,7 +188,7 @@ class Explorer(App[None]):
         self.head.show(fit(parts, self.head.size.width, "…" if self.exploration.unicode else "..."))
 
     def say(self, message: str) -> None:
-        """Write a message into the last line; none: the keys one needs most."""
+        """Show a message in the last line, or the most important keys if there is none."""
         self._message = message
         place = "help" if self.is_helping else "panel" if self.panel.has_focus else "tree"
         hidden = len(self.panel.lines) - self.panel.content_size.height

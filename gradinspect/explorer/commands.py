@@ -1,4 +1,4 @@
-"""What the keys do: moving, opening, jumping in the tree or in the panel, whichever has the focus."""
+"""The commands behind the keys: moving, expanding and jumping, in whichever pane has the focus."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,11 +10,11 @@ from gradinspect.explorer.views import LinesView, PanelView, TreeView
 from gradinspect.renderers.terminal.panel_page import PageLine
 from gradinspect.units import format_count
 
-IN_HELP = {"down", "up", "half_down", "half_up", "page_down", "page_up", "first", "last", "centre", "copy"}
+IN_HELP = {"down", "up", "half_down", "half_up", "page_down", "page_up", "first", "last", "center", "copy"}
 
 
 class Screen(Protocol):
-    """What commands do to the terminal."""
+    """The parts of the app that commands use."""
 
     journey: Journey
     tree_view: TreeView
@@ -22,48 +22,48 @@ class Screen(Protocol):
 
     @property
     def is_helping(self) -> bool:
-        """Whether the page of keys has the screen."""
+        """Whether the help page is shown."""
 
     def start_helping(self) -> None:
-        """Give the screen to the page of keys."""
+        """Show the help page."""
 
     def stop_helping(self) -> None:
-        """Give it back."""
+        """Hide the help page."""
 
     def ask(self, what: str) -> None:
-        """Let the user type something after this."""
+        """Open the prompt with a first character."""
 
     def say(self, message: str) -> None:
         """Show a message in the last line."""
 
     def show_item(self) -> None:
-        """Show in the panel what the cursor is on."""
+        """Show the current item in the panel."""
 
     def warnings(self) -> Sequence[PageLine]:
-        """Return what went wrong while the graph was recorded."""
+        """Return the warnings from recording the graph."""
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Hand a text to the terminal's clipboard."""
+        """Copy a text to the clipboard of the terminal."""
 
     def action_suspend_process(self) -> None:
-        """Stop the process as Ctrl-Z does."""
+        """Suspend the process, as Ctrl-Z does."""
 
     def exit(self) -> None:
-        """Leave."""
+        """Quit."""
 
 
 class Commands:
     """Runs commands on one explorer; each name in `keys` is a method here."""
 
     def __init__(self, app: Screen) -> None:
-        """Take hold of the parts."""
+        """Store the parts of the app."""
         self._app = app
         self._journey, self._browser = app.journey, app.journey.browser
         self._tree_view, self._panel = app.tree_view, app.panel
-        self._before: RowPosition | None = None  # where `g` was pressed
+        self._before: RowPosition | None = None  # the row where `g` was pressed
 
     def run(self, command: Command) -> None:
-        """Do what a key says; while help is shown, move in it, or leave it."""
+        """Run a command; while help is shown, scroll or leave it."""
         if self._app.is_helping and command.name not in IN_HELP:
             self._app.stop_helping()
             if command.name in {"quit", "help", "leave", "enter", "switch"}:
@@ -71,7 +71,7 @@ class Commands:
         getattr(self, f"_{command.name}")(command.number)
 
     def answer(self, typed: str) -> None:
-        """Do what was typed after `/` or `:`."""
+        """Run what was typed after `/` or `:`."""
         text = typed[1:].strip()
         if typed.startswith("/"):
             self._changed(self._journey.search(text) if text else self._journey.next_hit(1))
@@ -96,7 +96,7 @@ class Commands:
         self._app.show_item()
 
     def _changed(self, message: str = "") -> None:
-        """Show the tree anew: rows were opened, closed, or jumped to."""
+        """Redraw the tree after rows were expanded, collapsed or jumped to."""
         self._tree_view.rewrite()
         self._app.show_item()
         if message:
@@ -123,7 +123,7 @@ class Commands:
         self._turn(1 - self._view.content_size.height)
 
     def _turn(self, by: int) -> None:
-        """Move the cursor and the window by as many lines."""
+        """Move the cursor and the window by the same number of lines."""
         self._view.top = max(self._view.top + by, 0)
         self._move_to(max(self._view.place + by, 0))
 
@@ -142,12 +142,12 @@ class Commands:
             self._moved()
 
     def _take_back(self, _count: int | None) -> None:
-        """Take back the `g` of a `gd`."""
+        """Undo the `g` of a `gd`."""
         if self._before is not None and not self._panel.has_focus:
             self._browser.go(self._before)
 
-    def _centre(self, _count: int | None) -> None:
-        self._view.centre()
+    def _center(self, _count: int | None) -> None:
+        self._view.center()
 
     def _switch(self, _count: int | None) -> None:
         if self._panel.has_focus:
@@ -155,11 +155,11 @@ class Commands:
         else:
             self._panel.focus()
 
-    # Open and close.
+    # Expand and collapse.
 
     def _enter(self, count: int | None) -> None:
         row = self._browser.row
-        if self._panel.has_focus or (row is not None and row.scope is None and row.way_on):
+        if self._panel.has_focus or (row is not None and row.scope is None and row.targets):
             self._follow(count)
         elif row is not None and row.scope is not None:
             self._toggle(count)
@@ -171,14 +171,14 @@ class Commands:
             self._journey.forget()
             self._changed()
         else:
-            self._app.say("There is nothing to open in this row.")
+            self._app.say("There is nothing to expand in this row.")
 
     def _step_in(self, count: int | None) -> None:
         row = self._browser.row
         if self._panel.has_focus:
             self._follow(count)
         elif row is None or row.scope is None:
-            self._app.say("There is nothing to open in this row.")
+            self._app.say("There is nothing to expand in this row.")
         elif self._browser.open():
             self._journey.forget()
             self._changed()
@@ -192,7 +192,7 @@ class Commands:
         if self._browser.close():
             self._changed()
         elif not self._browser.move_out():
-            self._app.say("This row is in nothing that could be closed.")
+            self._app.say("This row is not inside anything that can be collapsed.")
         self._journey.forget()
         self._moved()
 
@@ -217,7 +217,7 @@ class Commands:
             self._journey.forget()
             self._changed()
         else:
-            self._app.say("There is no other copy: < and > are for inside a repeat.")
+            self._app.say("There is no other copy. < and > work inside a repeated block.")
 
     # Jump.
 
@@ -225,7 +225,7 @@ class Commands:
         if not self._panel.has_focus:
             self._changed(self._journey.follow())
         elif self._panel.target is None:
-            self._app.say("This line leads to no node.")
+            self._app.say("This line does not lead to a node.")
         else:
             self._journey.jump(self._panel.target)
             self._changed()
@@ -248,7 +248,7 @@ class Commands:
     def _ask_node(self, _count: int | None) -> None:
         self._app.ask(":")
 
-    # Else.
+    # Other.
 
     def _copy(self, _count: int | None) -> None:
         self._app.copy_to_clipboard("\n".join(line.text.plain for line in self._panel.lines))
@@ -258,7 +258,7 @@ class Commands:
         if self._app.warnings():
             self._panel.show(self._app.warnings())
         else:
-            self._app.say("Nothing went wrong while the graph was recorded.")
+            self._app.say("There were no warnings when the graph was recorded.")
 
     def _help(self, _count: int | None) -> None:
         self._app.start_helping()

@@ -1,4 +1,4 @@
-"""Which scopes of an outline a reader has open, and at which copy each repeat."""
+"""Which scopes of an outline are expanded, and which copy of each repeat is shown."""
 
 from typing import NamedTuple
 
@@ -6,44 +6,44 @@ from gradinspect.analyses.structure.folding import Scope, ids_of_copy, node_ids
 
 
 class ScopeKey(NamedTuple):
-    """A scope, as it can be recognized in any telling: nested scopes may cover the same nodes, but not at one level."""
+    """A stable key for a scope: nested scopes may cover the same nodes, but not at the same level."""
 
-    level: int  # how many open scopes it is in
+    level: int  # number of expanded scopes around it
     start: int
     stop: int
 
 
-class Openings:
-    """All scopes down to a depth, but for those that the reader opened or closed himself."""
+class Expansion:
+    """All scopes down to a depth, except those that the user expanded or collapsed."""
 
     def __init__(self, depth: int) -> None:
-        """Open all scopes that are in fewer open scopes than `depth`."""
+        """Expand all scopes nested less than `depth` levels deep."""
         self._depth = depth
-        self._toggled: set[ScopeKey] = set()  # open though deeper, or closed though not
+        self._toggled: set[ScopeKey] = set()  # expanded though deeper, or collapsed though not
         self._copies: dict[ScopeKey, int] = {}
 
     def open_to(self, depth: int) -> None:
-        """Open all scopes down to another depth, whatever the reader did; repeats stay at their copies."""
+        """Expand all scopes down to another depth, discarding the user's changes except the copies shown."""
         self._depth = depth
         self._toggled.clear()
 
     def is_open(self, scope: Scope, level: int) -> bool:
-        """Tell whether a scope is open."""
+        """Return whether a scope is expanded."""
         return (_key(scope, level) in self._toggled) != (level < self._depth)
 
     def copy_of(self, scope: Scope, level: int) -> int:
-        """Return the copy of a repeat that is told."""
+        """Return the copy of a repeat that is shown."""
         return self._copies.get(_key(scope, level), 0)
 
     def set_open(self, scope: Scope, level: int, *, is_open: bool) -> None:
-        """Open or close a scope."""
+        """Expand or collapse a scope."""
         if is_open != (level < self._depth):
             self._toggled.add(_key(scope, level))
         else:
             self._toggled.discard(_key(scope, level))
 
     def show(self, scope: Scope, level: int, copy: int) -> bool:
-        """Open a scope, at one copy if it is a repeat; return whether anything changed."""
+        """Expand a scope, at one copy if it is a repeat; return whether anything changed."""
         if self.is_open(scope, level) and self.copy_of(scope, level) == copy:
             return False
         self.set_open(scope, level, is_open=True)
@@ -51,7 +51,7 @@ class Openings:
         return True
 
     def move(self, scope: Scope, level: int, copy: int) -> None:
-        """Tell another copy of a repeat, in which as much is open as in the one that was told before it."""
+        """Show another copy of a repeat, expanded like the previous one."""
         old, new = (ids_of_copy(scope, told) for told in (self.copy_of(scope, level), copy))
         self._copies[_key(scope, level)] = copy
         by = new.start - old.start
@@ -71,5 +71,5 @@ def _moved(key: ScopeKey, by: int) -> ScopeKey:
 
 
 def _is_in(key: ScopeKey, level: int, ids: range) -> bool:
-    """Tell whether a scope lies deeper than a level among some ids."""
+    """Return whether a scope is deeper than a level and within some ids."""
     return key.level > level and ids.start <= key.start and key.stop <= ids.stop

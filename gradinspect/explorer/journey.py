@@ -1,4 +1,4 @@
-"""Where a reader goes in a graph: jumps, the way back, what was searched for. No screen."""
+"""Navigation in a graph: jumps, history, search. No screen."""
 
 from bisect import bisect_left, bisect_right
 
@@ -10,10 +10,10 @@ from gradinspect.units import format_count
 
 
 class Journey:
-    """A reader and the outline he moves in. What he asks for and is not there is answered with a sentence."""
+    """The user's movement through an outline. A request that cannot be met is answered with a sentence."""
 
     def __init__(self, graph: Graph, max_rows: int = 0) -> None:
-        """Begin at the first row, with open what fits in so many rows."""
+        """Start at the first row, with everything expanded that fits into `max_rows` rows."""
         self.graph = graph
         self.browser = Browser(graph, max_rows)
         self._chosen: Item | None = None
@@ -22,11 +22,11 @@ class Journey:
         self._search: Search | None = None
         self._query = ""
         self._found = Found()
-        self._hit: int | None = None  # the one that the cursor is at
+        self._hit: int | None = None  # the current hit
 
     @property
     def item(self) -> Item | None:
-        """What the reader looks at: what he jumped to, else what the row is about."""
+        """The current item: what the user jumped to, else the item of the row."""
         return self.browser.item if self._chosen is None else self._chosen
 
     def move_to(self, place: int) -> None:
@@ -35,23 +35,23 @@ class Journey:
         self.forget()
 
     def forget(self) -> None:
-        """Look at what the row with the cursor is about."""
+        """Return to the item of the row with the cursor."""
         self._chosen = self._hit = None
 
     # Jumps.
 
     def jump(self, item: Item) -> None:
-        """Go to a node or a scope, and remember from where."""
+        """Go to a node or a scope, and remember the row left."""
         self._leave()
         self.browser.reveal(item)
         self._chosen, self._hit = item, None
 
     def follow(self) -> str:
-        """Go where the row leads."""
+        """Go to the target of the row."""
         row = self.browser.row
-        if row is None or not row.way_on:
-            return "This row leads nowhere else: what its gradients go to is right below."
-        target = row.way_on[0].edge.next_node
+        if row is None or not row.targets:
+            return "This row has no reference to follow: its gradients go to the rows below."
+        target = row.targets[0].edge.next_node
         if self.graph.nodes[target].kind == "accumulate_grad":
             self.forget()
             self._chosen = target
@@ -63,15 +63,15 @@ class Journey:
         """Go to a node by its number."""
         digits = number.strip().lstrip("#")
         if not (digits.isascii() and digits.isdecimal()):
-            return f"'{number.strip()}' is no number of a node. Type one, as in :17, or search with /."
+            return f"'{number.strip()}' is not a node number. Type one, as in :17, or search with /."
         if int(digits[:18]) >= len(self.graph.nodes):
             last = len(self.graph.nodes) - 1
-            return f"There is no node '#{digits}'." + (f" There are #0 to #{last}." if last >= 0 else "")
+            return f"There is no node '#{digits}'." + (f" The nodes are #0 to #{last}." if last >= 0 else "")
         self.jump(int(digits))
         return ""
 
     def back(self) -> str:
-        """Go back to where the last jump began."""
+        """Go back to the start of the last jump."""
         return self._travel(self._behind, self._ahead)
 
     def forward(self) -> str:
@@ -96,15 +96,15 @@ class Journey:
     # Search.
 
     def search(self, text: str) -> str:
-        """Look for what has all words of a text, and go to the next from here."""
+        """Search for all words of a text, and go to the next hit."""
         self._search = self._search or Search(self.graph)
         self._query, self._found, self._hit = text, self._search.find(text), None
         return self.next_hit(1)
 
     def next_hit(self, by: int) -> str:
-        """Go to another of what was found: 1 for the next, -1 for the one before; after the last comes the first."""
+        """Go to another hit: 1 for the next, -1 for the previous, wrapping around."""
         if not self._query:
-            return "Nothing was searched for yet. Type / and some words."
+            return "There is no search yet. Type / and some words."
         hits = self._found.hits
         if not hits:
             return f"'{self._query}' was not found."
@@ -119,11 +119,11 @@ class Journey:
             self.browser.reveal_call(hit.call, hit.node)
             self._chosen = None
         self._hit = place
-        around = "" if wanted == place else ", around the end" if by > 0 else ", around the start"
+        around = "" if wanted == place else ", wrapped to the first" if by > 0 else ", wrapped to the last"
         return f"/{self._query}  {place + 1:,} of {format_count(len(hits), 'hit')}{around}"
 
     def _beside(self, by: int) -> int:
-        """Return the place of the next hit, before it is brought back into the list."""
+        """Return the index of the next hit, before wrapping around."""
         if self._hit is not None:
             return self._hit + by
         item = self.item

@@ -1,6 +1,6 @@
-"""The keys of the explorer, in the manner of less and vim: what each does, and the page of help.
+"""The keys of the explorer, following less and vim, and the help page.
 
-What comes in: keys as they are pressed. What goes out: commands.
+What comes in: pressed keys. What goes out: commands.
 """
 
 from collections.abc import Iterator
@@ -12,22 +12,22 @@ from gradinspect.renderers.terminal.page import Page
 
 KEYS_CELLS = 20
 SEARCH = (
-    "A search finds what has all its words, in any case: a number (#17), a class, the name of a parameter, a module, a "
-    "source line, a dtype, a shape. In a shape, * is any size: f32[*, 768]."
+    "A search matches all its words, ignoring case: a node number (#17), a class, a parameter name, a module, a source "
+    "line, a dtype, a shape. In a shape, * matches any size: f32[*, 768]."
 )
 
 
 class Command(NamedTuple):
-    """What to do, and how often, or to which number."""
+    """What to do, with a count or a number."""
 
     name: str
     number: int | None = None
 
 
 class Binding(NamedTuple):
-    """Keys that do one thing."""
+    """The keys of one command."""
 
-    keys: tuple[str, ...]  # as textual names them; two letters are pressed one after the other
+    keys: tuple[str, ...]  # textual's names; two letters are a sequence
     name: str
     shown: str = ""
     text: str = ""
@@ -45,28 +45,28 @@ GROUPS: tuple[tuple[str, tuple[Binding, ...]], ...] = (
         Binding(("G", "end"), "last", "G  End", "to the last row; 17G to node #17"),
         Binding(("tab", "shift+tab"), "switch", "Tab", "to the panel and back"),
     )),
-    ("open and close", (
-        Binding(("enter",), "enter", "Enter", "open or close; go where the row leads; else to the panel"),
-        Binding(("o", "za"), "toggle", "o", "open or close"),
-        Binding(("l", "right", "zo"), "step_in", "l  Right", "open, or go inside; in the panel follow the line"),
-        Binding(("h", "left", "zc"), "step_out", "h  Left", "close, or go out; from the panel to the tree"),
-        Binding(("zR",), "open_all", "zR", "open everything"),
-        Binding(("zM",), "close_all", "zM", "close everything"),
+    ("expand and collapse", (
+        Binding(("enter",), "enter", "Enter", "expand or collapse; follow a reference; else to the panel"),
+        Binding(("o", "za"), "toggle", "o", "expand or collapse"),
+        Binding(("l", "right", "zo"), "step_in", "l  Right", "expand, or go inside; in the panel follow the line"),
+        Binding(("h", "left", "zc"), "step_out", "h  Left", "collapse, or go out; from the panel to the tree"),
+        Binding(("zR",), "open_all", "zR", "expand everything"),
+        Binding(("zM",), "close_all", "zM", "collapse everything"),
         Binding((">",), "next_copy", ">", "next copy of the repeat around this row"),
-        Binding(("<",), "previous_copy", "<", "copy before it"),
+        Binding(("<",), "previous_copy", "<", "previous copy"),
     )),
     ("jump", (
-        Binding(("]", "gd", "ctrl+right_square_bracket"), "follow", "]  gd", "to where the row leads, such as #12"),
+        Binding(("]", "gd", "ctrl+right_square_bracket"), "follow", "]  gd", "follow the row's reference, such as #12"),
         Binding(("ctrl+o", "backspace", "H"), "back", "Ctrl-o  H", "back to where you jumped from"),
-        Binding(("ctrl+i", "L"), "forward", "L", "forward again; Ctrl-i where it is not Tab"),
+        Binding(("ctrl+i", "L"), "forward", "L", "forward again; Ctrl-i if it is not Tab"),
         Binding((":", "#"), "ask_node", ":17  #17", "to node #17"),
         Binding(("/",), "ask_search", "/words", "search: names, classes, shapes, lines: model.py:41"),
-        Binding(("n",), "next_hit", "n", "next that was found"),
-        Binding(("N",), "previous_hit", "N", "the one before"),
+        Binding(("n",), "next_hit", "n", "next hit"),
+        Binding(("N",), "previous_hit", "N", "previous hit"),
     )),
     ("else", (
-        Binding(("zz",), "centre", "zz", "row to the middle of the screen"),
-        Binding(("y",), "copy", "y", "copy what the panel says, where the terminal allows it"),
+        Binding(("zz",), "center", "zz", "row to the middle of the screen"),
+        Binding(("y",), "copy", "y", "copy the panel, if the terminal allows it"),
         Binding(("w",), "warnings", "w", "warnings of the capture"),
         Binding(("?", "f1"), "help", "?", "this page"),
         Binding(("escape",), "leave", "Esc", "to the tree"),
@@ -79,17 +79,17 @@ PREFIXES = {key[0] for key in COMMANDS if len(key) == 2}
 
 
 class KeyReader:
-    """Puts keys together: counts, and pairs such as `zR`."""
+    """Combines keys: counts, and sequences such as `zR`."""
 
     def __init__(self) -> None:
-        """Begin with nothing pressed."""
+        """Start with no key pressed."""
         self._digits = ""
         self._prefix = ""
 
     def read(self, key: str) -> Iterator[Command]:
-        """Take one key; yield what it completes.
+        """Read one key; yield the command it completes.
 
-        `g` alone acts at once, as in less; `d` after it takes that back, so that `gd` works as in vim.
+        `g` alone acts immediately, as in less; a following `d` undoes it, so that `gd` works as in vim.
         """
         pair, self._prefix = self._prefix + key, ""
         if len(pair) == 2 and pair in COMMANDS and pair[0] in PREFIXES:

@@ -1,8 +1,8 @@
-"""The two panes: the tree and the panel. Each draws only the lines that are on the screen.
+"""The two panes: the tree and the panel. Each draws only its visible lines.
 
 NOTE [Lines, not markup]
-A line is a `rich.text.Text` made of escaped parts, and goes to the screen as it is. Nothing from the user's program is
-ever given to a widget as a string, which textual would read as markup.
+A line is a `rich.text.Text` made of escaped parts, and is drawn unchanged. Text from the user's program is never passed
+to a widget as a string, which textual would parse as markup.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class TextLine(Widget):
     """One line."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002  # textual's name for it
-        """Begin empty."""
+        """Start empty."""
         super().__init__(id=id)
         self._text = Text()
 
@@ -37,12 +37,12 @@ class TextLine(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """Draw it."""
+        """Draw the line."""
         return _strip(self, self._text if y == 0 else Text())
 
 
 class LinesView(Widget, can_focus=True):
-    """A window on many lines, one of them with the cursor."""
+    """A scrolling window on lines, one of them with the cursor."""
 
     top = 0
 
@@ -67,7 +67,7 @@ class LinesView(Widget, can_focus=True):
         return _strip(self, line)
 
     def follow_cursor(self) -> None:
-        """Move the window so that the cursor is in it."""
+        """Scroll the window to the cursor."""
         height = max(self.content_size.height, 1)
         margin = min(MARGIN, (height - 1) // 2)
         top = min(self.top, max(self.place - margin, 0))
@@ -78,23 +78,23 @@ class LinesView(Widget, can_focus=True):
         self.refresh()
 
     def _last_top(self, height: int) -> int:
-        """Return the topmost line when the last line is at the bottom."""
+        """Return the topmost line if the last line is at the bottom."""
         last = self.place
         while self.line(last + 1) is not None:
             last += 1
         return max(last - height + 1, 0)
 
-    def centre(self) -> None:
-        """Move the window so that the cursor is in its middle."""
+    def center(self) -> None:
+        """Scroll the window so that the cursor is in the middle."""
         self.top = max(self.place - self.content_size.height // 2, 0)
         self.follow_cursor()
 
     def on_focus(self) -> None:
-        """Draw the cursor as one that moves."""
+        """Draw the cursor as active."""
         self.refresh()
 
     def on_blur(self) -> None:
-        """Draw the cursor as one that waits."""
+        """Draw the cursor as inactive."""
         self.refresh()
 
 
@@ -102,7 +102,7 @@ class TreeView(LinesView):
     """The outline of the graph."""
 
     def __init__(self, browser: Browser, *, unicode: bool) -> None:
-        """Show what a browser tells."""
+        """Show the rows of a browser."""
         super().__init__(id="tree")
         self.browser = browser
         self._unicode = unicode
@@ -115,7 +115,7 @@ class TreeView(LinesView):
         return self.browser.cursor
 
     def line(self, place: int) -> Text | None:
-        """Return a row as a line, written once."""
+        """Return a row as a line, cached."""
         known = self._lines.get(place)
         if known is None:
             row = next(iter(self.browser.rows(place, 1)), None)
@@ -125,12 +125,12 @@ class TreeView(LinesView):
         return known
 
     def rewrite(self) -> None:
-        """Forget the lines: something was opened or closed."""
+        """Discard the cached lines after something was expanded or collapsed."""
         self._lines.clear()
         self.follow_cursor()
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Write everything at the new width."""
+        """Rewrite everything at the new width."""
         self._page = None
         self.rewrite()
 
@@ -143,26 +143,26 @@ class TreeView(LinesView):
 
 
 class PanelView(LinesView):
-    """What is known of one thing."""
+    """The details of one item."""
 
     def __init__(self) -> None:
-        """Begin empty."""
+        """Start empty."""
         super().__init__(id="panel")
         self.lines: Sequence[PageLine] = ()
         self._place = 0
 
     @property
     def place(self) -> int:
-        """The line with the cursor; none has it while the tree has the focus."""
+        """The line with the cursor; there is none while the tree has the focus."""
         return self._place if self.has_focus else -1
 
     @property
     def target(self) -> int | None:
-        """The node that the line with the cursor leads to."""
+        """The node that the line with the cursor links to."""
         return self.lines[self._place].target if self._place < len(self.lines) else None
 
     def show(self, lines: Sequence[PageLine]) -> None:
-        """Replace the lines, and begin at the first."""
+        """Replace the lines, and move to the first one."""
         self.lines = lines
         self._place = self.top = 0
         self.refresh()
@@ -172,17 +172,17 @@ class PanelView(LinesView):
         return self.lines[place].text if 0 <= place < len(self.lines) else None
 
     def move_to(self, place: int) -> None:
-        """Move the cursor to a line, or to the last."""
+        """Move the cursor to a line, or to the last one."""
         self._place = max(0, min(place, len(self.lines) - 1))
         self.follow_cursor()
 
     def move(self, by: int) -> None:
-        """Move the cursor by so many lines."""
+        """Move the cursor by some lines."""
         self.move_to(self._place + by)
 
 
 def _strip(widget: Widget, line: Text) -> Strip:
-    spans = Text().append(harmless(line))  # rich renders the style of a text as a whole only where there is a span
+    spans = Text().append(harmless(line))  # rich applies a text's own style only if it has a span
     rendered = spans.render(widget.app.console)
     segments = [Segment(text, style or Style.null()) for text, style, _ in rendered]  # NO_COLOR needs a style to change
     return Strip(segments).adjust_cell_length(widget.content_size.width, Style.null())

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.analyses.gradients.stepping import ShownTensor
+from gradinspect.analyses.gradients.stepping import TensorPreview
 from gradinspect.graph import Graph
 from gradinspect.observers.lockstep import LiveStep
 from gradinspect.record.saved import raw_tensor
@@ -26,7 +26,7 @@ class _Saved:
         return ", ".join(self.__dict__) or "nothing"
 
 
-def evaluate(expression: str, live: LiveStep, graph: Graph, max_values: int) -> ShownTensor | str:
+def evaluate(expression: str, live: LiveStep, graph: Graph, max_values: int) -> TensorPreview | str:
     """Evaluate an expression of the user: a tensor in numbers, anything else as Python writes it."""
     saved: dict[str, Any] = {}
     for value in graph.nodes[live.step.node].saved:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from gradinspect.analyses.gradients.stepping import Arrived, Check, Ending, Passed, Step
+from gradinspect.analyses.gradients.stepping import Arrived, Check, Passed, Step, SteppingOutcome
 from gradinspect.graph import Graph, Node, SavedValue
 from gradinspect.observers.comparing import is_same
 from gradinspect.record.outputs import OutputTensor
@@ -123,7 +123,7 @@ class Lockstep:
             if graph.nodes[number].kind != "accumulate_grad":
                 self._handles.append(type(node).register_hook(node, self._guarded(partial(self._after, number))))
 
-    def finish(self, returned: Sequence[torch.Tensor | None] = ()) -> Ending:
+    def finish(self, returned: Sequence[torch.Tensor | None] = ()) -> SteppingOutcome:
         """Take the hooks away, and compare what the steps added up to with the leaves' `.grad`.
 
         Args:
@@ -132,7 +132,7 @@ class Lockstep:
         pairs = list(self._taken_out(returned) if self._wanted else self._accumulated()) if self._compares else []
         differing = tuple(name for name, is_equal in pairs if not is_equal)
         self.close()
-        return Ending(
+        return SteppingOutcome(
             graph=self._graph,
             num_steps=self._num_steps,
             num_equal=self._checks["equal"],
@@ -143,9 +143,9 @@ class Lockstep:
             differing_leaves=differing,
         )
 
-    def ending(self) -> Ending:
+    def ending(self) -> SteppingOutcome:
         """Say how far it came, should the program end in the middle."""
-        return Ending(graph=self._graph, num_steps=self._num_steps, is_complete=False)
+        return SteppingOutcome(graph=self._graph, num_steps=self._num_steps, is_complete=False)
 
     def close(self) -> None:
         """Take the hooks away and keep nothing."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from msgspec.structs import replace
 
-from gradinspect.analyses.gradients.stepping import Ending
+from gradinspect.analyses.gradients.stepping import SteppingOutcome
 from gradinspect.graph import CaptureKind, Graph
 from gradinspect.observers.freed_graphs import FreedGraphs
 from gradinspect.observers.lockstep import Lockstep, StepListener
@@ -18,7 +18,7 @@ from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Recorded, Run
 
 
-class SteppingObserver(Observer[Ending]):
+class SteppingObserver(Observer[SteppingOutcome]):
     """Records a graph, and tells a listener of each node that runs."""
 
     needs_backward = False
@@ -37,7 +37,7 @@ class SteppingObserver(Observer[Ending]):
         self._grad_output = grad_output
         self._freed = FreedGraphs()
         self._has_begun = False
-        self._ending: Ending | None = None
+        self._ending: SteppingOutcome | None = None
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Step through the requested call, or through the graph that it builds."""
@@ -62,7 +62,7 @@ class SteppingObserver(Observer[Ending]):
         if recorded is not None:
             self._step_alone(recorded)
 
-    def result(self) -> Ending | None:
+    def result(self) -> SteppingOutcome | None:
         """Return how the steps ended."""
         return self._ending
 
@@ -95,7 +95,7 @@ class SteppingObserver(Observer[Ending]):
             self._run.stopper.stop(call.caller)
 
         if not self._listener.begin(graph, "", self._run.process_state.talk):
-            self._ending = Ending(graph=graph, num_steps=0, is_complete=False)
+            self._ending = SteppingOutcome(graph=graph, num_steps=0, is_complete=False)
             self._run.stopper.stop(call.caller)
         asked = [OutputTensor(None, value) for value in call.inputs] if call.kind == "grad" else []
         steps = Lockstep(graph, outputs, call.gradients, self._listener, leave, inputs=asked)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import torch
 
-from gradinspect.analyses.gradients.stepping import Ending, combine
+from gradinspect.analyses.gradients.stepping import SteppingOutcome, combine
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
 from gradinspect.observers.lockstep import Lockstep, StepListener
@@ -30,7 +30,7 @@ def step_from_outputs(
     watcher: StepListener,
     grad_output: GradOutput | None,
     talk: Callable[[], AbstractContextManager[None]],
-) -> Ending:
+) -> SteppingOutcome:
     """Call backward on these outputs, once or once a row, and step through it. Leaves keep the `.grad` they had.
 
     Raises:
@@ -44,7 +44,7 @@ def step_from_outputs(
                 leaf.grad = None
             goes_on = watcher.begin(graph, start, talk)
             ending = _steps(graph, outputs, tensors, gradients, watcher) if goes_on else None
-            endings.append(ending or Ending(graph=graph, num_steps=0, is_complete=False))
+            endings.append(ending or SteppingOutcome(graph=graph, num_steps=0, is_complete=False))
             if not endings[-1].is_complete:
                 break
     return reduce(combine, endings)
@@ -56,7 +56,7 @@ def _steps(
     tensors: list[torch.Tensor],
     gradients: list[torch.Tensor],
     watcher: StepListener,
-) -> Ending:
+) -> SteppingOutcome:
     def leave(_steps: Lockstep) -> None:
         raise _LeftError
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.analyses.gradients.stepping import SavedShown, ShownTensor
+from gradinspect.analyses.gradients.stepping import SavedPreview, TensorPreview
 from gradinspect.graph import Node
 from gradinspect.record.saved import raw_tensor
 from gradinspect.torch_api.tensors import plain_tensors_only
@@ -13,7 +13,7 @@ from gradinspect.torch_api.tensors import plain_tensors_only
 MAX_VALUES = 64
 
 
-def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> ShownTensor:
+def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> TensorPreview:
     """Take a tensor's numbers, and its values if there are few. What cannot be read is left out."""
     shape: tuple[int, ...] = ()
     dtype = str(tensor.dtype).removeprefix("torch.")
@@ -22,24 +22,24 @@ def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> ShownTens
             shape = tuple(map(int, tensor.shape))
             return _numbers(tensor.detach(), shape, dtype, max_values)
     except (RuntimeError, NotImplementedError, TypeError):
-        return ShownTensor(shape=shape, dtype=dtype)
+        return TensorPreview(shape=shape, dtype=dtype)
 
 
-def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_values: int) -> ShownTensor:
+def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_values: int) -> TensorPreview:
     dense = tensor if tensor.layout is torch.strided else tensor.to_dense()
     if not dense.numel():
-        return ShownTensor(shape=shape, dtype=dtype, values=())
+        return TensorPreview(shape=shape, dtype=dtype, values=())
     values = None
     if dense.numel() <= max_values:
         values = tuple(str(x) if isinstance(x, complex) else x for x in dense.reshape(-1).tolist())
     if dense.dtype is torch.bool or not (dense.is_floating_point() or dense.is_complex()):
-        return ShownTensor(
+        return TensorPreview(
             shape=shape, dtype=dtype, values=values, num_zeros=dense.numel() - int(dense.count_nonzero())
         )
     sizes = dense.abs() if dense.is_complex() else dense
     sizes = sizes if sizes.dtype in (torch.float32, torch.float64) else sizes.float()
     low, high = torch.aminmax(sizes)
-    return ShownTensor(
+    return TensorPreview(
         shape=shape,
         dtype=dtype,
         values=values,
@@ -51,13 +51,13 @@ def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_value
     )
 
 
-def show_saved(grad_fn: Any, node: Node) -> Iterator[SavedShown]:
+def show_saved(grad_fn: Any, node: Node) -> Iterator[SavedPreview]:
     """Show what a node has saved; runs no hook."""
     for value in node.saved:
         name = value.name.removeprefix("_saved_") + (f"[{value.index}]" if value.index is not None else "")
         if value.kind != "tensor":
-            yield SavedShown(name=name, text=value.status or str(value.value))
+            yield SavedPreview(name=name, text=value.status or str(value.value))
             continue
         tensor = raw_tensor(grad_fn, value)
-        shown: ShownTensor | None = None if tensor is None else show_tensor(tensor)
-        yield SavedShown(name=name, tensor=shown, text="" if shown is not None else value.status or "")
+        shown: TensorPreview | None = None if tensor is None else show_tensor(tensor)
+        yield SavedPreview(name=name, tensor=shown, text="" if shown is not None else value.status or "")

@@ -85,14 +85,14 @@ def local_variables(frame: FrameType) -> dict[str, object]:
 
 def _elements(name: str, container: object) -> Iterator[Variable]:
     """Yield what a list, tuple or dict holds, up to a size that nobody writes by hand."""
-    labelled: Iterable[tuple[str, object]]
+    labeled: Iterable[tuple[str, object]]
     if isinstance(container, dict):
         first = islice(container.items(), LARGEST_CONTAINER)
-        labelled = [(f"{name}[{key!r}]", value) for key, value in first if type(key) in (str, int)]
+        labeled = [(f"{name}[{key!r}]", value) for key, value in first if type(key) in (str, int)]
     else:
         first_items = islice(cast("Sequence[object]", container), LARGEST_CONTAINER)
-        labelled = [(f"{name}[{index}]", value) for index, value in enumerate(first_items)]
-    for label, value in labelled:
+        labeled = [(f"{name}[{index}]", value) for index, value in enumerate(first_items)]
+    for label, value in labeled:
         if isinstance_safely(value, (torch.Tensor, nn.Module)):
             yield Variable(label, value)
 

@@ -1,1 +1,1 @@
-"""Data to text or bytes. No torch, no files, no printing."""
+"""Turn data into text or bytes. No torch, no files, no printing."""

@@ -1,6 +1,6 @@
-"""What the page shows of a graph that the record does not hold: formulas, and the code around a line.
+"""What the page shows beyond the record: formulas, and the code around a line.
 
-What comes in: a `Graph`, and where to find formulas and source lines. What goes out: texts.
+What comes in: a `Graph`, and functions that look up formulas and source lines. What goes out: texts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ from gradinspect.renderers.terminal.panel_page import Explain
 from gradinspect.source import ReadSource
 
 LINES_AROUND = 2
-MAX_LINE = 400  # letters of a line that are shown
+MAX_LINE = 400  # characters shown of a line
 
 
 class CodeAround(Record, frozen=True, array_like=True):
-    """A line of source, and those before and after it, without the indentation they have in common."""
+    """A source line with its context, dedented."""
 
     before: tuple[str, ...]
     line: str
@@ -25,19 +25,19 @@ class CodeAround(Record, frozen=True, array_like=True):
 
 
 class PageFacts(Record, frozen=True, kw_only=True):
-    """What is known beside the record."""
+    """What is known beyond the record."""
 
-    formulas: tuple[tuple[str, tuple[str, ...]], ...] = ()  # class of a node -> lines
+    formulas: tuple[tuple[str, tuple[str, ...]], ...] = ()  # node class -> lines
     around: tuple[tuple[int, CodeAround], ...] = ()  # index into Graph.frames -> code
 
 
 def page_facts(graph: Graph, explain: Explain, read_source: ReadSource) -> PageFacts:
-    """Look up each class of node, and each line that made one.
+    """Look up the formulas of each node class, and the code around each source line.
 
     Args:
         graph: The graph.
-        explain: Knows the formulas of a class.
-        read_source: Reads a file that the record names; None when it is not there.
+        explain: Returns the explanation of a class.
+        read_source: Reads a file named in the record; returns None if it is missing.
     """
     known = ((name, explain(name)) for name in sorted({node.name for node in graph.nodes}))
     frames = sorted({node.frame for node in graph.nodes if node.frame is not None})
@@ -49,14 +49,14 @@ def page_facts(graph: Graph, explain: Explain, read_source: ReadSource) -> PageF
 
 
 def formula_lines(known: Explanation) -> Iterator[str]:
-    """Yield what a class computes for which inputs."""
+    """Yield the formulas of a class, with the inputs each is for."""
     yield from filter(None, (known.signature, known.text))
     for formula, group in groupby(known.gradients, key=lambda gradient: gradient.formula):
         yield f"{', '.join(gradient.argument for gradient in group)}: {formula}"
 
 
 def _around(frame: Frame, read_source: ReadSource) -> CodeAround | None:
-    """Read a line and its neighbours, unless the file has changed since."""
+    """Read a line with its context, unless the file has changed since."""
     lines = read_source(frame.file)
     if not lines or not 0 < frame.line <= len(lines) or not _is_same(lines[frame.line - 1], frame.code):
         return None

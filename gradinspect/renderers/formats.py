@@ -1,4 +1,4 @@
-"""The formats of files, one row each. Imports no renderer until one is needed, so that --help can list them."""
+"""The file formats, one row each. Renderers are imported when needed, so that --help can list the formats."""
 
 import importlib
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class FileContent(NamedTuple):
-    """A file's bytes, and what the user should be told about it."""
+    """A file's bytes, and notes for the user."""
 
     content: bytes
     notes: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class Format(NamedTuple):
     suffix: str
     help: str
     renderer: str  # "module:function", from a `Graph` and `DrawOptions` to `FileContent`
-    holds_all: bool = False  # of the graph, whatever part of it is drawn elsewhere
+    holds_all: bool = False  # always the whole graph, regardless of a focus
 
 
 FORMATS = (
@@ -37,7 +37,7 @@ FORMATS = (
 
 
 def format_of(file_name: str) -> Format | None:
-    """Find the format that the suffix of a file's name stands for."""
+    """Return the format for the suffix of a file name, or None."""
     return next((row for row in FORMATS if file_name.lower().endswith(row.suffix)), None)
 
 

@@ -30,7 +30,7 @@ def test_a_pipe_is_no_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 
     assert main(["explore", str(script)]) == 2
     assert capsys.readouterr().err == (
-        "gradinspect: 'explore' needs a terminal, and 'stdin' is none. "
+        "gradinspect: 'explore' needs an interactive terminal, but stdin is not one. "
         "Use: gradinspect trace, or export -o graph.html.\n"
     )
 
@@ -59,7 +59,7 @@ def test_a_terminal_that_cannot_move_its_cursor(
     monkeypatch.setenv("TERM", "dumb")
 
     assert main(["explore", str(capture)]) == 2
-    assert "cannot draw on the terminal 'dumb'" in capsys.readouterr().err
+    assert "does not work on a 'dumb' terminal" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("terminal")
@@ -96,7 +96,7 @@ def opened() -> Iterator[tuple[int, int]]:
 
 
 def test_a_real_terminal_is_left_as_it_was(opened: tuple[int, int], capture: Path) -> None:
-    """The screen is given back, the cursor is shown, keys are echoed again; only the first sixteen colours are used."""
+    """The screen is given back, the cursor is shown, keys are echoed again; only the first sixteen colors are used."""
     ours, theirs = opened
     before = termios.tcgetattr(theirs)
     program = subprocess.Popen(

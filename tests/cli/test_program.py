@@ -95,7 +95,7 @@ def test_without_a_browser_the_file_is_named(
     wrote, no_browser = capsys.readouterr().err.splitlines()
 
     assert Path(wrote.removeprefix("Wrote ")).is_file()
-    assert no_browser == "No browser was found here. Open that file with one, on any machine."
+    assert no_browser == "No browser was found. Open the file in a browser on any machine."
 
 
 def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +106,7 @@ def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixt
     assert code == 0
     assert "1 of 2 nodes, with 1 of 1 leaf: within 0 of #1\n#1 AddBackward0" in captured.out
     assert captured.err.splitlines() == [
-        "Wrote part.dot", "all.json: holds the whole graph, not only what is in focus", "Wrote all.json",
+        "Wrote part.dot", "all.json: contains the whole graph, not only the part in focus", "Wrote all.json",
     ]  # fmt: skip
     assert "MulBackward0" not in Path("part.dot").read_text()
     assert read_graph(Path("all.json")) == product_plus_two()
@@ -115,8 +115,11 @@ def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--radius", "2"], "gradinspect: '--radius 2' needs --around. Name what it is the radius of: --around NAME\n"),
-        (["--around", "c"], 'gradinspect: No class, module or parameter matches "c". The nearest: "AccumulateGrad", '),
+        (["--radius", "2"], "gradinspect: '--radius 2' requires --around. Add --around NAME.\n"),
+        (
+            ["--around", "c"],
+            'gradinspect: No class, module or parameter matches "c". Closest matches: "AccumulateGrad", ',
+        ),
         (
             ["--format", "json", "--path-to", "a"],
             "gradinspect: '--format json' has the figures of the whole graph, not",
@@ -141,7 +144,7 @@ def test_a_link_that_is_none(capture_file: str, capsys: pytest.CaptureFixture[st
     code = main(["export", capture_file, "-o", "graph.svg", "--link", "javascript:alert({line})//{file}"])
 
     assert code == 2
-    assert capsys.readouterr().err.startswith("gradinspect: 'javascript:alert({line})//{file}' is no address that a")
+    assert capsys.readouterr().err.startswith("gradinspect: 'javascript:alert({line})//{file}' is not a URL that a")
     assert not Path("graph.svg").exists()
 
 
@@ -239,25 +242,25 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
         (["trace", "run.json", "--dept", "2"], "--dept"),
         (["trace", "run.json", "--backward", "0"], "'--backward 0'"),
         (["saved", "run.json", "--sort", "size"], "'--sort size'"),
-        (["export", "run.json", "-o", "a.csv", "-o", "a.csv"], "The file 'a.csv' is named twice."),
+        (["export", "run.json", "-o", "a.csv", "-o", "a.csv"], "The file 'a.csv' is given twice."),
         (["trace", "run.json", "--backward", "2", "--at", "end"], "exclude each other"),
-        (["export", "run.json"], "No file was named"),
+        (["export", "run.json"], "No output file was given"),
         (["export", "run.json", "-o", "x.tiff"], "The format of 'x.tiff' is unknown"),
         (["export", "run.json", "-o", "run.json"], "The file 'run.json' exists. Use --force"),
-        (["export", "run.json", "-o", "nowhere/x.svg"], "There is no folder 'nowhere'"),
+        (["export", "run.json", "-o", "nowhere/x.svg"], "The directory 'nowhere' does not exist"),
         (["saved", "run.json", "--node", "Addd*"], "Addd*"),
         (["saved", "run.json", "--status", "lively"], "lively"),
-        (["memory", "run.json", "--by", "colour"], "'--by colour'"),
+        (["memory", "run.json", "--by", "color"], "'--by color'"),
         (["memory", "run.json", "--module", "h.9"], "h.9"),
         (["memory", "run.json", "--iterations", "3"], "'run.json' is a capture of one moment"),
-        (["memory", "run.json", "--iterations", "3", "--top", "2"], "'--iterations 3' watches several moments"),
+        (["memory", "run.json", "--iterations", "3", "--top", "2"], "'--iterations 3' observes several backward calls"),
         (["memory", "run.json", "--device", "cpu"], "'--device cpu' needs --fake."),
         (["memory", "run.json", "--fake"], "'run.json' is a capture file"),
         (["trace", "run.json", "--input", "2x"], "The input '2x' has an empty size"),
         (["traec", "run.json"], "traec"),
         (["explain"], "Exactly one of NAME, --list or --search is needed; got nothing. Give one of them."),
         (["explain", "mul", "--list"], "and NAME and --list was given."),
-        (["explain", "mulll"], "There is no Backward class or operator 'mulll'. The nearest:"),
+        (["explain", "mulll"], "There is no Backward class or operator 'mulll'. Closest matches:"),
         (["explain", "run.json#99"], "There is no node '#99' in 'run.json'. It has #0 to #2."),
         (["explain", "run.json#x"], "There is no node '#x'"),
         (["explain", "none.json#1"], "none.json"),
@@ -403,7 +406,7 @@ def test_a_folder_that_may_not_be_written_is_said_before_the_script_runs(
     captured = capsys.readouterr()
 
     assert (code, captured.out) == (2, "")
-    assert captured.err == "gradinspect: The folder '.' cannot be written. Choose another place.\n"
+    assert captured.err == "gradinspect: The directory '.' is not writable. Choose another directory.\n"
 
 
 def test_the_scripts_own_output_comes_first(tmp_path: Path) -> None:

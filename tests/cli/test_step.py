@@ -36,7 +36,7 @@ def step(script: Path, *commands: str, options: tuple[str, ...] = ()) -> "subpro
 
 END = """\
 Backward is done: 4 steps.
-2 formulas called by hand; each gave exactly what the engine passed on.
+2 formulas called by hand; each gave exactly what the engine returned.
 2 leaf gradients compared with the sums of these steps: bit-equal.
 """
 
@@ -50,7 +50,7 @@ def test_the_whole_screen(product: Path) -> None:
         done.stdout
         == f"""\
 backward #1  product.py:6  loss.backward()
-4 nodes, one step each. Type help for the commands.
+4 nodes, one step each. Type help for a list of commands.
 (step) step
 #0 SumBackward0                                                           step 1
   product.py:5  loss = y.sum()
@@ -118,9 +118,9 @@ def test_commands_that_go_wrong_say_so(product: Path) -> None:
     for sentence in (
         "No node has run yet. Try step.",
         "There is no command 'foo'. Try help.",
-        "There is no node '#99'. It has #0 to #3.",
+        "There is no node '#99'. The nodes are #0 to #3.",
         'No class, module or parameter matches "Nothing".',
-        'No parameter matches "y". There are: "w", "x".',
+        'No parameter matches "y". Available: "w", "x".',
         "There is no command 'foo'.",
         "This is the root.",
         "ZeroDivisionError: division by zero",
@@ -136,7 +136,7 @@ def test_breakpoints_and_watches_stop(product: Path) -> None:
 
     assert "Stopped: Mul*" in done.stdout
     assert "Stopped: watch" in done.stdout
-    assert "Only the node that has just run has its tensors; use down." in done.stdout
+    assert "Tensors are only available for the current node; use down." in done.stdout
     assert "This is where backward is." in done.stdout
     assert "Removed 1." in done.stdout
     assert done.stdout.endswith(END)
@@ -148,8 +148,8 @@ def test_quit_leaves(product: Path) -> None:
         done = step(product, *commands)
 
         assert done.returncode == 0
-        assert done.stdout.endswith(f"Left after {len(commands) - 1} step{'s' if len(commands) == 1 else ''}; nothing "
-                                    "was compared.\n")  # fmt: skip
+        steps = "0 steps" if len(commands) == 1 else f"{len(commands) - 1} step"
+        assert done.stdout.endswith(f"Stopped after {steps}; nothing was compared.\n")
         assert "after tensor" not in done.stdout
 
 
@@ -196,7 +196,7 @@ def test_reports(product: Path, tmp_path: Path) -> None:
 
     assert again.returncode == unknown.returncode == 2
     assert again.stderr.endswith("exists. Use --force to overwrite it.\n")
-    assert unknown.stderr.endswith("is unknown. End its name in .md or .html.\n")
+    assert unknown.stderr.endswith("is unknown. Supported extensions: .md .html.\n")
 
 
 OUTPUT = """\
@@ -217,7 +217,7 @@ def test_an_output_that_nobody_calls_backward_on(tmp_path: Path) -> None:
 
     assert refused.returncode == 2
     assert "The output 'y' (f32[2]) is no scalar" in refused.stderr
-    assert "Backward begins with a gradient of 1 at [1], 0 elsewhere: row 2 of 2." in rows.stdout
+    assert "Backward starts with a gradient of 1 at [1], 0 elsewhere: row 2 of 2." in rows.stdout
     assert "[[2, 0]" in rows.stdout
     assert "[[0, 4]" in rows.stdout
     assert "[[2, 4]" in ones.stdout
@@ -254,7 +254,7 @@ def test_a_change_in_place_is_said_before_it_fails(tmp_path: Path) -> None:
     done = step(script)
 
     assert done.returncode == 3
-    assert "#1 ExpBackward0 (stale.py:3) will fail: what it saved was changed in place" in done.stdout
+    assert "#1 ExpBackward0 (stale.py:3) will fail: a tensor it saved was modified in place" in done.stdout
     assert "modified by an inplace operation" in done.stderr
 
 
@@ -302,7 +302,7 @@ def test_at_a_terminal(product: Path) -> None:
 
     assert "#0 SumBackward0" in seen
     assert "#1 MulBackward0" in seen
-    assert "Left after 2 steps; nothing was compared." in seen
+    assert "Stopped after 2 steps; nothing was compared." in seen
     assert process.returncode == 0
 
 

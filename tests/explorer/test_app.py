@@ -87,11 +87,11 @@ root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
 root
 gradients go to
   self → #1 AddmmBackward0  f32[4, 3]
-  weight  None: needs no gradient
+  weight  None: requires no gradient
 source
   train.py:8
 
-? help  q quit  / search  Enter open  ] follow  Tab panel
+? help  q quit  / search  Enter expand  ] follow  Tab panel
 """)
 
 
@@ -101,7 +101,7 @@ def test_the_panel_beside_the_tree() -> None:
 
     assert seen.lines[1].startswith("root: #0 NllLossBackward0")
     assert "│ #0 NllLossBackward0  f32[]" in seen.lines[1]
-    assert seen.status.startswith("There is nothing to open in this row.")
+    assert seen.status.startswith("There is nothing to expand in this row.")
 
 
 def test_keys_move_the_cursor() -> None:
@@ -139,7 +139,7 @@ def test_closing_goes_outwards() -> None:
 
     assert (inside.cursor, outside.cursor, closed.cursor) == (3, 1, 1)
     assert sum(map(bool, outside.lines[1:14])) > sum(map(bool, closed.lines[1:14])) == 2
-    assert alone.status.startswith("This row is in nothing")
+    assert alone.status.startswith("This row is not inside anything")
 
 
 def test_gd_follows_a_reference() -> None:
@@ -168,7 +168,7 @@ def test_the_panel_has_a_cursor_of_its_own() -> None:
     there, nowhere, back, entered = explore_on(two_layers(), steps)
 
     assert [seen.focus for seen in (there, nowhere, back, entered)] == ["panel", "panel", "tree", "panel"]
-    assert nowhere.status.startswith("This line leads to no node.")
+    assert nowhere.status.startswith("This line does not lead to a node.")
 
 
 def test_help_has_the_screen_and_gives_it_back() -> None:
@@ -177,7 +177,7 @@ def test_help_has_the_screen_and_gives_it_back() -> None:
 
     assert any("half a screen down" in line for line in page.lines)
     assert "root: #0" not in "".join(page.lines)
-    assert any("A search finds" in line for line in further.lines)
+    assert any("A search matches" in line for line in further.lines)
     assert left.is_running
     assert left.panel[0].startswith("#0")
     assert left.focus == opened.focus == "tree"
@@ -189,11 +189,11 @@ def test_the_last_line_names_the_keys_of_the_pane_and_what_was_answered() -> Non
     steps = [[], ["tab"], ["escape"], [*"/relu", "enter"], ["j"], ["w"]]
     tree, panel, back, answered, after, warned = (seen.status for seen in explore_on(two_layers(), steps))
 
-    assert tree == back == "? help  q quit  / search  Enter open  ] follow  Tab panel"
+    assert tree == back == "? help  q quit  / search  Enter expand  ] follow  Tab panel"
     assert panel == "? help  q quit  Enter follow  Tab back to the tree  y copy"
     assert answered == "/relu  1 of 1 hit"
-    assert after == "? help  q quit  / search  Enter open  ] follow  Tab panel, 6 more lines"
-    assert warned == "Nothing went wrong while the graph was recorded."
+    assert after == "? help  q quit  / search  Enter expand  ] follow  Tab panel, 6 more lines"
+    assert warned == "There were no warnings when the graph was recorded."
 
 
 @pytest.mark.parametrize("keys", ["q", ["ctrl+c"], [*":q", "enter"], [*"/q", "escape", "q"]])

@@ -109,7 +109,7 @@ def test_a_leaf_is_found_where_it_is_used() -> None:
 
     assert screen(browser).count(">") == 1
     assert browser.row is not None
-    assert browser.row.way_on[0].edge.next_node == 13
+    assert browser.row.targets[0].edge.next_node == 13
 
     beside = Browser(product_plus_two())
     beside.move_to(2)
@@ -174,7 +174,7 @@ def test_each_node_can_be_reached(drawn: Graph, data: st.DataObject) -> None:
         row = browser.row
 
         assert row is not None
-        assert node_id in (*row.nodes, *(link.edge.next_node for link in row.way_on))
+        assert node_id in (*row.nodes, *(link.edge.next_node for link in row.targets))
         if here is not None:
             browser.go(here)
             assert browser.here() == here

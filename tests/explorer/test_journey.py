@@ -43,12 +43,12 @@ def test_what_is_not_there_is_said() -> None:
     """Each in one sentence, and the cursor stays."""
     journey = Journey(two_layers())
 
-    assert journey.follow() == "This row leads nowhere else: what its gradients go to is right below."
-    assert journey.go_to_node("10") == "There is no node '#10'. There are #0 to #9."
-    assert journey.go_to_node("#x") == "'#x' is no number of a node. Type one, as in :17, or search with /."
+    assert journey.follow() == "This row has no reference to follow: its gradients go to the rows below."
+    assert journey.go_to_node("10") == "There is no node '#10'. The nodes are #0 to #9."
+    assert journey.go_to_node("#x") == "'#x' is not a node number. Type one, as in :17, or search with /."
     assert journey.back() == "There is nothing to go back to."
     assert journey.forward() == "There is nothing to go forward to."
-    assert journey.next_hit(1) == "Nothing was searched for yet. Type / and some words."
+    assert journey.next_hit(1) == "There is no search yet. Type / and some words."
     assert journey.search("absent") == "'absent' was not found."
     assert journey.browser.cursor == 0
 
@@ -71,9 +71,9 @@ def test_search_goes_on_from_here_and_around_the_end() -> None:
     assert journey.next_hit(1) == "/linear  2 of 6 hits"
     assert looks_at(journey) == 1
     assert journey.next_hit(-1) == "/linear  1 of 6 hits"
-    assert journey.next_hit(-1) == "/linear  6 of 6 hits, around the start"
+    assert journey.next_hit(-1) == "/linear  6 of 6 hits, wrapped to the last"
     assert looks_at(journey) == 5
-    assert journey.next_hit(1) == "/linear  1 of 6 hits, around the end"
+    assert journey.next_hit(1) == "/linear  1 of 6 hits, wrapped to the first"
 
     journey.go_to_node("3")
 
@@ -96,7 +96,7 @@ def test_nowhere_to_go_in_an_empty_graph() -> None:
     """Everything is answered, nothing breaks."""
     journey = Journey(graph(roots=()))
 
-    assert journey.follow().startswith("This row leads nowhere")
+    assert journey.follow().startswith("This row has no reference")
     assert journey.go_to_node("0") == "There is no node '#0'."
     assert journey.search("x") == "'x' was not found."
     assert journey.item is None

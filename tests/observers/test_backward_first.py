@@ -89,7 +89,7 @@ def test_the_first_backward_is_shown(programs: Path, name: str, place: str, num_
     calls = "call" if num_grads == "1" else "calls"
 
     assert first.startswith(f"backward #1  {place}")
-    assert second == f"{num_grads} autograd.grad {calls} before it, --grad N shows one"
+    assert second == f"{num_grads} autograd.grad {calls} before it; --grad N shows one"
 
 
 def test_an_autograd_grad_can_be_chosen(programs: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_program_without_backward_shows_its_first_autograd_grad(programs: Path
     assert lines[:3] == [
         "end of program",
         "autograd.grad #1  sampler.py:8  (force,) = torch.autograd.grad(energy, at)",
-        "19 autograd.grad calls more, and no backward call, --grad N shows one",
+        "19 autograd.grad calls more, and no backward call; --grad N shows one",
     ]
     assert "12 B saved: 12 B inputs" in done.stdout
     assert "freed" not in done.stdout
@@ -192,7 +192,7 @@ def test_a_capture_file_tells_of_the_other_calls(programs: Path, tmp_path: Path)
     gradinspect("export", programs / "residual.py", "-o", file)
     read = gradinspect("trace", file)
 
-    assert read.stdout.splitlines()[1] == "3 autograd.grad calls before it, --grad N shows one"
+    assert read.stdout.splitlines()[1] == "3 autograd.grad calls before it; --grad N shows one"
 
 
 @pytest.mark.parametrize(
@@ -205,11 +205,11 @@ def test_a_capture_file_tells_of_the_other_calls(programs: Path, tmp_path: Path)
         ("sampler", ["grads", "--steps", "2", "--grad", "3"], "... #4"),
         ("residual", ["memory", "--iterations", "2"], "2 backward calls of residual.py"),
         ("sampler", ["memory", "--iterations", "4"], "4 autograd.grad calls of sampler.py"),
-        ("residual", ["memory"], "3 autograd.grad calls before it, --grad N shows one"),
+        ("residual", ["memory"], "3 autograd.grad calls before it; --grad N shows one"),
         ("residual", ["step", "--script", os.devnull], "backward #1  residual.py:12"),
         ("residual", ["step", "--script", os.devnull, "--grad", "2"], "autograd.grad #2  residual.py:8"),
-        ("sampler", ["trace", "--create-graph", "--grad", "2"], "the graph that is built by autograd.grad #2"),
-        ("residual", ["trace", "--create-graph"], "the graph that is built by backward #1"),
+        ("sampler", ["trace", "--create-graph", "--grad", "2"], "the graph built by autograd.grad #2"),
+        ("residual", ["trace", "--create-graph"], "the graph built by backward #1"),
         ("sampler", ["saved"], "CosBackward0"),
         ("sampler", ["check"], "No problems found in 16 autograd.grad calls of sampler.py"),
         ("sampler", ["check", "--grad", "2"], "No problems found in 2 autograd.grad calls of sampler.py"),
@@ -227,12 +227,12 @@ def test_every_verb_takes_the_same_call(programs: Path, name: str, words: list[s
 
 
 @pytest.mark.parametrize("name", ["sampler", "penalty"])
-def test_times_and_colours_take_the_same_call(programs: Path, name: str, tmp_path: Path) -> None:
+def test_times_and_colors_take_the_same_call(programs: Path, name: str, tmp_path: Path) -> None:
     """A timeline and the gradients in a picture are of the call that is shown."""
     script = programs / f"{name}.py"
     shown = "autograd.grad #1" if name == "sampler" else "backward #1"
     timed = gradinspect("grads", script, "--timeline", tmp_path / "t.json")
-    drawn = gradinspect("export", script, "--colour-by", "grad", "-o", tmp_path / "g.dot")
+    drawn = gradinspect("export", script, "--color-by", "grad", "-o", tmp_path / "g.dot")
 
     assert shown in timed.stdout
     assert shown in (tmp_path / "t.json").read_text()

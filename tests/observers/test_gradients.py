@@ -292,7 +292,7 @@ def test_batched_gradients_break_nothing(tmp_path: Path) -> None:
 
     assert (watched.returncode, watched.stderr) == (0, "")
     assert (checked.returncode, checked.stderr) == (0, "")
-    assert checked.stdout.startswith("6.0\nNothing found in 1 ")
+    assert checked.stdout.startswith("6.0\nNo problems found in 1 ")
 
 
 def test_a_capture_file_keeps_what_flowed_back(tmp_path: Path) -> None:
@@ -313,14 +313,14 @@ def test_a_capture_file_keeps_what_flowed_back(tmp_path: Path) -> None:
 
 
 def test_a_picture_of_what_flowed_back(tmp_path: Path) -> None:
-    """`--colour-by grad` lets backward run by itself; a capture without gradients is one sentence."""
+    """`--color-by grad` lets backward run by itself; a capture without gradients is one sentence."""
     (tmp_path / "train.py").write_text(
         "import torch\nw = torch.ones(4, requires_grad=True)\n(w * 3).sum().backward()\nprint(w.grad.norm())\n"
     )
-    done = gradinspect("export", "train.py", "--colour-by", "grad", "-o", "a.svg", "-o", "a.json", cwd=tmp_path)
+    done = gradinspect("export", "train.py", "--color-by", "grad", "-o", "a.svg", "-o", "a.json", cwd=tmp_path)
     again = gradinspect("export", "a.json", "--color-by", "grad", "-o", "b.svg", cwd=tmp_path)
     gradinspect("export", "train.py", "-o", "plain.json", cwd=tmp_path)
-    refused = gradinspect("export", "plain.json", "--colour-by", "grad", "-o", "c.svg", cwd=tmp_path)
+    refused = gradinspect("export", "plain.json", "--color-by", "grad", "-o", "c.svg", cwd=tmp_path)
 
     assert (done.returncode, again.returncode, refused.returncode) == (0, 0, 2)
     assert "norm 6.0e+00" in (tmp_path / "a.svg").read_text().replace("\xa0", " ").replace("&#160;", " ")

@@ -254,7 +254,7 @@ def test_the_script_stops_after_the_step(tmp_path: Path) -> None:
 
     assert one.stdout.count("[") == 1
     assert "update/weight" in one.stdout
-    assert "5 backward calls watched, 9 asked for: the program made no more, loss" in more.stdout
+    assert "5 backward calls observed, 9 requested: the program made no more, loss" in more.stdout
     assert [row["call"] for row in rows] == ["1"] * 4 + ["2"] * 4
     assert {one.returncode, more.returncode, table.returncode} == {0}
 

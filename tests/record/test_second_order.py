@@ -96,7 +96,7 @@ def test_every_verb_takes_it(tmp_path: Path) -> None:
     again = gradinspect("trace", tmp_path / "second.json")
 
     assert traced.returncode == 0
-    assert traced.stdout.startswith("the graph that is built by backward #1  cube.py:4  loss.backward()\n")
+    assert traced.stdout.startswith("the graph built by backward #1  cube.py:4  loss.backward()\n")
     assert "root x.grad: #0 MulBackward0" in traced.stdout
     assert saved.returncode == 0
     assert again.stdout == traced.stdout

@@ -128,11 +128,11 @@ def test_the_keyboard_opens_and_closes(seen: Seen) -> None:
 
 def test_all_can_be_folded_and_unfolded(seen: Seen) -> None:
     """The two buttons close all, and open level by level."""
-    seen.page.get_by_role("button", name="Fold", exact=True).click()
+    seen.page.get_by_role("button", name="Collapse", exact=True).click()
 
     assert seen.page.locator('[aria-expanded="true"]').count() == 0
 
-    seen.page.get_by_role("button", name="Unfold").click()
+    seen.page.get_by_role("button", name="Expand").click()
 
     assert seen.page.locator('[aria-expanded="false"]').count() == 0
 
@@ -182,7 +182,7 @@ def test_a_click_tells_all_about_a_node(seen: Seen) -> None:
 
 def test_an_address_names_a_node(seen: Seen) -> None:
     """Opened with the number of a node, the page opens the way to it."""
-    seen.page.get_by_role("button", name="Fold", exact=True).click()
+    seen.page.get_by_role("button", name="Collapse", exact=True).click()
     seen.page.evaluate("location.hash = '#n3'")
     seen.page.wait_for_selector('[data-item="3"].chosen')
 
@@ -215,7 +215,7 @@ def test_search(seen: Seen, words: str, hits: list[str]) -> None:
 
 def test_a_found_node_is_shown(seen: Seen) -> None:
     """Enter opens the way to the first that was found."""
-    seen.page.get_by_role("button", name="Fold", exact=True).click()
+    seen.page.get_by_role("button", name="Collapse", exact=True).click()
     seen.page.keyboard.press("/")
     seen.page.keyboard.type("exp")
     seen.page.keyboard.press("Enter")
@@ -235,18 +235,18 @@ def test_what_is_chosen_is_copied_as_text(seen: Seen) -> None:
 
     assert pasted.startswith("#1 MulBackward0")
     assert "self: grad * other" in pasted
-    assert "Where it goes" not in pasted
+    assert "Highlight path to parameters" not in pasted
 
 
 def test_what_a_gradient_comes_from_is_lit(seen: Seen) -> None:
     """The rest is dimmed until the button is pressed again, or Escape."""
     seen.box(1).click()
-    seen.page.get_by_role("button", name="Where its gradient comes from").click()
+    seen.page.get_by_role("button", name="Highlight path to loss").click()
     lit = "[...document.querySelectorAll('.node.lit')].map((box) => box.dataset.item).sort()"
 
     assert seen.page.evaluate(lit) == ["0", "1"]
 
-    seen.page.get_by_role("button", name="Where it goes").click()
+    seen.page.get_by_role("button", name="Highlight path to parameters").click()
 
     assert seen.page.evaluate(lit) == ["1", "2", "3", "4"]
 
@@ -258,7 +258,7 @@ def test_what_a_gradient_comes_from_is_lit(seen: Seen) -> None:
 def test_a_parameter_lights_all_ways_to_it(seen: Seen) -> None:
     """A leaf is chosen at its chip."""
     seen.page.locator('[data-leaf="5"]').click()
-    seen.page.get_by_role("button", name="Ways from the roots to it").click()
+    seen.page.get_by_role("button", name="Highlight path to loss").click()
 
     assert seen.page.evaluate("[...document.querySelectorAll('.lit')].length") > 2
     assert "scale.weight" in seen.page.locator("#panel").inner_text()
@@ -267,11 +267,11 @@ def test_a_parameter_lights_all_ways_to_it(seen: Seen) -> None:
 @pytest.mark.parametrize("name", ["module", "bytes", "dtype", "device", "file"])
 def test_boxes_are_filled(seen: Seen, name: str) -> None:
     """Each way to fill gives some box a fill and the legend its meaning; there are no gradients to fill by."""
-    seen.page.locator("#colour").select_option(name)
+    seen.page.locator("#color").select_option(name)
 
     assert seen.page.evaluate("[...document.querySelectorAll('.node .frame')].some((rect) => rect.style.fill)")
     assert seen.page.locator("#legend i").count()
-    assert not seen.page.locator("#colour option[value=grad]").count()
+    assert not seen.page.locator("#color option[value=grad]").count()
 
 
 def test_the_table_is_sorted_by_its_heads(seen: Seen) -> None:

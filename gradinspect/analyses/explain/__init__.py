@@ -1,1 +1,1 @@
-"""What a node computes."""
+"""Explanations of what a node computes."""

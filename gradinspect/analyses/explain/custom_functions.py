@@ -1,4 +1,4 @@
-"""A custom autograd.Function as its source shows it: what it says of itself, and its backward. Nothing is run."""
+"""A custom autograd.Function, read from its source without running it: its docstring, forward and backward."""
 
 import ast
 import inspect
@@ -32,7 +32,7 @@ def read_custom_function(path: Path, name: str) -> CustomFunction:
     except OSError as error:
         raise GradInspectError(f"The file '{path}' cannot be read: {error.strerror}.") from None
     except (SyntaxError, ValueError):
-        raise GradInspectError(f"The file '{path}' is not Python.") from None
+        raise GradInspectError(f"The file '{path}' is not valid Python.") from None
     classes = {
         node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and _method(node, "backward")
     }

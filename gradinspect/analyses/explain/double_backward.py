@@ -1,10 +1,10 @@
 """Whether the backward of a Backward class can itself be differentiated, read from its formulas.
 
 NOTE [Reading a formula]
-A formula is C++ that calls operators of torch, each with a derivative of its own, and helpers from FunctionsManual.cpp,
-which call operators in turn. An operator that has neither a formula nor is made of others ends it: torch raises
-`derivative for ... is not implemented`. A helper is taken as differentiable, as nearly all are; which operators it
-calls is not looked at, so the answer says so.
+A formula is C++ that calls torch operators, each with its own derivative, and helpers from FunctionsManual.cpp, which
+call operators in turn. An operator with no formula that is not composed of others is the end: torch raises `derivative
+for ... is not implemented`. A helper is assumed to be differentiable, as nearly all are; the operators it calls are not
+analyzed, and the answer says so.
 """
 
 import re
@@ -18,7 +18,7 @@ Differentiability: TypeAlias = Literal["yes", "no", "unknown"]
 _CALL = re.compile(r"(?<![\w:])(?:at::)?([a-z_]\w*?)(?:_symint)?\s*(?:<[^<>()]*>)?\(")
 _INFIX = re.compile(r"(?<=[\w)\]])\s+([*/+-])\s+(?=[\w(-])")
 _INFIX_OPERATORS = {"*": "mul", "/": "div", "+": "add", "-": "sub"}
-# Questions and plain C++: what they return is no tensor, or the same one.
+# Queries and plain C++: they return a non-tensor, or the same tensor.
 _NO_OPERATORS = frozenset(
     [
         "defined",
@@ -58,7 +58,7 @@ _NO_OPERATORS = frozenset(
         "is_enabled",
     ]
 )
-# Operators whose result does not depend on the values of a float input, so that nothing is lost at them.
+# Operators whose result does not depend on the values of a float input, so that they lose no gradient.
 _CONSTANTS = frozenset(
     [
         "zeros_like",
@@ -94,11 +94,11 @@ _WHILE_RECORDING = re.compile(r"GradMode::is_enabled\(\)[^?]*\?(.*?):", re.DOTAL
 
 
 class DoubleBackward(Record, frozen=True, kw_only=True):
-    """What becomes of a backward that is recorded, as under create_graph=True."""
+    """Whether backward can be recorded, as with create_graph=True."""
 
     verdict: Differentiability
-    operators: tuple[str, ...] = ()  # that formulas call, in order
-    nodes: tuple[str, ...] = ()  # Backward classes that they make
+    operators: tuple[str, ...] = ()  # called by the formulas, in order
+    nodes: tuple[str, ...] = ()  # Backward classes of those operators
     helpers: tuple[str, ...] = ()  # functions of FunctionsManual.cpp
     missing: tuple[str, ...] = ()  # operators without a derivative
 
@@ -129,7 +129,7 @@ def double_backward(entry: Entry, catalog: Catalog) -> DoubleBackward:
 
 
 def _is_refused(entry: Entry) -> bool:
-    """Tell whether derivatives.yaml says `not_implemented` for every input."""
+    """Return whether derivatives.yaml says `not_implemented` for every input."""
     return all("not_implemented" in formula.text for formula in entry.formulas)
 
 
@@ -140,7 +140,7 @@ def _has_derivative(operator: str, catalog: Catalog) -> bool:
 
 
 def _calls(text: str) -> Iterator[str]:
-    """Yield the functions, methods and infix operators of a formula, of the branch that runs while recording."""
+    """Yield the functions, methods and infix operators of a formula, in the branch that runs while recording."""
     while_recording = _WHILE_RECORDING.search(text)
     if while_recording is not None:
         text = while_recording[1]

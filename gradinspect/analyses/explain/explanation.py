@@ -1,4 +1,4 @@
-"""What a node class computes: its forward op, the gradient of each input, what it saves, where its source is."""
+"""What a node class computes: its forward op, the gradient of each input, what it saves, its source."""
 
 import difflib
 import re
@@ -17,7 +17,7 @@ from gradinspect.graph import Graph, Node, NodeKind, Record, argument_name, fram
 from gradinspect.torch_sources import SourceLocation, class_location, derivative_location, helper_location, web_address
 from gradinspect.units import format_tensor
 
-NEAR = 4  # names that are suggested
+NEAR = 4  # suggested names
 _PREFIXES = (
     "torch::autograd::generated::", "torch::autograd::", "torch.nn.functional.", "torch.ops.aten.", "torch.Tensor.",
     "torch.", "aten::", "aten.", "Tensor.", "F.",
@@ -26,15 +26,15 @@ _ARGUMENT = re.compile(r"(Tensor\S*)\s+(\w+)")
 
 
 class InputGradient(Record, frozen=True, kw_only=True):
-    """How the gradient of one forward argument is computed."""
+    """The formula for the gradient of one forward argument."""
 
     argument: str
-    place: str  # of next_functions: "0", "2 and on" of a list; "" when torch does not tell
+    place: str  # in next_functions: "0", "2 and up" for a list; "" if torch does not say
     formula: str
 
 
 class SourceLine(Record, frozen=True, kw_only=True):
-    """Where something stands."""
+    """A location in source code."""
 
     what: str
     place: SourceLocation
@@ -56,24 +56,24 @@ class NodeFacts(Record, frozen=True, kw_only=True):
 
 
 class Explanation(Record, frozen=True, kw_only=True):
-    """All that is known of one class."""
+    """Everything known about one class."""
 
     name: str
-    signature: str = ""  # of the forward op; "" of a hand-written node
-    text: str = ""  # of a hand-written node
+    signature: str = ""  # of the forward op; "" for a hand-written node
+    text: str = ""  # for a hand-written node
     gradients: tuple[InputGradient, ...] = ()
-    not_differentiable: tuple[str, ...] = ()  # tensor arguments that get no gradient
+    not_differentiable: tuple[str, ...] = ()  # tensor arguments without a gradient
     saved: tuple[str, ...] = ()  # "_saved_other"
     outputs: tuple[str, ...] = ()  # those of `saved` that are outputs of the forward op
     double: DoubleBackward | None = None
-    double_text: str = ""  # of a hand-written node
+    double_text: str = ""  # for a hand-written node
     sources: tuple[SourceLine, ...] = ()
     breakpoint: str = ""
-    facts: NodeFacts | None = None  # when a node of a graph was asked for
+    facts: NodeFacts | None = None  # if the request was for a node of a graph
 
 
 def explain_node(graph: Graph, number: int, catalog: Catalog) -> Explanation:
-    """Explain one node of a recorded graph: its class, and what this very node holds."""
+    """Explain one node of a recorded graph: its class, and the facts about this node."""
     node = graph.nodes[number]
     is_known = node.name in catalog.entries or node.name in HAND_WRITTEN
     known = explain_class(node.name, catalog) if is_known else Explanation(name=node.name, text=_UNKNOWN[node.kind])
@@ -83,10 +83,10 @@ def explain_node(graph: Graph, number: int, catalog: Catalog) -> Explanation:
 _UNKNOWN: dict[NodeKind, str] = {
     "custom": "The backward of a custom autograd.Function: its formulas are the code of its backward().",
     "compiled": "A compiled region: its backward is a compiled graph.",
-    "generated": "A generated class that this torch's derivatives.yaml does not have.",
+    "generated": "A generated class that is missing from derivatives.yaml of this torch.",
     "accumulate_grad": "A leaf.",
-    "copy_slices": "An in-place change of a view.",
-    "opaque": "A node written in C++ that shows no attributes.",
+    "copy_slices": "An in-place operation on a view.",
+    "opaque": "A node written in C++ without readable attributes.",
 }
 
 
@@ -121,7 +121,7 @@ def _edge(graph: Graph, node: Node, position: int) -> str:
 
 
 def explain_class(name: str, catalog: Catalog) -> Explanation:
-    """Explain a class by its exact name; `find_classes` finds that."""
+    """Explain a class by its exact name; use `find_classes` to find it."""
     known = HAND_WRITTEN.get(name)
     return _hand_written(known, catalog) if known is not None else _generated(catalog.entries[name], catalog)
 
@@ -158,7 +158,7 @@ def _gradients(entry: Entry) -> Iterator[InputGradient]:
     lists = [index for index, name in enumerate(entry.arguments) if name.endswith("*")]
     for name, index in places.items():
         if lists and int(index) >= lists[0]:
-            places[name] = f"{index} and on" if int(index) == lists[0] else "after those"
+            places[name] = f"{index} and up" if int(index) == lists[0] else "after those"
     formulas = {argument: formula.text for formula in entry.formulas for argument in formula.inputs}
     for formula in entry.formulas:
         for argument in formula.inputs:
@@ -166,7 +166,7 @@ def _gradients(entry: Entry) -> Iterator[InputGradient]:
 
 
 def _without_place(entry: Entry) -> Iterator[str]:
-    """Yield the tensor arguments of the forward op that get no gradient."""
+    """Yield the tensor arguments of the forward op without a gradient."""
     arguments = entry.signature.partition("(")[2].rpartition(") ->")[0]
     with_place = {name.partition("[")[0].rstrip("*") for name in entry.arguments}
     with_place |= {name for formula in entry.formulas for name in formula.inputs}
@@ -191,10 +191,10 @@ def _source(what: str, place: SourceLocation, catalog: Catalog) -> SourceLine:
 
 
 def find_classes(word: str, catalog: Catalog) -> tuple[str, ...]:
-    """Find the classes that a user means by `MulBackward0`, `mul`, `torch.mul`, `aten::mul.Tensor` or `x.mul_()`.
+    """Find the classes meant by `MulBackward0`, `mul`, `torch.mul`, `aten::mul.Tensor` or `x.mul_()`.
 
     Raises:
-        GradInspectError: None; the hint names the nearest.
+        GradInspectError: There is none; the hint lists the closest names.
     """
     plain = _plain(word)
     if plain in catalog.entries or plain in HAND_WRITTEN:
@@ -217,7 +217,7 @@ def find_classes(word: str, catalog: Catalog) -> tuple[str, ...]:
 
 
 def _plain(word: str) -> str:
-    """Strip what stands around a name in a program or on a screen: `<AddBackward0 object at 0x..>`, `torch.`, `()`."""
+    """Strip what surrounds a name in code or output: `<AddBackward0 object at 0x..>`, `torch.`, `()`."""
     plain = word.strip().strip("<>").partition(" object at ")[0].removesuffix("()")
     return next((plain.removeprefix(prefix) for prefix in _PREFIXES if plain.startswith(prefix)), plain)
 
@@ -228,7 +228,7 @@ def all_names(catalog: Catalog) -> list[str]:
 
 
 def search(pattern: str, catalog: Catalog) -> list[str]:
-    """List the classes whose name, signature or formulas hold a text, or match a pattern such as `*Pool*`."""
+    """List the classes whose name, signature or formulas contain a text or match a pattern such as `*Pool*`."""
     wanted = pattern.lower()
 
     def matches(entry: Entry) -> bool:
@@ -248,12 +248,10 @@ def _unknown(word: str, plain: str, catalog: Catalog) -> GradInspectError:
     near = near or [name for name in all_names(catalog) if plain.lower() in name.lower()][:NEAR]
     if catalog.operators.get(plain) == "composite":
         return GradInspectError(
-            f"'{word}' has no node of its own: it is made of other operators, which have theirs.",
+            f"'{word}' has no node of its own: it is composed of other operators, which have theirs.",
             "Run `gradinspect trace` on a program that calls it.",
         )
     if catalog.operators.get(plain) == "none":
-        return GradInspectError(
-            f"'{word}' has no derivative.", f"The nearest that has: {', '.join(near)}." if near else ""
-        )
-    hint = f"The nearest: {', '.join(near)}." if near else "Try: gradinspect explain --search TEXT"
+        return GradInspectError(f"'{word}' has no derivative.", f"Closest matches: {', '.join(near)}." if near else "")
+    hint = f"Closest matches: {', '.join(near)}." if near else "Try: gradinspect explain --search TEXT"
     return GradInspectError(f"There is no Backward class or operator '{word}'.", hint)

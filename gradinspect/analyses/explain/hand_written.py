@@ -1,10 +1,10 @@
-"""What is known of the nodes that no generator makes."""
+"""Facts about the node classes that are not generated."""
 
 from gradinspect.graph import Record
 
 
 class HandWritten(Record, frozen=True):
-    """A node class that is written by hand in C++, or in torch's Python."""
+    """A node class written by hand in C++, or in torch's Python."""
 
     name: str
     text: str
@@ -16,33 +16,33 @@ _NODES = (
     HandWritten(
         "AccumulateGrad",
         "The end of every path: adds the gradient into `.grad` of a leaf, `variable`. A leaf has one, however often "
-        "it is used. The first gradient is stolen or cloned, later ones are added; out of place under "
+        "it is used. The first gradient is stolen or cloned, later ones are added, out of place with "
         "create_graph=True.",
         "torch::autograd::AccumulateGrad::apply",
-        "The addition is recorded when grad mode is on, as it is under create_graph=True.",
+        "The addition is recorded if grad mode is on, as it is with create_graph=True.",
     ),
     HandWritten(
         "CopySlices",
-        "Stands for the base of a view that was written in place: clones the gradient, gives the written part to the "
-        "node of the in-place op, and passes the rest on. That node is inside and not in `next_functions`.",
+        "Represents the base of a view that was modified in place: clones the gradient, gives the written part to the "
+        "node of the in-place op, and passes on the rest. That node is inside this one and not in `next_functions`.",
         "torch::autograd::CopySlices::apply",
-        "Yes, as far as the node inside is.",
+        "Yes, if the inner node is.",
     ),
     HandWritten(
         "GraphRoot",
-        "Made by the engine for one backward call: hands the gradients of the roots to their nodes. Never in "
+        "Made by the engine for one backward call: passes the gradients of the roots to their nodes. Never in "
         "`next_functions`.",
         "torch::autograd::GraphRoot::apply",
     ),
     HandWritten(
         "UndefinedGrad",
-        "Passes an undefined gradient on, as if nothing had come.",
+        "Passes on an undefined gradient, as if there were none.",
         "torch::autograd::UndefinedGrad::apply",
         "Yes, through UndefinedGradBackward.",
     ),
     HandWritten(
         "UndefinedGradBackward",
-        "The backward of UndefinedGrad: undefined as well.",
+        "The backward of UndefinedGrad: also undefined.",
         "torch::autograd::UndefinedGradBackward::apply",
     ),
     HandWritten(
@@ -59,14 +59,14 @@ _NODES = (
     ),
     HandWritten(
         "DelayedError",
-        "Raises its message in backward, not in forward: so may an op be used whose gradient nobody asks for.",
+        "Raises its message in backward, not in forward, so that an op can be used if its gradient is not needed.",
         "torch::autograd::DelayedError::apply",
         "No: it raises.",
     ),
     HandWritten("Identity", "Passes the gradient on unchanged.", "torch::autograd::Identity::apply", "Yes."),
     HandWritten(
         "CopyBackwards",
-        "The backward of `copy_()` between devices: passes zeros to what was overwritten, and the gradient, moved to "
+        "The backward of `copy_()` between devices: passes zeros to the overwritten tensor, and the gradient, moved to "
         "its device and dtype, to the source.",
         "torch::autograd::CopyBackwards::apply",
         "Yes.",
@@ -77,12 +77,12 @@ _NODES = (
     ),
     HandWritten(
         "CheckpointFunctionBackward",
-        "A block under reentrant checkpointing (torch/utils/checkpoint.py): runs the block again and calls backward "
+        "A block with reentrant checkpointing (torch/utils/checkpoint.py): reruns the block and calls backward "
         "inside backward. The nodes of the block exist only then.",
     ),
     HandWritten(
         "CompiledFunctionBackward",
-        "A region that torch.compile made (torch/_functorch/_aot_autograd): one node, with a compiled backward.",
+        "A region compiled by torch.compile (torch/_functorch/_aot_autograd): one node with a compiled backward.",
         double_backward="No: compiled regions do not support it.",
     ),
     HandWritten(

@@ -1,1 +1,1 @@
-"""What flowed back: norms, steps, times."""
+"""Gradients of backward calls: norms, steps, times."""

@@ -1,4 +1,4 @@
-"""What flowed back: the gradient that reached each node and each parameter, and where it died or blew up."""
+"""The gradient that reached each node and parameter, and where it vanished, exploded or became non-finite."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,19 +11,19 @@ from gradinspect.graph import Gradients, GradientStats, Graph, Node, NodeGradien
 from gradinspect.units import format_count
 
 GradientNoteKind: TypeAlias = Literal["loss", "non-finite", "killed", "vanishing", "exploding", "missing"]
-FAR = 1e3  # times smaller or larger at the end of a chain of modules than at its start
+FAR = 1e3  # ratio of the norms at both ends of a chain of modules
 MIN_CHAIN = 3  # modules or calls
 
 
 class ParameterRow(Record, frozen=True, kw_only=True):
-    """The gradient that was added into one leaf."""
+    """The gradient that was accumulated into one leaf."""
 
     node: int
     name: str
-    stats: GradientStats | None  # None: no gradient came
+    stats: GradientStats | None  # None: no gradient
     weight_norm: float | None
-    num_added: int  # places that lead here
-    update_norm: float | None = None  # of what the optimizer's next step changed
+    num_added: int  # edges into it
+    update_norm: float | None = None  # of the change made by the optimizer's next step
 
     @property
     def ratio(self) -> float | None:
@@ -41,7 +41,7 @@ class ParameterRow(Record, frozen=True, kw_only=True):
 
 
 class FlowRow(Record, frozen=True, kw_only=True):
-    """The gradient that reaches the output of one module call, or what no module made."""
+    """The gradient at the output of one module call, or of nodes outside any module."""
 
     path: str
     class_name: str
@@ -61,26 +61,27 @@ class GradientNote(Record, frozen=True, kw_only=True):
 
 
 def gradients_of(graph: Graph) -> Gradients:
-    """Return what flowed back.
+    """Return the gradients.
 
     Raises:
         GradInspectError: The graph was recorded without letting backward run.
     """
     if graph.gradients is None:
         raise GradInspectError(
-            f"The graph of '{graph.source}' was recorded without gradients.", "Name a program to run."
+            f"The graph of '{graph.source}' was recorded without gradients.",
+            "Give a script to run, or export the capture with --gradients.",
         )
     return graph.gradients
 
 
 def arriving_norm(ran: NodeGradients) -> float | None:
-    """Return the norm of all that reached a node; None where nothing came."""
+    """Return the norm of all gradients that reached a node; None if there were none."""
     norms = [stats.norm for stats in ran.incoming if stats is not None]
     return math.hypot(*norms) if norms else None
 
 
 def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
-    """List the leaves, those nearest to the loss first."""
+    """List the leaves, those closest to the loss first."""
     found = gradients_of(graph)
     by_node = {node.node: node for node in found.nodes}
     added = num_consumers(graph)
@@ -104,7 +105,7 @@ def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
 
 
 def _passed_on(graph: Graph, by_node: Mapping[int, NodeGradients]) -> dict[int, list[GradientStats]]:
-    """Collect what left the nodes before those that did not run: autograd.grad takes it from there."""
+    """Collect the gradients sent to nodes that did not run: autograd.grad returns those."""
     passed_on: dict[int, list[GradientStats]] = {}
     for ran in gradients_of(graph).nodes:
         for edge, stats in zip(graph.nodes[ran.node].next_edges, ran.outgoing, strict=False):
@@ -114,7 +115,7 @@ def _passed_on(graph: Graph, by_node: Mapping[int, NodeGradients]) -> dict[int, 
 
 
 def flow_rows(graph: Graph, max_rows: int = 40) -> tuple[FlowRow, ...]:
-    """List module calls from the loss to the inputs, as deep as there is room for."""
+    """List module calls from the loss to the inputs, as deep as `max_rows` allows."""
     rows = list(_flow(graph))
     depth = 0
     while depth < max((row.depth for row in rows), default=0) and sum(r.depth <= depth + 1 for r in rows) <= max_rows:
@@ -123,7 +124,7 @@ def flow_rows(graph: Graph, max_rows: int = 40) -> tuple[FlowRow, ...]:
 
 
 def _flow(graph: Graph) -> Iterator[FlowRow]:
-    """Yield each module call with the gradient at its last node; a smaller id is nearer to the loss."""
+    """Yield each module call with the gradient at its last node; a smaller id is closer to the loss."""
     seen: set[int] = set()
     for ran in gradients_of(graph).nodes:
         call = graph.nodes[ran.node].module
@@ -141,14 +142,14 @@ def _flow(graph: Graph) -> Iterator[FlowRow]:
 
 
 def gradient_notes(graph: Graph) -> tuple[GradientNote, ...]:
-    """Name what is wrong, the most telling first."""
+    """List the problems, the most important first."""
     return (*_loss(graph), *_nonfinite(graph), *_killed(graph), *_chains(graph), *_missing(graph))
 
 
 def _loss(graph: Graph) -> Iterator[GradientNote]:
     loss = gradients_of(graph).loss
     if loss is not None and not math.isfinite(loss):
-        yield GradientNote(kind="loss", text=f"The loss is {loss} already: the forward pass made it.", node=0)
+        yield GradientNote(kind="loss", text=f"The loss itself is {loss}: the forward pass produced it.", node=0)
 
 
 def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
@@ -181,7 +182,7 @@ def _killed(graph: Graph) -> Iterator[GradientNote]:
 
 
 def _is_weighted(node: Node) -> bool:
-    """Tell whether a node multiplies by one number that is not learned: a term of a loss whose weight may well be 0."""
+    """Return whether a node multiplies by a constant scalar: the weight of a loss term, which may be 0 on purpose."""
     if not node.name.startswith("MulBackward") or all(edge is not None for edge in node.next_edges):
         return False
     factors = [value.tensor.info.shape for value in node.saved if value.tensor is not None]
@@ -189,7 +190,7 @@ def _is_weighted(node: Node) -> bool:
 
 
 def _chains(graph: Graph) -> Iterator[GradientNote]:
-    """Find runs of sibling modules, or of calls of one module, through which the norm falls or rises by far."""
+    """Find runs of sibling modules, or of calls of one module, across which the norm changes by a large factor."""
     runs: dict[tuple[int, str], list[FlowRow]] = {}
     for row in _flow(graph):
         parent, _, last = row.path.rpartition(".")
@@ -218,11 +219,11 @@ def _chain_text(rows: Sequence[FlowRow], what: str, factor: float) -> str:
 
 
 def _missing(graph: Graph) -> Iterator[GradientNote]:
-    if graph.captured_at.kind == "grad":  # autograd.grad was asked for some, and no others
+    if graph.captured_at.kind == "grad":  # autograd.grad computes only the requested gradients
         return
     missing = tuple(row.name for row in parameter_rows(graph) if row.stats is None)
     if missing:
-        text = f"{format_count(len(missing), 'leaf', 'leaves')} of the graph got no gradient."
+        text = f"{format_count(len(missing), 'leaf', 'leaves')} of the graph received no gradient."
         yield GradientNote(kind="missing", text=text, parameters=missing)
 
 
@@ -246,7 +247,7 @@ def _name(graph: Graph, node_id: int) -> str:
 
 
 def _only(stats: Sequence[GradientStats]) -> GradientStats | None:
-    """Return the one gradient; the sum of several is not known."""
+    """Return the only gradient; the sum of several is unknown."""
     return stats[0] if len(stats) == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""Backward, one node at a time: what each step saw, where to stop, and how it ended."""
+"""Backward, one node at a time: what each step observed, where to stop, and the outcome."""
 
 import math
 import re
@@ -15,21 +15,21 @@ Check: TypeAlias = Literal["equal", "differs", "watched", "leaf"]
 Number: TypeAlias = float | int | bool | str  # a str is a complex number
 
 
-class ShownTensor(Record, frozen=True, kw_only=True):
-    """A tensor as a screen shows it: in numbers, and in full when it is small."""
+class TensorPreview(Record, frozen=True, kw_only=True):
+    """A tensor for display: its statistics, and all values if it is small."""
 
     shape: tuple[int, ...]
     dtype: str
-    values: tuple[Number, ...] | None = None  # in row-major order; None when there are too many, or none to read
-    norm: float | None = None  # None of an empty tensor, and of one that holds no numbers
-    low: float | None = None  # of complex numbers the smallest absolute value
+    values: tuple[Number, ...] | None = None  # in row-major order; None if there are too many or they cannot be read
+    norm: float | None = None  # None for an empty or non-numeric tensor
+    low: float | None = None  # for complex numbers, the smallest absolute value
     high: float | None = None
     num_zeros: int = 0
     num_nonfinite: int = 0
 
     @property
     def num_elements(self) -> int:
-        """Elements it has."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
@@ -39,62 +39,62 @@ class ShownTensor(Record, frozen=True, kw_only=True):
 
 
 class Arrived(Record, frozen=True, kw_only=True):
-    """The gradient of one forward output, as the node got it."""
+    """The gradient of one forward output, as the node received it."""
 
-    tensor: ShownTensor | None = None  # None: no gradient came
-    num_added: int = 0  # gradients that were summed for it
-    is_changed: bool = False  # a hook made it something else than that sum
+    tensor: TensorPreview | None = None  # None: no gradient
+    num_added: int = 0  # gradients summed into it
+    is_changed: bool = False  # a hook modified that sum
 
 
 class Passed(Record, frozen=True, kw_only=True):
-    """The gradient of one forward input, at one place of `next_edges`."""
+    """The gradient of one forward input, at one position of `next_edges`."""
 
-    tensor: ShownTensor | None = None
-    made_shape: tuple[int, ...] | None = None  # before the engine summed what broadcasting had expanded
+    tensor: TensorPreview | None = None
+    made_shape: tuple[int, ...] | None = None  # before the engine undid broadcasting by a sum
     made_dtype: str | None = None  # before the engine cast it
-    is_changed: bool = False  # a hook made it something else than what the formula gave
+    is_changed: bool = False  # a hook modified the formula's result
 
 
-class SavedShown(Record, frozen=True, kw_only=True):
+class SavedPreview(Record, frozen=True, kw_only=True):
     """One saved attribute, with its values."""
 
     name: str  # "self", "result", "tensors[2]"
-    tensor: ShownTensor | None = None
-    text: str = ""  # of what is no tensor, or cannot be shown
+    tensor: TensorPreview | None = None
+    text: str = ""  # if it is not a tensor, or cannot be shown
 
 
 class Step(Record, frozen=True, kw_only=True):
-    """One node that has run."""
+    """One executed node."""
 
     order: int  # 1 for the first
     node: int
     incoming: tuple[Arrived, ...]
-    outgoing: tuple[Passed, ...] = ()  # none of a leaf
-    saved: tuple[SavedShown, ...] = ()
-    check: Check = "watched"  # whether the formula, called by hand, gave what the engine passed on
-    reason: str = ""  # why a node was only watched
-    before: ShownTensor | None = None  # what the leaf's .grad held already
+    outgoing: tuple[Passed, ...] = ()  # empty for a leaf
+    saved: tuple[SavedPreview, ...] = ()
+    check: Check = "watched"  # whether the formula, called by hand, gave what the engine returned
+    reason: str = ""  # why a node was only observed
+    before: TensorPreview | None = None  # the leaf's .grad before this step
 
 
-class Ending(Record, frozen=True, kw_only=True):
-    """What the engine and the steps agreed on."""
+class SteppingOutcome(Record, frozen=True, kw_only=True):
+    """How far the steps agreed with the engine."""
 
     graph: Graph
     num_steps: int
-    num_equal: int = 0  # nodes whose formula by hand gave the engine's gradients, bit for bit
+    num_equal: int = 0  # nodes whose formula, called by hand, was bit-equal to the engine
     differing: tuple[int, ...] = ()
-    changed: tuple[int, ...] = ()  # nodes that a hook gave another gradient than was passed on to them
-    watched: tuple[tuple[str, int], ...] = ()  # why not called by hand -> nodes
-    num_leaves: int = 0  # whose gradient is bit-equal with the sum of what the steps passed on
+    changed: tuple[int, ...] = ()  # nodes whose incoming gradient was modified by a hook
+    watched: tuple[tuple[str, int], ...] = ()  # reason for not calling it by hand -> number of nodes
+    num_leaves: int = 0  # leaves whose gradient is bit-equal to the sum of the steps
     differing_leaves: tuple[str, ...] = ()
-    is_complete: bool = True  # False when the user left before the end
+    is_complete: bool = True  # False if the user quit before the end
 
 
-def combine(first: Ending, second: Ending) -> Ending:
-    """Put the ends of two passes over one graph together."""
+def combine(first: SteppingOutcome, second: SteppingOutcome) -> SteppingOutcome:
+    """Combine the outcomes of two passes over one graph."""
     watched = Counter(dict(first.watched))
     watched.update(dict(second.watched))
-    return Ending(
+    return SteppingOutcome(
         graph=first.graph,
         num_steps=first.num_steps + second.num_steps,
         num_equal=first.num_equal + second.num_equal,
@@ -118,10 +118,10 @@ _SHAPE = re.compile(r"\[?\s*(\d+|\*)(\s*[,x]\s*(\d+|\*))*\s*,?\s*\]?")
 
 
 def parse_breakpoint(text: str, graph: Graph) -> Breakpoint:
-    """Understand `nan`, `zero`, `#12`, `model.py:41`, `32x64`, a class or a module; shell patterns work in the latter.
+    """Parse `nan`, `zero`, `#12`, `model.py:41`, `32x64`, or a shell pattern for a class or module.
 
     Raises:
-        GradInspectError: Nothing in the graph is called so.
+        GradInspectError: Nothing in the graph has this name.
     """
     word = text.strip()
     return Breakpoint(word, _condition(word, graph))
@@ -153,7 +153,7 @@ def _on_line(graph: Graph, file: str, line: int) -> Callable[[Step], bool]:
     nodes = {number for number, node in enumerate(graph.nodes) if node.frame in frames}
     if not nodes:
         raise GradInspectError(
-            f"No node was made at '{file}:{line}'.", "The lines that made nodes: where, or gradinspect trace."
+            f"No node was made at '{file}:{line}'.", "See the lines with 'where' or gradinspect trace."
         )
     return _one_of(nodes)
 
@@ -169,20 +169,20 @@ def _has_shape(wanted: Sequence[str]) -> Callable[[Step], bool]:
     return hits
 
 
-def _tensors(step: Step) -> Iterator[ShownTensor]:
+def _tensors(step: Step) -> Iterator[TensorPreview]:
     found = (*(part.tensor for part in step.incoming), *(part.tensor for part in step.outgoing))
     return (tensor for tensor in found if tensor is not None)
 
 
 def turns_nonfinite(step: Step) -> bool:
-    """Tell whether a node got finite gradients only, and passed on others."""
+    """Return whether a node received only finite gradients and returned a non-finite one."""
     came = [part.tensor for part in step.incoming if part.tensor is not None]
     went = [part.tensor for part in step.outgoing if part.tensor is not None]
     return not any(tensor.num_nonfinite for tensor in came) and any(tensor.num_nonfinite for tensor in went)
 
 
 def turns_zero(step: Step) -> bool:
-    """Tell whether a node got a gradient and passed on nothing but zeros."""
+    """Return whether a node received a gradient and returned only zeros."""
     came = [part.tensor for part in step.incoming if part.tensor is not None]
     went = [part.tensor for part in step.outgoing if part.tensor is not None]
     return bool(went) and all(tensor.is_zero for tensor in went) and any(not tensor.is_zero for tensor in came)
@@ -192,7 +192,7 @@ def leaf_node(word: str, graph: Graph) -> int:
     """Find a parameter by its name.
 
     Raises:
-        GradInspectError: No leaf is called so.
+        GradInspectError: No leaf has this name.
     """
     names = {node.leaf.name: number for number, node in enumerate(graph.nodes) if node.leaf and node.leaf.name}
     if word not in names:
@@ -201,7 +201,7 @@ def leaf_node(word: str, graph: Graph) -> int:
 
 
 def path_to_root(graph: Graph, node: int) -> tuple[int, ...]:
-    """Find a shortest way from a node back to a root; the node first, the root last."""
+    """Find a shortest path from a node back to a root, node first."""
     before = _came_from(graph)
     roots = {root.node for root in graph.roots}
     reached: dict[int, int | None] = {node: None}
@@ -232,5 +232,5 @@ def _back(reached: dict[int, int | None], node: int | None) -> Iterable[int]:
 
 
 def place_name(graph: Graph, node: int, position: int) -> str:
-    """Name one place of a node's `next_edges` by the forward argument, or by its number."""
+    """Name a position of a node's `next_edges` by the forward argument, or by its number."""
     return argument_name(graph, graph.nodes[node], position) or f"[{position}]"

@@ -1,7 +1,7 @@
-"""How gradients move from one backward call to the next.
+"""How gradients change from one backward call to the next.
 
-What comes in: a `Graph` with gradients for each call, one after the other. What goes out: a `Step` for each, without
-its graph, and a row for each parameter.
+What comes in: a `Graph` with gradients for each call, in order. What goes out: a `Step` for each, without its graph,
+and a row for each parameter.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Step(Record, frozen=True, kw_only=True):
 
 
 class GradientSteps(Record, frozen=True, kw_only=True):
-    """Backward calls in a row."""
+    """Consecutive backward calls."""
 
     asked: int
     graph: Graph  # of the last one
@@ -39,19 +39,19 @@ class GradientSteps(Record, frozen=True, kw_only=True):
 
 
 class Move(Record, frozen=True, kw_only=True):
-    """One parameter through all calls. A name that several leaves have stands for each by its place among them."""
+    """One parameter through all calls. Leaves with the same name are told apart by their order."""
 
     name: str
-    rows: tuple[ParameterRow | None, ...]  # one for each call; None where the graph did not hold it
+    rows: tuple[ParameterRow | None, ...]  # one per call; None where the graph does not have it
 
     @property
     def norms(self) -> tuple[float | None, ...]:
-        """The gradient's norm in each call; None where there was none."""
+        """The gradient norm in each call; None where there was no gradient."""
         return tuple(None if row is None or row.stats is None else row.stats.norm for row in self.rows)
 
 
 def step_of(graph: Graph) -> Step:
-    """Keep of a backward call what is compared with others."""
+    """Keep the part of a backward call that is compared with others."""
     return Step(
         number=graph.captured_at.number,
         captured_at=describe_capture(graph),
@@ -63,7 +63,7 @@ def step_of(graph: Graph) -> Step:
 
 
 def moves(steps: Sequence[Step]) -> tuple[Move, ...]:
-    """List the parameters in the order in which they are first met."""
+    """List the parameters in the order of their first appearance."""
     found: dict[tuple[str, int], list[ParameterRow | None]] = {}
     for index, step in enumerate(steps):
         seen: dict[str, int] = {}
@@ -74,7 +74,7 @@ def moves(steps: Sequence[Step]) -> tuple[Move, ...]:
 
 
 def notes_of_all(steps: Sequence[Step]) -> tuple[GradientNote, ...]:
-    """List each finding once, with the calls it was made in; texts that differ in numbers only are one finding."""
+    """List each finding once, with the calls it occurs in; texts that differ only in numbers are merged."""
     found: dict[tuple[str, int | None], list[int]] = {}
     for index, step in enumerate(steps):
         for finding in step.findings:

@@ -1,10 +1,10 @@
-"""When each node of a backward call ran, how long, and which operators it ran."""
+"""When each node of a backward call ran, for how long, and which operators it called."""
 
 from gradinspect.graph import Graph, Record
 
 
 class OpSlice(Record, frozen=True, kw_only=True):
-    """One operator that a node called, or that another operator called."""
+    """One operator call, made by a node or by another operator."""
 
     name: str  # "aten::mm"
     start_s: float
@@ -12,25 +12,25 @@ class OpSlice(Record, frozen=True, kw_only=True):
 
 
 class NodeSlice(Record, frozen=True, kw_only=True):
-    """One node as it ran. Times begin with the first node."""
+    """One executed node. Times are relative to the first node."""
 
     node: int
-    thread: int  # 0 for the first that ran a node
+    thread: int  # 0 for the first thread that ran a node
     start_s: float
     seconds: float
-    ops: tuple[OpSlice, ...] = ()  # in the order of their start
+    ops: tuple[OpSlice, ...] = ()  # in order of start time
 
 
 class Timeline(Record, frozen=True, kw_only=True):
-    """One backward call in time."""
+    """The timeline of one backward call."""
 
     graph: Graph
-    slices: tuple[NodeSlice, ...]  # in the order of their start
-    is_synchronized: bool = False  # a device was waited for after each node
+    slices: tuple[NodeSlice, ...]  # in order of start time
+    is_synchronized: bool = False  # with the device after each node
 
 
 def outermost_ops(piece: NodeSlice) -> tuple[OpSlice, ...]:
-    """Return the operators that the node itself called."""
+    """Return the operators that the node called directly."""
     outermost: list[OpSlice] = []
     for op in piece.ops:
         if not outermost or op.start_s >= outermost[-1].start_s + outermost[-1].seconds:
@@ -39,5 +39,5 @@ def outermost_ops(piece: NodeSlice) -> tuple[OpSlice, ...]:
 
 
 def slowest_first(timeline: Timeline) -> tuple[NodeSlice, ...]:
-    """Sort the nodes by their time."""
+    """Sort the nodes by duration, longest first."""
     return tuple(sorted(timeline.slices, key=lambda piece: (-piece.seconds, piece.node)))

@@ -1,1 +1,1 @@
-"""What backward keeps in memory: by storage, module, line."""
+"""Memory held for backward, by storage, module and line."""

@@ -15,7 +15,7 @@ class Iteration(Record, frozen=True, kw_only=True):
     place: str  # "train.py:20"
     live_nodes: int
     live_bytes: int
-    old_nodes: int  # of those, made before the backward call before
+    old_nodes: int  # of those, made before the previous backward call
     old_bytes: int
 
 
@@ -35,24 +35,24 @@ class Growth(Record, frozen=True, kw_only=True):
     """Several iterations of one program."""
 
     source: str
-    kind: CallKind = "backward"  # of the calls, each of which ends an iteration
-    asked: int  # iterations that were asked for
+    kind: CallKind = "backward"  # of the calls that end an iteration
+    asked: int  # requested iterations
     iterations: tuple[Iteration, ...]
     holders: tuple[Holder, ...]
 
     @property
     def grows(self) -> bool:
-        """Whether each iteration left more behind than the one before."""
+        """Whether each iteration leaves more behind than the one before."""
         old = [iteration.old_nodes for iteration in self.iterations]
         return len(old) > 2 and all(later > earlier for earlier, later in pairwise(old[1:]))
 
     @property
-    def nodes_each_time(self) -> float:
+    def nodes_per_iteration(self) -> float:
         """Nodes that an iteration leaves behind, on average after the first."""
         return _slope([iteration.old_nodes for iteration in self.iterations])
 
     @property
-    def bytes_each_time(self) -> float:
+    def bytes_per_iteration(self) -> float:
         """Bytes that an iteration leaves behind, on average after the first."""
         return _slope([iteration.old_bytes for iteration in self.iterations])
 

@@ -1,11 +1,11 @@
-"""Who keeps the bytes for backward: every saved storage once, with what it is and which nodes keep it.
+"""Memory held for backward: every saved storage once, with its kind and the nodes that keep it.
 
 What comes in: a `Graph`. What goes out: `Memory`, whose storages add up to its total. `analyses.memory.rows` groups
 them.
 
 NOTE [Who counts a storage]
-A storage that several nodes save is counted for the one with the smallest id, the last in the forward pass, as in the
-saved-attribute table and the tree. The others share it. What only one group keeps would go with that group.
+A storage saved by several nodes is counted for the one with the smallest id, the last in the forward pass, as in the
+saved-attribute table and the tree. The others share it. What only one group keeps would be freed without that group.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, Tens
 HeldAs: TypeAlias = Literal["activation", "output", "input", "cast", "packed", "checkpoint", "parameter", "buffer"]
 NOT_EXTRA: frozenset[HeldAs] = frozenset({"parameter", "buffer"})  # in memory anyway
 
-# Nodes whose output shows the memory of their input. Those of generated names only; others do not forward a cast.
+# Nodes whose output is a view of their input. Only generated names; others do not forward a cast.
 VIEWS = frozenset(
     f"{name}Backward{number}"
     for name in (
@@ -33,40 +33,40 @@ CAST = "ToCopyBackward0"
 
 
 class HeldStorage(Record, frozen=True, kw_only=True):
-    """Memory that the graph keeps alive, whole, however little of it is shown."""
+    """A storage that the graph keeps alive as a whole, however little of it is used."""
 
     storage: int
     num_bytes: int
     held_as: HeldAs
     counted_by: int  # node id; NOTE [Who counts a storage]
     savers: tuple[int, ...]  # node ids, each once
-    shown_bytes: int  # of the elements that the saved tensors show; less than num_bytes when a slice keeps a whole
-    info: TensorInfo | None = None  # of the largest saved tensor; None when packed
+    shown_bytes: int  # of the elements that the saved tensors use; less than num_bytes if a slice keeps a whole
+    info: TensorInfo | None = None  # of the largest saved tensor; None if packed
     name: str | None = None  # of the parameter, buffer or variable
-    attribute: str = ""  # under which it is counted: "_saved_mat1"
+    attribute: str = ""  # where it is counted: "_saved_mat1"
     made_by: int | None = None  # node id
     cast_of: str | None = None  # "fc.weight", "f32[8, 64]"
 
 
 class Memory(Record, frozen=True, kw_only=True):
-    """All that is held for backward."""
+    """Everything held for backward."""
 
     total_bytes: int  # the sum over storages
     extra_bytes: int  # without parameters and buffers
-    bytes_by_kind: dict[HeldAs, int]  # adds up to total_bytes; every kind is there, also with 0
-    num_recomputed: int  # saved values that a checkpoint will compute again
+    bytes_by_kind: dict[HeldAs, int]  # adds up to total_bytes; has every kind, even at 0
+    num_recomputed: int  # saved values that a checkpoint will recompute
     storages: tuple[HeldStorage, ...]  # in order of their first savers
 
 
 def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory:
-    """Find every storage that the graph keeps, and say what it is.
+    """Find every storage that the graph keeps, and its kind.
 
     Args:
         graph: The graph.
-        nodes: Look at what these keep, and at nothing else.
+        nodes: Look only at what these keep.
 
     Raises:
-        GradInspectError: The record has no bytes, or backward has freed everything.
+        GradInspectError: The record has no byte sizes, or backward has freed everything.
     """
     _check_has_bytes(graph)
     found: dict[int, list[tuple[int, SavedValue]]] = {}
@@ -99,10 +99,10 @@ def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory
 
 
 def nodes_in_module(graph: Graph, pattern: str) -> frozenset[int]:
-    """Return the nodes made in modules whose path, or that of a module around them, matches a pattern like `h.*.attn`.
+    """Return the nodes made in modules whose path, or a parent's path, matches a pattern like `h.*.attn`.
 
     Raises:
-        GradInspectError: No module's does; the hint names the nearest.
+        GradInspectError: No module matches; the hint lists the closest names.
     """
     around = [frozenset(containing_paths(call.path)) for call in graph.modules]
     found = matching_names(pattern, {path for paths in around for path in paths}, "module")
@@ -114,17 +114,15 @@ def nodes_in_module(graph: Graph, pattern: str) -> frozenset[int]:
 
 
 def _check_has_bytes(graph: Graph) -> None:
-    """Refuse a graph whose zero would be no answer."""
+    """Reject a graph for which zero bytes would be a wrong answer."""
     statuses = Counter(value.status for node in graph.nodes for value in node.saved if value.kind == "tensor")
     if statuses and set(statuses) <= {"freed"}:
         raise GradInspectError(
-            "A backward has freed what this graph had saved.",
-            "Capture before it runs (as is the default), or let it keep the graph with retain_graph=True.",
+            "Backward has already freed the saved tensors of this graph.",
+            "Capture before backward runs (the default), or call it with retain_graph=True.",
         )
     if statuses["live"] and not graph.storages:
-        raise GradInspectError(
-            "This capture has no byte information: it names no storage.", "Capture the program again."
-        )
+        raise GradInspectError("This capture has no byte sizes: it names no storage.", "Capture the program again.")
 
 
 def _kind(uses: list[tuple[int, SavedValue]], origin: HeldAs, *, is_cast: bool) -> HeldAs:
@@ -167,7 +165,7 @@ def _num_bytes(tensor: SavedTensor) -> int:
 
 
 def _shown_bytes(number: int, num_bytes: int, uses: list[tuple[int, SavedValue]]) -> int:
-    """Add up what the different views of a storage show: all of it, when one does or something packed has it."""
+    """Add up the bytes that different views use: all of them if one view does, or if a packed object has it."""
     views: dict[object, int] = {}
     for _, value in uses:
         tensor = value.tensor
@@ -178,7 +176,7 @@ def _shown_bytes(number: int, num_bytes: int, uses: list[tuple[int, SavedValue]]
 
 
 def _maker(number: int, uses: list[tuple[int, SavedValue]]) -> int | None:
-    """Find the node whose forward output this is; a node that saved its own output made it itself."""
+    """Find the node whose forward output this is; a node that saved its own output is the one."""
     for node_id, value in uses:
         if value.tensor is not None and value.tensor.storage == number:
             if value.tensor.made_by is not None:
@@ -189,7 +187,7 @@ def _maker(number: int, uses: list[tuple[int, SavedValue]]) -> int | None:
 
 
 def _cast_of(graph: Graph, uses: list[tuple[int, SavedValue]]) -> str | None:
-    """Name what a saved tensor is a copy of in another dtype, as autocast makes them; None when it is no copy."""
+    """Name the tensor that a saved tensor is a cast of, as autocast makes; None if it is not a cast."""
     for _, value in uses:
         if value.tensor is None or value.tensor.made_by is None:
             continue
@@ -202,9 +200,9 @@ def _cast_of(graph: Graph, uses: list[tuple[int, SavedValue]]) -> str | None:
 
 
 class CastSource(Record, frozen=True, kw_only=True):
-    """What was cast."""
+    """The source of a cast."""
 
-    name: str  # "fc.weight", or of which node it is the output
+    name: str  # "fc.weight", or the node whose output it is
     info: TensorInfo
     node: int
     storage: int | None = None  # of a leaf
@@ -224,7 +222,7 @@ def cast_source(graph: Graph, cast: int) -> CastSource | None:
 
 
 def _behind_views(graph: Graph, node_id: int) -> int:
-    """Follow views back to the node that made the memory."""
+    """Follow views back to the node that allocated the memory."""
     while (node := graph.nodes[node_id]).name in VIEWS:
         edge = next(_edges(node), None)
         if edge is None:

@@ -1,4 +1,4 @@
-"""What else a reader of the bytes wants to know: wholes kept by slices, data kept twice, what frozen layers keep."""
+"""Notes on held memory: storages kept by slices, data kept twice, what frozen layers keep."""
 
 from typing import Literal, TypeAlias
 
@@ -6,29 +6,29 @@ from gradinspect.analyses.memory.held import CAST, HeldStorage, Memory, cast_sou
 from gradinspect.graph import Graph, Record, source_of
 from gradinspect.units import format_bytes, format_count, format_tensor
 
-MIN_WASTE = 64 * 1024  # bytes that are kept and not shown; fewer matter to nobody
+MIN_WASTE = 64 * 1024  # bytes kept beyond the slice; fewer do not matter
 MIN_SHARE_WASTED = 0.01  # of all bytes held for backward
 NoteKind: TypeAlias = Literal["slice", "twice", "shared", "frozen"]
 
 
 class MemoryNote(Record, frozen=True, kw_only=True):
-    """One observation."""
+    """One note."""
 
     kind: NoteKind
-    num_bytes: int  # that the observation is about
+    num_bytes: int  # that the note is about
     text: str
     node: int | None = None
 
 
 def memory_notes(graph: Graph, memory: Memory) -> tuple[MemoryNote, ...]:
-    """Collect all observations, of each kind the largest first."""
+    """Collect all notes, the largest of each kind first."""
     notes = [*_slices(graph, memory), *_twice(graph, memory), *_shared(memory), *_frozen(graph, memory)]
     order = {"slice": 0, "twice": 1, "frozen": 2, "shared": 3}
     return tuple(sorted(notes, key=lambda note: (order[note.kind], -note.num_bytes)))
 
 
 def _slices(graph: Graph, memory: Memory) -> list[MemoryNote]:
-    """Find tensors that show a part of their storage and keep all of it, where the rest would be worth having back."""
+    """Find tensors that use part of their storage and keep all of it, where the rest is worth freeing."""
     return [
         MemoryNote(
             kind="slice",
@@ -43,9 +43,9 @@ def _slices(graph: Graph, memory: Memory) -> list[MemoryNote]:
 
 
 def _wastes(held: HeldStorage, memory: Memory) -> bool:
-    """Tell whether backward alone keeps a part that no saved tensor shows, and whether that part matters.
+    """Return whether only backward keeps a part that no saved tensor uses, and whether that part matters.
 
-    What a variable, a parameter or a buffer has lives anyway: a batch is a slice of the data set it was taken from.
+    Memory of a variable, parameter or buffer stays alive anyway: a batch is a slice of its data set.
     """
     if held.held_as in {"parameter", "buffer", "packed", "checkpoint"} or held.name is not None:
         return False
@@ -54,16 +54,16 @@ def _wastes(held: HeldStorage, memory: Memory) -> bool:
 
 
 def _advice(graph: Graph, held: HeldStorage) -> str:
-    """Say what clone() would free; nothing where the user has no line to write it on, or the whole may be held."""
+    """Say what clone() would free; "" if the user has no line to change, or the whole may be held elsewhere."""
     if held.made_by is None or not (_is_in_own_code(graph, held.counted_by) and _is_in_own_code(graph, held.made_by)):
         return ""
     return f": clone() it to free {format_bytes(held.num_bytes - held.shown_bytes)}"
 
 
 def _is_in_own_code(graph: Graph, node_id: int) -> bool:
-    """Tell whether the line that made a node belongs to the module it was made in, or to no module.
+    """Return whether the line that made a node belongs to the module it was made in, or to no module.
 
-    Inside torch's own modules the line is that of their caller, who cannot change what they do.
+    Inside torch's own modules the line is their caller's, which cannot change what they do.
     """
     node = graph.nodes[node_id]
     if node.frame is None:
@@ -75,7 +75,7 @@ def _is_in_own_code(graph: Graph, node_id: int) -> bool:
 
 
 def _twice(graph: Graph, memory: Memory) -> list[MemoryNote]:
-    """Find tensors that are kept in two dtypes: as they were made, and as a cast made them."""
+    """Find tensors that are kept in two dtypes: as they were made, and as a cast."""
     makers = {held.made_by: held for held in memory.storages if held.made_by is not None and held.held_as != "cast"}
     notes = []
     for held in memory.storages:
@@ -89,7 +89,7 @@ def _twice(graph: Graph, memory: Memory) -> list[MemoryNote]:
                     kind="twice",
                     num_bytes=min(held.num_bytes, original.num_bytes),
                     node=held.counted_by,
-                    text=f"{_what(original)}, {format_bytes(original.num_bytes)}, is kept once more as {_what(held)}, "
+                    text=f"{_what(original)}, {format_bytes(original.num_bytes)}, is kept again as {_what(held)}, "
                     f"{format_bytes(held.num_bytes)}{_line(graph, held.counted_by)}",
                 )
             )
@@ -121,7 +121,7 @@ def _shared(memory: Memory) -> list[MemoryNote]:
 
 
 def _frozen(graph: Graph, memory: Memory) -> list[MemoryNote]:
-    """Find modules whose parameters get no gradient, and which keep memory all the same, to pass gradients on."""
+    """Find modules whose parameters get no gradient but which keep memory because gradients pass through them."""
     trained = {node.leaf.storage for node in graph.nodes if node.leaf is not None and node.leaf.requires_grad}
     modules: dict[str, int] = {}  # path -> one node of it
     for held in memory.storages:
@@ -151,7 +151,7 @@ def _frozen(graph: Graph, memory: Memory) -> list[MemoryNote]:
 
 
 def _targets(graph: Graph) -> list[str | None]:
-    """Find for each node a leaf that its gradients reach; edges point to larger ids, so one pass from the end does."""
+    """Find for each node a leaf its gradients reach, in one pass from the end: edges point to larger ids."""
     targets: list[str | None] = [None] * len(graph.nodes)
     for node_id in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[node_id]

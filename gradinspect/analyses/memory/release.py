@@ -1,8 +1,8 @@
-"""When backward lets go of what is held for it.
+"""When backward frees the memory held for it.
 
 What comes in: a `Graph` and its `Memory`. What goes out: how much is still held as nodes run, in the order of their
-ids. A storage goes with the last node that keeps it. What is held by something else too (the program, a hook) stays
-longer; the record does not know of it.
+ids. A storage is freed with the last node that keeps it. What something else holds too (the program, a hook) lives
+longer; the record does not know about it.
 """
 
 from collections import Counter
@@ -16,15 +16,15 @@ MAX_MOMENTS = 200
 
 
 class Moment(Record, frozen=True):
-    """A node has run."""
+    """The state after a node has run."""
 
     node: int
-    freed_bytes: int  # since the moment before
-    held_bytes: int  # still, beyond parameters and buffers
+    freed_bytes: int  # since the previous moment
+    held_bytes: int  # still held, beyond parameters and buffers
 
 
 def release_curve(graph: Graph, memory: Memory, *, max_moments: int = MAX_MOMENTS) -> tuple[Moment, ...]:
-    """Tell how held memory falls, at the nodes that free any; neighbours are one moment when there are too many."""
+    """Return how held memory falls, at the nodes that free any; adjacent moments are merged if there are too many."""
     freed: Counter[int] = Counter()
     for held in extra_storages(memory):
         freed[max(held.savers)] += held.num_bytes

@@ -1,4 +1,4 @@
-"""Held memory in groups: by operator, by source line, by storage. Each storage counts in one row, so rows add up."""
+"""Held memory grouped by operator, source line or storage. Each storage counts in one row, so rows add up."""
 
 from collections.abc import Callable, Hashable, Sequence
 
@@ -16,19 +16,19 @@ class MemoryRow(Record, frozen=True, kw_only=True):
     label: str
     detail: str = ""
     num_bytes: int  # counted here and in no other row
-    shared_bytes: int = 0  # kept here too, counted in another row
-    only_bytes: int = 0  # kept by nothing else: would go with this row
-    num_storages: int = 0  # that are counted here
-    nodes: tuple[int, ...] = ()  # that keep any of it
+    shared_bytes: int = 0  # also kept here, but counted in another row
+    only_bytes: int = 0  # kept by nothing else: freed without this row
+    num_storages: int = 0  # counted here
+    nodes: tuple[int, ...] = ()  # nodes that keep any of it
 
 
 def rows_by_operator(graph: Graph, memory: Memory) -> tuple[MemoryRow, ...]:
-    """Group by node class, the largest first."""
+    """Group by node class, largest first."""
     return _grouped(memory, lambda node_id: graph.nodes[node_id].name, lambda key, _: (str(key), ""))
 
 
 def rows_by_line(graph: Graph, memory: Memory) -> tuple[MemoryRow, ...]:
-    """Group by the line of the user's program that made the node, the largest first."""
+    """Group by the line of the user's program that made the node, largest first."""
 
     def names(key: Hashable, node_id: int) -> tuple[str, str]:
         frame = graph.nodes[node_id].frame
@@ -48,7 +48,7 @@ class LineBytes(Record, frozen=True, kw_only=True):
 
 
 def lines_of(graph: Graph, rows: Sequence[MemoryRow]) -> tuple[LineBytes, ...]:
-    """Turn the rows by line into lines of files; what has no line is left out."""
+    """Convert rows by line to lines of files, without rows that have no line."""
     frames = [(row, graph.nodes[row.nodes[0]].frame) for row in rows if row.nodes]
     return tuple(
         LineBytes(
@@ -64,7 +64,7 @@ def lines_of(graph: Graph, rows: Sequence[MemoryRow]) -> tuple[LineBytes, ...]:
 
 
 def rows_by_storage(graph: Graph, memory: Memory) -> tuple[MemoryRow, ...]:
-    """List each storage, the largest first."""
+    """List each storage, largest first."""
     rows = [
         MemoryRow(
             label=_storage_label(graph, held),
@@ -140,7 +140,7 @@ class _Group:
 
 
 def left_out(rows: Sequence[MemoryRow], top: int | None) -> tuple[Sequence[MemoryRow], MemoryRow | None]:
-    """Cut a list after its largest rows; what is left out becomes one row, so that the sum stays."""
+    """Keep the largest rows; merge the others into one row, so that the sum stays."""
     if top is None or len(rows) <= top:
         return rows, None
     rest = rows[top:]

@@ -1,4 +1,4 @@
-"""The saved-attribute table: what every node keeps for backward, one row for each saved value."""
+"""The saved-attribute table: what every node keeps for backward, one row per saved value."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias, get_args
@@ -12,16 +12,16 @@ RowOrder: TypeAlias = Literal["graph", "bytes"]
 
 
 class SavedRow(Record, frozen=True, kw_only=True):
-    """One saved value, with everything about it that a reader may want to see or filter by."""
+    """One saved value, with everything a user may want to see or filter by."""
 
     node: int
     node_name: str
     attribute: str  # "_saved_self", "saved_tensors[1]"
     kind: SavedKind
-    value: str  # "f32[2, 3]" of a tensor, else the value itself
-    num_bytes: int | None = None  # of the whole storages it keeps alive; None when it is no tensor
-    own_bytes: int = 0  # of those that no row before it keeps; over all rows they add up to the saved bytes
-    shared_with: int | None = None  # the node whose row counted a storage of this one
+    value: str  # "f32[2, 3]" for a tensor, else the value itself
+    num_bytes: int | None = None  # of the whole storages it keeps alive; None if it is not a tensor
+    own_bytes: int = 0  # of those that no earlier row keeps; all rows add up to the saved bytes
+    shared_with: int | None = None  # the node whose row counts a storage of this one
     status: SavedStatus | None = None
     status_detail: str = ""  # "at version 3, expected 2"
     origin: Origin | None = None
@@ -31,17 +31,17 @@ class SavedRow(Record, frozen=True, kw_only=True):
 
 
 class SavedFilter(Record, frozen=True, kw_only=True):
-    """Which rows to keep; all that are set must hold. Patterns are those of the shell: `*`, `?`, `[...]`."""
+    """Which rows to keep; all filters that are set must hold. They are shell patterns: `*`, `?`, `[...]`."""
 
-    node: str | None = None  # of the node's class
-    module: str | None = None  # of the path of the module or of one that contains it: "h.3" keeps "h.3.attn"
-    name: str | None = None  # of the attribute, or of the parameter or variable that was saved
+    node: str | None = None  # matches the node's class
+    module: str | None = None  # matches the module's path or a parent's: "h.3" keeps "h.3.attn"
+    name: str | None = None  # matches the attribute, or the saved parameter or variable
     status: str | None = None
     kind: str | None = None
 
 
 def saved_rows(graph: Graph) -> tuple[SavedRow, ...]:
-    """List every saved value, nodes in their order."""
+    """List every saved value, in the order of the nodes."""
     first_savers: dict[int, int] = {}
     return tuple(
         _row(graph, node_id, value, first_savers) for node_id, node in enumerate(graph.nodes) for value in node.saved
@@ -49,7 +49,7 @@ def saved_rows(graph: Graph) -> tuple[SavedRow, ...]:
 
 
 def saved_rows_of(graph: Graph, node_id: int) -> tuple[SavedRow, ...]:
-    """List the saved values of one node; its bytes are whole, whoever else keeps them."""
+    """List the saved values of one node, with all of their bytes, even if shared."""
     first_savers: dict[int, int] = {}
     return tuple(_row(graph, node_id, value, first_savers) for value in graph.nodes[node_id].saved)
 
@@ -80,7 +80,7 @@ def _row(graph: Graph, node_id: int, value: SavedValue, first_savers: dict[int, 
 
 
 def _origin(graph: Graph, value: SavedValue) -> tuple[Origin | None, str | None]:
-    """Say where a value comes from; a view of a parameter (`weight.t()`) is the parameter, as its bytes are."""
+    """Return the origin of a value; a view of a parameter (`weight.t()`) counts as the parameter, as do its bytes."""
     if value.tensor is None or value.tensor.storage is None:
         return value.origin, value.origin_name
     storage = graph.storages[value.tensor.storage]
@@ -120,15 +120,15 @@ def _status_detail(value: SavedValue) -> str:
 
 
 def sort_rows(rows: Iterable[SavedRow], order: RowOrder) -> tuple[SavedRow, ...]:
-    """Put the rows that keep most bytes first, or leave them in the order of the graph."""
+    """Sort by bytes, largest first, or keep the order of the graph."""
     return tuple(rows) if order == "graph" else tuple(sorted(rows, key=lambda row: -(row.num_bytes or 0)))
 
 
 def filter_rows(rows: Sequence[SavedRow], wanted: SavedFilter) -> tuple[SavedRow, ...]:
-    """Keep the rows that a user asks for. Two filters that hold for no row together leave none.
+    """Keep the rows that match all filters, possibly none.
 
     Raises:
-        GradInspectError: A pattern matches nothing, or there is no such status or kind.
+        GradInspectError: A pattern matches nothing, or a status or kind is unknown.
     """
     _check_word(wanted.status, get_args(SavedStatus), "status")
     _check_word(wanted.kind, get_args(SavedKind), "kind")

@@ -1,20 +1,20 @@
-"""Whose bytes are whose: each storage that is saved for backward counts once, for the value that saves it first."""
+"""Attribution of bytes: each storage saved for backward counts once, for the value that saves it first."""
 
 from gradinspect.graph import Graph, Origin, SavedValue
 
 
 def storages_of(value: SavedValue) -> tuple[int, ...]:
-    """Return the storages that a saved value keeps alive: its tensor's own, or what a packed object holds."""
+    """Return the storages that a saved value keeps alive: its tensor's, or those of a packed object."""
     if value.tensor is None or value.tensor.storage is None:
         return value.held_storages
     return (value.tensor.storage, *value.held_storages) if value.held_storages else (value.tensor.storage,)
 
 
 def first_savers(graph: Graph) -> dict[int, int]:
-    """Find the node that saves each storage first, by node id, attributes in their order.
+    """Find the node that saves each storage first, in the order of node ids and attributes.
 
     Returns:
-        Storage -> node id. A storage that only a leaf or a view shows, and no node saves, is left out.
+        Storage -> node id. Storages that no node saves are left out.
     """
     savers: dict[int, int] = {}
     for node_id, node in enumerate(graph.nodes):
@@ -26,10 +26,10 @@ def first_savers(graph: Graph) -> dict[int, int]:
 
 
 def origins_of_saved(graph: Graph) -> dict[int, Origin]:
-    """Say what each saved storage is.
+    """Return the origin of each saved storage.
 
-    The storage's own origin says it, else that of the first saved value which refers to it and has one. What is left
-    (a pack hook's copy) exists for backward alone, so it is an activation.
+    That is the storage's own origin, or else that of the first saved value that refers to it and has one. Anything else
+    (a pack hook's copy) exists only for backward, so it is an activation.
     """
     origins: dict[int, Origin | None] = {}
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""Held memory by module: a tree whose totals add up, with equal neighbours (the blocks of a transformer) as one."""
+"""Held memory by module: a tree whose totals add up, with equal neighbors (the blocks of a transformer) merged."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
@@ -15,25 +15,25 @@ _TOP = None  # the path above the outermost modules
 
 
 class ModuleBytes(Record, frozen=True, kw_only=True):
-    """One module with all of its calls, or several equal ones; bytes are beyond parameters and buffers."""
+    """One module with all of its calls, or several equal modules; bytes are beyond parameters and buffers."""
 
-    label: str  # the last part of its path: "attn", "0-11" for twelve
+    label: str  # the last part of its path: "attn"; "0-11" for twelve
     path: str
     class_name: str
     copies: int = 1
-    own_bytes: int = 0  # counted for nodes in no module further inside
-    total_bytes: int = 0  # with the modules inside: own bytes of all rows add up, totals contain one another
-    only_bytes: int = 0  # kept by nothing outside: would go with this module
+    own_bytes: int = 0  # of nodes that are in no submodule
+    total_bytes: int = 0  # with submodules: own bytes of all rows add up, totals are nested
+    only_bytes: int = 0  # kept by nothing else: freed without this module
     children: "tuple[ModuleBytes, ...]" = ()
 
 
 def module_tree(graph: Graph, memory: Memory, *, folds: bool = True) -> tuple[ModuleBytes, ...]:
-    """Measure each module; what no module made comes last.
+    """Measure each module; nodes outside any module come last.
 
     Args:
         graph: The graph.
         memory: Its storages.
-        folds: Make one row of neighbours that have the same class and the same modules inside.
+        folds: Merge neighbors with the same class and the same submodules.
     """
     builder = _Builder(graph)
     for held in extra_storages(memory):
@@ -51,10 +51,10 @@ class _Builder:
         self.own: dict[str | None, int] = {}
         self.only: dict[str | None, int] = {}
         depths: dict[str, int] = {}
-        for call in graph.modules:  # a call comes after the call it happened in
+        for call in graph.modules:  # a call comes after its enclosing call
             if call.path not in self.parents:
                 parent = None if call.parent is None else graph.modules[call.parent].path
-                if parent is not None and depths[parent] == MAX_DEPTH:  # nobody writes this, but a file may hold it
+                if parent is not None and depths[parent] == MAX_DEPTH:  # nobody writes this, but a file may contain it
                     parent = self.parents[parent]
                 depth = 0 if parent is None else depths[parent] + 1
                 depths[call.path] = depth
@@ -70,7 +70,7 @@ class _Builder:
         self.own[path] = self.own.get(path, 0) + num_bytes
 
     def keep(self, paths: Sequence[str | None], num_bytes: int) -> None:
-        """Add to the innermost module that all savers are in, and to those around it."""
+        """Add to the innermost module that contains all savers, and to its parents."""
         common = self._line_of(paths[0])
         for path in dict.fromkeys(paths[1:]):
             line = set(self._line_of(path))
@@ -110,14 +110,14 @@ class _Builder:
 
 
 def _label(path: str, parent: str | None) -> str:
-    """Name a module within the one it was called from: `h.0` in the outermost, `attn` in `h.0`."""
+    """Name a module relative to its caller: `h.0` in the outermost module, `attn` in `h.0`."""
     if not path:
         return OUTERMOST
     return path.removeprefix(f"{parent}.") if parent else path
 
 
 def _signature(module: ModuleBytes) -> Hashable:
-    """Equal for modules that look alike inside; a name that is a number does not count."""
+    """Return a key that is equal for modules with equal contents; numeric names do not count."""
     stem, _, last = module.label.rpartition(".")
     name = stem if last.partition("-")[0].isdigit() else module.label
     return (name, module.class_name, *map(_signature, module.children))
@@ -143,13 +143,13 @@ def _merged(modules: list[ModuleBytes]) -> ModuleBytes:
 
 
 def _aligned(parts: Sequence[ModuleBytes]) -> ModuleBytes:
-    """Add up the same part of several modules; it keeps its own name."""
+    """Add up the same submodule of several modules; it keeps its own name."""
     merged = _merged(list(parts))
     return replace(merged, label=parts[0].label)
 
 
 def largest_modules(tree: Sequence[ModuleBytes], top: int) -> tuple[ModuleBytes, ...]:
-    """Keep the rows with the largest totals; what is left out becomes a row of its own, so that own bytes add up."""
+    """Keep the rows with the largest totals; merge the others into one row, so that own bytes add up."""
     totals = sorted((module.total_bytes for module in _all(tree)), reverse=True)
     if len(totals) <= top:
         return tuple(tree)

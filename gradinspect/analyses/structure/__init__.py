@@ -1,1 +1,1 @@
-"""The shape of a graph: folding, repeats, outline, flow, search."""
+"""The structure of a graph: folding, repeats, outline, flow, search."""

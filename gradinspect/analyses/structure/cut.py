@@ -1,7 +1,7 @@
-"""Cut a graph down to some of its nodes, and keep account of what was cut.
+"""Cut a graph down to some of its nodes, and record what was cut.
 
-What comes in: a `Graph` and the ids to keep. What goes out: a smaller `Graph` with ids of its own, and a `Cut`: the
-numbers that its nodes have in the whole graph, and the edges that led to or came from what is left out.
+What comes in: a `Graph` and the ids to keep. What goes out: a smaller `Graph` with its own ids, and a `Cut`: the
+numbers of its nodes in the whole graph, and the edges to and from nodes that were left out.
 """
 
 from collections import Counter
@@ -16,24 +16,24 @@ from gradinspect.units import format_count
 
 
 class Size(NamedTuple):
-    """How large a graph is."""
+    """The size of a graph."""
 
-    num_nodes: int  # AccumulateGrad not among them
+    num_nodes: int  # without AccumulateGrad
     num_leaves: int
 
 
 class Cut(Record, frozen=True):
-    """What a smaller graph lacks."""
+    """What was cut from a graph."""
 
-    words: str  # what is left: "within 2 of h.3.attn"
+    words: str  # what was kept: "within 2 of h.3.attn"
     numbers: tuple[int, ...]  # of each node in the whole graph
     whole: Size
     left: Size
-    lost_places: dict[int, tuple[int, ...]]  # node -> positions whose edge leads to what is left out
-    lost_users: dict[int, int]  # node -> edges that come from what is left out
+    lost_places: dict[int, tuple[int, ...]]  # node -> positions of edges to nodes that were left out
+    lost_users: dict[int, int]  # node -> number of edges from nodes that were left out
 
     def num_lost(self, ids: Iterable[int]) -> tuple[int, int]:
-        """Count the edges that come to some nodes from what is left out, and those that lead there."""
+        """Count the edges from left-out nodes into some nodes, and from them to left-out nodes."""
         came, lead = 0, 0
         for node in ids:
             came += self.lost_users.get(node, 0)
@@ -42,24 +42,24 @@ class Cut(Record, frozen=True):
 
 
 def describe_cut(cut: Cut) -> str:
-    """Say how much is left, and what."""
+    """Say how much was kept, and what."""
     leaves = f", with {cut.left.num_leaves:,} of {format_count(cut.whole.num_leaves, 'leaf', 'leaves')}"
     nodes = f"{cut.left.num_nodes:,} of {format_count(cut.whole.num_nodes, 'node')}"
     return f"{nodes}{leaves if cut.left.num_leaves else ''}: {cut.words}"
 
 
 def number_of(cut: Cut | None, node_id: int) -> int:
-    """Return the number that a node has for the user."""
+    """Return the number under which the user knows a node."""
     return node_id if cut is None else cut.numbers[node_id]
 
 
 def lost_places(cut: Cut | None, node_id: int) -> tuple[int, ...]:
-    """Return the positions of a node whose edge is cut: they are empty now, but not None to the user."""
+    """Return the positions of a node's cut edges: empty in the record, but not None edges."""
     return () if cut is None else cut.lost_places.get(node_id, ())
 
 
 def uses_in_whole(graph: Graph, cut: Cut | None) -> Counter[int]:
-    """Count the edges into each AccumulateGrad node, cut ones too."""
+    """Count the edges into each AccumulateGrad node, including cut ones."""
     uses = leaf_uses(graph)
     lost = {} if cut is None else cut.lost_users
     uses.update({leaf: count for leaf, count in lost.items() if graph.nodes[leaf].kind == "accumulate_grad"})
@@ -67,14 +67,14 @@ def uses_in_whole(graph: Graph, cut: Cut | None) -> Counter[int]:
 
 
 def edges_of(graph: Graph, node_id: int) -> Iterator[tuple[int, Edge]]:
-    """Yield the filled places of a node's `next_edges`, with their positions."""
+    """Yield the edges of a node that are not None, with their positions."""
     for position, edge in enumerate(graph.nodes[node_id].next_edges):
         if edge is not None:
             yield position, edge
 
 
 def cut_graph(graph: Graph, kept: Collection[int], words: str) -> tuple[Graph, Cut]:
-    """Keep some nodes, in their order, and number them anew."""
+    """Keep some nodes in order, and renumber them."""
     numbers = tuple(sorted(kept))
     new_ids = {number: node_id for node_id, number in enumerate(numbers)}
     smaller = replace(

@@ -1,6 +1,6 @@
-"""Dominator tree of a directed acyclic graph: which place every path to another place must cross.
+"""Dominator tree of a directed acyclic graph: which place every path to another place must pass.
 
-What comes in: predecessors in topological order. What goes out: a tree. Knows nothing of autograd.
+What comes in: predecessors in topological order. What goes out: a tree. Independent of autograd.
 """
 
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ ENTRY = -1
 
 
 class DominatorTree:
-    """Places under the last place that all paths from an entry to them cross; entries are under `ENTRY`.
+    """Each place is under the last place that all paths from an entry to it pass; entries are under `ENTRY`.
 
-    A place knows its parent and one far ancestor (Myers, 1983), so that any ancestor is found in logarithmic time.
+    A place stores its parent and one distant ancestor (Myers, 1983), so that ancestors are found in logarithmic time.
     """
 
     def __init__(self) -> None:
-        # The last element stands for ENTRY, so that -1 can be used as an index.
+        # The last element is ENTRY, so that -1 can be used as an index.
         self._depths = [0]
         self._parents = [ENTRY]
         self._jumps = [ENTRY]
@@ -36,7 +36,7 @@ class DominatorTree:
         return self._parents[place]
 
     def common_ancestor(self, left: int, right: int) -> int:
-        """Return the last place that all paths to both cross."""
+        """Return the last place that all paths to both pass."""
         left = self._raise_to(left, self._depths[right])
         right = self._raise_to(right, self._depths[left])
         while left != right:
@@ -54,7 +54,7 @@ class DominatorTree:
 def dominator_tree(predecessors: Sequence[Sequence[int]]) -> DominatorTree:
     """Build the tree; places without predecessors are the entries.
 
-    In topological order, a place goes under the lowest common ancestor of its predecessors in the tree made so far.
+    In topological order, a place goes under the lowest common ancestor of its predecessors in the tree so far.
     """
     tree = DominatorTree()
     for places in predecessors:

@@ -1,6 +1,6 @@
-"""Which scopes of an outline to open: all down to a depth, as many as fit, or those around one node.
+"""Which scopes of an outline to expand: all down to a depth, as many as fit, or those around one node.
 
-What comes in: a graph and its folding. What goes out: what `outline` asks for.
+What comes in: a graph and its folding. What goes out: the `IsOpen` that `outline` takes.
 """
 
 from bisect import bisect_right
@@ -14,25 +14,25 @@ from gradinspect.graph import Graph
 
 
 class Around(NamedTuple):
-    """An open scope around a node."""
+    """An expanded scope around a node."""
 
     scope: Scope
-    level: int  # how many open scopes it is in
-    copy: int  # which copy of a repeat the node is in; 0 when it is no repeat
+    level: int  # number of expanded scopes around it
+    copy: int  # which copy of a repeat the node is in; 0 if it is not a repeat
 
 
 def can_open(scope: Scope) -> bool:
-    """Tell whether a scope has more to tell than its row; a chain of views is folded because its insides are not."""
+    """Return whether expanding a scope shows more than its row; a chain of views never does."""
     return scope.kind != "shapes"
 
 
 def opens_to(depth: int) -> IsOpen:
-    """Open what is in fewer open scopes than `depth`."""
+    """Expand every scope nested less than `depth` levels deep."""
     return lambda scope, level: level < depth and can_open(scope)
 
 
 def depth_that_fits(graph: Graph, scope: Scope, max_rows: int) -> int:
-    """Return how deep a folded graph can be opened in so many rows."""
+    """Return how deep a folded graph can be expanded within `max_rows` rows."""
     depth = 0
     while _goes_deeper(graph, scope, depth, max_rows):
         depth += 1
@@ -40,7 +40,7 @@ def depth_that_fits(graph: Graph, scope: Scope, max_rows: int) -> int:
 
 
 def _goes_deeper(graph: Graph, scope: Scope, depth: int, max_rows: int) -> bool:
-    """Tell whether one more level opens something and still fits; it has as many rows as this level, or more."""
+    """Return whether one more level expands something and still fits; it never has fewer rows."""
     rows = list(islice(outline(graph, scope, opens_to(depth)), max_rows + 1))
     if len(rows) > max_rows or not any(row.scope and can_open(row.scope) and not row.is_open for row in rows):
         return False
@@ -49,7 +49,7 @@ def _goes_deeper(graph: Graph, scope: Scope, depth: int, max_rows: int) -> bool:
 
 
 def scopes_around(folded: Scope, node_id: int) -> Iterator[Around]:
-    """Yield the scopes that must be open for a node to have a row, outermost first; none for an AccumulateGrad node."""
+    """Yield the scopes to expand so that a node has a row, outermost first; none for an AccumulateGrad node."""
     items = folded.items
     level = 0
     while items:
@@ -64,6 +64,6 @@ def scopes_around(folded: Scope, node_id: int) -> Iterator[Around]:
 
 
 def _copy_around(scope: Scope, node_id: int) -> int:
-    """Copies are equal, so each has as many nodes as the first."""
+    """Find the copy that a node is in; all copies have the same number of nodes."""
     first = ids_of_copy(scope, 0)
     return (node_id - first.start) // len(first) if scope.copies else 0

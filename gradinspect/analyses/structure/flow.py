@@ -1,12 +1,12 @@
-"""How gradients flow between the items of one scope, and in which order to tell it.
+"""How gradients flow between the items of one scope, and in which order to list them.
 
-What comes in: a scope's items. What goes out: a `Flow`: for each item the items told under it. An item is told under
-its immediate dominator, so everything is told once, and before the items its gradients go to.
+What comes in: a scope's items. What goes out: a `Flow`: for each item, the items listed under it. An item is listed
+under its immediate dominator, so everything is listed once, and before the items its gradients go to.
 
 NOTE [Trunk and branches]
-A chain stays a straight line, the trunk. After a fork, what only one place leads to is a branch, told first; a place
-where branches meet again (a residual add) follows in the fork's own column. Where nothing meets, the heaviest branch
-is the trunk. A parameter's transpose or cast is a branch however many meet there: a network's line does not end in it.
+A chain is a straight line, the trunk. After a fork, what only one side leads to is a branch, listed first; the item
+where branches meet again (a residual add) follows in the fork's own column. If nothing meets, the largest branch is the
+trunk. A parameter's transpose or cast is always a branch, however many edges meet there: it ends in a leaf.
 """
 
 from bisect import bisect_right
@@ -21,27 +21,27 @@ from gradinspect.graph import Edge, Graph, Node
 CAST = "ToCopyBackward0"
 
 
-class Told(NamedTuple):
-    """The places told under one place."""
+class Listed(NamedTuple):
+    """The places listed under one place."""
 
     branches: tuple[int, ...] = ()
-    trunks: tuple[int, ...] = ()  # in its own column, one after the other
+    trunks: tuple[int, ...] = ()  # in its own column, one after another
 
 
 class Flow:
-    """The order of telling for the items of one scope; a place is an index into `items`."""
+    """The listing order of the items of one scope; a place is an index into `items`."""
 
-    def __init__(self, graph: Graph, items: Sequence[Item], way_out: range) -> None:
+    def __init__(self, graph: Graph, items: Sequence[Item], continuation: range) -> None:
         """Order the items.
 
         Args:
             graph: The graph.
             items: Node ids and scopes, in id order.
-            way_out: The ids told right after the scope; their place is `len(items)`. Empty when nothing follows.
+            continuation: The ids listed right after the scope; their place is `len(items)`. Empty if nothing follows.
         """
         self.graph = graph
         self.items = items
-        self.way_out = way_out
+        self.continuation = continuation
         ranges = [node_ids(item) for item in items]
         self._starts = [ids.start for ids in ranges] + [ids.stop for ids in ranges[-1:]]
         predecessors = self._predecessors()
@@ -51,31 +51,31 @@ class Flow:
         )
 
     def place_of(self, node_id: int) -> int | None:
-        """Return the place of the item that holds a node, that of the way out, or None for elsewhere."""
+        """Return the place of the item with a node, or of the continuation; None for elsewhere."""
         if self._starts and self._starts[0] <= node_id < self._starts[-1]:
             return bisect_right(self._starts, node_id) - 1
-        return len(self.items) if node_id in self.way_out else None
+        return len(self.items) if node_id in self.continuation else None
 
     def entries(self) -> list[int]:
-        """Return the places told under no other."""
+        """Return the places that are listed under no other."""
         return [place for place in self._children.get(ENTRY, []) if place < len(self.items)]
 
-    def told_under(self, place: int) -> Told:
-        """Part the places told under one place into branches and trunks."""
+    def listed_under(self, place: int) -> Listed:
+        """Split the places listed under one place into branches and trunks."""
         children = self._children.get(place)
         if children is None:
-            return Told()
+            return Listed()
         if len(children) == 1 and self._num_edges(place) == 1:
-            return Told(trunks=(children[0],))
+            return Listed(trunks=(children[0],))
         mains = [child for child in children if not self.is_view_of_leaf(child)]
         trunks = [child for child in mains if self._meets[child] or child == len(self.items)]
         if mains and not trunks:
             trunks = [max(mains, key=lambda child: (self._weights[child], child))]
         own_column = set(trunks)
-        return Told(tuple(child for child in children if child not in own_column), tuple(trunks))
+        return Listed(tuple(child for child in children if child not in own_column), tuple(trunks))
 
     def is_view_of_leaf(self, place: int) -> bool:
-        """Tell whether nothing but views and casts lies between a place and a leaf."""
+        """Return whether only views and casts are between a place and a leaf."""
         nodes = self.graph.nodes
         while place < len(self.items):
             item = last_of_chain(self.items[place])
@@ -92,7 +92,7 @@ class Flow:
         return False
 
     def _num_edges(self, place: int) -> int:
-        """Count the edges of a node; a scope has many."""
+        """Count the edges of a node; a scope counts as many."""
         item = self.items[place]
         return sum(edge is not None for edge in self.graph.nodes[item].next_edges) if isinstance(item, int) else 2
 
@@ -120,7 +120,7 @@ def last_of_chain(item: Item) -> int | None:
 
 
 def edges_out(graph: Graph, item: Item) -> Iterator[Edge]:
-    """Yield the edges from an item's nodes to nodes outside it, AccumulateGrad nodes left out."""
+    """Yield the edges from an item's nodes to nodes outside it, except AccumulateGrad nodes."""
     ids = node_ids(item)
     nodes = graph.nodes
     for node_id in ids:
@@ -130,7 +130,7 @@ def edges_out(graph: Graph, item: Item) -> Iterator[Edge]:
 
 
 def _children(tree: DominatorTree, weights: list[int]) -> tuple[dict[int, list[int]], list[int]]:
-    """Return the places under each place, and how many nodes each subtree has."""
+    """Return the places under each place, and the number of nodes in each subtree."""
     children: dict[int, list[int]] = {}
     for place in range(len(weights)):
         children.setdefault(tree.parent(place), []).append(place)

@@ -1,4 +1,4 @@
-"""Choose the part of a graph that a user asks for: around a place, on the ways to it, of a class, large.
+"""Select part of a graph: around a node, on the paths to it, of a class, or by size.
 
 What comes in: a `Graph` and a `Focus`. What goes out: the graph cut down to that part, and the `Cut`.
 """
@@ -15,7 +15,7 @@ from gradinspect.units import format_bytes
 
 
 class Focus(Record, frozen=True):
-    """What to look at. What several of them ask for must all hold."""
+    """The criteria for a part of the graph; all that are set must hold."""
 
     around: str | None = None  # `#12`, a class, a module path, a parameter name; patterns too
     radius: int = 2
@@ -25,14 +25,14 @@ class Focus(Record, frozen=True):
 
     @property
     def is_set(self) -> bool:
-        """Whether less than the whole is asked for."""
+        """Whether any criterion is set."""
         return any(option is not None for option in (self.around, self.path_to, self.only_class, self.min_bytes))
 
 
 def focus_graph(graph: Graph, focus: Focus) -> tuple[Graph, Cut | None]:
-    """Cut a graph down to what is asked for; all of it and None when nothing is.
+    """Cut a graph down to the focus; without criteria, return the whole graph and None.
 
-    Leaves are kept with the nodes that use them; of a way to a place, only those that it leads to.
+    Leaves are kept with the nodes that use them; on a path to a leaf, only that leaf is kept.
 
     Raises:
         GradInspectError: A name is unknown, or no node is left.
@@ -43,7 +43,7 @@ def focus_graph(graph: Graph, focus: Focus) -> tuple[Graph, Cut | None]:
     words = ", ".join(part for part, _ in parts)
     kept = frozenset.intersection(*(nodes for _, nodes in parts)) - _leaves(graph)
     if not kept:
-        raise GradInspectError(f"No node is '{words}'.", _hint(graph, focus, len(parts)))
+        raise GradInspectError(f"No node matches '{words}'.", _hint(graph, focus, len(parts)))
     leaves = {edge.next_node for node in kept for _, edge in edges_of(graph, node)} & _leaves(graph)
     if focus.path_to is not None:
         leaves &= named_nodes(focus.path_to, graph)
@@ -51,7 +51,7 @@ def focus_graph(graph: Graph, focus: Focus) -> tuple[Graph, Cut | None]:
 
 
 def _parts(graph: Graph, focus: Focus) -> Iterator[tuple[str, frozenset[int]]]:
-    """Yield each thing asked for, in words, and the nodes for which it holds."""
+    """Yield each criterion in words, and the nodes that meet it."""
     if focus.around is not None:
         yield f"within {focus.radius} of {focus.around}", _around(graph, named_nodes(focus.around, graph), focus.radius)
     if focus.path_to is not None:
@@ -67,12 +67,12 @@ def _parts(graph: Graph, focus: Focus) -> Iterator[tuple[str, frozenset[int]]]:
 
 def _hint(graph: Graph, focus: Focus, num_parts: int) -> str:
     if num_parts > 1:
-        return "Ask for fewer things at once."
+        return "Combine fewer options."
     if focus.min_bytes is None:
-        return "Name a node, a module or a parameter that the graph leads through."
+        return "Name a node, module or parameter on a path of this graph."
     saved = first_saved_bytes(graph)
     most = max(saved, default=0)
-    return f"The most is {format_bytes(most)}, at #{saved.index(most)}." if most else "This graph saves nothing."
+    return f"The largest is {format_bytes(most)}, at #{saved.index(most)}." if most else "This graph saves nothing."
 
 
 def _where(holds: Iterable[bool]) -> frozenset[int]:
@@ -83,14 +83,14 @@ def _leaves(graph: Graph) -> frozenset[int]:
     return _where(node.kind == "accumulate_grad" for node in graph.nodes)
 
 
-def _around(graph: Graph, centre: Iterable[int], radius: int) -> frozenset[int]:
-    """Return what at most `radius` edges lead to, in either direction, but through no leaf: many nodes share one.
+def _around(graph: Graph, center: Iterable[int], radius: int) -> frozenset[int]:
+    """Return the nodes within `radius` edges in either direction, not passing through leaves, which many nodes share.
 
-    A leaf stands beside the nodes that use it, so from a leaf it is counted from there.
+    A leaf is drawn beside the nodes that use it, so from a leaf the radius counts from those nodes.
     """
     users = {number: [consumer.node for consumer in found] for number, found in consumers(graph).items()}
     leaves = _leaves(graph)
-    reached = set(centre)
+    reached = set(center)
     for leaf in reached & leaves:
         reached.update(users.get(leaf, ()))
     rim = reached - leaves
@@ -105,7 +105,7 @@ def _around(graph: Graph, centre: Iterable[int], radius: int) -> frozenset[int]:
 
 
 def _leading_to(graph: Graph, ends: frozenset[int]) -> frozenset[int]:
-    """Return the ends and what gradients to them come through, on any way from a root: NOTE [Topological ids]."""
+    """Return the ends and every node on a path from a root to them: NOTE [Topological ids]."""
     leads = [node in ends for node in range(len(graph.nodes))]
     for node in reversed(range(len(graph.nodes))):
         leads[node] = leads[node] or any(leads[edge.next_node] for _, edge in edges_of(graph, node))

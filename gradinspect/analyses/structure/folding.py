@@ -1,10 +1,10 @@
-"""Group the nodes of a graph into module calls and repeats, so that a big graph has few things to look at.
+"""Group the nodes of a graph into module calls and repeated blocks, so that a large graph has few items.
 
-What comes in: a `Graph`. What goes out: a tree of `Scope`s that holds every node but the AccumulateGrad ones exactly
-once. The tree, the pictures, the page and the diff share it; what of it is shown open is theirs to decide.
+What comes in: a `Graph`. What goes out: a tree of `Scope`s with every node except AccumulateGrad exactly once. The
+terminal tree, the pictures and the page share it; each decides which scopes to expand.
 
-Contracting any scope keeps the graph free of cycles: a scope covers an unbroken range of ids, and ids are in
-topological order (NOTE [Topological ids]). A call whose nodes are not an unbroken range gets several scopes.
+Contracting any scope keeps the graph acyclic: a scope covers a contiguous range of ids, and ids are in topological
+order (NOTE [Topological ids]). A call whose nodes are not contiguous gets several scopes.
 """
 
 from collections.abc import Hashable, Iterator
@@ -20,21 +20,21 @@ ScopeKind: TypeAlias = Literal["graph", "module", "repeat", "shapes"]
 
 
 class Scope(Record, frozen=True, kw_only=True):
-    """A part of the graph: all, a module call, equal copies of a body, a chain of views. Its items are in id order."""
+    """Part of the graph: all of it, a module call, a repeated block, a chain of views. Items are in id order."""
 
     kind: ScopeKind
     items: tuple["Item", ...]
-    module: int | None = None  # index into Graph.modules, when kind is "module"
-    copies: tuple[tuple["Item", ...], ...] = ()  # the 2nd, 3rd, ... copy, aligned with `items`, when kind is "repeat"
-    num_nodes: int  # copies included, AccumulateGrad not
-    saved_bytes: int  # of storages that no earlier node saves, copies included
+    module: int | None = None  # index into Graph.modules, if kind is "module"
+    copies: tuple[tuple["Item", ...], ...] = ()  # the 2nd, 3rd, ... copy, aligned with `items`, if kind is "repeat"
+    num_nodes: int  # with copies, without AccumulateGrad
+    saved_bytes: int  # of storages that no earlier node saves, with copies
 
 
-Item: TypeAlias = int | Scope  # a node id, or a part of the graph
+Item: TypeAlias = int | Scope  # a node id, or part of the graph
 
 
 def fold_graph(graph: Graph, *, repeats: bool = True, shapes: bool = False) -> Scope:
-    """Nest the nodes by module call and fold what repeats itself.
+    """Nest the nodes by module call and fold repeated blocks.
 
     Args:
         graph: The graph.
@@ -49,7 +49,7 @@ def fold_graph(graph: Graph, *, repeats: bool = True, shapes: bool = False) -> S
 
 
 def first_saved_bytes(graph: Graph) -> list[int]:
-    """Return for each node the bytes of the storages that it saves and no node before it does."""
+    """Return for each node the bytes of the storages that it saves first."""
     num_bytes = [0] * len(graph.nodes)
     for storage, node_id in first_savers(graph).items():
         num_bytes[node_id] += graph.storages[storage].num_bytes
@@ -57,7 +57,7 @@ def first_saved_bytes(graph: Graph) -> list[int]:
 
 
 def walk_scopes(scope: Scope) -> Iterator[Scope]:
-    """Yield a scope and all scopes in it, copies included, outer ones first."""
+    """Yield a scope and all scopes in it, including copies, outer ones first."""
     waiting = [scope]
     while waiting:
         current = waiting.pop()
@@ -67,7 +67,7 @@ def walk_scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def node_ids(item: Item) -> range:
-    """Return the unbroken range of ids that an item covers, copies included."""
+    """Return the contiguous range of ids that an item covers, including copies."""
     first = last = item
     while isinstance(first, Scope):
         first = first.items[0]
@@ -77,7 +77,7 @@ def node_ids(item: Item) -> range:
 
 
 def later_copies(scope: Scope, copy: int = 0) -> range:
-    """Return the ids of all copies of a repeat after one of them; the first is number 0."""
+    """Return the ids of all copies of a repeat after one of them; the first copy is number 0."""
     following = scope.copies[copy:]
     return range(node_ids(following[0][0]).start, node_ids(scope).stop) if following else range(0)
 
@@ -89,7 +89,7 @@ def ids_of_copy(scope: Scope, copy: int) -> range:
 
 
 def _module_chains(graph: Graph) -> dict[int | None, tuple[int, ...]]:
-    """Return for each module call the calls it happened in, outermost first, itself last."""
+    """Return for each module call its enclosing calls, outermost first, itself last."""
     chains: dict[int | None, tuple[int, ...]] = {None: ()}
     for module in range(len(graph.modules)):
         chain: list[int] = []
@@ -102,22 +102,22 @@ def _module_chains(graph: Graph) -> dict[int | None, tuple[int, ...]]:
 
 
 class _OpenScope:
-    """A scope that still receives items: `looks` numbers their structure, `starts` tells where each begins."""
+    """A scope under construction: `structure` has a number for each item, `starts` says where each begins."""
 
     def __init__(self, module: int | None) -> None:
         self.module = module
         self.items: list[Item] = []
-        self.looks: list[int] = []
+        self.structure: list[int] = []
         self.starts: list[int] = []
 
-    def add(self, item: Item, looks: int, start: int) -> None:
+    def add(self, item: Item, structure: int, start: int) -> None:
         self.items.append(item)
-        self.looks.append(looks)
+        self.structure.append(structure)
         self.starts.append(start)
 
 
 class _Folder:
-    """Receives the nodes in id order; a scope is closed, and its repeats folded, when a node lies outside it."""
+    """Receives the nodes in id order; closes a scope and folds its repeats at the first node outside it."""
 
     def __init__(self, graph: Graph, *, repeats: bool, links: frozenset[int]) -> None:
         self.graph = graph
@@ -133,7 +133,7 @@ class _Folder:
     def add(self, node_id: int, chain: tuple[int, ...]) -> None:
         if self.open[-1].module != (chain[-1] if chain else None):
             self._enter(chain)
-        self.open[-1].add(node_id, self.wiring.looks[self.position], self.position)
+        self.open[-1].add(node_id, self.wiring.structure[self.position], self.position)
         self.position += 1
 
     def finish(self) -> Scope:
@@ -157,7 +157,7 @@ class _Folder:
             return
         start = scope.starts[0]
         items = self._close_items(scope)
-        looks = (self.graph.modules[scope.module].class_name, *scope.looks)
+        structure = (self.graph.modules[scope.module].class_name, *scope.structure)
         self.open[-1].add(
             Scope(
                 kind="module",
@@ -166,7 +166,7 @@ class _Folder:
                 num_nodes=self.position - start,
                 saved_bytes=self.saved_before[self.position] - self.saved_before[start],
             ),
-            self.numbers.setdefault(("module", looks), len(self.numbers)),
+            self.numbers.setdefault(("module", structure), len(self.numbers)),
             start,
         )
 
@@ -174,7 +174,7 @@ class _Folder:
         stop = self.position
         self._fold_chains(scope, stop)
         while self.repeats:
-            found = find_repeats(scope.looks, [*scope.starts, stop], self.wiring)
+            found = find_repeats(scope.structure, [*scope.starts, stop], self.wiring)
             if not found:
                 break
             for repeat in reversed(found):
@@ -182,7 +182,7 @@ class _Folder:
         return tuple(scope.items)
 
     def _fold_chains(self, scope: _OpenScope, stop: int) -> None:
-        """Fold each node with the links that follow it, the last chain first, so that places stay what they are."""
+        """Fold each node with the chain that follows it, last chain first, so that earlier indices stay valid."""
         last = len(scope.items)
         for place in range(len(scope.items) - 1, -1, -1):
             if scope.items[place] in self.links and self._follows(scope, place):
@@ -196,22 +196,22 @@ class _Folder:
         return place > 0 and isinstance(item, int) and scope.items[place - 1] == item - 1
 
     def _fold_chain(self, scope: _OpenScope, first: int, last: int, stop: int) -> None:
-        looks = ("shapes", *scope.looks[first:last])
-        self._put(scope, range(first, last), stop, looks, kind="shapes", items=tuple(scope.items[first:last]))
+        structure = ("shapes", *scope.structure[first:last])
+        self._put(scope, range(first, last), stop, structure, kind="shapes", items=tuple(scope.items[first:last]))
 
     def _fold(self, scope: _OpenScope, repeat: Repeat, stop: int) -> None:
         first, period, count = repeat
         last = first + period * count
         bodies = [tuple(scope.items[at : at + period]) for at in range(first, last, period)]
-        looks = ("repeat", count, *scope.looks[first : first + period])
-        self._put(scope, range(first, last), stop, looks, kind="repeat", items=bodies[0], copies=tuple(bodies[1:]))
+        structure = ("repeat", count, *scope.structure[first : first + period])
+        self._put(scope, range(first, last), stop, structure, kind="repeat", items=bodies[0], copies=tuple(bodies[1:]))
 
-    def _put(self, scope: _OpenScope, places: range, stop: int, looks: Hashable, **fields: Any) -> None:  # noqa: ANN401
-        """Put one scope in the place of some items."""
+    def _put(self, scope: _OpenScope, places: range, stop: int, structure: Hashable, **fields: Any) -> None:  # noqa: ANN401
+        """Replace some items by one scope."""
         first, last = places.start, places.stop
         begin = scope.starts[first]
         end = scope.starts[last] if last < len(scope.starts) else stop
         saved_bytes = self.saved_before[end] - self.saved_before[begin]
         scope.items[first:last] = [Scope(num_nodes=end - begin, saved_bytes=saved_bytes, **fields)]
-        scope.looks[first:last] = [self.numbers.setdefault(looks, len(self.numbers))]
+        scope.structure[first:last] = [self.numbers.setdefault(structure, len(self.numbers))]
         scope.starts[first:last] = [begin]

@@ -1,4 +1,4 @@
-"""Names chosen by a shell pattern, with the nearest ones suggested when none matches."""
+"""Match names by a shell pattern; if none matches, suggest the closest ones."""
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator
@@ -7,14 +7,14 @@ from fnmatch import fnmatchcase
 from gradinspect.errors import GradInspectError
 from gradinspect.units import brief
 
-MAX_LISTED = 15  # names that a hint lists when none is near
+MAX_LISTED = 15  # names listed in a hint if none is close
 
 
 def matching_names(pattern: str, names: Collection[str], noun: str) -> frozenset[str]:
     """Return the names that a pattern such as `h.*.attn` or `saved_tensors[1]` matches.
 
     Raises:
-        GradInspectError: None does; the hint says which come nearest.
+        GradInspectError: No name matches; the hint lists the closest ones.
     """
     found = frozenset(name for name in names if name == pattern or fnmatchcase(name, pattern))
     if not found:
@@ -23,22 +23,22 @@ def matching_names(pattern: str, names: Collection[str], noun: str) -> frozenset
 
 
 def no_such_name(name: str, names: Collection[str], noun: str) -> GradInspectError:
-    """Make the error for a name that is not there."""
+    """Make the error for an unknown name."""
     by_lower_case = {known.lower(): known for known in sorted(names)}
     wanted = name.strip("*?").lower()
     near = difflib.get_close_matches(wanted, by_lower_case, n=3, cutoff=0.4)
     near = near or [known for known in by_lower_case if wanted in known][:3]
     if near:
-        hint = f"The nearest: {_quoted(by_lower_case[known] for known in near)}."
+        hint = f"Closest matches: {_quoted(by_lower_case[known] for known in near)}."
     elif len(names) <= MAX_LISTED:
-        hint = f"There are: {_quoted(sorted(names))}." if names else f"This graph has no {noun}."
+        hint = f"Available: {_quoted(sorted(names))}." if names else f"This graph has no {noun}."
     else:
         hint = ""
     return GradInspectError(f'No {noun} matches "{brief(name)}".', hint)
 
 
 def containing_paths(path: str) -> Iterator[str]:
-    """Yield a module's path and those of the modules around it: `h.0.attn`, `h.0`, `h`, and the outermost's."""
+    """Yield a module's path and those of its parents: `h.0.attn`, `h.0`, `h`, and the outermost module's."""
     while path:
         yield path
         path = path.rpartition(".")[0]

@@ -1,6 +1,6 @@
-"""Find nodes by what a user calls them: `#12`, a class, a module, a parameter.
+"""Find nodes by name: `#12`, a class, a module, a parameter.
 
-What comes in: a word of the user and a `Graph`. What goes out: node ids.
+What comes in: a name from the user and a `Graph`. What goes out: node ids.
 """
 
 from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
@@ -16,15 +16,15 @@ def node_number(word: str, graph: Graph) -> int:
     """
     digits = word.removeprefix("#")
     if not digits.isdecimal() or int(digits) >= len(graph.nodes):
-        raise GradInspectError(f"There is no node '{word}'.", f"It has #0 to #{len(graph.nodes) - 1}.")
+        raise GradInspectError(f"There is no node '{word}'.", f"The nodes are #0 to #{len(graph.nodes) - 1}.")
     return int(digits)
 
 
 def named_nodes(word: str, graph: Graph) -> frozenset[int]:
-    """Find `#12`, the nodes of a class, of a module and all that is inside it, or a parameter's AccumulateGrad.
+    """Find `#12`, the nodes of a class or of a module and its submodules, or a parameter's AccumulateGrad.
 
     Raises:
-        GradInspectError: Nothing in the graph is called so.
+        GradInspectError: Nothing in the graph has this name.
     """
     if word.startswith("#"):
         return frozenset({node_number(word, graph)})

@@ -1,6 +1,6 @@
-"""Find the stretches of a sequence that repeat themselves: `x a b a b a b y` has one of period 2.
+"""Find periodic stretches of a sequence: `x a b a b a b y` has one of period 2.
 
-What comes in: a sequence of numbers. What goes out: stretches, short periods first. Knows nothing of graphs.
+What comes in: a sequence of numbers. What goes out: stretches, short periods first. Independent of graphs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,24 +8,24 @@ from typing import NamedTuple
 
 
 class Stretch(NamedTuple):
-    """Places `start` to `stop`, where each value equals the one `period` places later as long as both are inside."""
+    """Indices `start` to `stop`, where each value equals the one `period` later if both are inside."""
 
     start: int
     stop: int
     period: int
 
 
-def tandem_stretches(values: Sequence[int]) -> Iterator[list[Stretch]]:
-    """Yield the stretches whose period fits windows of 1, 2, 4, ... places, one list for each width.
+def repeated_stretches(values: Sequence[int]) -> Iterator[list[Stretch]]:
+    """Yield the stretches whose period fits windows of 1, 2, 4, ... values, one list per width.
 
     Equal windows get equal numbers, and a window of twice the width is a pair of numbers (Karp, Miller, Rosenberg). Two
-    neighbouring equal windows that lie less than two widths apart give a period. A window seen once is never looked at
-    again, so a sequence without repeats costs little more than one pass.
+    neighboring equal windows less than two widths apart give a period. A window that occurs once is never
+    looked at again, so a sequence without repeats costs little more than one pass.
     """
     width = 1
     windows = dict(enumerate(values))
     while windows and width <= len(values):
-        gaps = _neighbour_gaps(windows, limit=2 * width)
+        gaps = _neighbor_gaps(windows, limit=2 * width)
         stretches = [stretch for period in sorted(gaps) for stretch in _grow(values, gaps[period], period)]
         if stretches:
             yield stretches
@@ -33,8 +33,8 @@ def tandem_stretches(values: Sequence[int]) -> Iterator[list[Stretch]]:
         width *= 2
 
 
-def _neighbour_gaps(windows: dict[int, int], limit: int) -> dict[int, list[int]]:
-    """Group the places of windows by the distance to the next equal window, for distances under `limit`."""
+def _neighbor_gaps(windows: dict[int, int], limit: int) -> dict[int, list[int]]:
+    """Group window positions by the distance to the next equal window, for distances below `limit`."""
     last: dict[int, int] = {}
     gaps: dict[int, list[int]] = {}
     for place, window in windows.items():
@@ -46,7 +46,7 @@ def _neighbour_gaps(windows: dict[int, int], limit: int) -> dict[int, list[int]]
 
 
 def _grow(values: Sequence[int], places: Iterable[int], period: int) -> Iterator[Stretch]:
-    """Extend each place to the whole stretch of this period around it."""
+    """Extend each position to the whole stretch of this period around it."""
     done = 0
     for place in places:
         if place < done:

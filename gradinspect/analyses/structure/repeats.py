@@ -1,19 +1,20 @@
-"""Decide which stretches of a graph are copies of one body: equal layers, the steps of an RNN.
+"""Decide which stretches of a graph are copies of one block: equal layers, the steps of an RNN.
 
-What comes in: the items of one scope as structure numbers, and how the nodes are wired. What goes out: repeats that do
-not overlap. Two copies have nodes of equal class, shapes and argument places, and equal edges inside; where an edge
-leaves the body it must do so in both.
+What comes in: the items of one scope as structure numbers, and the wiring of the nodes. What goes out: repeats that do
+not overlap. Two copies have nodes of equal class, shapes and argument positions, and equal inner edges; an edge that
+leaves the block must do so in both.
 
 NOTE [Positions]
 A position is a node's rank among the nodes that are not AccumulateGrad. It equals the id, as AccumulateGrad nodes come
-last. Items of a scope cover positions without gaps, so a copy is a range, and its twin the range right after it.
+last. Items of a scope cover positions without gaps, so a copy is a range, and the next copy is the
+range right after it.
 """
 
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from gradinspect.analyses.structure.repeated_runs import Stretch, tandem_stretches
+from gradinspect.analyses.structure.repeated_runs import Stretch, repeated_stretches
 from gradinspect.graph import Graph, Node
 
 MIN_NODES_SPARED = 4
@@ -23,16 +24,16 @@ NONE, LEAF = -1, -2  # targets that are not a position
 
 
 class Wiring(NamedTuple):
-    """The structure of the graph by position: a number for each node's looks, and where its edges go."""
+    """The structure of the graph by position: a number for each node's structure, and the targets of its edges."""
 
     positions: dict[int, int]  # node id -> position
-    looks: list[int]
+    structure: list[int]
     targets: list[tuple[int, ...]]
     input_nrs: list[tuple[int, ...]]
 
 
 class Repeat(NamedTuple):
-    """`times` copies of `period` items, from item `start` on."""
+    """`times` copies of `period` items, starting at item `start`."""
 
     start: int
     period: int
@@ -40,15 +41,15 @@ class Repeat(NamedTuple):
 
 
 def read_wiring(graph: Graph, numbers: dict[Hashable, int]) -> Wiring:
-    """Number the nodes' looks, so that equal numbers mean equal class, shapes and kinds of edges."""
+    """Number the nodes' structures, so that equal numbers mean equal class, shapes and kinds of edges."""
     node_ids = [index for index, node in enumerate(graph.nodes) if node.kind != "accumulate_grad"]
     positions = {node_id: position for position, node_id in enumerate(node_ids)}
     wiring = Wiring(positions, [], [], [])
     for node_id in node_ids:
         node = graph.nodes[node_id]
         targets = tuple(NONE if edge is None else positions.get(edge.next_node, LEAF) for edge in node.next_edges)
-        looks = (node.name, node.function, node.forward_outputs, _edge_kinds(graph, node, targets))
-        wiring.looks.append(numbers.setdefault(looks, len(numbers)))
+        structure = (node.name, node.function, node.forward_outputs, _edge_kinds(graph, node, targets))
+        wiring.structure.append(numbers.setdefault(structure, len(numbers)))
         wiring.targets.append(targets)
         wiring.input_nrs.append(tuple(0 if edge is None else edge.input_nr for edge in node.next_edges))
     return wiring
@@ -61,15 +62,15 @@ def _edge_kinds(graph: Graph, node: Node, targets: tuple[int, ...]) -> tuple[obj
     )
 
 
-def find_repeats(looks: Sequence[int], starts: Sequence[int], wiring: Wiring) -> list[Repeat]:
-    """Return the repeats of the shortest periods that are worth folding; none overlap.
+def find_repeats(structure: Sequence[int], starts: Sequence[int], wiring: Wiring) -> list[Repeat]:
+    """Return the repeats that are worth folding, preferring short periods; none overlap.
 
     Args:
-        looks: A number for each item; equal numbers mean equal insides.
-        starts: The position where each item begins, and where the last one ends.
+        structure: A number for each item; equal numbers mean equal contents.
+        starts: The position where each item starts, and where the last one ends.
         wiring: Edges of the whole graph.
     """
-    for stretches in tandem_stretches(looks):
+    for stretches in repeated_stretches(structure):
         found: list[Repeat] = []
         free_from = 0
         for stretch in sorted(stretches):
@@ -84,7 +85,7 @@ def find_repeats(looks: Sequence[int], starts: Sequence[int], wiring: Wiring) ->
 
 
 def _copies_in(stretch: Stretch, starts: Sequence[int], wiring: Wiring) -> list[Repeat]:
-    """Cut a stretch into copies; try first the cuts that part the most copies along the fewest edges."""
+    """Split a stretch into copies, preferring many copies and few crossing edges."""
     start, stop, period = stretch
     if not _is_worth_folding((stop - start) // period, starts[start + period] - starts[start]):
         return []
@@ -114,7 +115,7 @@ def _is_worth_folding(count: int, num_nodes: int) -> bool:
 
 
 def _crossings(stretch: Stretch, starts: Sequence[int], wiring: Wiring) -> list[int]:
-    """Count, for each item of one period, the edges that a cut in front of it would part."""
+    """Count, for each item of one period, the edges that cross a split right before it."""
     first = starts[stretch.start]
     length = starts[stretch.start + stretch.period] - first
     changes = [0] * (2 * length + 1)
@@ -130,7 +131,7 @@ def _crossings(stretch: Stretch, starts: Sequence[int], wiring: Wiring) -> list[
 
 
 def _equal_copies(phase: int, count: int, period: int, starts: Sequence[int], wiring: Wiring) -> list[Repeat]:
-    """Split `count` alleged copies where two neighbours differ; keep the parts that are worth folding."""
+    """Split `count` supposed copies where two neighbors differ; keep the parts worth folding."""
     begins = [starts[phase + period * copy] for copy in range(count)]
     length = starts[phase + period] - starts[phase]
     first = 0
@@ -147,9 +148,9 @@ def _equal_copies(phase: int, count: int, period: int, starts: Sequence[int], wi
 
 
 def _compare_copies(begin: int, twin: int, length: int, wiring: Wiring) -> tuple[bool, bool]:
-    """Tell whether two neighbouring copies are equal, and whether a third may follow.
+    """Return whether two neighboring copies are equal, and whether a third may follow.
 
-    The last copy may send its edges anywhere outside; one in the middle must send them where its neighbour does.
+    The outgoing edges of the last copy may lead anywhere; those of a middle copy must match its neighbor's.
     """
     can_go_on = True
     for position in range(begin, begin + length):

@@ -1,9 +1,9 @@
-"""Find nodes and module calls by what a reader knows of them: the same words as on the page.
+"""Find nodes and module calls by text, as the search of the page does.
 
-What comes in: a graph and a text. What goes out: what has all its words. A word is looked for, in any case, in a node's
-number, class and custom Function, in the names of the leaves its gradients go to, its module's path and class, shapes
-and dtypes, and its source line. A word with a bracket, such as `[*, 768]` or `f32[2, *]`, is a shape; `*` stands for
-one size.
+What comes in: a graph and a text. What goes out: the nodes and calls that match all its words. Words match, ignoring
+case, a node's number, class and custom Function, the names of the leaves its gradients go to, its module's path and
+class, shapes and dtypes, and its source line. A word with a bracket, such as `[*, 768]` or `f32[2, *]`, is a shape;
+`*` matches one size.
 """
 
 import re
@@ -18,44 +18,44 @@ SHAPE_WORD = re.compile(r"\S*\[[^\]]*\]?")
 
 
 class Hit(NamedTuple):
-    """Something that was found."""
+    """One match."""
 
-    node: int  # of a module call: the first of its nodes
-    call: int | None = None  # index into Graph.modules, when it is the call that was found
+    node: int  # for a module call: the first of its nodes
+    call: int | None = None  # index into Graph.modules, if the match is a call
 
 
 class Found(NamedTuple):
-    """What a search found."""
+    """The result of a search."""
 
     hits: tuple[Hit, ...] = ()
-    num_named: int = 0  # of the first hits: those that need no code of a source line to be found
+    num_named: int = 0  # how many of the first hits match without their source code
 
 
 class _Entry(NamedTuple):
-    """What something is found by, in lower case."""
+    """The searchable text of a node or call, in lower case."""
 
     hit: Hit
     words: str
     code: str  # of the source line
-    shapes: str  # without blanks
+    shapes: str  # without spaces
 
 
 _Test = Callable[[_Entry], bool]
 
 
 class Search:
-    """Searches one graph; what nodes are found by is collected once."""
+    """Searches one graph; the searchable text is collected once."""
 
     def __init__(self, graph: Graph) -> None:
-        """Collect the words."""
+        """Collect the searchable text."""
         self._entries = sorted(
             (*_calls(graph), *_nodes(graph)), key=lambda entry: (entry.hit.node, entry.hit.call is None)
         )
 
     def find(self, text: str) -> Found:
-        """Return what has all the words of a text, in the order of node ids, a call before its nodes.
+        """Return what matches all words of a text, in the order of node ids, a call before its nodes.
 
-        A line of code has many words, so what only the code of its source line has comes last.
+        A line of code has many words, so matches found only in source code come last.
         """
         tests = list(_tests(text))
         if not tests:
@@ -85,7 +85,7 @@ def _shape_test(pattern: str) -> _Test:
 
 
 def _calls(graph: Graph) -> Iterator[_Entry]:
-    """Yield the module calls, but not one whose only node is found by the same words."""
+    """Yield the module calls, except those whose only node matches the same words."""
     first: dict[int, int] = {}
     num_nodes: Counter[int] = Counter()
     for node_id, node in enumerate(graph.nodes):
@@ -112,7 +112,7 @@ def _nodes(graph: Graph) -> Iterator[_Entry]:
 
 
 def _leaf_names(graph: Graph, node: Node) -> Iterator[str]:
-    """Yield the names of a leaf, or of the leaves that a node's gradients go to directly."""
+    """Yield the names of a leaf, or of the leaves that a node leads to directly."""
     following = [graph.nodes[edge.next_node].leaf for edge in node.next_edges if edge is not None]
     leaves: list[Leaf | None] = [node.leaf, *following]
     for leaf in leaves:

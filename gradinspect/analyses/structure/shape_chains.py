@@ -1,6 +1,6 @@
-"""Find chains of nodes that only look at the same elements in another shape: view, transpose, expand.
+"""Find chains of nodes that only reshape the same elements: view, transpose, expand.
 
-What comes in: a `Graph`. What goes out: which node is one more link of the chain of the node before it.
+What comes in: a `Graph`. What goes out: the nodes that continue the chain of the node before them.
 """
 
 import re
@@ -11,7 +11,7 @@ SHAPE_ONLY = frozenset({
     "Alias", "AsStrided", "Diagonal", "Expand", "Narrow", "Permute", "ReshapeAlias", "Select", "Slice", "Squeeze", "T",
     "Transpose", "UnsafeView", "Unfold", "Unsqueeze", "View",
 })  # fmt: skip
-ARROW = " → "  # the way gradients flow
+ARROW = " → "  # the direction gradients flow
 
 
 def shape_name(node: Node) -> str | None:
@@ -21,9 +21,9 @@ def shape_name(node: Node) -> str | None:
 
 
 def chain_links(graph: Graph) -> frozenset[int]:
-    """Return the shape-only nodes that only the node right before them leads to, which leads nowhere else.
+    """Return the shape-only nodes whose only user is the preceding node, which in turn leads only to them.
 
-    A root is no link, and no node that a user watches: what happens there is to be seen.
+    Roots and nodes with hooks never continue a chain, because they must stay visible.
     """
     users = num_consumers(graph)
     roots = {root.node for root in graph.roots}

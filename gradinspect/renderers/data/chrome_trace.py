@@ -1,4 +1,4 @@
-"""A timeline as a trace that Perfetto and chrome://tracing open: nodes on a track, their operators beneath.
+"""A timeline as a trace for Perfetto and chrome://tracing: nodes on a track, their operators below.
 
 What comes in: a `Timeline`. What goes out: JSON. The format is Chrome's Trace Event Format: complete events (`ph` X),
 times in microseconds.
@@ -16,7 +16,7 @@ PROCESS = 1
 
 
 def render_chrome_trace(timeline: Timeline) -> str:
-    """Write a trace, one event a line."""
+    """Write a trace, one event per line."""
     lines = ",\n".join(json_text(event) for event in _events(timeline))
     return f'{{"displayTimeUnit":"ms","traceEvents":[\n{lines}\n]}}\n'
 

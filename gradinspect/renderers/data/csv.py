@@ -1,15 +1,15 @@
 r"""Tables for spreadsheets and data frames: saved attributes, and nodes, one row each.
 
 NOTE [Cells for spreadsheets]
-A spreadsheet runs a cell that begins with `=`, `+`, `-` or `@`, and a terminal obeys control characters. So a text cell
-is written so that neither can happen, and so that the text can be had back:
+A spreadsheet evaluates a cell that begins with `=`, `+`, `-` or `@`, and a terminal obeys control characters. Text
+cells are written so that neither can happen, and so that the original text can be recovered:
 
-- a backslash is doubled, and what is not printable becomes its Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`;
-- a cell that would then begin with one of `= + - @`, their full-width forms or a quote `'` gets a quote in front, which
-  spreadsheets take for "this is text".
+- a backslash is doubled, and unprintable characters become their Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`;
+- a cell that would then begin with one of `= + - @`, their full-width forms or a quote `'` gets a leading quote, which
+  spreadsheets read as "this is text".
 
-To read one: drop the quote in front, if there is one; then replace the escapes. Numbers are written as numbers, -1 too.
-Lines end as RFC 4180 says.
+To decode a cell, drop the leading quote, if any, then replace the escapes. Numbers stay numbers, including -1. Line
+endings follow RFC 4180.
 """
 
 import csv
@@ -24,21 +24,21 @@ from gradinspect.renderers.formats import FileContent
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.units import escape_control, format_tensor
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")  # full-width ones too
+FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")  # including full-width forms
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 NODE_COLUMNS = ("id", "name", "kind", "outputs", "module", "source", "saved_bytes", "next_edges")
 
 
 def render_saved_csv(rows: Iterable[SavedRow]) -> str:
-    """Write the saved-attribute table, a column for each field."""
+    """Write the saved-attribute table, one column per field."""
     columns = SavedRow.__struct_fields__
     return render_csv(columns, ([getattr(row, column) for column in columns] for row in rows))
 
 
 def render_nodes_csv(graph: Graph) -> str:
-    """Write the nodes. The bytes are those of storages that no node before saves, so the column adds up to the total.
+    """Write the nodes. The bytes are those of storages that no earlier node saves, so the column adds up to the total.
 
-    Edges are written in their order: `7`, or `7:2` into its input 2, or `None`, with a space between.
+    Edges are written in order, separated by spaces: `7`, `7:2` (into its input 2), or `None`.
     """
     saved_bytes = [0] * len(graph.nodes)
     for storage, node_id in first_savers(graph).items():
@@ -69,7 +69,7 @@ def _edge_text(edge: Edge | None) -> str:
 
 
 def render_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write a head and rows as RFC 4180 says."""
+    """Write a header and rows in the format of RFC 4180."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(columns)

@@ -1,4 +1,4 @@
-"""JSON that nothing in a name can break out of, and records as JSON with every field, those with defaults too."""
+"""JSON in printable ASCII, with every field of a record, including those with default values."""
 
 import json
 import math
@@ -7,17 +7,17 @@ from gradinspect.graph import Record
 
 
 def render_json(value: object) -> str:
-    """Write a value that holds records; a number that is not finite becomes text, as JSON has none for it."""
+    """Write a value that contains records; non-finite numbers become text, because JSON has none."""
     return json_text(plain(value), indent=2) + "\n"
 
 
 def json_text(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
-    """Write plain values in printable ASCII: whatever a terminal or an editor would obey or hide is a JSON escape."""
+    """Write plain values in printable ASCII; control and invisible characters become JSON escapes."""
     return json.dumps(value, indent=indent, separators=separators, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def plain(value: object) -> object:
-    """Make dicts, lists, numbers and texts of a value that holds records."""
+    """Convert a value that contains records to dicts, lists, numbers and texts."""
     if isinstance(value, Record):
         return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, tuple | list):

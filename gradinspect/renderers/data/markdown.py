@@ -1,4 +1,4 @@
-"""Markdown tables, as GitHub reads them."""
+"""Tables in GitHub-flavored Markdown."""
 
 from collections.abc import Iterable, Sequence
 
@@ -30,16 +30,16 @@ def _cells(row: SavedRow) -> tuple[str, ...]:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table whose cells are Markdown already."""
+    """Write a table whose cells are already Markdown."""
     lines = (headers, ["---"] * len(headers), *rows)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def code(text: str) -> str:
-    """Write text of the user's program so that no reader of Markdown takes it for markup or for the end of a cell.
+    """Escape text from the user's program so that it cannot act as markup or end a cell.
 
-    Plain text becomes a code span. A backtick or a bar cannot be escaped inside one in every reader, so such text is
-    written with character references.
+    Plain text becomes a code span. Not every parser can escape a backtick or a bar inside one, so such text is written
+    with character references.
     """
     text = escape_control(text)
     if not text or not {"`", "|", "\\"}.intersection(text):

@@ -1,4 +1,4 @@
-"""Held memory for machines: JSON with all figures, CSV with the rows."""
+"""Held memory as JSON with all figures, and as CSV with the rows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ MODULE_COLUMNS = ("path", "class_name", "depth", "own_bytes", "total_bytes", "on
 def render_memory_json(
     memory: Memory, captured_at: str, by: str, rows: Sequence[Record], notes: Sequence[MemoryNote]
 ) -> str:
-    """Write everything: totals, kinds, the rows of one grouping, observations, and each storage."""
+    """Write the totals, kinds, rows of one grouping, notes, and each storage."""
     return render_json({
         "captured_at": captured_at,
         "total_bytes": memory.total_bytes,
@@ -32,14 +32,14 @@ def render_memory_json(
 
 
 def render_rows_csv(rows: Sequence[MemoryRow]) -> str:
-    """Write one line a group; node ids are separated by spaces."""
+    """Write one line per group; node ids are separated by spaces."""
     plain = ROW_COLUMNS[:-1]
     lines = ([*(getattr(row, name) for name in plain), " ".join(map(str, row.nodes))] for row in rows)
     return render_csv(ROW_COLUMNS, lines)
 
 
 def render_modules_csv(tree: Sequence[ModuleBytes]) -> str:
-    """Write one line a module, outermost first."""
+    """Write one line per module, outermost first."""
     return render_csv(MODULE_COLUMNS, _module_lines(tree, 0))
 
 

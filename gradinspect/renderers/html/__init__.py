@@ -1,1 +1,1 @@
-"""A graph as one HTML page: each Python file beside the JavaScript that it feeds."""
+"""A graph as one HTML page: each Python file next to the JavaScript it feeds."""

@@ -1,7 +1,7 @@
-// What the panel says, as plain text in the clipboard.
+// Copy the panel to the clipboard as plain text.
 
 function panelAsText() {
-  panel.classList.add('copying'); // its buttons are not shown, so they are not in the text
+  panel.classList.add('copying'); 
   const text = panel.innerText.trim();
   panel.classList.remove('copying');
   return text;

@@ -1,7 +1,7 @@
-"""What the page knows of a graph, as JSON.
+"""The page's data about a graph, as JSON.
 
-What comes in: a `Graph`. What goes out: text in ASCII without `<`, `>` or `&`, so that nothing in it can end or begin
-an element.
+What comes in: a `Graph`. What goes out: ASCII text without `<`, `>` or `&`, so that nothing in it can start or end an
+element.
 """
 
 import msgspec
@@ -20,7 +20,7 @@ from gradinspect.units import escape_control, format_bytes, format_count
 
 
 def page_json(graph: Graph, options: DrawOptions) -> str:
-    """Write everything the page shows of a graph."""
+    """Write everything that the page shows about a graph."""
     scopes, alone = page_scopes(graph, fold_graph(graph, shapes=options.fold_shapes))
     texts = Texts()
     nodes = page_nodes(graph, options.cut, texts, alone)
@@ -35,7 +35,7 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
         "memory": page_memory(graph),
         "hasGradients": graph.gradients is not None,
         "cut": None if options.cut is None else _cut(options.cut),
-        "colourBy": options.colour_by,
+        "colorBy": options.color_by,
         "depth": options.depth,
         "roots": [[root.node, root.output_nr, escape_control(root.name or "")] for root in graph.roots],
         "modules": [[escape_control(call.path), escape_control(call.class_name), call.call] for call in graph.modules],
@@ -79,7 +79,7 @@ def _cut(cut: Cut) -> dict[str, object]:
 
 
 def _harmless(text: str) -> str:
-    """Write what could end the element as JSON escapes; `json_text` has written all that is not ASCII so."""
+    """Escape what could end the element; `json_text` has already escaped non-ASCII characters."""
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text

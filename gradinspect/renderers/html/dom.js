@@ -1,4 +1,4 @@
-// Making elements. What comes from the user's program goes through textContent and setAttribute only.
+// Create elements. Text from the user's program only goes through textContent and setAttribute.
 
 const SVG = 'http://www.w3.org/2000/svg';
 const byId = (id) => document.getElementById(id);
@@ -12,17 +12,17 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** Make an HTML element; `text` is its text, all else are attributes. */
+/** Create an HTML element; `text` is its text, the rest are attributes. */
 function html(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** A long name as pieces that a line may end between: behind an underscore, before a capital. */
+/** Split a long name where a line may break: after an underscore, before a capital. */
 function pieces(name) {
   return name.split(/(?<=_)(?=[^_])|(?<=[a-z0-9])(?=[A-Z])/).flatMap((piece, place) => (place ? [html('wbr'), piece] : [piece]));
 }
 
-/** Make an SVG element in the same way. */
+/** Create an SVG element in the same way. */
 function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }

@@ -1,4 +1,4 @@
-// From places to SVG elements.
+// From layout to SVG elements.
 
 const round = (value) => Math.round(value * 10) / 10;
 
@@ -24,7 +24,7 @@ function drawEdge(edge) {
   return group;
 }
 
-/** The argument that an edge belongs to, where it first turns aside: there edges from one box are apart already. */
+/** The argument name of an edge, at its first turn, where the edges of one box have separated. */
 function edgeName({ points, names }) {
   if (!names || points.length < 3) return null;
   const [[x, y], [toX, toY]] = points.slice(1, 3);
@@ -38,7 +38,7 @@ function frame(box, radius) {
     height: round(box.height), rx: radius });
 }
 
-/** A class name with its ending `Backward0` in a quieter ink. */
+/** A class name with its suffix `Backward0` in muted ink. */
 function nameText(x, y, name) {
   const parts = /^(.+?)(Backward\d*)$/.exec(name);
   const line = text(x, y, parts ? '' : name, 'strong', 'middle');
@@ -57,7 +57,7 @@ function drawNode(box) {
     nameText(x, middle + 18 + tall, words.title), text(x, middle + 33 + tall, words.small, 'small', 'middle'));
 }
 
-/** What a screen reader says of a node. */
+/** The label of a node for screen readers. */
 function nodeLabel(id) {
   const leaves = leavesOf(id).map(leafName).join(', ');
   return [`node ${numberOf(id)}`, nodeTitle(id), outputsOf(id).join(', '), leaves && `leaves ${leaves}`, moduleOf(id)?.[0]].filter(Boolean).join(', ');
@@ -89,7 +89,7 @@ function openBox(box) {
   return { group, title: svg('g', { class: `box open ${kind} ${box.depth % 2 ? 'odd' : ''}`, 'data-item': box.item }, line) };
 }
 
-/** The leaves of a node, at its right, each tied to it. */
+/** The leaves of a node, to its right, each connected to it. */
 function drawChips(box) {
   const left = box.x + box.frame / 2 + CHIP_GAP;
   const start = box.y - ((box.chips.length - 1) * CHIP_STEP) / 2;
@@ -102,7 +102,7 @@ function drawChips(box) {
   });
 }
 
-/** What backward starts from, at a node's left. */
+/** The roots at a node, to its left. */
 function drawPill(box) {
   if (!box.pill) return null;
   const width = widthOf(box.pill, 'title') + 16;
@@ -113,7 +113,7 @@ function drawPill(box) {
     svg('path', { class: 'tip', d: `M${round(box.x - box.frame / 2)},${round(box.y)}l-7,-4l0,8z` }));
 }
 
-/** A closed box or a node with all that hangs on it, drawn around the origin once, and then only moved. */
+/** A collapsed box or a node with everything attached to it, drawn once at the origin, then only moved. */
 const unitsDrawn = new Map();
 
 function unitOf(box) {
@@ -125,12 +125,12 @@ function unitOf(box) {
   return unitsDrawn.get(box.item);
 }
 
-/** Forget what was drawn: the next drawing may look otherwise. */
+/** Discard what was drawn, because the next drawing may look different. */
 const forgetUnits = () => unitsDrawn.clear();
 
 const layers = ['behind', 'edges', 'titles', 'front'].map(() => svg('g'));
 
-/** Draw a layout into a group: scopes, then edges, then what stands on them. What stays is moved, not made again. */
+/** Draw a layout into a group: scopes, edges, then boxes. Elements that stay are moved, not recreated. */
 function drawAll(layout, group) {
   const [behind, edges, titles, front] = layers;
   if (!behind.parentNode) group.append(...layers);

@@ -1,11 +1,11 @@
-// The recorded graph, and questions about single nodes.
+// The recorded graph, and lookups of single nodes.
 
 const page = JSON.parse(byId('graph').textContent);
 const { nodes, texts, modules, frames, scopes } = page;
 const textAt = (place) => (place === undefined || place === null ? '' : texts[place]);
 
 const nodeName = (id) => textAt(nodes[id].name);
-/** The number a reader knows a node by: in a part of a graph, that in the whole graph. */
+/** The number of a node in the whole graph, also when the page shows only part of it. */
 const numberOf = (id) => (page.cut ? page.cut.numbers[id] : id);
 const idOf = (number) => (page.cut ? page.cut.numbers.indexOf(number) : number);
 const isLeaf = (id) => textAt(nodes[id].kind) === 'accumulate_grad';
@@ -14,7 +14,7 @@ const edgesOf = (id) => nodes[id].edges || [];
 const leavesOf = (id) => edgesOf(id).flatMap((edge) => (edge && isLeaf(edge[0]) ? [edge[0]] : []));
 const leafName = (id) => textAt(nodes[id].leaf.name) || textAt(nodes[id].leaf.tensor);
 const moduleOf = (id) => (nodes[id].module === undefined ? null : modules[nodes[id].module]);
-/** What a focus has cut from some nodes, in words. */
+/** How many edges the focus has cut from some nodes, in words. */
 function cutWords(ids) {
   const came = ids.reduce((sum, id) => sum + (page.cut?.came[id] || 0), 0);
   const lost = ids.reduce((sum, id) => sum + (page.cut?.lost[id]?.length || 0), 0);
@@ -25,17 +25,17 @@ for (const [node, output, name] of page.roots) {
   rootsAt.set(node, [...(rootsAt.get(node) || []), name || `output ${output}`]);
 }
 
-/** The last part of a dotted path, as it stands in a box inside its parent. */
+/** The last part of a dotted path, for a box inside its parent. */
 const shortPath = (path) => path.split('.').slice(-1)[0];
 
-/** What a reader calls a node: its class, or the parameter it feeds. */
+/** The title of a node: its class, or the parameter it accumulates into. */
 function nodeTitle(id) {
   return isLeaf(id) ? leafName(id) : nodeName(id);
 }
 
 let keepers = null;
 
-/** The nodes that keep a storage alive, and the leaf that shows it. */
+/** The nodes that keep a storage alive, and the leaf that uses it. */
 function keepersOf(storage) {
   if (!keepers) {
     keepers = new Map();
@@ -47,7 +47,7 @@ function keepersOf(storage) {
 
 let users = null;
 
-/** The nodes whose gradients go to a node. Found for all nodes at once, when first asked for. */
+/** The nodes whose gradients go to a node. Computed for all nodes at the first call. */
 function usersOf(id) {
   if (!users) {
     users = nodes.map(() => []);

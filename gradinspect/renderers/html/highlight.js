@@ -1,8 +1,8 @@
-// Which boxes and edges matter to what is chosen: where its gradient comes from, where it goes, the way to a parameter.
+// Highlight the boxes and edges on the paths from the loss to the selection, or from the selection to the parameters.
 
-let highlight = null; // {kind, node, isSoft}; a soft one dims nothing; of kind 'storage', node is a storage
+let highlight = null; // {kind, node, isSoft}; a soft one dims nothing; for kind 'storage', node is a storage
 
-/** All nodes that can be reached from a set of nodes along edges, given how to take a step. */
+/** All nodes reachable from a set of nodes, given a function that takes one step. */
 function reach(starts, step) {
   const seen = new Uint8Array(nodes.length);
   const waiting = [...starts];
@@ -28,7 +28,7 @@ function highlighted({ kind, node }) {
   return reach(starts, stepDown);
 }
 
-/** Dim what is not on the way. */
+/** Dim everything that is not highlighted. */
 function showHighlight(layout) {
   canvas.classList.toggle('dimmed', highlight !== null && !highlight.isSoft);
   for (const element of canvas.querySelectorAll('.lit')) element.classList.remove('lit');
@@ -48,7 +48,7 @@ function showHighlight(layout) {
   for (const chip of canvas.querySelectorAll('.chip')) if (marks[Number(chip.dataset.leaf)]) chip.classList.add('lit');
 }
 
-/** A button that lights up all that keeps a storage alive; none where only one node does. */
+/** A button that highlights the nodes that keep a storage alive; null if only one does. */
 function storageButton(storage) {
   const kept = keepersOf(storage);
   if (kept.length < 2) return null;
@@ -60,7 +60,7 @@ function storageButton(storage) {
   return element;
 }
 
-/** The buttons in the panel that light up what belongs to an item. */
+/** The highlight buttons of an item in the panel. */
 function highlightButtons(item) {
   const isALeaf = !isScope(item) && isLeaf(item);
   const button = (kind, words) => {
@@ -73,7 +73,7 @@ function highlightButtons(item) {
     return element;
   };
   return html('div', { class: 'lights', role: 'group', 'aria-label': 'Highlight' },
-    button('from', isALeaf ? 'Ways from the roots to it' : 'Where its gradient comes from'), isALeaf ? null : button('to', 'Where it goes'));
+    button('from', 'Highlight path to loss'), isALeaf ? null : button('to', 'Highlight path to parameters'));
 }
 
 function setHighlight(wanted) {

@@ -1,10 +1,10 @@
-// A layered layout of one scope: what gradients reach later stands lower.
-// Vertices come in an order in which every edge leads to a later one, so no edge has to be turned.
+// A layered layout of one scope: what gradients reach later is lower.
+// Vertices are in topological order, so no edge has to be reversed.
 
 const ROW_GAP = 30, COLUMN_GAP = 26, LANE_GAP = 14, ORDER_SWEEPS = 8, PLACE_SWEEPS = 24, LAST_SWEEPS = 6;
 
 /**
- * Give each vertex a place.
+ * Position each vertex.
  * vertices: {left, right, height, role: 'in' | 'item' | 'out'}; edges: {from, to, fromX, toX}, offsets from the columns.
  * Adds x (of the column) and y (of the middle) to vertices, and points to edges; returns {width, height}.
  */
@@ -30,7 +30,7 @@ function rankOf(vertices, edges) {
     for (const to of next[place]) ranks[to] = Math.max(ranks[to], ranks[place] + 1);
     lowest = Math.max(lowest, ranks[place]);
   });
-  for (let place = vertices.length - 1; place >= 0; place -= 1) { // what nothing leads to stands close to what follows it
+  for (let place = vertices.length - 1; place >= 0; place -= 1) { // vertices without incoming edges go just above their first target
     if (vertices[place].role !== 'item' || hasBefore[place] || !next[place].length) continue;
     ranks[place] = Math.max(start, Math.min(...next[place].map((to) => ranks[to])) - 1);
   }
@@ -39,11 +39,11 @@ function rankOf(vertices, edges) {
   return ranks;
 }
 
-/** Part long edges into lanes, one for each row they pass. */
+/** Split long edges into lanes, one for each row they cross. */
 function makeRows(vertices, edges, ranks) {
   const spots = vertices.map((vertex, place) => ({ ...vertex, rank: ranks[place], place, up: [], down: [], x: 0 }));
   const rows = [];
-  const ends = new Uint8Array(vertices.length).fill(1); // nothing goes on from there
+  const ends = new Uint8Array(vertices.length).fill(1); // no outgoing edges
   for (const { from } of edges) ends[from] = 0;
   const put = (spot) => { (rows[spot.rank] ||= []).push(spot); };
   spots.forEach(put);
@@ -68,7 +68,7 @@ function makeRows(vertices, edges, ranks) {
   return { rows, lanes };
 }
 
-/** How much a piece of an edge wants to be straight: side branches that end give way to what goes on. */
+/** How straight a piece of an edge should be: side branches that end yield to paths that continue. */
 function weightOf(above, below, isEnd) {
   if (above.role === 'lane' && below.role === 'lane') return 8;
   if (below.role === 'out' || above.role === 'in') return 6;
@@ -76,7 +76,7 @@ function weightOf(above, below, isEnd) {
   return above.role === 'lane' || below.role === 'lane' ? 2 : 3;
 }
 
-/** Put each spot where its neighbours are, in turn from above and from below, to have few crossings. */
+/** Order each row by the positions of its neighbors, alternately from above and below, to reduce crossings. */
 function orderRows(rows) {
   const number = (row) => row.forEach((spot, index) => { spot.order = index; });
   rows.forEach(number);
@@ -86,22 +86,22 @@ function orderRows(rows) {
       for (const spot of row) {
         const near = fromAbove ? spot.up : spot.down;
         const sum = near.reduce((total, { spot: other, shift }) => total + other.order + Math.sign(shift) * 0.1, 0);
-        spot.wish = near.length ? sum / near.length : spot.order;
+        spot.target = near.length ? sum / near.length : spot.order;
       }
-      row.sort((a, b) => a.wish - b.wish || a.order - b.order);
+      row.sort((a, b) => a.target - b.target || a.order - b.order);
       number(row);
     }
   }
 }
 
-/** Where one stream comes in and one goes out, let it leave where it came: scopes in a chain then stand in one column. */
+/** If one stream enters and one leaves, keep them in one column, so that chained scopes line up. */
 function keepThrough(rows) {
   if (!rows.length) return;
   const ins = rows[0].filter((spot) => spot.role === 'in'), outs = rows.at(-1).filter((spot) => spot.role === 'out');
   if (ins.length === 1 && outs.length === 1) outs[0].up.push({ spot: ins[0], shift: 0, weight: 40 });
 }
 
-/** Bring the pieces of a long edge into one line where nothing is in the way. */
+/** Align the pieces of a long edge where nothing is in the way. */
 function straighten(rows, lanes) {
   for (const lane of lanes) {
     const spots = lane.slice(1, -1);
@@ -117,7 +117,7 @@ function isFree(row, index, x) {
   return (!left || x - left.x >= gap(left, row[index]) - 0.1) && (!right || right.x - x >= gap(row[index], right) - 0.1);
 }
 
-/** Move columns towards those they are joined to, as near as order and width allow; lanes keep straight first. */
+/** Move columns toward their neighbors as far as order and width allow, keeping lanes straight first. */
 function placeColumns(rows) {
   for (const row of rows) {
     let x = 0;
@@ -127,12 +127,12 @@ function placeColumns(rows) {
   for (const row of rows) for (const spot of row) spot.both = [...spot.up, ...spot.down];
   let moved = Infinity, before = Infinity;
   for (let sweep = 0; sweep < PLACE_SWEEPS; sweep += 1) {
-    if (moved + before < 1) sweep = Math.max(sweep, PLACE_SWEEPS - LAST_SWEEPS); // nothing moves any more
+    if (moved + before < 1) sweep = Math.max(sweep, PLACE_SWEEPS - LAST_SWEEPS); // converged
     const isLast = sweep >= PLACE_SWEEPS - LAST_SWEEPS;
     const fromAbove = sweep % 2 === 0;
     [before, moved] = [moved, 0];
     for (const row of fromAbove ? rows : upwards) {
-      for (const spot of row) wish(spot, isLast ? spot.both : fromAbove ? spot.up : spot.down);
+      for (const spot of row) aim(spot, isLast ? spot.both : fromAbove ? spot.up : spot.down);
       moved = Math.max(moved, settle(row));
     }
     if (isLast && moved < 0.05) break;
@@ -142,21 +142,21 @@ function placeColumns(rows) {
 const gap = (left, right) => left.right + right.left
   + (left.role === 'item' && right.role === 'item' ? COLUMN_GAP : LANE_GAP);
 
-function wish(spot, near) {
+function aim(spot, near) {
   let sum = 0, weights = 0;
   for (const { spot: other, shift, weight } of near) { sum += weight * (other.x + shift); weights += weight; }
-  spot.wish = weights ? sum / weights : spot.x;
+  spot.target = weights ? sum / weights : spot.x;
   spot.weight = weights || 0.1;
 }
 
-/** The places nearest to the wishes that keep order and gaps: neighbours in each other's way move as one. Tells how far. */
+/** Move to the closest positions to the targets that keep order and gaps, in blocks where needed; return how far. */
 function settle(row) {
   const blocks = [];
   let shift = 0;
   row.forEach((spot, index) => {
     shift += index ? gap(row[index - 1], spot) : 0;
     spot.shift = shift;
-    let block = { sum: (spot.wish - shift) * spot.weight, weight: spot.weight, first: index };
+    let block = { sum: (spot.target - shift) * spot.weight, weight: spot.weight, first: index };
     while (blocks.length && blocks.at(-1).sum / blocks.at(-1).weight >= block.sum / block.weight) {
       const before = blocks.pop();
       block = { sum: before.sum + block.sum, weight: before.weight + block.weight, first: before.first };
@@ -190,13 +190,13 @@ function finish(vertices, edges, rows, lanes) {
   return { width: spots.length ? right - left : 1, height: Math.max(y, 1) };
 }
 
-/** Rows joined by flat curves stand further apart, so that the curves can be told from one another. */
+/** Rows connected by flat curves are further apart, so that the curves stay distinguishable. */
 function roomBelow(row) {
   const reach = Math.max(0, ...row.flatMap((spot) => spot.down.map(({ spot: other, shift }) => Math.abs(other.x - spot.x + shift))));
   return row.every((spot) => spot.role === 'in') ? 14 + Math.min(26, reach * 0.08) : ROW_GAP + Math.min(50, reach * 0.1);
 }
 
-/** Where an edge goes: through each row straight down, between rows as it likes. */
+/** The points of an edge: vertical inside each row, free between rows. */
 function pointsOf(lane, { fromX, toX }) {
   const [first, last] = [lane[0], lane.at(-1)];
   const middle = (spot) => (spot.top + spot.bottom) / 2;

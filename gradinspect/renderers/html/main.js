@@ -1,12 +1,12 @@
-// What the user does, and the start.
+// User interaction and startup.
 
 let layout = null;
-let current = null; // the item that has the keyboard
+let current = null; // the item with keyboard focus
 let chosen = null; // the item in the panel
 
 const boxAt = (item) => layout.boxes.find((box) => box.item === item);
 
-/** Lay out and draw again; the anchor's upper left corner stays where it is on the screen. */
+/** Lay out and draw again, keeping the anchor's upper left corner in place. */
 function update(anchor) {
   const before = anchor !== undefined && layout ? boxAt(anchor) : null;
   layout = layOutOpen();
@@ -16,14 +16,14 @@ function update(anchor) {
     const [x, y] = [(before.x - before.left) - (after.x - after.left), (before.y - before.height / 2) - (after.y - after.height / 2)];
     setView(view.x + x * view.scale, view.y + y * view.scale, view.scale);
   }
-  colourBoxes(layout);
+  colorBoxes(layout);
   showHighlight(layout);
   drawMinimap(layout);
   markChosen();
   setCurrent(boxAt(current) ? current : layout.boxes[0]?.item, false);
 }
 
-/** Let the keyboard be at a box; only that one is in the tab order. */
+/** Move the keyboard focus to a box; only this one is in the tab order. */
 function setCurrent(item, hasFocus = true) {
   const old = boxAt(current);
   if (old) old.element.setAttribute('tabindex', -1);
@@ -48,7 +48,7 @@ function activate(item) {
   choose(item);
 }
 
-/** Make an item the one that the panel tells of; null for none. */
+/** Show an item in the panel; null for none. */
 function choose(item) {
   chosen = item;
   const isParameter = item !== null && !isScope(item) && isLeaf(item);
@@ -65,13 +65,13 @@ function markChosen() {
   for (const chip of canvas.querySelectorAll(`[data-leaf="${chosen}"]`)) chip.classList.add('chosen');
 }
 
-/** Choose an item by its address, so that the browser's back and forward find it again. */
+/** Select an item by its address, so that the browser's back and forward buttons work. */
 function goTo(item) {
   if (window.location.hash === hashOf(item)) followAddress();
   else window.location.hash = hashOf(item);
 }
 
-/** Open the way to the item that the address names, and show it. */
+/** Expand the scopes around the item that the address names, and show it. */
 function followAddress() {
   const [, kind, number] = /^#([ns])(\d+)$/.exec(window.location.hash) || [];
   const place = kind === 'n' ? idOf(Number(number)) : Number(number);
@@ -79,7 +79,7 @@ function followAddress() {
   if (!isThere) { if (!window.location.hash) { panel.hidden = true; choose(null); } return; }
   const item = kind === 's' ? -place : place;
   choose(item);
-  if (byId('stage').hidden) return; // the table is shown; the picture follows when it is back
+  if (byId('stage').hidden) return; // another view is shown; the picture follows when it is back
   const stand = whereToLook(item);
   if (boxAt(stand) === undefined) { openPathTo(stand); update(); }
   setCurrent(stand, false);
@@ -87,14 +87,14 @@ function followAddress() {
   markChosen();
 }
 
-/** A leaf has no box of its own: look at the node that uses it, one in sight if there is any. */
+/** A leaf has no box of its own: show a node that uses it, a visible one if possible. */
 function whereToLook(item) {
   if (isScope(item) || !isLeaf(item) || parentOf(item) >= 0) return item;
   const nodesUsing = usersOf(item).map(([user]) => user);
   return nodesUsing.find((user) => boxAt(user)) ?? nodesUsing[0] ?? item;
 }
 
-/** Open every box of one more level, as long as the picture can be looked at. */
+/** Expand every box by one level, while the picture stays manageable. */
 function unfold() {
   const closed = layout.boxes.filter((box) => isScope(box.item) && !box.isOpen && scopes[-box.item].kind !== 'shapes');
   let room = 1500 - layout.boxes.length;
@@ -114,8 +114,8 @@ function fold() {
   fit(layout, 0.6);
 }
 
-/** The box to go to from the current one: along the edges for up and down, in drawing order for the sides. */
-function neighbour(key) {
+/** The box that an arrow key leads to: along edges for up and down, in drawing order for left and right. */
+function neighbor(key) {
   const along = key === 'ArrowDown' ? 'tail' : 'head';
   const pair = layout.pairs.find((pair) => pair[along] === current);
   const closed = layout.boxes.filter((box) => !box.isOpen);
@@ -139,7 +139,7 @@ function pressed(event) {
   if (!isInPicture) return;
   if (event.key.startsWith('Arrow')) {
     event.preventDefault();
-    const item = neighbour(event.key);
+    const item = neighbor(event.key);
     if (item !== undefined) setCurrent(item);
   } else if ((event.key === 'Enter' || event.key === ' ') && current !== null) {
     event.preventDefault();
@@ -160,15 +160,15 @@ function drawLegend() {
     : name === 'cut' ? page.cut
     : name === 'repeat' ? scopes.some((scope) => scope.kind === 'repeat') : name === 'closed' ? scopes.some((scope) => scope.kind === 'module')
       : nodes.some((node) => textAt(node.kind) === 'custom'));
-  const words = { cut: 'edge to what is left out', closed: 'module', repeat: 'equal copies', leaf: 'leaf', shared: 'leaf used more than once', custom: 'custom Function' };
+  const words = { cut: 'edge to hidden nodes', closed: 'module', repeat: 'repeated block', leaf: 'leaf', shared: 'leaf used more than once', custom: 'custom Function' };
   const entries = Object.entries(words).filter(([name]) => has(name)).map(([name, word]) => html('span', {}, html('i', { class: name }), html('span', { text: word })));
-  byId('legend').replaceChildren(html('span', { text: '↓ gradients flow down' }), ...(colouring ? legendOfColours() : entries));
+  byId('legend').replaceChildren(html('span', { text: '↓ gradients flow down' }), ...(coloring ? legendOfColors() : entries));
 }
 
-/** Fill the boxes in one of the ways of `COLOURINGS`, or by kind. */
-function colourBy(name) {
-  colouring = name ? COLOURINGS[name]() : null;
-  byId('colour').value = name;
+/** Color the boxes by one of the `COLORINGS`, or by kind. */
+function colorBy(name) {
+  coloring = name ? COLORINGS[name]() : null;
+  byId('color').value = name;
   forgetUnits();
   drawLegend();
 }
@@ -188,9 +188,9 @@ byId('out').addEventListener('click', () => zoom(0.8));
 byId('fit').addEventListener('click', () => fit(layout));
 picture.addEventListener('click', clicked);
 document.addEventListener('keydown', pressed);
-if (!page.hasGradients) byId('colour').querySelector('[value=grad]').remove();
-byId('colour').addEventListener('change', () => { colourBy(byId('colour').value); update(); });
-colourBy(page.colourBy === 'grad' && !page.hasGradients ? '' : page.colourBy || '');
+if (!page.hasGradients) byId('color').querySelector('[value=grad]').remove();
+byId('color').addEventListener('change', () => { colorBy(byId('color').value); update(); });
+colorBy(page.colorBy === 'grad' && !page.hasGradients ? '' : page.colorBy || '');
 openAtFirst();
 update();
 fit(layout, 0.6);

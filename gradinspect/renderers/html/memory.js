@@ -1,9 +1,9 @@
-// Held memory: a map of the modules, as large as what they hold, and the curve of its release while backward runs.
+// Held memory: a treemap of the modules by bytes held, and the curve of its release during backward.
 
 const memoryView = byId('memory');
 const MAP_HEAD = 18, MAP_GAP = 2, MAP_SIZE = { width: 1000, height: 460 }, CURVE_SIZE = { width: 1000, height: 200 }, MAX_FREED = 8;
 
-/** Where a module is in the picture: its first box, or its only node. */
+/** The item of a module in the picture: its first box, or its only node. */
 function itemOfModule(path) {
   if (!itemOfModule.found) {
     itemOfModule.found = new Map();
@@ -15,7 +15,7 @@ function itemOfModule(path) {
 
 function keepFirst(map, key, value) { if (!map.has(key)) map.set(key, value); }
 
-/** Part a rectangle among values, the largest first, in rows of near squares: {x, y, width, height} for each. */
+/** Squarified treemap of values sorted from large to small: {x, y, width, height} for each. */
 function squares(values, { x, y, width, height }) {
   const total = values.reduce((sum, value) => sum + value, 0);
   const scale = total ? (width * height) / total : 0;
@@ -46,14 +46,14 @@ function squares(values, { x, y, width, height }) {
   return placed;
 }
 
-/** The name with its bytes where there is room, else the name, else its beginning. */
+/** The name with its bytes if there is room, else the name, else its first characters. */
 function cellText(room, name, bytes) {
   const letters = Math.floor((room.width - 10) / 6.4);
   const shown = [`${name} ${bytes}`, name].find((words) => words.length <= letters) ?? (letters > 3 ? `${name.slice(0, letters - 1)}…` : '');
   return shown && room.height > 14 ? svg('text', { x: round(room.x + 5), y: round(room.y + 13), text: shown }) : null;
 }
 
-/** One module in its room, with those inside it. What is its own, in none of them, is a cell too. */
+/** One module with its submodules. Bytes of its own, in no submodule, get a cell too. */
 function moduleCell([label, className, path, bytes, inside], room, depth) {
   const item = path ? itemOfModule(path) : undefined;
   const isOpen = inside.length > 0 && room.width > 60 && room.height > 44;
@@ -76,7 +76,7 @@ function moduleMap() {
     ...tops.flatMap((part, index) => moduleCell(part, rooms[index], 0)));
 }
 
-/** How much is still held after each node, in the order backward runs them. */
+/** The bytes still held after each node, in the order backward runs them. */
 function releaseCurve() {
   const { moments, extra } = page.memory;
   const { width, height } = CURVE_SIZE;
@@ -88,8 +88,8 @@ function releaseCurve() {
   return svg('svg', { class: 'curve', viewBox: `0 -14 ${width} ${height + 34}`, role: 'img', 'aria-label': `Held memory falls from ${formatBytes(extra)} to 0` },
     svg('path', { class: 'area', d: `${path}V${height}H0Z` }), svg('path', { class: 'line', d: path }),
     svg('text', { x: 4, y: -3, class: 'small', text: formatBytes(extra) }),
-    svg('text', { x: 0, y: height + 14, class: 'small', text: 'backward begins' }),
-    svg('text', { x: width, y: height + 14, class: 'small', 'text-anchor': 'end', text: 'and ends' }));
+    svg('text', { x: 0, y: height + 14, class: 'small', text: 'start of backward' }),
+    svg('text', { x: width, y: height + 14, class: 'small', 'text-anchor': 'end', text: 'end' }));
 }
 
 function largestReleases() {
@@ -102,6 +102,6 @@ function drawMemory() {
   const { total, extra, kinds } = page.memory;
   const words = Object.entries(kinds).map(([kind, bytes]) => `${formatBytes(bytes)} ${kind}`).join(', ');
   memoryView.replaceChildren(html('p', { text: `${formatBytes(total)} held for backward, ${formatBytes(extra)} of it beyond parameters and buffers: ${words}` }),
-    html('h2', { text: page.memory.by }), moduleMap(), html('h2', { text: 'While backward runs' }), releaseCurve(),
-    html('h2', { text: 'Where the most is freed' }), largestReleases());
+    html('h2', { text: page.memory.by }), moduleMap(), html('h2', { text: 'During backward' }), releaseCurve(),
+    html('h2', { text: 'Largest releases' }), largestReleases());
 }

@@ -1,4 +1,4 @@
-"""What the page knows of held memory: modules by bytes, and how it falls while backward runs.
+"""The page's data about held memory: bytes by module, and how it is freed during backward.
 
 What comes in: a `Graph`. What goes out: plain lists and dicts for JSON.
 """
@@ -18,7 +18,7 @@ MAX_MODULES = 400
 
 
 def page_memory(graph: Graph) -> dict[str, object] | None:
-    """Return what is held beyond parameters and buffers, and None where nothing is or it is not known."""
+    """Return what is held beyond parameters and buffers; None if that is nothing or unknown."""
     try:
         memory = measure_memory(graph)
     except GradInspectError:
@@ -27,7 +27,7 @@ def page_memory(graph: Graph) -> dict[str, object] | None:
         return None
     tree = largest_modules(module_tree(graph, memory, folds=False), MAX_MODULES)
     return {
-        "by": "By module" if graph.modules else "By class of node",
+        "by": "By module" if graph.modules else "By node class",
         "total": memory.total_bytes,
         "extra": memory.extra_bytes,
         "kinds": {kind: num_bytes for kind, num_bytes in memory.bytes_by_kind.items() if num_bytes},
@@ -37,7 +37,7 @@ def page_memory(graph: Graph) -> dict[str, object] | None:
 
 
 def _classes(graph: Graph, memory: Memory) -> list[object]:
-    """List what a graph without modules is made of, in the same way."""
+    """List the node classes of a graph without modules, in the same format."""
     sums: Counter[str] = Counter()
     for held in extra_storages(memory):
         sums[graph.nodes[held.counted_by].name] += held.num_bytes

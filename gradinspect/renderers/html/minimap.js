@@ -1,4 +1,4 @@
-// The whole in a corner, with a frame around what is in sight.
+// The whole graph in a corner, with a frame around the visible part.
 
 const minimap = byId('minimap');
 const MAP_WIDTH = 200, MAP_HEIGHT = 150, MAX_MAPPED = 4000;

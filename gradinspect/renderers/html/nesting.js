@@ -1,8 +1,8 @@
-// The layout of all that is open: each scope alone, from the inside out, and then put into one another.
-// An edge from one scope into another leaves the first through a port at its bottom and enters the other through a port
-// at its top. Edges to the same box share ports: they are one stream from there on.
+// The layout of everything expanded: each scope on its own, from the inside out, then nested.
+// An edge between scopes leaves the first through a port at its bottom and enters the other through a port at its top.
+// Edges to the same box share ports and continue as one stream.
 
-/** Lay out what is open: {boxes: [{item, x, y, ...}], edges: [{points, pairs, hasTip}], width, height}. */
+/** Lay out everything expanded: {boxes: [{item, x, y, ...}], edges: [{points, pairs, hasTip}], width, height}. */
 function layOutOpen() {
   const seen = visibleBoxes();
   const parts = new Map([...open].filter((place) => seen.depth.has(place)).map((place) => [place, newPart(place)]));
@@ -12,7 +12,7 @@ function layOutOpen() {
   return { ...putTogether(parts, pairs), pairs, boxOf: seen.boxOf, items: seen.items };
 }
 
-/** Number the closed boxes and nodes to see, and find the one that stands for each node. */
+/** Number the visible boxes and nodes, and find the one that represents each node. */
 function visibleBoxes() {
   const boxOf = new Int32Array(nodes.length).fill(-1);
   const items = [], depth = new Map([[0, 0]]);
@@ -27,14 +27,14 @@ function visibleBoxes() {
 
 const MAX_NAMES = 3;
 
-/** The forward arguments that a piece of an edge stands for, where it leaves a node with several. */
+/** The forward arguments of a piece of an edge, where it leaves a node with several. */
 function namesOn(edge, pairs) {
   const from = edge.start.item;
   if (from === undefined || isScope(from) || edgesOf(from).filter(Boolean).length < 2) return '';
   return edge.pairs.flatMap((number) => pairs[number].names.map((way) => textAt(way[2]))).filter(Boolean).slice(0, MAX_NAMES).join(', ');
 }
 
-/** The edges between boxes, those between the same two as one with a count. */
+/** The edges between boxes; those between the same two are merged and counted. */
 function pairsBetween({ boxOf, items }) {
   const found = new Map();
   for (let from = 0; from < nodes.length; from += 1) {
@@ -57,7 +57,7 @@ function newPart(place) {
   return { place, edges: new Map(), ins: new Map(), outs: new Map() };
 }
 
-/** Give a pair its way: out of the scopes around its tail, over to the scopes around its head, and in. */
+/** Route a pair: out of the scopes around its tail, across, and into the scopes around its head. */
 function joinParts(parts, seen, pair, number) {
   let from = { item: pair.tail, port: null }, to = { item: pair.head, port: null };
   let tailPart = parentOf(pair.tail), headPart = parentOf(pair.head);
@@ -107,20 +107,20 @@ function layOutPart(parts, place) {
   part.size = sizeOfPart(part);
 }
 
-const laidOut = new Map(); // by scope: what it was like when it was last laid out, and how
+const laidOut = new Map(); // by scope: its last input and layout
 
-/** Lay out a scope, unless it is as it was: opening one box leaves most others as they are. */
+/** Lay out a scope unless it is unchanged: expanding one box leaves most others as they are. */
 function layOutOnce(place, vertices, edges) {
   const sizes = vertices.map((vertex) => (vertex.item < 0 || vertex.role !== 'item' ? [vertex.left, vertex.right, vertex.height] : 0));
-  const likeness = JSON.stringify([sizes, edges.map(({ from, to, fromX, toX }) => [from, to, fromX, toX])]);
+  const signature = JSON.stringify([sizes, edges.map(({ from, to, fromX, toX }) => [from, to, fromX, toX])]);
   const before = laidOut.get(place);
-  if (before?.likeness === likeness) {
+  if (before?.signature === signature) {
     vertices.forEach((vertex, index) => { [vertex.x, vertex.y] = before.places[index]; });
     edges.forEach((edge, index) => { edge.points = before.lines[index]; });
     return before;
   }
   const { width, height } = layOut(vertices, edges);
-  laidOut.set(place, { likeness, width, height, places: vertices.map(({ x, y }) => [x, y]), lines: edges.map(({ points }) => points) });
+  laidOut.set(place, { signature, width, height, places: vertices.map(({ x, y }) => [x, y]), lines: edges.map(({ points }) => points) });
   return { width, height };
 }
 
@@ -129,7 +129,7 @@ const titleWidth = (place) => {
   return widthOf(`${title}  ${detail}`, 'title') + widthOf(small, 'small') + 30;
 };
 
-/** An open scope's column is where the most of its edges enter, so that what comes from above goes straight in. */
+/** The column of an expanded scope is where most of its edges enter, so that they come in straight. */
 function sizeOfPart({ inner, ins, outs }) {
   const width = inner.width + 2 * (INSET + inner.margin);
   const port = [...ins.values()][0] ?? [...outs.values()][0];
@@ -139,14 +139,14 @@ function sizeOfPart({ inner, ins, outs }) {
 
 const boxSize = (parts, item) => (isScope(item) && open.has(-item) ? parts.get(-item).size : sizeOf(item));
 
-/** How far from a box's column one of its ports is. */
+/** The distance of a port from its box's column. */
 function portX(parts, end, side) {
   if (end.item === undefined || end.port === null) return 0;
   const part = parts.get(-end.item);
   return part.inner.vertices[part[side].get(end.port)].x + INSET + part.inner.margin - part.size.column;
 }
 
-/** Turn places inside each scope into places in the picture. */
+/** Convert positions inside each scope to positions in the picture. */
 function putTogether(parts, pairs) {
   const boxes = [], edges = [];
   const top = parts.get(0).inner;

@@ -1,6 +1,6 @@
-"""What the page knows of each node.
+"""The page's data about each node.
 
-What comes in: a `Graph`. What goes out: records; a text that comes often is written once and named by its place.
+What comes in: a `Graph`. What goes out: records; repeated texts are stored once and referred to by index.
 """
 
 import math
@@ -22,11 +22,11 @@ class PageEdge(Record, frozen=True, kw_only=True, array_like=True):
 
     next_node: int
     input_nr: int = 0
-    argument: int | None = None  # text
+    argument: int | None = None  # index of a text
 
 
 class PageSaved(Record, frozen=True, kw_only=True, array_like=True):
-    """One saved attribute, as the saved-attribute table shows it. All but the bytes are texts."""
+    """One saved attribute, as in the saved-attribute table. All fields except the bytes are indices of texts."""
 
     attribute: int
     value: int
@@ -49,7 +49,7 @@ class PageLeaf(Record, frozen=True, kw_only=True):
 
 
 class PageNode(Record, frozen=True, kw_only=True):
-    """One node. A field that is not written has its default."""
+    """One node. Fields with default values are omitted."""
 
     name: int
     kind: int
@@ -62,22 +62,22 @@ class PageNode(Record, frozen=True, kw_only=True):
     module: int | None = None
     frame: int | None = None
     hooks: tuple[int, ...] = ()
-    bytes: int = 0  # of storages that no node before it saves
+    bytes: int = 0  # of storages that no earlier node saves
     dtype: int | None = None
-    device: int | None = None  # when it is another than that of most nodes
-    norm: float | str | None = None  # of the gradient that arrives; a text when it is not finite
-    alone: bool = False  # all of its module call
+    device: int | None = None  # if it differs from that of most nodes
+    norm: float | str | None = None  # of the incoming gradient; a text if it is not finite
+    alone: bool = False  # the only node of its module call
 
 
 class Texts:
-    """Gives each text its place."""
+    """Assigns an index to each distinct text."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start empty."""
         self.places: dict[str, int] = {}
 
     def place(self, text: str) -> int:
-        """Return the place of a text, a new one for a new text."""
+        """Return the index of a text, adding it if it is new."""
         return self.places.setdefault(escape_control(text), len(self.places))
 
 
@@ -86,9 +86,9 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
 
     Args:
         graph: The graph.
-        cut: What the graph lacks, when it is a part of another.
-        texts: Receives the texts that nodes name by place.
-        alone: Nodes that are all of a module call.
+        cut: What is missing, if the graph is part of another.
+        texts: Collects the texts that nodes refer to.
+        alone: Nodes that are the only node of their module call.
     """
     saved = _saved_by_node(graph)
     num_bytes, uses, norms = first_saved_bytes(graph), uses_in_whole(graph, cut), _norms(graph)
@@ -183,5 +183,5 @@ def _each_norm(graph: Graph) -> Iterator[tuple[int, float | str]]:
 
 
 def _plain(norm: float) -> float | str:
-    """Keep the digits a reader looks at; JSON has no number for what is not finite."""
+    """Round to the digits that matter; JSON has no non-finite numbers."""
     return float(f"{norm:.4g}") if math.isfinite(norm) else str(norm)

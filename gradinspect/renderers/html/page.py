@@ -1,9 +1,9 @@
-"""A graph as one HTML file that works without a server, a network or anything else beside it.
+"""A graph as one self-contained HTML file.
 
-What comes in: a `Graph` and options. What goes out: the page. Its scripts and styles are the files in `html/`; they
-are put together in the order of `SCRIPTS`, each may use what those before it define.
+What comes in: a `Graph` and options. What goes out: the page. Its scripts and styles are the files in `html/`,
+concatenated in the order of `SCRIPTS`; each may use what earlier ones define.
 
-The page's policy forbids every request, and every script and style but the two in it, which it names by their hashes.
+The page's policy forbids every request, and every script and style except its own two, which it lists by hash.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from gradinspect.units import escape_control
 
 SCRIPTS = (
     "dom", "graph", "scopes", "sizes", "layout", "nesting", "drawing", "viewport", "minimap", "panel", "search",
-    "colours", "highlight", "table", "memory", "views", "saving", "copying", "main",
+    "colors", "highlight", "table", "memory", "views", "saving", "copying", "main",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-// The side panel: all that is known of what is chosen.
+// The side panel: details of the selection.
 
 const panel = byId('panel');
 const hashOf = (item) => (isScope(item) ? `#s${-item}` : `#n${numberOf(item)}`);
@@ -8,7 +8,7 @@ const list = (rows) => (rows.length ? html('ul', {}, ...rows) : null);
 const MAX_ROWS = 200;
 const formulas = new Map(page.formulas);
 
-/** A list that tells how many it leaves out. */
+/** A list that says how many items it leaves out. */
 function longList(items, row) {
   const rows = items.slice(0, MAX_ROWS).map(row);
   if (items.length > MAX_ROWS) rows.push(html('li', { class: 'quiet', text: `and ${(items.length - MAX_ROWS).toLocaleString('en')} more` }));
@@ -18,8 +18,8 @@ function longList(items, row) {
 function edgeRows(id) {
   return edgesOf(id).map((edge, position) => {
     const argument = html('span', { class: 'argument', text: (edge && textAt(edge[2])) || String(position) });
-    if (!edge) return html('li', {}, argument, html('span', { class: 'quiet', text: page.cut?.lost[id]?.includes(position) ? 'cut: leads to what is left out' : 'None: needs no gradient' }));
-    return html('li', {}, argument, link(edge[0]), edge[1] ? html('span', { class: 'quiet', text: `  its input ${edge[1]}` }) : null);
+    if (!edge) return html('li', {}, argument, html('span', { class: 'quiet', text: page.cut?.lost[id]?.includes(position) ? 'cut: leads to a hidden node' : 'None: requires no gradient' }));
+    return html('li', {}, argument, link(edge[0]), edge[1] ? html('span', { class: 'quiet', text: `  input_nr ${edge[1]}` }) : null);
   });
 }
 
@@ -35,14 +35,14 @@ function savedTable(id) {
   return rows.length ? html('table', { 'aria-label': 'Saved attributes' }, html('tbody', {}, ...rows)) : null;
 }
 
-/** A line with those before and after it, where the file was there when the page was made. */
+/** A line with its context, if the file was available when the page was made. */
 function codeBlock(frame) {
   const [before, line, after] = page.around[frame] || [[], frames[frame][3], []];
   const beside = (lines) => (lines.length ? html('span', { class: 'quiet', text: lines.join('\n') }) : null);
   return html('pre', {}, beside(before), before.length ? '\n' : null, html('span', { text: line }), after.length ? '\n' : null, beside(after));
 }
 
-/** The line that made a node, and the lines that called it. */
+/** The line that made a node, and its callers. */
 function sourceLines(id) {
   const lines = [];
   for (let place = nodes[id].frame; place !== undefined && place !== null; place = frames[place][4]) {
@@ -86,7 +86,7 @@ function nodePanel(id) {
   ];
 }
 
-/** The nodes in a scope; leaves are in none. */
+/** The nodes in a scope, without leaves. */
 function scopeNodes(place) {
   const { first, last } = scopes[place];
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
@@ -124,7 +124,7 @@ function showPanel(item) {
   panel.querySelector('h2').after(highlightButtons(item));
 }
 
-/** What went wrong while the graph was recorded. */
+/** Show the warnings from recording the graph. */
 function showWarnings() {
   fillPanel([html('h2', { text: formatCount(page.warnings.length, 'warning') }), list(page.warnings.map((warning) => html('li', { text: warning })))]);
 }

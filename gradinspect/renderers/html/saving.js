@@ -1,8 +1,8 @@
-// What is seen as an SVG file that needs no page: the picture's styles go with it, with the colours of the moment.
+// Save the current view as a standalone SVG file, with the current styles and colors.
 
 const SAVED_STYLES = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-linejoin', 'paint-order', 'opacity', 'font-family', 'font-size', 'font-weight'];
 
-/** Copy the styles that the page gives each element into its attributes. */
+/** Copy the computed styles of each element into its attributes. */
 function withStyles(from, to) {
   const sources = from.querySelectorAll('*'), copies = to.querySelectorAll('*');
   sources.forEach((source, index) => {

@@ -1,7 +1,7 @@
-// Which boxes are open, and which box stands for a node.
-// An item is a node id, or minus the place of a scope; scope 0 is the whole graph and in no other.
+// Which boxes are expanded, and which box represents a node.
+// An item is a node id, or minus the index of a scope; scope 0 is the whole graph and has no parent.
 
-const FIRST_BOXES = 24; // to see at the start
+const FIRST_BOXES = 24; // visible at startup
 const parentOfScope = new Int32Array(scopes.length).fill(-1);
 const parentOfNode = new Int32Array(nodes.length).fill(-1);
 const open = new Set([0]);
@@ -27,7 +27,7 @@ function openPathTo(item) {
   for (const scope of around(item)) open.add(scope);
 }
 
-/** Open scopes from outside to inside as long as there is room for what is in them. */
+/** Expand scopes from the outside in while there is room for their contents. */
 function openAtFirst() {
   let room = FIRST_BOXES - scopes[0].items.length;
   let level = scopes[0].items;
@@ -38,14 +38,14 @@ function openAtFirst() {
       if (!isWorthIt) continue;
       room -= scopes[-item].items.length - 1;
       open.add(-item);
-      // Of a repeat the first copy tells it all.
+      // Of a repeat, the first copy is enough.
       next.push(...(scopes[-item].kind === 'repeat' ? scopes[-item].items.slice(0, 1) : scopes[-item].items));
     }
     level = next;
   }
 }
 
-/** Close a scope and all in it. */
+/** Collapse a scope and everything in it. */
 function close(scope) {
   for (const inner of open) {
     if (inner === scope || around(-inner).includes(scope)) open.delete(inner);
@@ -53,7 +53,7 @@ function close(scope) {
   open.add(0);
 }
 
-/** The items to see, outer ones first: `visit(item, parent, depth)`. */
+/** Visit the visible items, outer ones first: `visit(item, parent, depth)`. */
 function eachVisible(visit) {
   const waiting = [[0, 0]];
   while (waiting.length) {
@@ -65,7 +65,7 @@ function eachVisible(visit) {
   }
 }
 
-/** What a closed or open scope is called. */
+/** The title of a scope. */
 function scopeTitle(place) {
   const { kind, title, module, first, last, times } = scopes[place];
   if (kind === 'module') {

@@ -1,11 +1,11 @@
 // Search: names, classes, parameters, module paths, shapes, dtypes, source lines.
-// All words of a query must be there; a word like `[*, 768]` is a shape.
+// All words of a query must match; a word like `[*, 768]` is a shape.
 
 const query = byId('query'), found = byId('found'), results = byId('results');
 const MAX_RESULTS = 100;
 let haystack = null;
 
-/** What a node or a module is found by, in lower case; made when first needed. */
+/** The searchable text of each node and module, in lower case; built on first use. */
 function searchable() {
   if (haystack) return haystack;
   haystack = scopes.flatMap((scope, place) => (scope.kind === 'module'
@@ -26,7 +26,7 @@ function wordsOf(id) {
 
 const shapesOf = (id) => [...outputsOf(id), nodes[id].leaf ? textAt(nodes[id].leaf.tensor) : ''].join('\n').toLowerCase();
 
-/** A test for a shape; `*` stands for one size. */
+/** A test for a shape; `*` matches one size. */
 function shapeTest(pattern) {
   const escaped = pattern.toLowerCase().replace(/\s+/g, '').replace(/[.+?^${}()|[\]\\]/g, '\\$&');
   const test = new RegExp(escaped.replaceAll('*', '[^,\\[\\]]+'));
@@ -39,7 +39,7 @@ function testsFor(text) {
   return [...shapes.map(shapeTest), ...words.map((word) => (entry) => entry.text.includes(word) || entry.code.includes(word))];
 }
 
-/** Names first, then what only the code of the source line has. */
+/** Matches by name first, then those only in the source line. */
 const byName = (tests) => {
   const isNamed = ({ text, shapes }) => tests.every((test) => test({ text, shapes, code: '' }));
   return (entries) => [...entries.filter(isNamed), ...entries.filter((entry) => !isNamed(entry))];
@@ -61,8 +61,8 @@ function resultRow({ item }) {
 function showResults() {
   const hits = search(query.value);
   found.hidden = !query.value.trim();
-  byId('count').textContent = hits.length > MAX_RESULTS ? `the first ${MAX_RESULTS} of ${hits.length.toLocaleString('en')}`
-    : `${hits.length || 'nothing'} found`;
+  byId('count').textContent = hits.length > MAX_RESULTS ? `first ${MAX_RESULTS} of ${hits.length.toLocaleString('en')}`
+    : hits.length ? `${hits.length} found` : 'No matches';
   results.replaceChildren(...hits.slice(0, MAX_RESULTS).map(resultRow));
 }
 

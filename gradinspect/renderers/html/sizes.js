@@ -1,4 +1,4 @@
-// How large each box is. A box has a column, the line its edges keep to; what stands beside it does not move that line.
+// The size of each box. A box has a column, the line its edges follow, independent of what is beside the box.
 
 const FONTS = { title: '600 12.5px system-ui, sans-serif', small: '11px ui-monospace, Consolas, monospace',
   chip: '11px system-ui, sans-serif' };
@@ -13,14 +13,14 @@ function widthOf(text, font) {
   return widths.get(key);
 }
 
-/** Cut the middle out of a long text. */
+/** Shorten a long text by cutting its middle. */
 function shorten(text, length = MAX_TITLE) {
   if (text.length <= length) return text;
   const head = Math.ceil((length - 1) / 2);
   return `${text.slice(0, head)}…${text.slice(text.length - (length - 1 - head))}`;
 }
 
-/** The chips beside a node: its leaves at each use, and a last one for what is too many. */
+/** The chips beside a node: its leaves, and one more for the rest if there are too many. */
 function chipsOf(id) {
   const leaves = leavesOf(id);
   const shown = leaves.length > MAX_CHIPS ? leaves.slice(0, MAX_CHIPS - 1) : leaves;
@@ -37,7 +37,7 @@ function chipsOf(id) {
   return chips;
 }
 
-/** The words in a node's box. */
+/** The text in a node's box. */
 function nodeWords(id) {
   const { alone, function: own } = nodes[id];
   const call = moduleOf(id);
@@ -50,7 +50,7 @@ function nodeWords(id) {
   };
 }
 
-/** The words in a closed scope's box. */
+/** The text in a collapsed scope's box. */
 function scopeWords(place) {
   const { name, detail, call } = scopeTitle(place);
   const small = [formatCount(countNodes(scopes[place]), 'node'), cutWords(open.has(place) ? [] : scopeNodes(place))].filter(Boolean).join(' · ');
@@ -58,7 +58,7 @@ function scopeWords(place) {
   return { title, detail: shorten(detail) + (call > 1 ? ` · call ${call}` : ''), small };
 }
 
-/** Size of a node or a closed scope: extents to both sides of its column, height, and the width of its frame. */
+/** Size of a node or collapsed scope: extent on both sides of its column, height, and frame width. */
 function sizeOf(item) {
   const pills = isScope(item) ? pillsOfScope(-item) : rootsAt.get(item) || [];
   const pill = pills.length ? shorten(pills.length > 1 ? `${pills.length} roots` : pills[0], 24) : '';
@@ -79,7 +79,7 @@ function sizeOf(item) {
 
 const heightWith = (chips, height) => Math.max(height, chips.length * CHIP_STEP - 4);
 
-/** How far the chips reach beyond a box; without any, as far as the box needs. */
+/** How far the chips extend beyond a box; `without` if there are none. */
 function roomForChips(chips, without) {
   return chips.length ? CHIP_GAP + Math.max(...chips.map((chip) => widthOf(chip.text, 'chip') + 16)) : without;
 }

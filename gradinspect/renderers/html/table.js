@@ -1,4 +1,4 @@
-// The same nodes as a table that can be sorted: the picture's other view, and the one for screen readers and paper.
+// The nodes as a sortable table, also for screen readers and printing.
 
 const tableView = byId('table');
 const MAX_TABLE_ROWS = 2000;

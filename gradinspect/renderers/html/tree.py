@@ -1,7 +1,7 @@
-"""The boxes of the page: what opens into what, as a flat list of scopes.
+"""The boxes of the page, as a flat list of scopes.
 
-What comes in: the folding of a graph. What goes out: a `PageScope` for each box that can be opened, each before those
-inside it. A scope has few enough items to be looked at: what has more is parted into runs.
+What comes in: the folding of a graph. What goes out: a `PageScope` for each box that can be expanded, outer ones
+first. No scope has too many items to look at: larger ones are split into runs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,25 +14,25 @@ from gradinspect.renderers.picture.plan.parts import MAX_NODES_UNFOLDED
 from gradinspect.units import escape_control
 
 PageScopeKind: TypeAlias = Literal["graph", "module", "repeat", "copy", "run", "shapes"]
-MAX_ITEMS = 100  # shown side by side in one open scope
-MAX_COPIES = 12  # of a repeat that are shown side by side; of more, the first and a box for the others
+MAX_ITEMS = 100  # shown side by side in one expanded scope
+MAX_COPIES = 12  # of a repeat shown side by side; if there are more, the first and one box for the rest
 NUM_NAMED = 2  # parts of a repeated body that its title names
 
 
 class PageScope(Record, frozen=True, kw_only=True):
-    """One box that can be opened."""
+    """One box that can be expanded."""
 
     kind: PageScopeKind
     title: str
-    items: tuple[int, ...]  # a node id, or minus the place of another scope
-    first: int  # node ids, AccumulateGrad not among them
+    items: tuple[int, ...]  # a node id, or minus the index of another scope
+    first: int  # node ids, without AccumulateGrad
     last: int
     module: int | None = None
     times: int = 0  # copies in a repeat
 
 
 class _Group(NamedTuple):
-    """A scope to be, with what is directly in it."""
+    """A scope under construction, with its direct items."""
 
     kind: PageScopeKind
     title: str
@@ -42,13 +42,13 @@ class _Group(NamedTuple):
 
 
 def page_scopes(graph: Graph, folded: Scope) -> tuple[list[PageScope], set[int]]:
-    """List the scopes, the graph itself first, and the nodes that are all of a module call."""
+    """List the scopes, the graph itself first, and the nodes that are the only node of a module call."""
     groups = [_Group("graph", graph.source, [*_root_leaves(graph), *folded.items])]
     scopes: list[PageScope] = []
     alone: set[int] = set()
-    for group in groups:  # grows while it is read
+    for group in groups:  # grows during iteration
         items: list[int] = []
-        for item in _parted(list(_items(group.items, alone))):
+        for item in _in_runs(list(_items(group.items, alone))):
             if isinstance(item, int):
                 items.append(item)
             else:
@@ -65,12 +65,12 @@ def page_scopes(graph: Graph, folded: Scope) -> tuple[list[PageScope], set[int]]
 
 
 def _root_leaves(graph: Graph) -> list[int]:
-    """Return the roots that no box holds: a leaf that backward was called on."""
+    """Return the roots that are in no box: leaves that backward was called on."""
     return sorted({root.node for root in graph.roots if graph.nodes[root.node].kind == "accumulate_grad"})
 
 
 def _items(items: Iterable["Item | _Group"], alone: set[int]) -> Iterator["Item | _Group"]:
-    """Replace what is easier to read unfolded: a small repeat, and a call that is one node."""
+    """Unfold small repeats and calls of a single node."""
     waiting = list(reversed(list(items)))
     while waiting:
         item = waiting.pop()
@@ -83,8 +83,8 @@ def _items(items: Iterable["Item | _Group"], alone: set[int]) -> Iterator["Item 
             yield item
 
 
-def _parted(items: list["Item | _Group"]) -> Sequence["Item | _Group"]:
-    """Put neighbours into runs until there are few enough."""
+def _in_runs(items: list["Item | _Group"]) -> Sequence["Item | _Group"]:
+    """Group neighbors into runs until there are few enough."""
     width = 1
     while len(items) > width * MAX_ITEMS:
         width *= MAX_ITEMS
@@ -115,7 +115,7 @@ def _repeat(graph: Graph, scope: Scope) -> _Group:
 
 
 def _body_title(graph: Graph, body: Sequence[Item]) -> str:
-    """Name the parts of a body: modules by class where it has any, else nodes."""
+    """Name the parts of a body: modules by class if it has any, else nodes."""
     modules = [
         graph.modules[item.module].class_name
         for item in body
@@ -127,7 +127,7 @@ def _body_title(graph: Graph, body: Sequence[Item]) -> str:
 
 
 def _ids(items: Sequence["Item | _Group"], graph: Graph) -> range:
-    """Return the ids from the first to the last; leaves that are roots stand outside it."""
+    """Return the ids from the first to the last, without leaves that are roots."""
     inside = [item for item in items if not isinstance(item, int) or graph.nodes[item].kind != "accumulate_grad"]
     if not inside:
         return range(0)

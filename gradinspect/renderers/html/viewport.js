@@ -1,4 +1,4 @@
-// Moving about: drag, wheel, keys. The picture has one group whose transform is the view.
+// Navigation by drag, wheel and keys. The picture has one group whose transform is the view.
 
 const picture = byId('picture');
 const canvas = svg('g');
@@ -13,13 +13,13 @@ function setView(x, y, scale) {
   for (const listener of viewListeners) listener();
 }
 
-// Asking an element for its size makes the browser lay out all that has changed, so it is asked when it may be another.
+// Reading an element's size forces the browser to lay out pending changes, so the size is cached until it may change.
 let stage = null;
 const stageSize = () => (stage ||= { width: picture.clientWidth || 800, height: picture.clientHeight || 600 });
 const forgetStage = () => { stage = null; };
 new ResizeObserver(forgetStage).observe(picture);
 
-/** Show all, or at the start as much from the top as can still be read. */
+/** Fit the whole graph, or at startup as much from the top as is legible. */
 function fit(layout, smallest = MIN_SCALE) {
   const { width, height } = stageSize();
   const whole = Math.min((width - 2 * MARGIN) / layout.width, (height - 2 * MARGIN - 30) / layout.height, 1.25);
@@ -34,13 +34,13 @@ function zoom(factor, x = stageSize().width / 2, y = stageSize().height / 2) {
   setView(x - (x - view.x) * real, y - (y - view.y) * real, scale);
 }
 
-/** Bring a box into sight, moving no more than needed unless it is far away. */
-function reveal(box, isCentred = false) {
+/** Scroll a box into view, unless it is already visible. */
+function reveal(box, isCentered = false) {
   const { width, height } = stageSize();
   const [left, top] = [(box.x - box.left) * view.scale + view.x, (box.y - box.height / 2) * view.scale + view.y];
   const [right, bottom] = [(box.x + box.right) * view.scale + view.x, (box.y + box.height / 2) * view.scale + view.y];
   const isSeen = left >= 0 && top >= 0 && right <= width && bottom <= height;
-  if (isSeen && !isCentred) return;
+  if (isSeen && !isCentered) return;
   const scale = Math.max(view.scale, 0.7);
   setView(width / 2 - box.x * scale, height / 2 - box.y * scale, scale);
 }

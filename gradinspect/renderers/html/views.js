@@ -1,4 +1,4 @@
-// What stands in the place of the picture: the table of nodes, or held memory.
+// Views that replace the picture: the table of nodes, and held memory.
 
 const views = { table: { element: tableView, button: byId('as-table'), draw: drawTable },
   memory: { element: memoryView, button: byId('as-memory'), draw: drawMemory } };

@@ -1,11 +1,11 @@
-"""Run a program that ends when we do, whatever ends us.
+"""Run a child process that ends when we do, however we end.
 
-NOTE [Whatever ends us]
-Killed by SIGKILL we can end nobody, so somebody else must: a shell that holds the other end of a pipe of ours. When we
-are gone, it comes to the end of that pipe, and kills the group of processes that it shares with the program. Linux
-could tell the program alone (PR_SET_PDEATHSIG), but only from between fork and exec, where Python must not run beside
-threads, and not those that the program starts: `dot` may be a shell script around the real one. Where there is no
-shell, and on Windows, the program is ended with us only as far as we still can.
+NOTE [However we end]
+After SIGKILL we can no longer kill the child, so a guard must: a shell that holds the other end of one of our pipes.
+When we are gone, it reads the end of that pipe and kills the process group that it shares with the child. Linux can
+signal the child directly (PR_SET_PDEATHSIG), but only when set between fork and exec, where Python must not run with
+threads, and it misses the child's own children: `dot` may be a shell script around the real one. Without a shell, and
+on Windows, the child ends with us only when we can still kill it.
 """
 
 import os
@@ -15,7 +15,7 @@ from contextlib import suppress
 from shutil import which
 from typing import NamedTuple
 
-_GUARD = "read -r _ && exit; kill -9 0"  # a line: all is well; none: we are gone, and so shall the group be
+_GUARD = "read -r _ && exit; kill -9 0"  # a line: the child is done; end of file: we are gone, so kill the group
 
 
 class Finished(NamedTuple):
@@ -30,7 +30,7 @@ def run_child(command: list[str], text: bytes, time_limit_s: float) -> Finished:
     """Run a program to its end.
 
     Raises:
-        subprocess.TimeoutExpired: It took too long, and was ended with whatever it had started.
+        subprocess.TimeoutExpired: It took too long, and was killed with its children.
     """
     guard = _start_guard()
     process = None
@@ -47,16 +47,16 @@ def run_child(command: list[str], text: bytes, time_limit_s: float) -> Finished:
 
 
 def _start(command: list[str], guard: "subprocess.Popen[bytes] | None") -> "subprocess.Popen[bytes]":
-    """Start a program in the group of its guard, or in one of its own."""
+    """Start a program in the process group of its guard, or in its own."""
     pipe = subprocess.PIPE
     group = None if guard is None else guard.pid
     if group is None and hasattr(os, "killpg"):
         group = 0
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, process_group=group)  # noqa: S603  # no text of others is an argument
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, process_group=group)  # noqa: S603  # no argument comes from outside
 
 
 def _start_guard() -> "subprocess.Popen[bytes] | None":
-    """Start the shell that waits for our end. NOTE [Whatever ends us]."""
+    """Start the shell that waits for our end. NOTE [However we end]."""
     shell = which("sh", path=os.defpath)
     if shell is None or not hasattr(os, "killpg"):
         return None
@@ -70,7 +70,7 @@ def _start_guard() -> "subprocess.Popen[bytes] | None":
 
 
 def _kill(process: "subprocess.Popen[bytes]", guard: "subprocess.Popen[bytes] | None") -> None:
-    """End a program and whatever it started, also on Ctrl-C."""
+    """Kill a program and its children, also on Ctrl-C."""
     if hasattr(os, "killpg"):
         os.killpg(process.pid if guard is None else guard.pid, signal.SIGKILL)
     else:

@@ -1,10 +1,10 @@
-"""Run Graphviz: DOT in, bytes of a picture out. The one renderer that starts a process.
+"""Run Graphviz: DOT in, picture bytes out. The only renderer that starts a process.
 
-The system's `dot` is preferred; `graphviz-pure`, which pip installs with this package, draws where there is none.
+The system's `dot` is preferred; `graphviz-pure`, installed with this package, is the fallback.
 
 NOTE [No engine stops by itself]
-Layout can take hours and a bitmap can take all memory. So each run has a time limit, and ends with us. And Graphviz is
-quiet about trouble: it can return 0 with nothing written, or with an error on stderr and half a picture.
+Layout can take hours and a bitmap can exhaust memory, so each run has a time limit and ends with our process. Graphviz
+also hides failures: it can return 0 with nothing written, or with an error on stderr and half a picture.
 """
 
 import os
@@ -33,14 +33,14 @@ class Engine(NamedTuple):
 
 
 class LayoutError(Exception):
-    """The engine did not finish in time, was ended for want of memory, or failed; a coarser picture may do."""
+    """The engine timed out, ran out of memory, or failed; a coarser picture may work."""
 
 
 def find_engine(path: str | None = None) -> Engine:
     """Find `dot` on a search path, or `graphviz-pure` in this Python environment, activated or not.
 
     Args:
-        path: A search path such as PATH holds; None for PATH itself.
+        path: A search path in the format of PATH; None for PATH itself.
 
     Raises:
         GradInspectError: There is no Graphviz program.
@@ -51,7 +51,7 @@ def find_engine(path: str | None = None) -> Engine:
     folders = os.pathsep.join((sysconfig.get_path("scripts"), str(Path(sys.executable).parent)))
     pure = which("graphviz-pure", path=folders) or which("graphviz-pure", path=path)
     if pure is None:
-        raise GradInspectError("No Graphviz program was found to draw with.", INSTALL_HINT)
+        raise GradInspectError("No Graphviz program was found.", INSTALL_HINT)
     return Engine(Path(pure), writes_pdf=False)
 
 
@@ -59,7 +59,7 @@ def lay_out(dot: str, output_format: str, engine: Engine, *, time_limit_s: float
     """Draw DOT text.
 
     Raises:
-        LayoutError: There is no whole picture.
+        LayoutError: There is no complete picture.
     """
     command = _command(engine, output_format) + ([] if dpi is None else [f"-Gdpi={dpi:.2f}"])
     try:
@@ -68,7 +68,7 @@ def lay_out(dot: str, output_format: str, engine: Engine, *, time_limit_s: float
         raise LayoutError(f"no picture after {time_limit_s:.0f} s") from None
     errors = [line for line in stderr.decode(errors="replace").splitlines() if "Error" in line]
     if returncode < 0:
-        raise LayoutError(f"'{engine.program.name}' was ended by signal {-returncode}")
+        raise LayoutError(f"'{engine.program.name}' was killed by signal {-returncode}")
     if returncode or errors or not content:
         reason = "; ".join(errors[:MAX_STDERR_LINES]) or f"return code {returncode}, {len(content)} bytes written"
         raise LayoutError(f"'{engine.program.name}' failed: {escape_control(reason)}")

@@ -1,6 +1,6 @@
-"""Draw a graph as .svg, .png, .pdf or .dot: a picture in any case, coarser when the one asked for is too much.
+"""Draw a graph as .svg, .png, .pdf or .dot; if the requested picture is too large, draw a coarser one.
 
-What comes in: a `Graph`. What goes out: the bytes of the file, and what the user should know about it.
+What comes in: a `Graph`. What goes out: the bytes of the file, and notes for the user.
 """
 
 import math
@@ -26,12 +26,12 @@ from gradinspect.renderers.picture.svg.to_pdf import require_typst, svg_to_pdf
 
 PictureFormat: TypeAlias = Literal["dot", "svg", "png", "pdf"]
 FIRST_TRY_SHARE, SECOND_TRY_SHARE = 0.6, 0.3  # of the time limit
-LAST_TRY_S = 10.0  # granted even when the time is used up: what is drawn then takes a blink
-FULL_FACTOR = 4  # times the boxes when the user asks for all of them: they may have the time
-TOO_MANY_FOR_GRAPHVIZ = 4000  # boxes: it takes a minute or never ends, so an SVG of all is then drawn by us
-FEWER = 5  # a coarser try may have a fifth of the boxes
+LAST_TRY_S = 10.0  # granted even after the time limit: such a small picture is quick
+FULL_FACTOR = 4  # times the boxes with --full: whoever asks for it can wait
+TOO_MANY_FOR_GRAPHVIZ = 4000  # boxes: dot takes a minute or never ends, so we draw a full SVG ourselves
+FEWER = 5  # a coarser attempt gets a fifth of the boxes
 FEWEST_BOXES = 20
-PNG_DPI = 192  # twice what a screen shows, for sharp text
+PNG_DPI = 192  # twice the resolution of a screen, for sharp text
 MAX_PIXELS = 40_000_000
 MAX_PIXELS_A_SIDE = 30_000
 
@@ -46,17 +46,17 @@ def draw(
 ) -> FileContent:
     """Draw a graph.
 
-    A picture that is too large or takes too long is tried again with fewer boxes; a note says so.
+    A picture that is too large or takes too long is drawn again with fewer boxes, and a note says so.
 
     Args:
         graph: The graph.
         picture_format: The kind of file.
         options: What to draw.
-        time_limit_s: How long layout may take, all tries together; a last try may take some seconds more.
-        engine: The Graphviz program; by default the one found on this machine.
+        time_limit_s: Limit for all layout attempts together; a last attempt may take some seconds more.
+        engine: The Graphviz program; by default the one on this machine.
 
     Raises:
-        GradInspectError: There is no program for this format, or it fails even on the smallest picture.
+        GradInspectError: No program can write this format, or it fails even on the smallest picture.
     """
     options = options or DrawOptions()
     is_all = options.full and picture_format == "svg"
@@ -75,10 +75,12 @@ def draw(
 
 
 def _draw_in_rows(graph: Graph, options: DrawOptions) -> FileContent:
-    """Draw all of a graph that is too large for Graphviz."""
+    """Draw a full graph that is too large for Graphviz."""
     drawing = plan_drawing(graph, msgspec.structs.replace(options, max_boxes=None))
     scene = set_scene(graph, options, [box.ids for box in drawing.boxes])
-    return FileContent(render_large_svg(scene, drawing).encode(), ("drawn in rows, without frames: it is very large",))
+    return FileContent(
+        render_large_svg(scene, drawing).encode(), ("too large for Graphviz: drawn in rows, without module frames",)
+    )
 
 
 def _draw_in_time(
@@ -96,9 +98,11 @@ def _draw_in_time(
             fewer = max(len(drawing.boxes) // FEWER, FEWEST_BOXES)
             options = msgspec.structs.replace(options, max_boxes=fewer)
         else:
-            again = (f"drawn again with less in it: {reason}",) if reason else ()
+            again = (f"drawn with fewer boxes: {reason}",) if reason else ()
             return FileContent(content, (*again, *drawing.notes, *notes))
-    raise GradInspectError(f"No picture could be drawn: {reason}.", "Write a .dot file, or choose a smaller --depth.")
+    raise GradInspectError(
+        f"The picture could not be drawn: {reason}.", "Write a .dot file, or choose a smaller --depth."
+    )
 
 
 def _lay_out_as(picture_format: str, dot: str, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
@@ -116,7 +120,7 @@ def _lay_out_as(picture_format: str, dot: str, engine: Engine, try_s: float) -> 
 
 
 def _png(dot: str, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
-    """Measure the picture as SVG first: a bitmap of unknown size can take all memory."""
+    """Measure the picture as SVG first: a bitmap of unknown size can exhaust memory."""
     end = monotonic() + try_s
     width, height = _size_in_points(lay_out(dot, "svg", engine, time_limit_s=try_s))
     dpi = min(

@@ -1,1 +1,1 @@
-"""Screens of a terminal."""
+"""Screens for a terminal."""

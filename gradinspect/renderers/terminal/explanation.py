@@ -1,4 +1,4 @@
-"""An explanation of a node class for a terminal, and as JSON."""
+"""The explanation of a node class, for a terminal and as JSON."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -21,7 +21,7 @@ class ExplanationPage(Page):
     """Writes explanations at one width."""
 
     def __init__(self, *, width: int = 80, unicode: bool = True) -> None:
-        """Keep a column beside the labels."""
+        """Leave room for a column beside the labels."""
         super().__init__(width=max(width, MIN_WIDTH), unicode=unicode)
 
     def explanation(self, found: Explanation) -> Iterator[Text]:
@@ -29,32 +29,32 @@ class ExplanationPage(Page):
         yield Text(self.visible(found.name), "bold")
         yield from self._wrapped(found.text)
         if found.signature:
-            yield from self._labelled("backward of", found.signature)
+            yield from self._labeled("backward of", found.signature)
         for _, group in groupby(found.gradients, key=lambda gradient: gradient.formula):
             yield from self._gradient(list(group))
         if found.signature:
             yield Text()
-            yield from self._keeps(found)
+            yield from self._saves(found)
         double = found.double_text if found.double is None else _double(found.double)
         if double:
-            yield from self._labelled("double backward", double)
+            yield from self._labeled("double backward", double)
         for source in found.sources:
             yield from self._source(source)
         if found.breakpoint:
-            yield from self._labelled("gdb", f"break {found.breakpoint}")
+            yield from self._labeled("gdb", f"break {found.breakpoint}")
         if found.facts is not None:
             yield from self._facts(found.facts)
 
-    def _keeps(self, found: Explanation) -> Iterator[Text]:
+    def _saves(self, found: Explanation) -> Iterator[Text]:
         if found.not_differentiable:
-            yield from self._labelled("no gradient for", ", ".join(found.not_differentiable))
-        yield from self._labelled("saves", ", ".join(found.saved) or "nothing that Python can read")
+            yield from self._labeled("no gradient for", ", ".join(found.not_differentiable))
+        yield from self._labeled("saves", ", ".join(found.saved) or "nothing that Python can read")
         if found.outputs:
             are = "is an output" if len(found.outputs) == 1 else "are outputs"
-            yield from self._labelled("", f"{', '.join(found.outputs)} {are} of the forward op")
+            yield from self._labeled("", f"{', '.join(found.outputs)} {are} of the forward op")
 
     def _source(self, source: SourceLine) -> Iterator[Text]:
-        """Yield a place and its address, unbroken: they are there to be copied."""
+        """Yield a source location and its address, each on an unbroken line so that it can be copied."""
         place = f"{source.place.file}:{source.place.line}"
         if len(source.what) < LABEL_CELLS:
             yield Text(f"{source.what:<{LABEL_CELLS}}", "dim").append(place, "default")
@@ -74,10 +74,10 @@ class ExplanationPage(Page):
             ("made by", None if facts.made_by is None else f"the backward of {facts.made_by}"),
         ):
             if text:
-                yield from self._labelled(label, text)
+                yield from self._labeled(label, text)
         for label, lines in (("next_functions", facts.edges), ("saved", facts.saved)):
             for index, line in enumerate(lines):
-                yield from self._labelled("" if index else label, line)
+                yield from self._labeled("" if index else label, line)
 
     def _gradient(self, inputs: Sequence[InputGradient]) -> Iterator[Text]:
         names = ", ".join(gradient.argument for gradient in inputs)
@@ -95,17 +95,17 @@ class ExplanationPage(Page):
     def custom(self, function: CustomFunction) -> Iterator[Text]:
         """Yield the screen of a custom autograd.Function."""
         yield Text(self.visible(function.name), "bold")
-        yield from self._labelled("autograd.Function", f"{function.file}:{function.line}")
+        yield from self._labeled("autograd.Function", f"{function.file}:{function.line}")
         yield from self._wrapped(function.docstring)
         for part in (function.forward, function.backward):
             if part:
                 yield Text()
                 yield from (Text(self.visible(line)) for line in part.splitlines())
         yield Text()
-        yield from self._labelled("pdb", f"break {describe_place(function)}")
+        yield from self._labeled("pdb", f"break {describe_place(function)}")
 
     def names(self, names: Sequence[tuple[str, str]]) -> Iterator[Text]:
-        """Yield one line a class: its name and its forward op."""
+        """Yield one line per class: its name and its forward op."""
         widest = min(max((len(name) for name, _ in names), default=0), self.width // 2)
         for name, signature in names:
             line = Text(f"{self.visible(name):<{widest}}  ").append(self.visible(signature), "dim")
@@ -113,7 +113,7 @@ class ExplanationPage(Page):
             line.rstrip()
             yield line
 
-    def _labelled(self, label: str, text: str, style: str = "") -> Iterator[Text]:
+    def _labeled(self, label: str, text: str, style: str = "") -> Iterator[Text]:
         if len(label) >= LABEL_CELLS:
             yield Text(self.visible(label), "dim")
             label = ""
@@ -129,7 +129,7 @@ class ExplanationPage(Page):
         yield from (Text(f"{indent}{line}") for line in lines)
 
     def visible(self, text: str) -> str:
-        """Let a text of several lines, as a docstring is, flow."""
+        """Join the lines of a multi-line text, such as a docstring."""
         return super().visible(text.replace("\n", " "))
 
 
@@ -141,7 +141,7 @@ def _double(double: DoubleBackward) -> str:
             return f"yes{through}"
         case "unknown":
             are, they = ("is", "which is") if len(double.helpers) == 1 else ("are", "which are")
-            return f"yes if {helpers} {are}, {they} C++ and not looked into{through}"
+            return f"yes if {helpers} {are}, {they} C++ and not analyzed{through}"
         case "no" if double.missing:
             has = "has" if len(double.missing) == 1 else "have"
             return f"no: {' and '.join(double.missing)} {has} no derivative"
@@ -150,5 +150,5 @@ def _double(double: DoubleBackward) -> str:
 
 
 def render_explanations_json(found: Sequence[Record]) -> str:
-    """Write everything."""
+    """Write all fields of each explanation."""
     return render_json(found)

@@ -1,4 +1,4 @@
-"""Findings as a page for a terminal, as JSON, and as the annotations that GitHub shows beside a change."""
+"""Findings for a terminal, as JSON, and as annotations in a GitHub pull request."""
 
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
@@ -13,18 +13,18 @@ from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import escape_control, format_calls, format_count
 
 MIN_WIDTH = 40
-LABEL_CELLS = 10  # of the column that says which part a line plays
+LABEL_CELLS = 10  # of the column with the role of a line
 
 
 class FindingsPage(Page):
     """Writes findings at one width."""
 
     def __init__(self, *, width: int = 80, unicode: bool = True) -> None:
-        """Keep a column beside the labels."""
+        """Leave room for a column beside the labels."""
         super().__init__(width=max(width, MIN_WIDTH), unicode=unicode)
 
     def lines(self, found: Findings) -> Iterator[Text]:
-        """Yield each finding: headline, lines of source, why, what to do. Then notes, and one line that counts."""
+        """Yield each finding (headline, source lines, why, what to do), then the notes and a line with the count."""
         for finding in found.findings:
             yield from self._finding(finding)
             yield Text()
@@ -60,8 +60,8 @@ class FindingsPage(Page):
         where = max((len(_where(place)) for place in finding.places), default=0)
         for place in finding.places:
             yield self._place(place, min(where, self.width // 2))
-        yield from self._labelled("why", finding.text)
-        yield from self._labelled("do", finding.remedy, "green")
+        yield from self._labeled("why", finding.text)
+        yield from self._labeled("do", finding.remedy, "green")
 
     def _place(self, place: Place, cells: int) -> Text:
         line = Text(f"{GAP}{place.role:<{LABEL_CELLS}}", "cyan")
@@ -70,13 +70,13 @@ class FindingsPage(Page):
         line.rstrip()
         return line
 
-    def _labelled(self, label: str, text: str, style: str = "default") -> Iterator[Text]:
+    def _labeled(self, label: str, text: str, style: str = "default") -> Iterator[Text]:
         for index, part in enumerate(self._parts(text, len(GAP) + LABEL_CELLS, is_hanging=True)):
             line = Text(f"{GAP}{'' if index else label:<{LABEL_CELLS}}", "cyan")
             yield line.append(part, style)
 
     def _parts(self, text: str, indent: int, *, is_hanging: bool = False) -> list[str]:
-        """Wrap a text; it begins at the indent, which is added to the later lines unless somebody else does."""
+        """Wrap a text that starts at `indent`; indent the following lines unless `is_hanging`."""
         lines = wrap(self.visible(text), self.width - indent, break_on_hyphens=False)
         return lines if is_hanging else [("" if not index else " " * indent) + line for index, line in enumerate(lines)]
 
@@ -97,25 +97,25 @@ def _where(place: Place) -> str:
 
 
 def render_findings_json(found: Findings) -> str:
-    """Write everything."""
+    """Write all fields of the findings."""
     return render_json(found)
 
 
 def render_findings_github(found: Findings, path_of: Callable[[str], str]) -> str:
-    """Write one workflow command a finding; it stands beside the line that is to change.
+    """Write one workflow command per finding, attached to the line to change.
 
     Args:
         found: The findings.
-        path_of: From a file as the record names it to its path in the repository.
+        path_of: Maps a file name in the record to its path in the repository.
 
-    Source: the documentation of GitHub Actions, "Workflow commands": % and line ends are escaped, in properties also
+    Source: the documentation of GitHub Actions, "Workflow commands": % and newlines are escaped, in properties also
     colons and commas.
     """
     return "".join(f"{_annotation(finding, path_of)}\n" for finding in found.findings)
 
 
 def _annotation(finding: Finding, path_of: Callable[[str], str]) -> str:
-    """Put a finding beside the line that wrote, detached, or failed: the second of its lines."""
+    """Attach a finding to the line that wrote, detached or failed: its second line."""
     place = finding.places[min(1, len(finding.places) - 1)] if finding.places else None
     lines = [
         escape_control(f"{place.role}: {path_of(place.file)}:{place.line}  {place.code}") for place in finding.places
@@ -127,7 +127,7 @@ def _annotation(finding: Finding, path_of: Callable[[str], str]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape what is not printable as for a terminal; GitHub itself makes lines of %0A."""
+    """Escape what is not printable, as for a terminal; GitHub turns %0A into a newline."""
     return "%0A".join(escape_control(line).replace("%", "%25") for line in text.split("\n"))
 
 

@@ -1,4 +1,4 @@
-"""How gradients move through backward calls in a row: a column a call, or a line of small bars; CSV and JSON.
+"""How gradients change over several backward calls: one column per call or a sparkline; CSV and JSON.
 
 What comes in: `GradientSteps` and the moves made of it. What goes out: lines of `rich.text.Text`, none wider than
 asked for.
@@ -20,7 +20,7 @@ from gradinspect.units import format_calls, format_count
 LEVELS, ASCII_LEVELS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 NONE, ZERO, NOT_FINITE = " ", "0", "!"
 MIN_NAME = 20  # cells left for names beside the columns
-MAX_LINE = 24  # calls in a line of bars; of more, some are shown
+MAX_LINE = 24  # bars in a sparkline; more calls are sampled
 COLUMNS = (
     "call", "parameter", "node", *GradientStats.__struct_fields__, "weight_norm", "gradient/weight", "update_norm",
     UPDATE,
@@ -31,28 +31,28 @@ class StepsPage(GradientsPage):
     """Writes the report of several calls."""
 
     def head(self, found: GradientSteps) -> Iterator[Text]:
-        """Yield where the first and the last call were, and how the loss moved."""
+        """Yield the locations of the first and last call, and how the loss changed."""
         first, last = found.steps[0], found.steps[-1]
         several = len(found.steps) > 1
         yield self.title(first.captured_at, f" ... #{last.number}" if several else "")
         yield from self.other_calls(first.other_calls)
         is_grad = found.graph.captured_at.kind == "grad"
         seen = format_calls(0 if is_grad else len(found.steps), len(found.steps) if is_grad else 0)
-        ended = f", {found.asked:,} asked for: the program made no more" if len(found.steps) < found.asked else ""
+        ended = f", {found.asked:,} requested: the program made no more" if len(found.steps) < found.asked else ""
         losses = [step.loss for step in found.steps if step.loss is not None]
         loss = f", loss {losses[0]:.4g}" if losses else ""
         loss += f" to {losses[-1]:.4g}" if len(losses) > 1 else ""
-        yield from self.wrapped(f"{seen} watched{ended}{loss}")
+        yield from self.wrapped(f"{seen} observed{ended}{loss}")
 
     def moves(self, steps: Sequence[Step], rows: Sequence[Move], max_rows: int | None) -> Iterator[Text]:
-        """Yield one row a parameter: its gradient's norm in each call, or the first, the last and the way between."""
+        """Yield one row per parameter: its gradient norm in each call, or the first, the last and a sparkline."""
         has_updates = any(row is not None and row.update_norm is not None for move in rows for row in move.rows)
         update = [UPDATE] if has_updates else []
         cells = len(steps) * (CELLS + len(GAP)) + sum(len(head) + len(GAP) for head in update)
         each = self.width - cells >= MIN_NAME
         line = min(len(steps), MAX_LINE)
         heads = [f"#{step.number}" for step in (steps if each else (steps[0], steps[-1]))]
-        yield self._head("norm of the gradient of", [*heads, *update, *([] if each else [" " * line])], has_bars=False)
+        yield self._head("gradient norm of", [*heads, *update, *([] if each else [" " * line])], has_bars=False)
         for move in rows[:max_rows]:
             shown = move.norms if each else (move.norms[0], move.norms[-1])
             figures = ["none" if norm is None else number(norm) for norm in shown]
@@ -62,7 +62,7 @@ class StepsPage(GradientsPage):
             yield Text(f"{format_count(len(rows) - len(rows[:max_rows]), 'more leaf', 'more leaves')}: --full", "dim")
 
     def line(self, norms: Sequence[float | None]) -> str:
-        """Draw a bar a call on a logarithmic scale of the row's own, a factor of ten at least."""
+        """Draw one bar per call, on the row's own logarithmic scale of at least a factor of ten."""
         chosen = [norms[index * (len(norms) - 1) // (MAX_LINE - 1)] for index in range(MAX_LINE)]
         chosen = list(norms) if len(norms) <= MAX_LINE else chosen
         usable = [math.log10(norm) for norm in chosen if norm is not None and norm > 0 and math.isfinite(norm)]
@@ -71,7 +71,7 @@ class StepsPage(GradientsPage):
         return "".join(self._level(norm, middle, width) for norm in chosen)
 
     def _level(self, norm: float | None, middle: float, width: float) -> str:
-        """Choose a bar. The middle is the middle of a level, so that small moves do not cross into the next."""
+        """Choose a bar. The range is centered on a level, so that small changes stay on that level."""
         if norm is None:
             return NONE
         if not math.isfinite(norm):
@@ -89,7 +89,7 @@ def _last_update(move: Move) -> float | None:
 
 
 def render_steps_csv(found: GradientSteps) -> str:
-    """Write one line for each parameter of each call."""
+    """Write one line per parameter and call."""
     return render_csv(COLUMNS, _csv_lines(found))
 
 
@@ -105,7 +105,7 @@ def _csv_lines(found: GradientSteps) -> Iterator[list[object]]:
 
 
 def render_steps_json(found: GradientSteps) -> str:
-    """Write every call with its findings and parameters, and the nodes of the last."""
+    """Write every call with its findings and parameters, and the nodes of the last call."""
     calls = [
         {
             "number": step.number,

@@ -1,4 +1,4 @@
-"""Gradients of one backward call: findings, the flow through modules, parameters and nodes, as text, CSV and JSON.
+"""Gradients of one backward call, by module, parameter and node, with findings, as text, CSV and JSON.
 
 What comes in: a `Graph` with gradients and the rows made of it. What goes out: lines of `rich.text.Text`, none wider
 than asked for.
@@ -40,7 +40,7 @@ class GradientsPage(Page):
                 yield from self.wrapped(f"{label}{names}{rest}", indent=GAP)
 
     def flow(self, rows: Sequence[FlowRow], max_rows: int | None = None) -> Iterator[Text]:
-        """Yield one row a module call, from the loss to the inputs; bars are on a logarithmic scale."""
+        """Yield one row per module call, from the loss to the inputs, with bars on a logarithmic scale."""
         yield self._head("gradient at output of", ("norm", "max", "zeros"))
         shown = rows[:max_rows]
         scale = _LogScale([row.stats.norm for row in shown])
@@ -53,7 +53,7 @@ class GradientsPage(Page):
             yield Text(f"{format_count(len(rows) - len(shown), 'more module call')}: --full", "dim")
 
     def parameters(self, rows: Sequence[ParameterRow], max_rows: int | None) -> Iterator[Text]:
-        """Yield one row a leaf: the gradient that was added into it."""
+        """Yield one row per leaf: the gradient that was accumulated into it."""
         has_updates = any(row.update_norm is not None for row in rows)
         update = [UPDATE] if has_updates else []
         yield self._head("gradient of", ("norm", "max", "zeros", "/weight", *update))
@@ -71,7 +71,7 @@ class GradientsPage(Page):
             yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
 
     def nodes(self, graph: Graph, max_rows: int | None) -> Iterator[Text]:
-        """Yield one row a node in the order in which backward ran them."""
+        """Yield one row per node, in the order in which backward ran them."""
         yield self._head("node", ("norm in", "out", "zeros", "ms"), has_bars=False)
         ordered = _by_order(graph)
         for ran in ordered[:max_rows]:
@@ -99,12 +99,12 @@ class GradientsPage(Page):
         line = Text(f"{text}{' ' * (room - cell_len(text))}{cells}{GAP}")
         line.append(self.bar(round(8 * bar * (share or 0.0))), "cyan")
         line.rstrip()
-        line.truncate(self.width)  # on a very narrow terminal the last columns are what goes
+        line.truncate(self.width)  # a very narrow terminal loses the last columns
         return line
 
 
 class _LogScale:
-    """Shares on a logarithmic scale: the largest norm fills the bar, a thousandth of the smallest leaves it empty."""
+    """Shares on a logarithmic scale: the largest norm fills the bar, a thousandth of the smallest is empty."""
 
     def __init__(self, norms: Sequence[float]) -> None:
         usable = [norm for norm in norms if norm > 0 and math.isfinite(norm)]
@@ -137,7 +137,7 @@ def _norm(stats: Sequence[GradientStats | None]) -> float | None:
 
 
 def render_gradients_csv(graph: Graph) -> str:
-    """Write one line a gradient: those that came in and went out of each node, in the order of backward."""
+    """Write one line per gradient: what each node received and returned, in the order of backward."""
     return render_csv(NODE_COLUMNS, _csv_lines(graph))
 
 
@@ -157,7 +157,7 @@ def _csv_lines(graph: Graph) -> Iterator[list[object]]:
 def render_gradients_json(
     graph: Graph, captured_at: str, findings: Sequence[GradientNote], parameters: Sequence[ParameterRow]
 ) -> str:
-    """Write everything: findings, parameters, and each node with its gradients."""
+    """Write the findings, the parameters, and each node with its gradients."""
     return render_json({
         "captured_at": captured_at,
         "loss": gradients_of(graph).loss,
@@ -173,7 +173,7 @@ def row_fields(row: ParameterRow) -> dict[str, object]:
 
 
 def node_fields(graph: Graph) -> list[dict[str, object]]:
-    """Return the fields and the name of each node, in the order of backward."""
+    """Return the fields and the name of each node, in the order backward ran them."""
     return [{"name": graph.nodes[ran.node].name, **_fields(ran)} for ran in _by_order(graph)]
 
 

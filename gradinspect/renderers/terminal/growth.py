@@ -1,4 +1,4 @@
-"""Growth over iterations: a table of backward calls, then who holds what, as text, CSV and JSON."""
+"""Growth over iterations: a table of backward calls, then what holds which graphs, as text, CSV and JSON."""
 
 from collections.abc import Iterator
 
@@ -10,24 +10,24 @@ from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.terminal.text import shorten, visible
 from gradinspect.units import call_name, format_bytes, format_calls, format_count
 
-_COLUMNS = ("live nodes", "of earlier", "live bytes", "of earlier")
+_COLUMNS = ("live nodes", "retained", "live bytes", "retained")
 _CELLS = 12
-_CURES = {
-    "variable": "detach() what is kept, or keep its number: item()",
-    "graph": "detach() what one iteration hands to the next",
+_REMEDIES = {
+    "variable": "detach() the tensor that is kept, or keep its number with item()",
+    "graph": "detach() the tensor that one iteration passes to the next",
     "gradient": "set .grad = None after each step, or use autograd.grad()",
     "nothing": "",
 }
 
 
 def render_growth(growth: Growth, *, width: int = 80, unicode: bool = True) -> Iterator[Text]:
-    """Yield the verdict, one row a backward call, and each holder with the line that stored it."""
+    """Yield the conclusion, one row per backward call, and each holder with the line that stored it."""
     ellipsis = "…" if unicode else "..."
 
     def line(text: str, style: str = "") -> Text:
         return Text(shorten(visible(text, unicode=unicode), width, ellipsis), style)
 
-    for sentence in _verdict(growth):
+    for sentence in _conclusion(growth):
         yield line(sentence, "bold")
     yield Text()
     room = max(width - len(_COLUMNS) * _CELLS, 10)
@@ -48,21 +48,21 @@ def render_growth(growth: Growth, *, width: int = 80, unicode: bool = True) -> I
             yield line(f"  {'continued' if holder.held_by == 'graph' else 'stored'} at {stored}")
         if holder.made_at is not None:
             yield line(f"  made at {holder.made_at}")
-        if _CURES[holder.held_by]:
-            yield line(f"  {_CURES[holder.held_by]}")
+        if _REMEDIES[holder.held_by]:
+            yield line(f"  {_REMEDIES[holder.held_by]}")
 
 
-def _verdict(growth: Growth) -> tuple[str, str]:
+def _conclusion(growth: Growth) -> tuple[str, str]:
     seen = len(growth.iterations)
     calls = format_calls(0, seen) if growth.kind == "grad" else format_calls(seen, 0)
     few = f" (asked for {growth.asked})" if len(growth.iterations) < growth.asked else ""
     start = f"{calls} of {growth.source}{few}"
     if growth.grows:
-        each = f"{growth.nodes_each_time:,.0f} nodes and {format_bytes(round(growth.bytes_each_time))}"
-        return start, f"The graph grows by {each} each time."
+        each = f"{growth.nodes_per_iteration:,.0f} nodes and {format_bytes(round(growth.bytes_per_iteration))}"
+        return start, f"The graph grows by {each} per iteration."
     old = growth.iterations[-1].old_nodes
     if len(growth.iterations) < 3:
-        return start, "Too few to tell whether the graph grows."
+        return start, "Too few calls to tell whether the graph grows."
     if old:
         return start, f"The graph does not grow; {format_count(old, 'node')} of earlier iterations stay alive."
     return start, "The graph does not grow."
@@ -73,7 +73,7 @@ def _what_holds(holder: Holder) -> str:
     tensors = format_count(holder.num_tensors, "tensor")
     match holder.held_by:
         case "graph":
-            return f"the newest graph goes on into earlier ones: {size}"
+            return f"the newest graph is connected to earlier ones: {size}"
         case "gradient":
             return f"{format_count(holder.num_tensors, 'gradient')} (.grad) with a graph: {size}"
         case "nothing":
@@ -83,19 +83,19 @@ def _what_holds(holder: Holder) -> str:
 
 
 def render_growth_csv(growth: Growth) -> str:
-    """Write one line a backward call."""
+    """Write one line per backward call."""
     columns = Iteration.__struct_fields__
     return render_csv(columns, ([getattr(row, column) for column in columns] for row in growth.iterations))
 
 
 def render_growth_json(growth: Growth) -> str:
-    """Write everything."""
+    """Write all fields."""
     return render_json({
         "source": growth.source,
         "kind": growth.kind,
         "grows": growth.grows,
-        "nodes_each_time": growth.nodes_each_time,
-        "bytes_each_time": growth.bytes_each_time,
+        "nodes_per_iteration": growth.nodes_per_iteration,
+        "bytes_per_iteration": growth.bytes_per_iteration,
         "iterations": growth.iterations,
         "holders": growth.holders,
     })  # fmt: skip

@@ -1,4 +1,4 @@
-"""Held memory on a terminal: what it is, then who keeps it, as a tree of modules or a table.
+"""Memory held for backward, on a terminal: its kinds, then what keeps it, as a module tree or a table.
 
 What comes in: results of `analyses.memory`. What goes out: lines of `rich.text.Text`, none wider than asked for.
 """
@@ -30,8 +30,8 @@ class MemoryPage(Page):
     """Writes the parts of the report at one width."""
 
     def head(self, memory: Memory, graph: Graph) -> Iterator[Text]:
-        """Yield where it was captured, and the total split by what the bytes are."""
-        yield from self.moment(graph)
+        """Yield where it was captured, and the total split by kind."""
+        yield from self.capture_lines(graph)
         for warning in graph.warnings:
             yield from self.wrapped(f"warning: {warning}", "yellow")
         extra = memory.extra_bytes
@@ -42,10 +42,10 @@ class MemoryPage(Page):
             if num_bytes:
                 yield self._kind_line(name, num_bytes, extra)
         if memory.num_recomputed:
-            yield Text(f"and {format_count(memory.num_recomputed, 'saved value')} that checkpoints compute again")
+            yield Text(f"and {format_count(memory.num_recomputed, 'saved value')} that checkpoints recompute")
         not_extra = memory.total_bytes - extra
         if not_extra:
-            words = "of parameters and buffers, in memory anyway, not counted below"
+            words = "of parameters and buffers, in memory anyway and not counted below"
             yield Text(f"and {format_bytes(not_extra)} {words}", "dim")
 
     def _kind_line(self, name: str, num_bytes: int, total: int) -> Text:
@@ -54,7 +54,7 @@ class MemoryPage(Page):
         return Text(text).append(self._bar(num_bytes, total, max(self.width - len(text), 0)), "cyan")
 
     def modules(self, tree: Sequence[ModuleBytes], total: int, depth: int | None = None) -> Iterator[Text]:
-        """Yield one row a module; own bytes add up to the total."""
+        """Yield one row per module; own bytes add up to the total."""
         rows = [row for module in tree for row in self._module_rows(module, "", "", depth)]
         bar = BAR_CELLS if self.width >= 70 else 0
         has_only = self.width >= 100
@@ -84,7 +84,7 @@ class MemoryPage(Page):
             )
 
     def table(self, what: str, rows: Sequence[MemoryRow], rest: MemoryRow | None, total: int) -> Iterator[Text]:
-        """Yield one row a group; their bytes add up to the total."""
+        """Yield one row per group; their bytes add up to the total."""
         has_shared = any(row.shared_bytes for row in rows)
         details = max((cell_len(self.visible(row.detail)) for row in rows), default=0)
         bar = BAR_CELLS if self.width >= (70 if details < MAX_DETAIL_BESIDE_BAR or what != "storage" else 100) else 0
@@ -102,7 +102,7 @@ class MemoryPage(Page):
         yield Text(self._columns("total", (format_bytes(total),), room), "bold")
 
     def notes(self, notes: Sequence[MemoryNote]) -> Iterator[Text]:
-        """Yield the observations, the largest of each kind."""
+        """Yield the notes, the largest of each kind."""
         told: dict[str, int] = {}
         for note in notes:
             told[note.kind] = told.get(note.kind, 0) + 1
@@ -118,7 +118,7 @@ class MemoryPage(Page):
         return f"{text}{' ' * (room - cell_len(text))}{cells}"
 
     def _bar(self, part: int, whole: int, cells: int) -> str:
-        """Draw a share of the whole; what is not nothing can be seen."""
+        """Draw a share of the whole; anything above zero is visible."""
         if not whole or not part or cells <= 0:
             return ""
         return self.bar(max(round(8 * cells * part / whole), 1 if self.unicode else 8))
@@ -135,7 +135,7 @@ def _percent(part: int, whole: int) -> str:
 
 
 def fitting_depth(tree: Sequence[ModuleBytes], max_rows: int) -> int:
-    """Choose how deep to open a tree so that it has at most so many rows."""
+    """Choose the depth at which an expanded tree has at most `max_rows` rows."""
     depth = 0
     while _num_rows(tree, depth + 1) <= max_rows and _num_rows(tree, depth + 1) > _num_rows(tree, depth):
         depth += 1

@@ -1,4 +1,4 @@
-"""The user's source with a column of bytes beside it, as line profilers show it."""
+"""The user's source with a column of bytes, in the style of a line profiler."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,7 +10,7 @@ from gradinspect.source import ReadSource
 from gradinspect.units import format_bytes
 
 BYTES_CELLS = 10
-AROUND = 2  # lines shown before and after one that keeps something
+AROUND = 2  # lines shown before and after one that keeps memory
 SHADES = "▁▂▃▄▅▆▇█"
 
 Lines = Sequence[str] | None
@@ -19,11 +19,11 @@ Lines = Sequence[str] | None
 def render_annotated_source(
     lines: Sequence[LineBytes], read_source: ReadSource, *, width: int = 80, unicode: bool = True
 ) -> Iterator[Text]:
-    """Yield each file's lines with their bytes, the file that keeps most first.
+    """Yield each file's lines with their bytes, starting with the file that keeps the most.
 
     Args:
-        lines: The lines that keep something.
-        read_source: File name as in the record -> its lines; None where it cannot be read.
+        lines: The lines that keep memory.
+        read_source: Maps a file name in the record to its lines, or None if it cannot be read.
         width: Cells of a row.
         unicode: Whether the output can show more than ASCII.
     """
@@ -38,7 +38,7 @@ def render_annotated_source(
 
 
 def _matching(found: Sequence[LineBytes], source: Lines) -> Lines:
-    """Return the source only if it is the one that ran: each recorded line stands where it stood."""
+    """Return the source only if it is the one that ran: each recorded line is still in its place."""
     if source is None:
         return None
     is_same = all(line.line <= len(source) and source[line.line - 1].strip() == line.code for line in found)
@@ -53,7 +53,7 @@ class _Writer:
 
     def file(self, found: Sequence[LineBytes], source: Lines) -> Iterator[Text]:
         by_number = {line.line: line for line in found}
-        shown = sorted(by_number if source is None else _with_neighbours(by_number, len(source)))
+        shown = sorted(by_number if source is None else _with_neighbors(by_number, len(source)))
         digits = len(str(max(shown)))
         for previous, number in zip([None, *shown], shown, strict=False):
             if previous is not None and number > previous + 1:
@@ -79,6 +79,6 @@ class _Writer:
         return SHADES[min(8 * line.num_bytes // self.largest, 7)]
 
 
-def _with_neighbours(numbers: Iterable[int], last: int) -> set[int]:
+def _with_neighbors(numbers: Iterable[int], last: int) -> set[int]:
     near = (number + step for number in numbers for step in range(-AROUND, AROUND + 1))
     return {number for number in near if 1 <= number <= last}

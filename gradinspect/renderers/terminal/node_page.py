@@ -1,4 +1,4 @@
-"""All that is known of one node, beside the tree: edges, saved values, formulas, gradients, source, hooks."""
+"""Everything known about one node: edges, saved values, formulas, gradients, source, hooks."""
 
 from collections.abc import Iterator, Sequence
 
@@ -48,41 +48,41 @@ class NodePage(PanelPage):
                 output = f", output {root.output_nr}" if root.output_nr else ""
                 yield self.short_line(f"root {root.name or ''}".rstrip() + output, "blue")
         if node.function is not None:
-            yield from self.labelled("function", node.function)
+            yield from self.labeled("function", node.function)
         if node.made_by is not None:
-            yield from self.labelled("made by", f"the backward of {node.made_by}")
+            yield from self.labeled("made by", f"the backward of {node.made_by}")
 
     def _leaf(self, leaf: Leaf) -> Iterator[PageLine]:
         yield self.short_line(f"{self.symbols.leaf} {leaf.name or '(no name)'}", "yellow")
         yield self.short_line(f"{format_tensor(leaf.info)}{GAP}{leaf.kind}", "green")
         if leaf.aliases:
-            yield from self.labelled("also", ", ".join(leaf.aliases))
+            yield from self.labeled("also", ", ".join(leaf.aliases))
 
     def _place(self, node: Node) -> Iterator[PageLine]:
         if node.module is not None:
             module = self.graph.modules[node.module]
             call = f", call {module.call}" if module.call > 1 else ""
-            yield from self.labelled("module", f"{module.path or 'model'}{GAP}{module.class_name}{call}")
+            yield from self.labeled("module", f"{module.path or 'model'}{GAP}{module.class_name}{call}")
 
     def _gradient(self, node_id: int) -> Iterator[PageLine]:
         ran = self.facts.gradients.get(node_id)
         if self.graph.gradients is None:
             return
         if ran is None:
-            yield from self.labelled("gradient", "none came: backward did not run this node")
+            yield from self.labeled("gradient", "none: backward did not run this node")
             return
         several = len(ran.incoming) > 1
         for output, stats in enumerate(ran.incoming):
-            yield from self.labelled(f"grad[{output}]" if several else "gradient", self._stats(stats))
+            yield from self.labeled(f"grad[{output}]" if several else "gradient", self._stats(stats))
         weight, update = (
             norms.get(node_id) for norms in (self.graph.gradients.weight_norms, self.graph.gradients.update_norms)
         )
-        yield from self.labelled("weight", "" if weight is None else f"norm {number(weight)}")
-        yield from self.labelled("update", "" if update is None else f"norm {number(update)}")
+        yield from self.labeled("weight", "" if weight is None else f"norm {number(weight)}")
+        yield from self.labeled("update", "" if update is None else f"norm {number(update)}")
 
     def _stats(self, stats: GradientStats | None) -> str:
         if stats is None:
-            return "none came"
+            return "none"
         parts = [f"norm {number(stats.norm)}", f"largest {number(stats.max_abs)}"]
         if stats.num_zeros:
             parts.append(f"{stats.zero_share:.0%} zeros")
@@ -95,7 +95,7 @@ class NodePage(PanelPage):
         for position, edge in enumerate(node.next_edges[:MAX_LISTED]):
             name = argument_name(self.graph, node, position) or f"[{position}]"
             if edge is None:
-                yield self.short_line(f"{GAP}{name}  None: needs no gradient", "dim")
+                yield self.short_line(f"{GAP}{name}  None: requires no gradient", "dim")
                 continue
             stats = ran.outgoing[position] if ran is not None and position < len(ran.outgoing) else None
             notes = [f"input_nr {edge.input_nr}"] if edge.input_nr else []
@@ -129,7 +129,7 @@ class NodePage(PanelPage):
             yield from self.flowing(line, "dim" if line in heads else "", indent=GAP)
 
     def _source(self, node: Node) -> Iterator[PageLine]:
-        """Yield the line that made a node with the lines around it, and the lines that called it."""
+        """Yield the line that made a node with its context, and the lines of its callers."""
         frame_id, is_first = node.frame, True
         while frame_id is not None:
             frame = self.graph.frames[frame_id]
@@ -137,7 +137,7 @@ class NodePage(PanelPage):
             inside = f" in {frame.function}" if frame.function else ""
             name = frame.file.rpartition("/")[2]
             heads = [f"{GAP}{called}{file}:{frame.line}" for file in (frame.file, name)]
-            texts = (heads[0] + inside, heads[1] + inside, heads[1])  # the line number is what must be seen
+            texts = (heads[0] + inside, heads[1] + inside, heads[1])  # the line number must stay visible
             fitting = (text for text in texts if cell_len(self.visible(text)) <= self.width)
             yield self.short_line(next(fitting, heads[1]), "" if is_first else "dim")
             lines = self.facts.read_source(frame.file) if is_first else None

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from gradinspect.analyses.gradients.stepping import Number, ShownTensor
+from gradinspect.analyses.gradients.stepping import Number, TensorPreview
 from gradinspect.units import format_dtype
 
 MAX_LINES = 16
 
 
-def value_lines(tensor: ShownTensor, num_cells: int, max_lines: int = MAX_LINES) -> list[str] | None:
-    """Write all values in the form of nested lists; None when they are not known or do not fit."""
+def value_lines(tensor: TensorPreview, num_cells: int, max_lines: int = MAX_LINES) -> list[str] | None:
+    """Write all values as nested lists; None if they are unknown or do not fit."""
     if not tensor.values:
         return None
     words = [_number(value) for value in tensor.values]
@@ -44,13 +44,13 @@ def _number(value: Number) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4g}"
 
 
-def looks(tensor: ShownTensor) -> str:
+def dtype_and_shape(tensor: TensorPreview) -> str:
     """Write dtype and shape: `f32[2, 3]`."""
     return f"{format_dtype(tensor.dtype)}[{', '.join(map(str, tensor.shape))}]"
 
 
-def in_numbers(tensor: ShownTensor) -> str:
-    """Sum a tensor up: its norm, its range, and how many zeros and how much that is not finite."""
+def summarize_values(tensor: TensorPreview) -> str:
+    """Summarize a tensor: its norm, its range, and its zeros and non-finite values."""
     parts = []
     if tensor.norm is not None and tensor.low is not None and tensor.high is not None and not tensor.num_nonfinite:
         parts.append(f"norm {tensor.norm:.3g}")

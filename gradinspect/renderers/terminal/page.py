@@ -1,4 +1,4 @@
-"""What the pages of a terminal have in common: a width, a set of characters, and text that fits both."""
+"""The base of all terminal pages: a width, a character set, and text that fits both."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
@@ -11,7 +11,7 @@ from gradinspect.renderers.terminal.text import cut_end, shorten, visible
 
 GAP = "  "
 MAX_SENTENCE = 2000  # cells
-AROUND = 3  # lines of the source before and after
+AROUND = 3  # source lines before and after
 STEPS = " ▏▎▍▌▋▊▉"  # eighths of a cell
 
 
@@ -25,38 +25,38 @@ class Page:
         self.ellipsis = "…" if unicode else "..."
 
     def visible(self, text: str) -> str:
-        """Make what a terminal would obey or lacks visible."""
+        """Escape control characters and what the terminal cannot show."""
         return visible(text, unicode=self.unicode)
 
     def fit(self, text: str, cells: int) -> str:
-        """Cut the middle out of a text that is too wide."""
+        """Shorten a text that is too wide by cutting its middle."""
         return shorten(self.visible(text), max(cells, 0), self.ellipsis)
 
     def title(self, text: str, end: str = "") -> Text:
-        """Write the first line of a report; where it is too wide, the file and the line that it begins with stay."""
+        """Write the first line of a report; if it is too wide, the file and line at its start stay."""
         return Text(cut_end(self.visible(text), self.width - len(end), self.ellipsis) + end, "bold")
 
     def wrapped(self, text: str, style: str = "", *, indent: str = "") -> Iterator[Text]:
-        """Yield the lines of a sentence; those after the first are indented. A name in it may be endless."""
+        """Wrap a sentence with a hanging indent. Names in it may be arbitrarily long."""
         for line in wrap(self.fit(text, MAX_SENTENCE), self.width, initial_indent=indent, subsequent_indent=GAP):
             yield Text(line, style)
 
-    def moment(self, graph: Graph) -> Iterator[Text]:
-        """Yield where a graph was recorded, and which calls could be shown in its place."""
+    def capture_lines(self, graph: Graph) -> Iterator[Text]:
+        """Yield where a graph was recorded, and which other calls could be shown."""
         yield self.title(describe_capture(graph))
         yield from self.other_calls(describe_other_calls(graph))
 
     def other_calls(self, text: str) -> Iterator[Text]:
-        """Yield which calls could be shown in place of this one, if there are any."""
+        """Yield which other calls could be shown, if any."""
         if text:
             yield Text(self.fit(text, self.width), "bold")
 
     def bar(self, eighths: int) -> str:
-        """Draw a bar of so many eighths of a cell; whole cells only where there is no more than ASCII."""
+        """Draw a bar of that many eighths of a cell, rounded down to whole cells in ASCII."""
         return "█" * (eighths // 8) + STEPS[eighths % 8].strip() if self.unicode else "#" * (eighths // 8)
 
     def source(self, lines: Sequence[str], number: int) -> Iterator[Text]:
-        """Yield the lines around one line of a file."""
+        """Yield a line of a file with its context."""
         first = max(number - AROUND, 1)
         for current in range(first, min(number + AROUND, len(lines)) + 1):
             mark = ">" if current == number else " "

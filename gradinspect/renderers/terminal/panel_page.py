@@ -1,6 +1,7 @@
-"""The lines of the explorer's panel: facts, links to nodes, titles.
+"""Lines for the explorer's panel: facts, links to nodes, titles.
 
-What comes in: a `Graph`, and where to find formulas and source lines. What goes out: lines that may lead to a node.
+What comes in: a `Graph`, and functions that look up formulas and source lines. What goes out: lines, some of which
+link to a node.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,17 +27,17 @@ Explain: TypeAlias = Callable[[str], Explanation | None]  # class name -> what i
 
 
 class PageLine(NamedTuple):
-    """One line, and the node it leads to."""
+    """One line, and the node it links to."""
 
     text: Text
     target: int | None = None
 
 
 class Facts:
-    """What the pages of one graph look up."""
+    """Lookup tables for the pages of one graph."""
 
     def __init__(self, graph: Graph, explain: Explain, read_source: ReadSource) -> None:
-        """Collect who uses whom."""
+        """Collect the users of each node."""
         self.graph = graph
         self.explain = explain
         self.read_source = read_source
@@ -45,8 +46,8 @@ class Facts:
         self.users = consumers(graph)
 
 
-class Looks(TypedDict):
-    """How pages are written."""
+class PageStyle(TypedDict):
+    """How to write pages."""
 
     width: int
     unicode: bool
@@ -57,7 +58,7 @@ class PanelPage(Page):
     """Writes lines about one graph at one width."""
 
     def __init__(self, facts: Facts, *, width: int = 80, unicode: bool = True, is_compact: bool = False) -> None:
-        """Choose the looks."""
+        """Set the page style."""
         super().__init__(width=width, unicode=unicode)
         self.is_compact = is_compact
         self.facts = facts
@@ -65,13 +66,13 @@ class PanelPage(Page):
         self.symbols = Symbols() if unicode else ASCII_SYMBOLS
 
     def warnings(self) -> Iterator[PageLine]:
-        """Yield what went wrong while the graph was recorded."""
+        """Yield the warnings from recording the graph."""
         yield self.short_line(format_count(len(self.graph.warnings), "warning"), "bold")
         for warning in self.graph.warnings:
             yield from self.flowing(warning, "yellow")
 
     def outputs(self, node: Node) -> str:
-        """Write what the forward op made."""
+        """Describe the outputs of the forward op."""
         shown = ["none" if info is None else format_tensor(info) for info in node.forward_outputs]
         parts = [(text, len(list(same))) for text, same in groupby(shown)]
         return self.visible(
@@ -79,12 +80,12 @@ class PanelPage(Page):
         )
 
     def more(self, count: int) -> Iterator[PageLine]:
-        """Say how many of a list are not shown."""
+        """Say how many items of a list are not shown."""
         if count > MAX_LISTED:
             yield self.short_line(f"{GAP}and {count - MAX_LISTED:,} more", "dim")
 
     def link(self, node_id: int, before: str, note: str) -> PageLine:
-        """Write a line that leads to a node; what does not fit is left out from the right."""
+        """Write a line that links to a node, dropping what does not fit from the right."""
         node = self.graph.nodes[node_id]
         line = Text(f"{GAP}{self.fit(before, self.width // 2)}")
         after = f"{GAP}{self.visible(note)}" if note else ""
@@ -100,14 +101,14 @@ class PanelPage(Page):
                 line.append(text, look)
         return PageLine(line, node_id)
 
-    def labelled(self, label: str, text: str) -> Iterator[PageLine]:
-        """Yield a fact in as many lines as it needs; nothing when there is none."""
+    def labeled(self, label: str, text: str) -> Iterator[PageLine]:
+        """Yield a labeled fact on as many lines as it needs; nothing for an empty text."""
         for index, line in enumerate(self._wrap(text, " " * LABEL_CELLS)):
             head = Text().append(f"{label if index == 0 else '':<{LABEL_CELLS}}", "dim")
             yield PageLine(head.append(line[LABEL_CELLS:]))
 
     def section(self, title: str, lines: Iterable[PageLine]) -> Iterator[PageLine]:
-        """Yield lines under a title; nothing when there are none."""
+        """Yield lines under a title; nothing if there are no lines."""
         for index, line in enumerate(lines):
             if index == 0 and not self.is_compact:
                 yield PageLine(Text())
@@ -116,11 +117,11 @@ class PanelPage(Page):
             yield line
 
     def flowing(self, text: str, style: str = "", *, indent: str = "") -> Iterator[PageLine]:
-        """Yield a text in as many lines as it needs."""
+        """Yield a text on as many lines as it needs."""
         yield from (PageLine(Text(line, style)) for line in self._wrap(text, indent))
 
     def _wrap(self, text: str, indent: str) -> Iterator[str]:
-        """Break between words, and where wide letters need more cells than there are letters."""
+        """Break between words, and within words where wide characters exceed the width."""
         width = max(self.width, MIN_WRAPPED)
         words = self.visible(text.replace("\n", " "))
         for line in wrap(words, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False):
@@ -129,5 +130,5 @@ class PanelPage(Page):
             yield from (indent + part for rest in others for part in chop_cells(rest, width - len(indent)))
 
     def short_line(self, text: str, style: str = "") -> PageLine:
-        """Write one line, its middle cut out where it is too long."""
+        """Write one line, cutting its middle if it is too long."""
         return PageLine(Text(self.fit(text, self.width), style))

@@ -1,7 +1,7 @@
 """The saved-attribute table for a terminal, and as JSON.
 
-The table never needs more cells than it is given: the columns that matter least become narrow, then go, and the last
-line says which have gone.
+The table never exceeds the given width: the least important columns are narrowed, then dropped, and the last line
+says which were dropped.
 """
 
 from collections.abc import Sequence
@@ -17,20 +17,20 @@ RIGHT_ALIGNED = frozenset({"#", "bytes"})
 GAP = "  "
 
 
-CUT_AT_START = frozenset({"attribute", "origin", "module", "source"})  # their ends tell more
+CUT_AT_START = frozenset({"attribute", "origin", "module", "source"})  # their ends say more
 
-# What to do, one after the other, until the table fits: make a column this narrow, or leave it out (0).
+# Applied in order until the table fits: narrow a column to this many cells, or drop it (0).
 NARROWING = (
     ("source", 16), ("module", 12), ("source", 0), ("module", 0), ("origin", 20), ("value", 16), ("origin", 10),
     ("node", 20), ("attribute", 20), ("origin", 0), ("status", 14), ("node", 16), ("attribute", 16), ("value", 13),
     ("node", 12), ("attribute", 12), ("node", 10), ("value", 10), ("status", 10), ("status", 0),
     ("attribute", 10), ("node", 6), ("attribute", 6), ("value", 4), ("node", 0), ("bytes", 0),
 )  # fmt: skip
-WIDENING = ("value", "attribute", "node", "status", "origin")  # who gets the room that a dropped column leaves
+WIDENING = ("value", "attribute", "node", "status", "origin")  # which columns get the room of a dropped one
 
 
 def render_saved_table(rows: Sequence[SavedRow], *, width: int = 80) -> str:
-    """Write the rows in columns, then a line that adds them up."""
+    """Write the rows in columns, then a line with the total."""
     cells = [_cells(row) for row in rows]
     natural = [max(map(cell_len, column)) for column in zip(COLUMNS, *cells, strict=True)]
     widths = _fit_widths(dict(zip(COLUMNS, natural, strict=True)), width)
@@ -60,7 +60,7 @@ def _cells(row: SavedRow) -> tuple[str, ...]:
 
 
 def status_text(row: SavedRow) -> str:
-    """Say what has become of a saved value: `modified: at version 3, expected 2`, `as #3`."""
+    """Describe the status of a saved value: `modified: at version 3, expected 2`, `as #3`."""
     status = f"{row.status}: {row.status_detail}" if row.status == "modified" and row.status_detail else row.status
     if row.status == "packed":
         status = f"packed {row.status_detail}".rstrip()
@@ -111,10 +111,12 @@ def _cut(text: str, width: int, *, at_start: bool) -> str:
 
 def _total_line(rows: Sequence[SavedRow]) -> str:
     own_bytes = sum(row.own_bytes for row in rows)
-    return f"{format_count(len(rows), 'row')}, {format_bytes(own_bytes)}: each storage counted once; as #n: at node n"
+    return (
+        f"{format_count(len(rows), 'row')}, {format_bytes(own_bytes)}: each storage counted once; as #n: shared with #n"
+    )
 
 
 def render_saved_json(rows: Sequence[SavedRow]) -> str:
-    """Write the rows as a JSON array, one row a line, with every key of `SavedRow`."""
+    """Write the rows as a JSON array, one row per line, with every field of `SavedRow`."""
     lines = ",\n".join(json_text({name: getattr(row, name) for name in row.__struct_fields__}) for row in rows)
     return f"[\n{lines}\n]\n" if lines else "[]\n"

@@ -1,4 +1,4 @@
-"""All that is known of one part of a graph, a module call or a repeat, beside the tree."""
+"""Everything known about one scope of a graph: a module call or a repeated block."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,19 +16,19 @@ class ScopePage(PanelPage):
     """Writes the pages of scopes."""
 
     def scope(self, scope: Scope, copy: int | None) -> Iterator[PageLine]:
-        """Yield the page of a module call or a repeat; of a repeat that is open, the copy that is told."""
+        """Yield the page of a module call or a repeated block, or of one copy if the block is expanded."""
         ids = node_ids(scope) if copy is None else ids_of_copy(scope, copy)
         times = len(scope.copies) + 1
         call = self._call_of(scope, copy)
         if times > 1:
             which = "" if copy is None else f", this is copy {copy + 1:,}"
-            yield self.short_line(f"a body that repeats {self.symbols.times}{times:,}{which}", "bold")
+            yield self.short_line(f"repeated block {self.symbols.times}{times:,}{which}", "bold")
         if call is not None:
             module = self.graph.modules[call]
             yield self.short_line(f"{module.path or 'model'}{GAP}{module.class_name}", "bold")
-            yield from self.labelled("call", str(module.call) if module.call > 1 else "")
-        yield from self.labelled("nodes", f"{len(ids):,}, #{ids.start} to #{ids.stop - 1}")
-        yield from self.labelled("saved", f"{format_bytes(scope.saved_bytes)}{' by all copies' if times > 1 else ''}")
+            yield from self.labeled("call", str(module.call) if module.call > 1 else "")
+        yield from self.labeled("nodes", f"{len(ids):,}, #{ids.start} to #{ids.stop - 1}")
+        yield from self.labeled("saved", f"{format_bytes(scope.saved_bytes)}{' by all copies' if times > 1 else ''}")
         yield from self.section("classes", self._classes(Counter(self.graph.nodes[node_id].name for node_id in ids)))
         targets = {edge.next_node for node_id in ids for edge in self.graph.nodes[node_id].next_edges if edge}
         outside = sorted(targets.difference(ids))

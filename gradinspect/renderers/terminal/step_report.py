@@ -1,4 +1,4 @@
-"""The chain rule of one program: every step of its backward, one section a node, as Markdown or HTML."""
+"""The chain rule of one program: every step of its backward, one section per node, as Markdown or HTML."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from html import escape
 from typing import TypeAlias
 
 from gradinspect.analyses.explain.explanation import InputGradient
-from gradinspect.analyses.gradients.stepping import Ending, Step
+from gradinspect.analyses.gradients.stepping import Step, SteppingOutcome
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.renderers.data.markdown import code
 from gradinspect.renderers.terminal.steps import StepPage
@@ -16,7 +16,7 @@ Passes: TypeAlias = Sequence[tuple[str, Sequence[Step]]]
 Formulas: TypeAlias = Mapping[str, Sequence[InputGradient]]
 
 WIDTH = 100
-MAX_OPEN_CONTENTS = 40  # steps whose list is open from the start
+MAX_OPEN_CONTENTS = 40  # steps up to which the contents start expanded
 _TARGET = re.compile(r"^(  out    .*→ )#(\d+)\b", re.MULTILINE)
 STYLE = """\
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a;
@@ -33,39 +33,39 @@ nav a { display: block; overflow: hidden; text-overflow: ellipsis; white-space: 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def render_report_markdown(ending: Ending, passes: Passes, formulas: Formulas) -> str:
+def render_report_markdown(outcome: SteppingOutcome, passes: Passes, formulas: Formulas) -> str:
     """Write the steps as Markdown."""
-    graph = ending.graph
-    parts = [f"# Backward of {code(graph.source)}\n\n{code(describe_capture(graph))}\n\n{_introduction(ending)}\n"]
+    graph = outcome.graph
+    parts = [f"# Backward of {code(graph.source)}\n\n{code(describe_capture(graph))}\n\n{_introduction(outcome)}\n"]
     for start, steps in passes:
         if start:
             parts.append(f"## From {start}\n")
         for step in steps:
-            heading, lines = _section(ending, step, formulas)
+            heading, lines = _section(outcome, step, formulas)
             parts.append(f"### {code(heading)}\n\n" + "".join(f"    {line}\n" for line in lines))
-    parts.append("## The end\n\n" + "".join(f"- {code(line)}\n" for line in _end(ending)))
+    parts.append("## Result\n\n" + "".join(f"- {code(line)}\n" for line in _result(outcome)))
     return "\n".join(parts)
 
 
-def render_report_html(ending: Ending, passes: Passes, formulas: Formulas) -> str:
-    """Write the steps as one HTML file that needs nothing else."""
-    return "".join(_html(ending, passes, formulas))
+def render_report_html(outcome: SteppingOutcome, passes: Passes, formulas: Formulas) -> str:
+    """Write the steps as one self-contained HTML file."""
+    return "".join(_html(outcome, passes, formulas))
 
 
-def _html(ending: Ending, passes: Passes, formulas: Formulas) -> Iterator[str]:
-    title = escape(escape_control(f"Backward of {ending.graph.source}"))
+def _html(outcome: SteppingOutcome, passes: Passes, formulas: Formulas) -> Iterator[str]:
+    title = escape(escape_control(f"Backward of {outcome.graph.source}"))
     yield (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
-        f"<p><code>{escape(escape_control(describe_capture(ending.graph)))}</code></p>\n"
-        f"<p>{escape(_introduction(ending))}</p>\n"
+        f"<p><code>{escape(escape_control(describe_capture(outcome.graph)))}</code></p>\n"
+        f"<p>{escape(_introduction(outcome))}</p>\n"
     )
     for number, (start, steps) in enumerate(passes):
         if start:
             yield f"<h2>From {escape(start)}</h2>\n"
-        sections = [(f"p{number}n{step.node}", *_section(ending, step, formulas)) for step in steps]
+        sections = [(f"p{number}n{step.node}", *_section(outcome, step, formulas)) for step in steps]
         links = "".join(f'<a href="#{anchor}">{escape(heading)}</a>\n' for anchor, heading, _ in sections)
         is_open = " open" if len(sections) <= MAX_OPEN_CONTENTS else ""
         yield f"<details{is_open}>\n<summary>Contents</summary>\n"
@@ -73,33 +73,33 @@ def _html(ending: Ending, passes: Passes, formulas: Formulas) -> Iterator[str]:
         for anchor, heading, lines in sections:
             text = _linked(escape("\n".join(lines)), number)
             yield f'<section id="{anchor}">\n<h3>{escape(heading)}</h3>\n<pre>{text}</pre>\n</section>\n'
-    end = "".join(f"<li>{escape(line)}</li>\n" for line in _end(ending))
-    yield f"<h2>The end</h2>\n<ul>\n{end}</ul>\n</main>\n</body>\n</html>\n"
+    end = "".join(f"<li>{escape(line)}</li>\n" for line in _result(outcome))
+    yield f"<h2>Result</h2>\n<ul>\n{end}</ul>\n</main>\n</body>\n</html>\n"
 
 
 def _linked(text: str, number: int) -> str:
-    """Let the node that a gradient goes to be a link to its section."""
+    """Link each target node to its section."""
     return _TARGET.sub(rf'\1<a href="#p{number}n\2">#\2</a>', text)
 
 
-def _introduction(ending: Ending) -> str:
+def _introduction(outcome: SteppingOutcome) -> str:
     return (
-        f"{format_count(len(ending.graph.nodes), 'node')}, in the order in which the engine ran them. Each section has "
+        f"{format_count(len(outcome.graph.nodes), 'node')}, in the order the engine ran them. Each section shows "
         "the gradient that came in, what the node had saved, and for each input the formula and the gradient that "
         "went out."
     )
 
 
-def _section(ending: Ending, step: Step, formulas: Formulas) -> tuple[str, list[str]]:
-    graph = ending.graph
+def _section(outcome: SteppingOutcome, step: Step, formulas: Formulas) -> tuple[str, list[str]]:
+    graph = outcome.graph
     node = graph.nodes[step.node]
     name = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
     lines = [line.plain.rstrip() for line in _page().step(graph, step, formulas.get(node.name, ()))]
     return escape_control(f"{step.order}. #{step.node} {node.name}{name}"), lines[1:]
 
 
-def _end(ending: Ending) -> list[str]:
-    return [line.plain.strip() for line in _page().ending(ending)]
+def _result(outcome: SteppingOutcome) -> list[str]:
+    return [line.plain.strip() for line in _page().outcome(outcome)]
 
 
 def _page() -> StepPage:

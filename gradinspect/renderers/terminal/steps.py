@@ -1,4 +1,4 @@
-"""The screens of a debugger for backward: one node that has run, the way to it, and how it all ended."""
+"""Screens of the backward debugger: one executed node, the path to it, and the outcome."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
@@ -6,27 +6,35 @@ from textwrap import wrap
 from rich.text import Text
 
 from gradinspect.analyses.explain.explanation import InputGradient
-from gradinspect.analyses.gradients.stepping import Arrived, Ending, Passed, SavedShown, ShownTensor, Step, place_name
+from gradinspect.analyses.gradients.stepping import (
+    Arrived,
+    Passed,
+    SavedPreview,
+    Step,
+    SteppingOutcome,
+    TensorPreview,
+    place_name,
+)
 from gradinspect.graph import Graph, SavedTensor, source_of
-from gradinspect.renderers.terminal.number_rows import in_numbers, looks, value_lines
+from gradinspect.renderers.terminal.number_rows import dtype_and_shape, summarize_values, value_lines
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count, format_dtype
 
 LABEL_CELLS = 9
 _LABEL = " " * LABEL_CELLS
 MAX_PRINTED_LINES = 200
-MAX_NAMED = 8  # nodes that the end names
+MAX_NAMED = 8  # nodes that the outcome lists
 
 
 class StepPage(Page):
     """Writes steps at one width."""
 
-    def opening(self, graph: Graph, start: str) -> Iterator[Text]:
-        """Yield what is said before the first step."""
-        yield from self.moment(graph)
-        yield Text(f"{format_count(len(graph.nodes), 'node')}, one step each. Type help for the commands.")
+    def introduction(self, graph: Graph, start: str) -> Iterator[Text]:
+        """Yield what is shown before the first step."""
+        yield from self.capture_lines(graph)
+        yield Text(f"{format_count(len(graph.nodes), 'node')}, one step each. Type help for a list of commands.")
         if start:
-            yield from self.wrapped(f"Backward begins with a gradient of {start}.")
+            yield from self.wrapped(f"Backward starts with a gradient of {start}.")
         for warning in graph.warnings:
             yield from self.wrapped(warning, "red")
         for number, node in enumerate(graph.nodes):
@@ -34,28 +42,28 @@ class StepPage(Page):
             if stale is not None:
                 where = source_of(graph, node)
                 at = f" ({where})" if where else ""
-                text = f"#{number} {node.name}{at} will fail: what it saved was changed in place since"
+                text = f"#{number} {node.name}{at} will fail: a tensor it saved was modified in place"
                 yield from self.wrapped(f"{text}{_versions(stale.tensor)}.", "red")
 
-    def value(self, found: ShownTensor | str) -> Iterator[Text]:
-        """Yield what an expression gave."""
+    def value(self, found: TensorPreview | str) -> Iterator[Text]:
+        """Yield the value of an expression."""
         if isinstance(found, str):
             yield Text(self.visible(found))
             return
         lines = value_lines(found, self.width, MAX_PRINTED_LINES) or []
         if found.num_elements == 1 and lines:
-            yield Text(f"{looks(found)}{GAP}{lines[0]}")
+            yield Text(f"{dtype_and_shape(found)}{GAP}{lines[0]}")
         else:
-            yield Text(f"{looks(found)}{GAP}{in_numbers(found)}".rstrip())
+            yield Text(f"{dtype_and_shape(found)}{GAP}{summarize_values(found)}".rstrip())
             yield from map(Text, lines)
 
     def step(self, graph: Graph, step: Step, formulas: Sequence[InputGradient] = ()) -> Iterator[Text]:
-        """Yield the screen of one node that has run.
+        """Yield the screen of one executed node.
 
         Args:
             graph: The graph it belongs to.
-            step: What was seen.
-            formulas: Those of its class.
+            step: What was observed.
+            formulas: The formulas of its class.
         """
         yield from self._head(graph, step)
         for number, part in enumerate(step.incoming):
@@ -89,12 +97,12 @@ class StepPage(Page):
         if part.num_added > 1:
             notes.append(f"the sum of {part.num_added:,} gradients")
         if part.is_changed:
-            notes.append("changed by a hook on its way")
+            notes.append("modified by a hook on the way")
         name = f"[{number}]" if count > 1 else ""
         yield from self._tensor("in" if number == 0 else "", name, part.tensor, notes)
 
-    def _saved(self, saved: Sequence[SavedShown]) -> Iterator[Text]:
-        """Yield the saved tensors, then what else is saved, in one sentence."""
+    def _saved(self, saved: Sequence[SavedPreview]) -> Iterator[Text]:
+        """Yield the saved tensors, then the other saved values on one line."""
         label = "saved"
         for value in saved:
             if value.tensor is not None:
@@ -131,20 +139,20 @@ class StepPage(Page):
             yield from self._noted(f"= {formula}")
         notes = [_reduction(passed)] if passed.made_shape is not None or passed.made_dtype is not None else []
         if passed.is_changed:
-            notes.append("not what the formula gives: changed by a hook")
+            notes.append("differs from the formula: modified by a hook")
         yield from self._tensor("", "", passed.tensor, notes)
 
-    def _tensor(self, label: str, name: str, tensor: ShownTensor | None, notes: Sequence[str]) -> Iterator[Text]:
-        """Yield a tensor: its looks and its numbers, what is said about it, its values if they fit."""
+    def _tensor(self, label: str, name: str, tensor: TensorPreview | None, notes: Sequence[str]) -> Iterator[Text]:
+        """Yield a tensor: shape and statistics, notes, and its values if they fit."""
         head = f"{self.visible(name)}  " if name else ""
         if tensor is None:
             yield self._line(label, f"{head}None")
             return
         lines = value_lines(tensor, self.width - LABEL_CELLS)
-        numbers = "" if lines is not None and tensor.num_elements <= 1 else in_numbers(tensor)
+        numbers = "" if lines is not None and tensor.num_elements <= 1 else summarize_values(tensor)
         single = f"  {lines[0]}" if lines is not None and tensor.num_elements == 1 else ""
         style = "red" if tensor.num_nonfinite else "yellow" if tensor.is_zero else ""
-        yield self._line(label, f"{head}{looks(tensor)}{single}{GAP if numbers else ''}{numbers}", style)
+        yield self._line(label, f"{head}{dtype_and_shape(tensor)}{single}{GAP if numbers else ''}{numbers}", style)
         for note in notes:
             yield from self._noted(note, "magenta")
         if lines is not None and tensor.num_elements > 1:
@@ -157,8 +165,8 @@ class StepPage(Page):
         for line in wrap(self.visible(text), self.width - LABEL_CELLS, subsequent_indent=GAP, break_on_hyphens=False):
             yield Text(_LABEL).append(line, style)
 
-    def way(self, graph: Graph, path: Sequence[int], selected: int) -> Iterator[Text]:
-        """Yield the nodes from a root to one node, the chosen one marked."""
+    def path(self, graph: Graph, path: Sequence[int], selected: int) -> Iterator[Text]:
+        """Yield the nodes from a root to one node, with the selected one marked."""
         for number in reversed(path):
             node = graph.nodes[number]
             line = source_of(graph, node) or ""
@@ -166,49 +174,49 @@ class StepPage(Page):
             mark = "> " if number == selected else "  "
             yield Text(self.fit(f"{mark}{name}  {line}".rstrip(), self.width), "bold" if number == selected else "")
 
-    def ending(self, ending: Ending) -> Iterator[Text]:
-        """Yield how the steps compare with the engine."""
-        graph = ending.graph
-        if not ending.is_complete:
-            yield from self.wrapped(f"Left after {format_count(ending.num_steps, 'step')}; nothing was compared.")
+    def outcome(self, outcome: SteppingOutcome) -> Iterator[Text]:
+        """Yield how the steps compare with what the engine did."""
+        graph = outcome.graph
+        if not outcome.is_complete:
+            yield from self.wrapped(f"Stopped after {format_count(outcome.num_steps, 'step')}; nothing was compared.")
             return
-        yield from self.wrapped(f"Backward is done: {format_count(ending.num_steps, 'step')}.", "bold")
-        by_hand = ending.num_equal + len(ending.differing)
+        yield from self.wrapped(f"Backward is done: {format_count(outcome.num_steps, 'step')}.", "bold")
+        by_hand = outcome.num_equal + len(outcome.differing)
         if by_hand:
             each = "each" if by_hand > 1 else "it"
-            share = each if not ending.differing else f"{ending.num_equal:,} of them"
+            share = each if not outcome.differing else f"{outcome.num_equal:,} of them"
             yield from self.wrapped(
-                f"{format_count(by_hand, 'formula')} called by hand; {share} gave exactly what the engine passed on."
+                f"{format_count(by_hand, 'formula')} called by hand; {share} gave exactly what the engine returned."
             )
-        for number in ending.differing[:MAX_NAMED]:
+        for number in outcome.differing[:MAX_NAMED]:
             yield from self.wrapped(
-                f"#{number} {graph.nodes[number].name} did not: a hook changed what it passed on.", indent=GAP
+                f"#{number} {graph.nodes[number].name} did not: a hook modified its result.", indent=GAP
             )
-        for number in ending.changed[:MAX_NAMED]:
+        for number in outcome.changed[:MAX_NAMED]:
             name = graph.nodes[number].name
-            yield from self.wrapped(f"#{number} {name} got what a hook had changed on its way.", indent=GAP)
-        for reason, count in ending.watched:
-            yield from self.wrapped(f"{format_count(count, 'node')} only watched: {reason}.")
+            yield from self.wrapped(f"#{number} {name} received a gradient that a hook had modified.", indent=GAP)
+        for reason, count in outcome.watched:
+            yield from self.wrapped(f"{format_count(count, 'node')} only observed: {reason}.")
         what = "gradient that autograd.grad returned" if graph.captured_at.kind == "grad" else "leaf gradient"
-        total = ending.num_leaves + len(ending.differing_leaves)
+        total = outcome.num_leaves + len(outcome.differing_leaves)
         if total:
-            agree = "bit-equal" if not ending.differing_leaves else f"{ending.num_leaves:,} bit-equal"
+            agree = "bit-equal" if not outcome.differing_leaves else f"{outcome.num_leaves:,} bit-equal"
             plural = what if total == 1 else what.replace("gradient", "gradients", 1)
             yield from self.wrapped(f"{total:,} {plural} compared with the sums of these steps: {agree}.")
-        if ending.differing_leaves:
+        if outcome.differing_leaves:
             yield from self.wrapped(
-                f"Not equal: {', '.join(ending.differing_leaves)}: something else than backward changed it.", "yellow"
+                f"Not equal: {', '.join(outcome.differing_leaves)}: something other than backward changed it.", "yellow"
             )
 
 
 def _versions(tensor: SavedTensor | None) -> str:
     if tensor is None or tensor.version is None:
         return ""
-    return f"; it is at version {tensor.version}, and version {tensor.expected_version} was saved"
+    return f"; it is at version {tensor.version}, but version {tensor.expected_version} was saved"
 
 
 def _reduction(passed: Passed) -> str:
-    """Say what the engine did to a gradient after the formula."""
+    """Say what the engine did to a gradient after applying the formula."""
     found = passed.tensor
     before = "" if passed.made_shape is None else f"[{', '.join(map(str, passed.made_shape))}]"
     parts = []

@@ -1,4 +1,4 @@
-"""The summary as a few lines on a terminal, as JSON for machines, as Markdown for a report."""
+"""The summary as a few lines for a terminal, as JSON, and as Markdown."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,14 @@ from gradinspect.renderers.data.markdown import code, table
 from gradinspect.renderers.terminal.text import cut_end, shorten
 from gradinspect.units import brief, escape_control, format_bytes, format_count
 
-MAX_WARNING = 2000  # characters; no warning of ours has a tenth of that
+MAX_WARNING = 2000  # characters, ten times our longest warning
 PLURALS: dict[Origin, str] = {
     "parameter": "parameters", "buffer": "buffers", "input": "inputs", "output": "outputs", "activation": "activations",
 }  # fmt: skip
 
 
 def render_summary(summary: Summary, *, width: int = 80) -> Text:
-    """Write the head of a report: where, how large, how many bytes, which classes, and each warning on its line."""
+    """Write the head of a report: location, size, bytes, classes, and one line per warning."""
     lines = [Text(cut_end(escape_control(summary.captured_at), width, "…"), "bold")]
     if summary.other_calls:
         lines.append(Text(shorten(summary.other_calls, width, "…"), "bold"))
@@ -43,7 +43,7 @@ def _size_line(summary: Summary) -> str:
 
 
 def _bytes_line(summary: Summary, width: int) -> str:
-    """Say how many bytes, and of which origins as far as they fit, the largest first."""
+    """Say how many bytes are saved, and by which origins, largest first, as far as they fit."""
     parts = [f"{format_bytes(num_bytes)} {PLURALS[origin]}" for origin, num_bytes in _largest_first(summary)]
     head = f"{format_bytes(summary.saved_bytes)} saved"
     for kept in range(len(parts), 0, -1):
@@ -59,7 +59,7 @@ def _largest_first(summary: Summary) -> Iterator[tuple[Origin, int]]:
 
 
 def _classes_line(summary: Summary, width: int) -> str:
-    """Name as many classes as fit, the most frequent first, and count the others."""
+    """List as many classes as fit, most frequent first, and count the rest."""
     parts: list[str] = []
     length, num_classes = 0, len(summary.classes)
     for name, count in summary.classes.items():
@@ -77,13 +77,13 @@ def _classes_line(summary: Summary, width: int) -> str:
 
 
 def render_summary_json(summary: Summary) -> str:
-    """Write the figures as JSON, with the keys of `Summary` but the warnings."""
+    """Write the figures as JSON: all fields of `Summary` except the warnings."""
     figures = {name: getattr(summary, name) for name in summary.__struct_fields__ if name != "warnings"}
     return json_text(msgspec.to_builtins(figures), indent=2) + "\n"
 
 
 def render_summary_markdown(summary: Summary) -> str:
-    """Write the figures as Markdown to paste into a report."""
+    """Write the figures as Markdown, to paste into a report."""
     figures = [
         (name.replace("_", " "), f"{getattr(summary, name):,}")
         for name in ("roots", "nodes", "edges", "none_edges", "leaves", "max_depth")

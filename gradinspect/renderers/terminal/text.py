@@ -1,6 +1,6 @@
-"""Text for a terminal: nothing in it can move the cursor, and it never needs more cells than it is given.
+"""Text for a terminal: nothing in it can move the cursor, and it never exceeds its width.
 
-What comes in: strings, some from the user's program. What goes out: strings of known width.
+What comes in: strings, some of them from the user's program. What goes out: strings of known width.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,9 +19,9 @@ class Part(NamedTuple):
 
     text: str
     style: str = ""
-    can_shrink: bool = False  # a long name keeps its two ends
-    is_optional: bool = False  # left out first
-    can_wrap: bool = False  # may stand in a line of its own
+    can_shrink: bool = False  # a long name keeps both ends
+    is_optional: bool = False  # dropped first
+    can_wrap: bool = False  # may go on a line of its own
 
 
 def visible(text: str, *, unicode: bool) -> str:
@@ -31,16 +31,16 @@ def visible(text: str, *, unicode: bool) -> str:
 
 
 def harmless(line: Text | str) -> Text | str:
-    """Return a line as it is, or plain and escaped if a name of the user's program in it could still steer a terminal.
+    """Return a line unchanged, or plain and escaped if it still contains control characters.
 
-    Whoever wrote the line has escaped its names already, to know its width, so there is nothing left to do as a rule.
+    Names are normally escaped when the line is written, because its width depends on it; this is the last guard.
     """
     text = line.plain if isinstance(line, Text) else line
     return line if is_harmless(text) else escape_control(text)
 
 
 def shorten(text: str, num_cells: int, ellipsis: str) -> str:
-    """Cut the middle out of a text that is too wide."""
+    """Shorten a text that is too wide by cutting its middle."""
     if cell_len(text) <= num_cells:
         return text
     room = num_cells - cell_len(ellipsis)
@@ -50,7 +50,7 @@ def shorten(text: str, num_cells: int, ellipsis: str) -> str:
 
 
 def cut_end(text: str, num_cells: int, ellipsis: str) -> str:
-    """Cut the end off a text that is too wide."""
+    """Shorten a text that is too wide by cutting its end."""
     if cell_len(text) <= num_cells:
         return text
     return _start(text, max(num_cells - cell_len(ellipsis), 0)) + ellipsis[: max(num_cells, 0)]
@@ -66,7 +66,7 @@ def _start(text: str, num_cells: int) -> str:
 
 
 def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
-    """Join parts in at most `num_cells`: leave out what is optional, shorten names, the longest first, cut the end."""
+    """Join parts in at most `num_cells`: drop optional parts, shorten names, longest first, cut the end."""
     fitted = list(parts)
     excess = sum(cell_len(part.text) for part in fitted) - num_cells
     for part in [part for part in fitted if part.is_optional] if excess > 0 else []:
@@ -80,7 +80,7 @@ def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
 
 
 def _shrink(parts: list[Part], excess: int, ellipsis: str) -> int:
-    """Shorten names in place, the longest down to one length, until nothing is in excess; return what still is."""
+    """Shorten names in place, longest first, until the excess is gone; return what is left of it."""
     sizes = [cell_len(part.text) for part in parts if part.can_shrink]
     longest = _longest(sizes, excess)
     for index, part in enumerate(parts):
@@ -92,7 +92,7 @@ def _shrink(parts: list[Part], excess: int, ellipsis: str) -> int:
 
 
 def _longest(sizes: Sequence[int], excess: int) -> int:
-    """Choose the length that long names are shortened to: no less than is needed, a million cells or ten."""
+    """Choose the length to shorten long names to, no shorter than needed."""
     low, high = MIN_CELLS, max(sizes, default=0)
     while low < high:
         middle = (low + high + 1) // 2

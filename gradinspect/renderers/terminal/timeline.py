@@ -13,13 +13,13 @@ from gradinspect.units import format_count
 
 
 class TimelinePage(Page):
-    """Writes the report of one timed call."""
+    """Writes the report of one timed backward call."""
 
     def lines(self, timeline: Timeline, max_rows: int | None) -> Iterator[Text]:
-        """Yield the head, then one row a node, the slowest first, with the operators that it called."""
+        """Yield the head, then one row per node, slowest first, with the operators it called."""
         total = sum(piece.seconds for piece in timeline.slices)
-        waits = ", waiting for the device after each" if timeline.is_synchronized else ""
-        yield from self.moment(timeline.graph)
+        waits = ", synchronizing with the device after each" if timeline.is_synchronized else ""
+        yield from self.capture_lines(timeline.graph)
         yield Text(f"{format_count(len(timeline.slices), 'node')} ran in {total * 1e3:.2f} ms{waits}")
         yield Text()
         room = max(self.width - CELLS - BAR_CELLS - 2 * len(GAP), 20)
@@ -37,7 +37,7 @@ class TimelinePage(Page):
 
 
 def _name(timeline: Timeline, piece: NodeSlice) -> str:
-    """Name a node, its leaf and the operators that it called, each once."""
+    """Name a node, its leaf, and each operator that it called once."""
     node = timeline.graph.nodes[piece.node]
     leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
     counts = Counter(op.name.removeprefix("aten::") for op in outermost_ops(piece))

@@ -1,4 +1,4 @@
-"""Print a graph in the terminal: `git log --graph` crossed with a module tree, in the direction gradients flow.
+"""A graph as a tree: `git log --graph` crossed with a module tree, in the direction gradients flow.
 
 What comes in: a `Graph`. What goes out: lines of `rich.text.Text`, none wider than asked for.
 """
@@ -22,9 +22,9 @@ from gradinspect.units import format_bytes, format_count
 
 BYTES_CELLS = 10
 MAX_SOURCE_CELLS = 24
-MIN_SOURCE_CELLS = 14  # the name of a file is shortened to that before the text gets less than it wants
-TEXT_CELLS = 46  # what the text wants
-MIN_TEXT_CELLS = 36  # the source column is dropped before the text gets less
+MIN_SOURCE_CELLS = 14  # file names are shortened to this before the text is
+TEXT_CELLS = 46  # preferred width of the text
+MIN_TEXT_CELLS = 36  # the source column is dropped before the text gets narrower
 MAX_DEPTH = 1_000_000
 GUIDES: dict[Guide, str] = {"branch": "├─ ", "last_branch": "└─ ", "line": "│  ", "gap": "   ", "scope": "┊ "}
 ASCII_GUIDES: dict[Guide, str] = {"branch": "|- ", "last_branch": "`- ", "line": "|  ", "gap": "   ", "scope": ": "}
@@ -34,16 +34,16 @@ class TreeOptions(Record, frozen=True, kw_only=True):
     """How to print a tree."""
 
     width: int = 80
-    depth: int | None = None  # open scopes inside one another; None for as many as the rows allow
+    depth: int | None = None  # of nested expanded scopes; None: as many as the rows allow
     full: bool = False  # fold nothing
-    fold_shapes: bool = False  # chains of shape-only nodes are one row
+    fold_shapes: bool = False  # show a chain of shape-only nodes as one row
     max_rows: int | None = 100
     unicode: bool = True
-    cut: Cut | None = None  # what the graph lacks, when it is a part of another
+    cut: Cut | None = None  # what is missing, if the graph is part of another
 
 
 def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Text]:
-    """Yield what is told of which graph, the lines of the tree, then what was left out, then a legend."""
+    """Yield which part of the graph is shown, the tree, what was left out, and a legend."""
     options = options or TreeOptions()
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
     is_open = _opener(graph, scope, options)
@@ -57,7 +57,7 @@ def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Te
 
 
 def _opener(graph: Graph, scope: Scope, options: TreeOptions) -> IsOpen:
-    """Choose which scopes are open: all, or those up to the depth asked for, or as deep as the rows allow."""
+    """Choose which scopes are expanded: all, those up to the requested depth, or as deep as the rows allow."""
     depth = MAX_DEPTH if options.full or options.max_rows is None else 0
     if options.depth is not None and not options.full:
         depth = options.depth
@@ -67,7 +67,7 @@ def _opener(graph: Graph, scope: Scope, options: TreeOptions) -> IsOpen:
 
 
 class TreePage:
-    """Puts rows into columns, and keeps count of what was told."""
+    """Arranges rows in columns, and counts what was shown."""
 
     def __init__(self, graph: Graph, options: TreeOptions) -> None:
         """Measure the columns."""
@@ -89,26 +89,26 @@ class TreePage:
         self.kinds: set[str] = set()
 
     def first_lines(self) -> Iterator[Text]:
-        """Yield which part of the graph this is."""
+        """Yield which part of the graph is shown."""
         if self.options.cut is not None:
             words = visible(describe_cut(self.options.cut), unicode=self.options.unicode)
             yield fit([Part(words, "bold", can_shrink=True)], self.options.width, self.symbols.ellipsis)
 
     def lines(self, row: Row, following: Row | None) -> Iterator[Text]:
-        """Yield a row as one line, or more where it is too wide.
+        """Yield a row as one line, or as several if it is too wide.
 
-        A chain is split into its nodes; marks move to a line of their own. `following` tells what guides they need.
+        A chain is split into its nodes; marks move to their own line. `following` determines the guides they need.
         """
         self._count(row)
         parts = list(self.writer.parts(row))
-        is_split = row.kind == "node" and bool(row.way_on) and _needed(parts) > self._room(row, parts)
+        is_split = row.kind == "node" and bool(row.targets) and _needed(parts) > self._room(row, parts)
         rows = split_row(row) if is_split else [row]
         for part_of_row, below in pairwise([*rows, following]):
             if part_of_row is not None:
                 yield from self._wrapped_lines(part_of_row, below)
 
     def line(self, row: Row) -> Text:
-        """Return a row as one line, cut where it is too wide, whatever stands above it."""
+        """Return a row as one line, cut if it is too wide, regardless of the rows above it."""
         self.last_source = ""
         return self._line(row, list(self.writer.parts(row)))
 
@@ -122,7 +122,7 @@ class TreePage:
             yield self._line(row, parts)
 
     def _own_line(self, row: Row) -> Iterator[Part]:
-        """Yield the line of the program that called the library a row was made in, where it is another than before."""
+        """Yield the user's line that called into the library, if it differs from that of the row above."""
         own = own_frame(self.graph, self.graph.nodes[row.nodes[0]].frame) if row.nodes else None
         if own is not None and own != self.last_own:
             self.last_own = own
@@ -139,9 +139,9 @@ class TreePage:
         return line
 
     def _room(self, row: Row, parts: list[Part]) -> int:
-        """Return how wide a row may be; the columns on its right count when it has something in them.
+        """Return how wide a row may be; the columns to its right count if they are filled.
 
-        A source line that only repeats the one above gives way to a wide row.
+        A source location that only repeats the one above is dropped in favor of a wide row.
         """
         guides = cell_len(self._guides(row.guides))
         has_bytes = bool(self._bytes_text(row).strip())
@@ -165,7 +165,7 @@ class TreePage:
         """Yield what was left out, and a legend."""
         missing = num_nodes - self.num_told
         if missing:
-            words = f"{format_count(missing, 'more node')} not shown: --depth, --around, --full or -o FILE"
+            words = f"{format_count(missing, 'more node')} not shown: use --depth, --around, --full or -o FILE"
             yield fit([Part(f"{self.symbols.ellipsis} {words}", "bold")], self.options.width, self.symbols.ellipsis)
         yield self._legend()
 
@@ -175,7 +175,7 @@ class TreePage:
             times = len(row.scope.copies) + 1
             self.num_told += row.scope.num_nodes * (times - 1) // times if row.is_open else row.scope.num_nodes
             self.kinds.add("closed" if can_open(row.scope) and not row.is_open else "open")
-        for link in row.way_on:
+        for link in row.targets:
             self.kinds.add("leaf" if self.graph.nodes[link.edge.next_node].kind == "accumulate_grad" else "reference")
 
     def _guides(self, guides: Iterable[Guide]) -> str:
@@ -202,7 +202,7 @@ class TreePage:
         return {frame: self._place(self.graph.frames[frame], room) for frame in used}
 
     def _place(self, frame: Frame, room: int) -> str:
-        """Write a line as `train.py:22`; of a long name the middle is cut out, and the number always stays."""
+        """Write a location as `train.py:22`; a long name loses its middle, never the line number."""
         name = visible(frame.file.rpartition("/")[2], unicode=self.options.unicode)
         return f"{shorten(name, room - len(f':{frame.line}'), self.symbols.ellipsis)}:{frame.line}"
 
@@ -211,10 +211,10 @@ class TreePage:
         words = (
             ("gradients flow down", True),
             (f"{leaf} leaf (AccumulateGrad)", "leaf" in self.kinds),
-            (f"{arrow} #n see there", "reference" in self.kinds),
-            ("cut: to what is left out", self.options.cut is not None),
+            (f"{arrow} #n shown elsewhere", "reference" in self.kinds),
+            ("cut: to hidden nodes", self.options.cut is not None),
             ("bytes saved", bool(self.bytes_cells)),
-            (f"{self.symbols.closed} opens with --depth", "closed" in self.kinds),
+            (f"{self.symbols.closed} expand with --depth", "closed" in self.kinds),
         )
         legend = ""
         for text, is_used in words:

@@ -1,4 +1,4 @@
-"""Write one row of the outline: what stands after the guides and before the columns on the right.
+"""One row of the outline: the text between the guides and the columns on the right.
 
 What comes in: rows of `analyses.structure.outline`. What goes out: parts of text with styles.
 """
@@ -32,8 +32,8 @@ class RowWriter:
         Args:
             graph: The graph.
             saved: Bytes for each node, from `first_saved_bytes`.
-            unicode: Whether other characters than ASCII can be shown.
-            cut: What the graph lacks, when it is a part of another.
+            unicode: Whether the output can show more than ASCII.
+            cut: What is missing, if the graph is part of another.
         """
         self.graph = graph
         self.cut = cut
@@ -54,10 +54,10 @@ class RowWriter:
             yield from self._nodes(row)
         else:
             if not row.links and not row.guides:
-                yield from self._root_label([link.edge.next_node for link in row.way_on])
+                yield from self._root_label([link.edge.next_node for link in row.targets])
             yield from self._label(row.links)
             yield Part(f"{self.symbols.arrow} " if row.kind == "reference" else "")
-            yield from self._ends(row.way_on)
+            yield from self._ends(row.targets)
 
     def _nodes(self, row: Row) -> Iterator[Part]:
         yield from self._root_label([row.nodes[0]])
@@ -70,9 +70,9 @@ class RowWriter:
             if not row.ends_in_leaf:
                 yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
             yield from self._marks(node)
-        if row.way_on:
+        if row.targets:
             yield Part(f" {self.symbols.arrow} ")
-            yield from self._ends(row.way_on)
+            yield from self._ends(row.targets)
         if row.call is not None:
             call = self.graph.modules[row.call]
             yield Part("  ")
@@ -107,7 +107,7 @@ class RowWriter:
         return ", ".join(names) if len(names) <= 2 else f"{len(names)} inputs"
 
     def _cut_edges(self, ids: Iterable[int], *, is_closed: bool = False) -> Iterator[Part]:
-        """Count the edges that a focus has cut; where nodes have no rows, those that lead away too."""
+        """Count the edges that the focus has cut, including outgoing edges of nodes that have no row."""
         came, lead = (0, 0) if self.cut is None else self.cut.num_lost(ids)
         if came:
             yield Part(f"  {self.symbols.back} {came:,} cut", "dim", can_wrap=True)
@@ -132,13 +132,13 @@ class RowWriter:
         yield Part(f"{span}  ", "cyan")
         yield from self._scope_name(scope, row.copy)
         yield from self._scope_size(scope, times, is_open=row.is_open)
-        if row.way_on:
+        if row.targets:
             yield Part(f"  {self.symbols.arrow} ", can_wrap=True)
-            yield from (part._replace(can_wrap=True) for part in self._ends(row.way_on))
+            yield from (part._replace(can_wrap=True) for part in self._ends(row.targets))
         yield from self._cut_edges(later_copies(scope) if row.is_open else ids, is_closed=True)
 
     def _scope_name(self, scope: Scope, copy: int | None) -> Iterator[Part]:
-        """Name a chain of views by its links, a module call; of a repeat the first and the last, or the one told."""
+        """Name a chain of views by its ops, a module by its call, and a repeat by its first and last call."""
         if scope.kind == "shapes":
             title = chain_title([self.graph.nodes[node_id] for node_id in node_ids(scope)], f" {self.symbols.arrow} ")
             yield Part(self._visible(title), "bold", can_shrink=True)
@@ -172,7 +172,7 @@ class RowWriter:
             yield Part(f", {format_count(leaves, 'leaf', 'leaves')}", "dim", is_optional=True)
 
     def _root_label(self, ids: Sequence[int], with_rows: range = NO_IDS) -> Iterator[Part]:
-        """Name the roots among some nodes, without those that have a row of their own."""
+        """Name the roots among some nodes, except those with a row of their own."""
         roots = [root for node_id in self._roots_among(ids) if node_id not in with_rows for root in self.roots[node_id]]
         for root in roots[:MAX_REFERENCES]:
             output = f" (output {root.output_nr})" if root.output_nr else ""

@@ -1,4 +1,4 @@
-"""The signs of a tree, and the words that name calls and inputs in it."""
+"""The symbols of the tree, and the names of calls and inputs in it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from gradinspect.graph import Graph, ModuleCall
 
 
 class Symbols(NamedTuple):
-    """The characters that are not letters."""
+    """The characters that have an ASCII replacement."""
 
     leaf: str = "◆"
     arrow: str = "→"
@@ -29,7 +29,7 @@ ASCII_SYMBOLS = Symbols(
 
 
 def call_names(graph: Graph, calls: Sequence[ModuleCall], ellipsis: str) -> str:
-    """Name one call, or the first and the last of many."""
+    """Name one call, or the first and last of many."""
     between = f" {ellipsis} "
     if len({call.path for call in calls}) == 1 < len(calls):
         first, last = calls[0], calls[-1]
@@ -38,13 +38,13 @@ def call_names(graph: Graph, calls: Sequence[ModuleCall], ellipsis: str) -> str:
 
 
 def call_name(graph: Graph, call: ModuleCall) -> str:
-    """Name a call by its path below the module around it, with its number when it is not the first."""
+    """Name a call by its path relative to the enclosing module, numbered if it is not the first."""
     parent = None if call.parent is None else graph.modules[call.parent].path
     name = call.path.removeprefix(f"{parent}.") if parent else call.path
     return (name or "model") + (f" (call {call.call})" if call.call > 1 else "")
 
 
 def input_nrs(links: Sequence[Link]) -> str:
-    """Name the receiving inputs, unless all are the first, as nearly always."""
+    """Name the receiving inputs, unless all are the first, which is the common case."""
     numbers = sorted({link.edge.input_nr for link in links})
     return f" (input_nr {', '.join(map(str, numbers))})" if any(numbers) else ""

@@ -56,8 +56,8 @@ def test_a_class_has_many_names(word: str, classes: list[str], catalog: Catalog)
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
-        ("MullBackward0", "There is no Backward class or operator 'MullBackward0'. The nearest: MulBackward0"),
-        ("conv2d", "'conv2d' has no node of its own: it is made of other operators"),
+        ("MullBackward0", "There is no Backward class or operator 'MullBackward0'. Closest matches: MulBackward0"),
+        ("conv2d", "'conv2d' has no node of its own: it is composed of other operators"),
         ("argmax", "'argmax' has no derivative."),
         ("", "There is no Backward class or operator ''."),
         ("§$%", "There is no Backward class or operator '§$%'. Try: gradinspect explain --search TEXT"),
@@ -184,5 +184,5 @@ def test_a_custom_function_is_read_not_run(tmp_path: Path) -> None:
     with pytest.raises(GradInspectError, match="cannot be read"):
         read_custom_function(tmp_path / "none.py", "A")
     (tmp_path / "bad.py").write_text("def (")
-    with pytest.raises(GradInspectError, match="is not Python"):
+    with pytest.raises(GradInspectError, match="is not valid Python"):
         read_custom_function(tmp_path / "bad.py", "A")

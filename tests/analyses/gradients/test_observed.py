@@ -111,7 +111,7 @@ def test_a_loss_that_is_not_finite_comes_first() -> None:
     """It is not backward's fault."""
     found = watched(ran(0, 1.0, 1.0), ran(3, 1.0), ran(4, 1.0), ran(5, 1.0), loss=float("inf"))
 
-    assert gradient_notes(found)[0].text == "The loss is inf already: the forward pass made it."
+    assert gradient_notes(found)[0].text == "The loss itself is inf: the forward pass produced it."
 
 
 def test_calls_of_one_module_are_a_chain_too() -> None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from gradinspect.analyses.gradients.stepping import (
     Arrived,
-    Ending,
     Passed,
-    ShownTensor,
     Step,
+    SteppingOutcome,
+    TensorPreview,
     combine,
     leaf_node,
     parse_breakpoint,
@@ -24,12 +24,12 @@ from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, ModuleCall
 
 
-def tensor(*shape: int, zeros: int = 0, bad: int = 0) -> ShownTensor:
+def tensor(*shape: int, zeros: int = 0, bad: int = 0) -> TensorPreview:
     """Make what is shown of a gradient."""
-    return ShownTensor(shape=shape, dtype="float32", norm=1.0, low=0.0, high=1.0, num_zeros=zeros, num_nonfinite=bad)
+    return TensorPreview(shape=shape, dtype="float32", norm=1.0, low=0.0, high=1.0, num_zeros=zeros, num_nonfinite=bad)
 
 
-def step(node: int, came: ShownTensor | None = None, went: ShownTensor | None = None) -> Step:
+def step(node: int, came: TensorPreview | None = None, went: TensorPreview | None = None) -> Step:
     """Make a step with one gradient in and one out."""
     return Step(order=1, node=node, incoming=(Arrived(tensor=came),), outgoing=(Passed(tensor=went),))
 
@@ -96,10 +96,10 @@ def test_zero_stops_at_the_node_that_killed_it() -> None:
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
-        ("#9", "There is no node '#9'. It has #0 to #3."),
-        ("#x", "There is no node '#x'. It has #0 to #3."),
-        ("train.py:10", "No node was made at 'train.py:10'. The lines that made nodes: where, or gradinspect trace."),
-        ("MulBackward1", 'No class, module or parameter matches "MulBackward1". The nearest: "MulBackward0", '
+        ("#9", "There is no node '#9'. The nodes are #0 to #3."),
+        ("#x", "There is no node '#x'. The nodes are #0 to #3."),
+        ("train.py:10", "No node was made at 'train.py:10'. See the lines with 'where' or gradinspect trace."),
+        ("MulBackward1", 'No class, module or parameter matches "MulBackward1". Closest matches: "MulBackward0", '
          '"SumBackward0", "AccumulateGrad".'),
     ],
 )  # fmt: skip
@@ -146,12 +146,12 @@ def test_the_way_is_made_of_edges(size: int, data: st.DataObject) -> None:
 
 def test_two_passes_add_up() -> None:
     """Counts are summed, names kept."""
-    first = Ending(graph=two_layers(), num_steps=4, num_equal=2, watched=(("a", 1),), num_leaves=2)
-    second = Ending(
+    first = SteppingOutcome(graph=two_layers(), num_steps=4, num_equal=2, watched=(("a", 1),), num_leaves=2)
+    second = SteppingOutcome(
         graph=two_layers(), num_steps=3, num_equal=1, watched=(("a", 2), ("b", 1)), differing=(1,), is_complete=False
     )
 
-    assert combine(first, second) == Ending(
+    assert combine(first, second) == SteppingOutcome(
         graph=two_layers(), num_steps=7, num_equal=3, watched=(("a", 3), ("b", 1)), differing=(1,), num_leaves=2,
         is_complete=False,
     )  # fmt: skip

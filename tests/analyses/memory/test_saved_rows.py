@@ -137,13 +137,13 @@ def test_filters(wanted: SavedFilter, expected: list[str]) -> None:
     [
         (
             SavedFilter(node="AddMM*"),
-            'No node class with saved attributes matches "AddMM*". The nearest: "AddmmBackward0".',
+            'No node class with saved attributes matches "AddMM*". Closest matches: "AddmmBackward0".',
         ),
-        (SavedFilter(module="h.0.fd"), 'No module matches "h.0.fd". The nearest: "h.0.fc", "h.0", "h.10".'),
-        (SavedFilter(status="lively"), 'No status matches "lively". The nearest: "live".'),
+        (SavedFilter(module="h.0.fd"), 'No module matches "h.0.fd". Closest matches: "h.0.fc", "h.0", "h.10".'),
+        (SavedFilter(status="lively"), 'No status matches "lively". Closest matches: "live".'),
         (
             SavedFilter(status="zzz"),
-            'No status matches "zzz". There are: "checkpointed", "freed", "live", "modified", "packed", "unreadable".',
+            'No status matches "zzz". Available: "checkpointed", "freed", "live", "modified", "packed", "unreadable".',
         ),
     ],
 )

@@ -96,13 +96,13 @@ def test_the_account_of_what_is_cut() -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"around": "h.3.atn"}, 'No class, module or parameter matches "h.3.atn". The nearest: "h.3.attn"'),
-        ({"path_to": "fc.wieght"}, 'No class, module or parameter matches "fc.wieght". The nearest: "fc.weight".'),
-        ({"only_class": "Conv*"}, 'No class matches "Conv*". There are: "AccumulateGrad", "AddBackward0"'),
-        ({"around": "#99"}, "There is no node '#99'. It has #0 to #6."),
-        ({"min_bytes": 1000}, "No node is 'saving 1000 B or more'. The most is 400 B, at #3."),
-        ({"min_bytes": 9, "only_class": "Exp*"}, "No node is 'of class Exp*, saving 9 B or more'. Ask for fewer"),
-        ({"only_class": "AccumulateGrad"}, "No node is 'of class AccumulateGrad'."),
+        ({"around": "h.3.atn"}, 'No class, module or parameter matches "h.3.atn". Closest matches: "h.3.attn"'),
+        ({"path_to": "fc.wieght"}, 'No class, module or parameter matches "fc.wieght". Closest matches: "fc.weight".'),
+        ({"only_class": "Conv*"}, 'No class matches "Conv*". Available: "AccumulateGrad", "AddBackward0"'),
+        ({"around": "#99"}, "There is no node '#99'. The nodes are #0 to #6."),
+        ({"min_bytes": 1000}, "No node matches 'saving 1000 B or more'. The largest is 400 B, at #3."),
+        ({"min_bytes": 9, "only_class": "Exp*"}, "No node matches 'of class Exp*, saving 9 B or more'. Combine fewer"),
+        ({"only_class": "AccumulateGrad"}, "No node matches 'of class AccumulateGrad'."),
     ],
 )
 def test_what_is_not_there(wanted: dict[str, object], message: str) -> None:

@@ -59,7 +59,7 @@ def test_the_meeting_place_returns_to_the_column_of_the_fork() -> None:
     rows = rows_of(residual)
 
     assert told(rows) == [(0, (0,)), (1, (1,)), (1, (2,)), (0, (3,)), (0, (4,))]
-    assert [link.edge.next_node for link in rows[2].way_on] == [3]
+    assert [link.edge.next_node for link in rows[2].targets] == [3]
 
 
 def test_a_branch_that_ends_in_a_leaf_shares_a_row_with_it() -> None:
@@ -76,7 +76,7 @@ def test_a_shared_leaf_is_told_at_each_use() -> None:
     """A leaf used twice has two chips, and both are counted."""
     rows = rows_of(product_plus_two())
 
-    assert sum(row.way_on[0].edge.next_node == 2 for row in rows if row.way_on) == 2
+    assert sum(row.targets[0].edge.next_node == 2 for row in rows if row.targets) == 2
     assert Counter({2: 2}) == leaf_uses(product_plus_two())
     assert {2} == leaves_of(product_plus_two(), 0)
 
@@ -115,7 +115,7 @@ def test_every_edge_is_told_once(drawn: Graph) -> None:
     """Each edge leads to a row, or is a row's way on, or joins the nodes of one row; parallel ones are all told."""
     told_edges: Counter[int] = Counter()
     for row in rows_of(drawn):
-        links = (*row.links, *row.way_on) if row.kind == "node" else row.way_on
+        links = (*row.links, *row.targets) if row.kind == "node" else row.targets
         told_edges.update([*(link.edge.next_node for link in links), *row.nodes[1:]])
 
     assert told_edges == Counter(edge.next_node for node in drawn.nodes for edge in node.next_edges if edge)

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradinspect.analyses.structure.repeated_runs import Stretch, tandem_stretches
+from gradinspect.analyses.structure.repeated_runs import Stretch, repeated_stretches
 
 
 def found(text: str) -> set[Stretch]:
     """Find the stretches in a text of letters."""
-    return {stretch for stretches in tandem_stretches([ord(letter) for letter in text]) for stretch in stretches}
+    return {stretch for stretches in repeated_stretches([ord(letter) for letter in text]) for stretch in stretches}
 
 
 def test_finds_a_period_between_other_things() -> None:

@@ -93,7 +93,7 @@ def test_the_picture_names_the_links() -> None:
     assert "<B>View → Transpose</B>" in dot
     assert "shapes3 -> shapes3_leaf6" in dot
     assert "n0 -> shapes1 [weight" in dot
-    assert "2 chains of views and transposes folded to a box each" in dot
+    assert "2 chains of views and transposes folded into one box each" in dot
 
 
 def test_title() -> None:

@@ -173,7 +173,7 @@ def test_held_memory_is_in_the_page() -> None:
     )  # fmt: skip
     by_module = Parsed(render_html(inside)).data["memory"]
 
-    assert (held["by"], held["modules"]) == ("By class of node", [["MulBackward0", "", "", 8, []]])
+    assert (held["by"], held["modules"]) == ("By node class", [["MulBackward0", "", "", 8, []]])
     assert held["moments"] == [[0, 8, 0]]
     assert by_module["modules"] == [["model", "Net", "", 20, [["fc", "Linear", "fc", 8, []]]]]
     assert by_module["moments"] == [[0, 8, 12], [1, 12, 0]]
@@ -211,13 +211,13 @@ def test_words_can_be_told_from_what_is_behind_them(scheme: int) -> None:
     """In the light and the dark scheme, ink on each ground it stands on has a contrast of 4.5 at least."""
     style = (ASSETS / "page.css").read_text()
     blocks = re.findall(r":root \{(.*?)\}", style, flags=re.DOTALL)
-    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", blocks[scheme]))
+    colors = dict(re.findall(r"--([\w-]+): (#\w{6})", blocks[scheme]))
     pairs = [(ink, ground) for ink in ("ink", "quiet") for ground in ("paper", "card", "scope", "scope-2", "custom")]
     pairs += [(f"{name}-ink", name) for name in ("closed", "repeat", "leaf", "shared", "root")]
     pairs += [("quiet", "closed"), ("quiet", "repeat"), ("accent", "card"), ("accent", "paper"), ("closed-ink", "card")]
 
     def contrast(ink: str, ground: str) -> float:
-        return contrast_of(colours[ink], colours[ground])
+        return contrast_of(colors[ink], colors[ground])
 
     assert not [(ink, ground, contrast(ink, ground)) for ink, ground in pairs if contrast(ink, ground) < 4.5]
 

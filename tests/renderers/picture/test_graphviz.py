@@ -74,7 +74,7 @@ def test_broken_text_is_an_error() -> None:
         ("", "0 bytes written"),
         ("import sys; print('half'); sys.stderr.write('Error: bad label')", "bad label"),
         ("import sys; print('half'); sys.exit(3)", "return code 3"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "ended by signal 9"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed by signal 9"),
     ],
 )
 def test_half_a_picture_is_none(tmp_path: Path, text: str, message: str) -> None:

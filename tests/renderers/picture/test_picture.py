@@ -37,7 +37,7 @@ def test_all_of_a_very_large_graph_is_drawn() -> None:
     """Every node is in the SVG, and no Graphviz is asked; other formats fold, and say so."""
     drawn = draw(chain(5000), "svg", DrawOptions(full=True), engine=Engine(Path("none"), writes_pdf=False))
 
-    assert drawn.notes == ("drawn in rows, without frames: it is very large",)
+    assert drawn.notes == ("too large for Graphviz: drawn in rows, without module frames",)
     assert drawn.content.count(b'<g id="n') == 5000
 
 
@@ -68,8 +68,8 @@ def test_too_slow_is_drawn_coarser(tmp_path: Path) -> None:
 
     assert drawn.content.startswith(b"<?xml")
     assert drawn.notes == (
-        "drawn again with less in it: no picture after 1 s",
-        "162 nodes not drawn: more than 40 boxes were too many",
+        "drawn with fewer boxes: no picture after 1 s",
+        "162 nodes not drawn: limit is 40 boxes",
     )
     assert b"162 nodes not drawn" in drawn.content
 
@@ -78,7 +78,7 @@ def test_engine_that_never_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """An engine that fails on the smallest picture is an error, not an endless loop."""
     monkeypatch.setattr(picture, "LAST_TRY_S", 0.1)
 
-    with pytest.raises(GradInspectError, match="No picture could be drawn"):
+    with pytest.raises(GradInspectError, match="The picture could not be drawn"):
         draw(chain(30), "svg", engine=slow_engine(tmp_path, more_than=0), time_limit_s=0.2)
 
 

@@ -43,9 +43,9 @@ def test_a_column_for_each_call() -> None:
     """While there is room; the update is the last one's."""
     assert lines(steps_of(1.0, None, 0.0, update=0.02)) == [
         "backward #1  a.py:7 ... #3",
-        "3 backward calls watched, 4 asked for: the program made no more, loss 1",
+        "3 backward calls observed, 4 requested: the program made no more, loss 1",
         "  to 0.3333",
-        "norm of the gradient of            #1        #2        #3  update/weight",
+        "gradient norm of                   #1        #2        #3  update/weight",
         "w                             1.0e+00      none         0        1.0e-02",
     ]
 
@@ -55,7 +55,7 @@ def test_a_line_of_bars_where_there_is_no_room() -> None:
     norms = (1.0, 0.1, 0.01, 0.0, None, NAN, 10.0, 1e-3)
 
     assert lines(steps_of(*norms))[-2:] == [
-        "norm of the gradient of                           #1        #8",
+        "gradient norm of                                  #1        #8",
         "w                                            1.0e+00   1.0e-03  ▇▅▃0 !█▁",
     ]
     assert lines(steps_of(*norms), unicode=False)[-1].endswith("  *=-0 !#_")

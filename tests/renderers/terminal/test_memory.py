@@ -163,12 +163,12 @@ def growth() -> Growth:
 
 
 def test_growth_is_told_with_its_holder() -> None:
-    """The verdict, the calls, who holds it and what to do."""
+    """The conclusion, the calls, who holds it and what to do."""
     assert lines_of(list(render_growth(growth(), width=72))) == [
         "3 backward calls of train.py",
-        "The graph grows by 2 nodes and 512 B each time.",
+        "The graph grows by 2 nodes and 512 B per iteration.",
         "",
-        "backward                  live nodes  of earlier  live bytes  of earlier",
+        "backward                  live nodes    retained  live bytes    retained",
         "#1  train.py:20                   10                 1.0 MiB",
         "#2  train.py:20                   12           2     1.0 MiB       512 B",
         "#3  train.py:20                   14           4     1.0 MiB     1.0 KiB",
@@ -176,7 +176,7 @@ def test_growth_is_told_with_its_holder() -> None:
         "losses[*]  2 tensors, 4 nodes, 1.0 KiB",
         "  stored at train.py:18  losses.append(loss)",
         "  made at train.py:17  loss = f(x)",
-        "  detach() what is kept, or keep its number: item()",
+        "  detach() the tensor that is kept, or keep its number with item()",
     ]
     assert json.loads(render_growth_json(growth()))["grows"] is True
     assert render_growth_csv(growth()).splitlines()[2] == f"2,train.py:20,12,{MIB},2,512"

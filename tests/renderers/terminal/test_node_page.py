@@ -136,7 +136,7 @@ def test_one_copy_of_a_repeat() -> None:
     lines = list(scopes(drawn).scope(repeat, 2))
     plain = [line.text.plain for line in lines[:2]]
 
-    assert plain == ["a body that repeats ×4, this is copy 3", "h.1  Block"]
+    assert plain == ["repeated block ×4, this is copy 3", "h.1  Block"]
     assert [line.target for line in lines[-3:]] == [6, 7, 8]
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradinspect.analyses.explain.explanation import InputGradient
-from gradinspect.analyses.gradients.stepping import Arrived, Ending, Passed, SavedShown, ShownTensor, Step
+from gradinspect.analyses.gradients.stepping import Arrived, Passed, SavedPreview, Step, SteppingOutcome, TensorPreview
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedValue
-from gradinspect.renderers.terminal.number_rows import in_numbers, value_lines
+from gradinspect.renderers.terminal.number_rows import summarize_values, value_lines
 from gradinspect.renderers.terminal.step_report import render_report_html, render_report_markdown
 from gradinspect.renderers.terminal.steps import StepPage
 
@@ -30,9 +30,9 @@ def product(name: str = "w") -> Graph:
     )
 
 
-def shown(*values: float, shape: tuple[int, ...] | None = None) -> ShownTensor:
+def shown(*values: float, shape: tuple[int, ...] | None = None) -> TensorPreview:
     """Show a small tensor."""
-    return ShownTensor(
+    return TensorPreview(
         shape=(len(values),) if shape is None else shape, dtype="float32", values=values,
         norm=sum(value * value for value in values) ** 0.5, low=min(values), high=max(values),
         num_zeros=values.count(0.0),
@@ -45,8 +45,8 @@ def first_step() -> Step:
     return Step(
         order=1, node=0, incoming=(Arrived(tensor=ones, num_added=2, is_changed=True),),
         outgoing=(Passed(tensor=shown(1.5, 1.5, 1.0), made_shape=(2, 3), made_dtype="float64"), Passed()),
-        saved=(SavedShown(name="other", tensor=shown(2.0, shape=())), SavedShown(name="alpha", text="1"),
-               SavedShown(name="self", text="freed")),
+        saved=(SavedPreview(name="other", tensor=shown(2.0, shape=())), SavedPreview(name="alpha", text="1"),
+               SavedPreview(name="self", text="freed")),
         check="equal",
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def test_a_node_that_has_run() -> None:
         "  train.py:9  y = w * x",
         "  in     f32[2, 3]  norm 1.87, 0 to 1, 17% zeros",
         "         the sum of 2 gradients",
-        "         changed by a hook on its way",
+        "         modified by a hook on the way",
         "         [[  1,   1,   1]",
         "          [0.5, 0.5,   0]]",
         "  saved  other  f32[]  2",
@@ -109,25 +109,25 @@ def test_a_node_that_was_only_watched() -> None:
     ]
 
 
-def test_the_opening_says_what_will_fail() -> None:
+def test_the_introduction_says_what_will_fail() -> None:
     """Before the first step: where it begins, what is stale."""
     stale = SavedValue(name="_saved_self", kind="tensor", status="modified")
     found = graph(op("MulBackward0", 1, saved=(stale,)), leaf("w", 3), warnings=("What was saved was freed.",))
 
-    assert [line.plain for line in StepPage(width=72).opening(found, "ones")] == [
+    assert [line.plain for line in StepPage(width=72).introduction(found, "ones")] == [
         "backward #1",
-        "2 nodes, one step each. Type help for the commands.",
-        "Backward begins with a gradient of ones.",
+        "2 nodes, one step each. Type help for a list of commands.",
+        "Backward starts with a gradient of ones.",
         "What was saved was freed.",
-        "#0 MulBackward0 will fail: what it saved was changed in place since.",
+        "#0 MulBackward0 will fail: a tensor it saved was modified in place.",
     ]
 
 
-def test_the_way_and_the_source() -> None:
+def test_the_path_and_the_source() -> None:
     """The chosen node and the line are marked."""
     page = StepPage(width=40)
 
-    assert [line.plain for line in page.way(product(), (1, 0), 1)] == [
+    assert [line.plain for line in page.path(product(), (1, 0), 1)] == [
         "  #0 MulBackward0  train.py:9",
         "> #1 AccumulateGrad w",
     ]
@@ -142,22 +142,22 @@ def test_the_way_and_the_source() -> None:
 
 def test_the_end() -> None:
     """What agrees with the engine is counted, what does not is named."""
-    found = Ending(
+    found = SteppingOutcome(
         graph=product(), num_steps=2, num_equal=1, differing=(0,), changed=(1,), watched=(("it runs once", 1),),
         num_leaves=1, differing_leaves=("w",),
     )  # fmt: skip
 
-    assert [line.plain for line in StepPage(width=100).ending(found)] == [
+    assert [line.plain for line in StepPage(width=100).outcome(found)] == [
         "Backward is done: 2 steps.",
-        "2 formulas called by hand; 1 of them gave exactly what the engine passed on.",
-        "  #0 MulBackward0 did not: a hook changed what it passed on.",
-        "  #1 AccumulateGrad got what a hook had changed on its way.",
-        "1 node only watched: it runs once.",
+        "2 formulas called by hand; 1 of them gave exactly what the engine returned.",
+        "  #0 MulBackward0 did not: a hook modified its result.",
+        "  #1 AccumulateGrad received a gradient that a hook had modified.",
+        "1 node only observed: it runs once.",
         "2 leaf gradients compared with the sums of these steps: 1 bit-equal.",
-        "Not equal: w: something else than backward changed it.",
+        "Not equal: w: something other than backward changed it.",
     ]
-    left = Ending(graph=product(), num_steps=1, is_complete=False)
-    assert [line.plain for line in StepPage().ending(left)] == ["Left after 1 step; nothing was compared."]
+    left = SteppingOutcome(graph=product(), num_steps=1, is_complete=False)
+    assert [line.plain for line in StepPage().outcome(left)] == ["Stopped after 1 step; nothing was compared."]
 
 
 def test_values() -> None:
@@ -166,11 +166,11 @@ def test_values() -> None:
 
     assert value_lines(cube, 20) == ["[[[0, 1]", "  [2, 3]]", " [[4, 5]", "  [6, 7]]]"]
     assert value_lines(cube, 5) is None
-    assert value_lines(ShownTensor(shape=(0,), dtype="float32", values=()), 20) is None
-    assert in_numbers(ShownTensor(shape=(4,), dtype="float32", norm=1.0, low=0.0, high=1.0, num_nonfinite=3)) == (
-        "3 of 4 not finite"
-    )
-    assert in_numbers(ShownTensor(shape=(4,), dtype="int64", num_zeros=1)) == ""
+    assert value_lines(TensorPreview(shape=(0,), dtype="float32", values=()), 20) is None
+    assert summarize_values(
+        TensorPreview(shape=(4,), dtype="float32", norm=1.0, low=0.0, high=1.0, num_nonfinite=3)
+    ) == ("3 of 4 not finite")
+    assert summarize_values(TensorPreview(shape=(4,), dtype="int64", num_zeros=1)) == ""
 
 
 @given(st.integers(30, 120), st.booleans(), st.text(max_size=30))
@@ -205,7 +205,7 @@ HOSTILE = "</pre><script>alert(1)</script>`|\n    # x"
 def test_reports_hold_names_as_text() -> None:
     """Nothing of the user's program is markup."""
     found = product(HOSTILE)
-    ending = Ending(graph=found, num_steps=2, num_equal=1, num_leaves=1)
+    ending = SteppingOutcome(graph=found, num_steps=2, num_equal=1, num_leaves=1)
     passes = [("ones", [first_step(), leaf_step()])]
     page = _Tags()
     page.feed(render_report_html(ending, passes, {"MulBackward0": FORMULAS}))

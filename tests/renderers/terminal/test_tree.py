@@ -20,7 +20,7 @@ from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
 
 
 def screen(drawn: Graph, **options: object) -> str:
-    """Print a tree without colour."""
+    """Print a tree without color."""
     lines = render_tree(drawn, TreeOptions(**options))  # type: ignore[arg-type]
     return "\n" + "\n".join(line.plain for line in lines) + "\n"
 
@@ -64,7 +64,7 @@ root: #0 NllLossBackward0  f32[]  weight: None                                  
 ┊ ▸ #1–2  2  Linear  f32[4, 3]  2 nodes, 2 leaves                                 320 B
 ┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                                                   model.py:21
 ┊ ▸ #4–5  0  Linear  f32[4, 20]  2 nodes, 2 leaves                                160 B
-gradients flow down · bytes saved · ▸ opens with --depth
+gradients flow down · bytes saved · ▸ expand with --depth
 """)
 
 
@@ -86,7 +86,7 @@ def test_a_focus() -> None:
 ┊ #4 AddmmBackward0  f32[4, 20]  0 Linear                     160 B  model.py:21
 ┊ │    mat1: None  mat2: cut
 ┊ └─ ◆ 0.bias  f32[20]
-gradients flow down · ◆ leaf (AccumulateGrad) · cut: to what is left out
+gradients flow down · ◆ leaf (AccumulateGrad) · cut: to hidden nodes
 """)
     assert focused(two_layers(), Focus(path_to="0.weight"), depth=1, unicode=False) == snapshot("""\
 
@@ -96,7 +96,7 @@ v #1-5  model  Sequential  4 nodes                            480 B
 : #1 AddmmBackward0  f32[4, 3]  2  self, mat2: cut            320 B  model.py:21
 : #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
 : > #4-5  0  Linear  2 nodes  -> 1 cut                        160 B
-gradients flow down | cut: to what is left out | bytes saved
+gradients flow down | cut: to hidden nodes | bytes saved | > expand with --depth
 """)
 
 
@@ -124,7 +124,7 @@ def test_repeated_blocks() -> None:
 ┊ ┊ │  └─ other: ◆ shared  f32[3]  used ×13
 ┊ ┊ self: → #3 AddBackward0
 ┊ #36 EmbeddingBackward0 → ◆ shared  f32[3]  used ×13
-gradients flow down · ◆ leaf (AccumulateGrad) · → #n see there
+gradients flow down · ◆ leaf (AccumulateGrad) · → #n shown elsewhere
 """)
 
 
@@ -151,7 +151,7 @@ root aux (output 1): #1 MulBackward0  f32[2, 3]
 ├─ self: → #2 SplitBackward0 (input_nr 2)
 └─ other: → #2 SplitBackward0 (input_nr 2)
 #2 SplitBackward0 → ◆ x  f32[6]
-gradients flow down · ◆ leaf (AccumulateGrad) · → #n see there
+gradients flow down · ◆ leaf (AccumulateGrad) · → #n shown elsewhere
 """)
 
 
@@ -189,7 +189,7 @@ v #0-36  model  Net  37 nodes
 : : |  `- other: * shared  f32[3]  used x13
 : : self: -> #3 AddBackward0
 : #36 EmbeddingBackward0 -> * shared  f32[3]  used x13
-gradients flow down | * leaf (AccumulateGrad) | -> #n see there
+gradients flow down | * leaf (AccumulateGrad) | -> #n shown elsewhere
 """)
 
 
@@ -202,7 +202,7 @@ def test_what_is_not_shown_is_counted() -> None:
 root: #0 Op0Backward0  f32[2, 3]
 #1 Op1Backward0  f32[2, 3]
 #2 Op2Backward0  f32[2, 3]
-… 997 more nodes not shown: --depth, --around, --full or -o FILE
+… 997 more nodes not shown: use --depth, --around, --full or -o FILE
 gradients flow down
 """)
 

@@ -1,1 +1,1 @@
-"""How the boxes of a picture are filled."""
+"""Fills of the boxes of a picture."""

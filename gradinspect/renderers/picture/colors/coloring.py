@@ -1,9 +1,9 @@
-"""Fill the boxes of a picture by what flows through them: gradient norms, bytes saved.
+"""Color the boxes of a picture by gradient norm or saved bytes.
 
-What comes in: a `Graph`, and the ranges of node ids that a picture shows as one. What goes out: a `Look` for each of
-them, and the `Swatch`es that explain the looks.
+What comes in: a `Graph`, and the ranges of node ids that a picture shows as one. What goes out: a `Look` for each
+range, and the `Swatch`es that explain the looks.
 
-A new way to colour is a function that returns a `Colouring`, and one line in `COLOURINGS`.
+To add a coloring, write a function that returns a `Coloring`, and add it to `COLORINGS`.
 """
 
 import math
@@ -14,20 +14,20 @@ from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of,
 from gradinspect.analyses.structure.folding import first_saved_bytes
 from gradinspect.graph import Graph
 from gradinspect.renderers.picture.colors.kinds import (
-    colour_by_device,
-    colour_by_dtype,
-    colour_by_file,
-    colour_by_module,
+    color_by_device,
+    color_by_dtype,
+    color_by_file,
+    color_by_module,
 )
-from gradinspect.renderers.picture.colors.looks import BLACK, Colouring, LogRamp, Look, Swatch
+from gradinspect.renderers.picture.colors.looks import BLACK, Coloring, LogRamp, Look, Swatch
 from gradinspect.renderers.picture.colors.palettes import Palette
-from gradinspect.renderers.picture.plan.parts import ColourBy
+from gradinspect.renderers.picture.plan.parts import ColorBy
 from gradinspect.units import format_bytes
 
 
 def no_gradient(palette: Palette) -> Look:
-    """Return the look of a place where no gradient came."""
-    return Look(palette.card, "no gradient came here", "no gradient", palette.card_line, "dashed", "-")
+    """Return the look of a node that no gradient reached."""
+    return Look(palette.card, "no gradient reached it", "no gradient", palette.card_line, "dashed", "-")
 
 
 def zero(palette: Palette) -> Look:
@@ -37,11 +37,11 @@ def zero(palette: Palette) -> Look:
 
 def not_finite(palette: Palette) -> Look:
     """Return the look of a gradient with NaN or Inf."""
-    return Look(palette.alarm, "the gradient holds NaN or Inf", "NaN or Inf", BLACK, "", "!")
+    return Look(palette.alarm, "the gradient contains NaN or Inf", "NaN or Inf", BLACK, "", "!")
 
 
-def colour_by_gradient(graph: Graph, _drawn: Sequence[range], palette: Palette) -> Colouring:
-    """Fill by the norm of the gradient that arrives: at a module's output, for a closed module."""
+def color_by_gradient(graph: Graph, _drawn: Sequence[range], palette: Palette) -> Coloring:
+    """Color by the norm of the incoming gradient; for a collapsed module, at its output."""
     norms = {ran.node: arriving_norm(ran) for ran in gradients_of(graph).nodes}
     leaves = {row.node: None if row.stats is None else row.stats.norm for row in parameter_rows(graph)}
     every = [norm for norm in (*norms.values(), *leaves.values()) if norm is not None]
@@ -62,20 +62,20 @@ def colour_by_gradient(graph: Graph, _drawn: Sequence[range], palette: Palette) 
     looks = {look.words: look for look in map(filled, [*(norms.get(n) for n in range(len(graph.nodes))), *every])}
     marks = (
         (zero(palette), "0", "exactly zero"),
-        (no_gradient(palette), "none", "no gradient came"),
+        (no_gradient(palette), "none", "no gradient"),
         (not_finite(palette), "NaN", "NaN or Inf"),
     )
-    return Colouring(
+    return Coloring(
         look=look,
         leaf=lambda node: filled(leaves.get(node)),
-        title="fill: norm of the gradient that arrives, log scale",
+        title="color: norm of the incoming gradient, log scale",
         scale=ramp.swatches("{:.0e}".format),
         marks=tuple(Swatch(*mark) for mark in marks if mark[0].words in looks),
     )
 
 
-def colour_by_bytes(graph: Graph, drawn: Sequence[range], palette: Palette) -> Colouring:
-    """Fill by the bytes saved for backward, each storage counted once."""
+def color_by_bytes(graph: Graph, drawn: Sequence[range], palette: Palette) -> Coloring:
+    """Color by the bytes saved for backward, each storage counted once."""
     saved_before = list(accumulate(first_saved_bytes(graph), initial=0))
     totals = [saved_before[ids.stop] - saved_before[ids.start] for ids in drawn]
     ramp = LogRamp(totals, palette.ramp)
@@ -85,20 +85,20 @@ def colour_by_bytes(graph: Graph, drawn: Sequence[range], palette: Palette) -> C
         total = saved_before[ids.stop] - saved_before[ids.start]
         return Look(ramp.fill(total), f"{format_bytes(total)} saved") if total else nothing
 
-    return Colouring(
+    return Coloring(
         look=look,
         leaf=lambda _: Look(palette.card, ""),
-        title="fill: bytes saved for backward, log scale",
+        title="color: bytes saved for backward, log scale",
         scale=ramp.swatches(lambda value: format_bytes(round(value))),
         marks=(Swatch(nothing, "0 B", "nothing saved"),) if 0 in totals else (),
     )
 
 
-COLOURINGS: dict[ColourBy, Callable[[Graph, Sequence[range], Palette], Colouring]] = {
-    "grad": colour_by_gradient,
-    "bytes": colour_by_bytes,
-    "dtype": colour_by_dtype,
-    "device": colour_by_device,
-    "module": colour_by_module,
-    "file": colour_by_file,
+COLORINGS: dict[ColorBy, Callable[[Graph, Sequence[range], Palette], Coloring]] = {
+    "grad": color_by_gradient,
+    "bytes": color_by_bytes,
+    "dtype": color_by_dtype,
+    "device": color_by_device,
+    "module": color_by_module,
+    "file": color_by_file,
 }

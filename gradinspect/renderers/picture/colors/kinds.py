@@ -1,7 +1,7 @@
-"""Fill the boxes of a picture by kind: dtype, device, module class, source file.
+"""Color the boxes of a picture by kind: dtype, device, module class, source file.
 
-What comes in: a `Graph`, and the ranges of node ids that a picture shows as one. What goes out: a `Colouring`. The
-most frequent kinds have a fill each; all others share one.
+What comes in: a `Graph`, and the ranges of node ids that a picture shows as one. What goes out: a `Coloring`. The
+most frequent kinds get a color each; all others share one.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gradinspect.graph import Graph, Node, TensorInfo
-from gradinspect.renderers.picture.colors.looks import Colouring, Look, Swatch
+from gradinspect.renderers.picture.colors.looks import Coloring, Look, Swatch
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.text import shorten
 from gradinspect.units import format_dtype
@@ -18,56 +18,56 @@ MAX_KIND = 32  # characters in the legend
 
 
 class _Kinds(NamedTuple):
-    """What kind each node is of."""
+    """The kind of each node."""
 
     of_node: Sequence[str | None]
     title: str
-    several: str  # what a box with more than one kind is said to hold
-    none: str  # and one with none
+    several: str  # the words for a box with more than one kind
+    none: str  # the words for a box with none
 
 
-def colour_by_dtype(graph: Graph, drawn: Sequence[range], palette: Palette) -> Colouring:
-    """Fill by the dtype of what the forward op made."""
+def color_by_dtype(graph: Graph, drawn: Sequence[range], palette: Palette) -> Coloring:
+    """Color by the dtype of the forward output."""
     infos = [tensor_of(node) for node in graph.nodes]
     dtypes = [None if info is None else format_dtype(info.dtype) for info in infos]
-    return _colouring(
-        _Kinds(dtypes, "fill: dtype of the forward output", "several dtypes", "no tensor"), drawn, palette
+    return _coloring(
+        _Kinds(dtypes, "color: dtype of the forward output", "several dtypes", "no tensor"), drawn, palette
     )
 
 
-def colour_by_device(graph: Graph, drawn: Sequence[range], palette: Palette) -> Colouring:
-    """Fill by where the forward output is."""
+def color_by_device(graph: Graph, drawn: Sequence[range], palette: Palette) -> Coloring:
+    """Color by the device of the forward output."""
     infos = [tensor_of(node) for node in graph.nodes]
     devices = [None if info is None else info.device for info in infos]
-    return _colouring(
-        _Kinds(devices, "fill: device of the forward output", "several devices", "no tensor"), drawn, palette
+    return _coloring(
+        _Kinds(devices, "color: device of the forward output", "several devices", "no tensor"), drawn, palette
     )
 
 
-def colour_by_file(graph: Graph, drawn: Sequence[range], palette: Palette) -> Colouring:
-    """Fill by the file whose line made the node; a leaf was made by none that is known."""
+def color_by_file(graph: Graph, drawn: Sequence[range], palette: Palette) -> Coloring:
+    """Color by the source file that made the node; leaves have none."""
     files = [None if node.frame is None else graph.frames[node.frame].file for node in graph.nodes]
-    colouring = _colouring(_Kinds(files, "fill: source file", "several files", "no source line"), drawn, palette)
-    return colouring._replace(leaf=lambda _: Look(palette.card, ""))
+    coloring = _coloring(_Kinds(files, "color: source file", "several files", "no source line"), drawn, palette)
+    return coloring._replace(leaf=lambda _: Look(palette.card, ""))
 
 
-def colour_by_module(graph: Graph, drawn: Sequence[range], palette: Palette) -> Colouring:
-    """Fill by the class of the innermost module call around all of a box: a closed call is of its own class."""
+def color_by_module(graph: Graph, drawn: Sequence[range], palette: Palette) -> Coloring:
+    """Color by the class of the innermost module call around a box; a collapsed call has its own class."""
     names = [_class_around(graph, ids) for ids in drawn]
     looks = _looks(names, palette)
     none = _none("outside of any module", palette)
     marks = (Swatch(none, "none", none.words),) if None in names else ()
-    return Colouring(
+    return Coloring(
         look=lambda ids: looks.get(_class_around(graph, ids) or "", none),
         leaf=lambda _: Look(palette.card, ""),
-        title="fill: class of the module",
+        title="color: module class",
         scale=_scale(looks, palette),
         marks=(*marks, *_others(looks, palette)),
     )
 
 
 def _class_around(graph: Graph, ids: range) -> str | None:
-    """Name the innermost call around all of some nodes. A call's parent has a smaller index, or there is none."""
+    """Name the innermost call around all of the nodes. A call's parent, if any, has a smaller index."""
     calls = {graph.nodes[node].module for node in ids if graph.nodes[node].leaf is None}
     while len(calls) > 1 and None not in calls:
         innermost = max(call for call in calls if call is not None)
@@ -78,14 +78,14 @@ def _class_around(graph: Graph, ids: range) -> str | None:
 
 
 def tensor_of(node: Node) -> TensorInfo | None:
-    """Return what a leaf is, or the first tensor that a forward op made."""
+    """Return the leaf's tensor, or the first output of the forward op."""
     if node.leaf is not None:
         return node.leaf.info
     return next((info for info in node.forward_outputs if info is not None), None)
 
 
 def _looks(kinds: Iterable[str | None], palette: Palette) -> dict[str, Look]:
-    """Give the most frequent kinds a fill each, in the order of their names; all others share one."""
+    """Give each of the most frequent kinds its own color, in alphabetical order; all others share one."""
     counts = Counter(kind for kind in kinds if kind is not None)
     ordered = sorted(counts, key=lambda kind: (-counts[kind], kind))
     shown = sorted(ordered[: len(palette.kinds)])
@@ -106,7 +106,7 @@ def _none(words: str, palette: Palette) -> Look:
     return Look(palette.card, words, "", palette.card_line, "dashed", "-")
 
 
-def _colouring(kinds: _Kinds, drawn: Sequence[range], palette: Palette) -> Colouring:
+def _coloring(kinds: _Kinds, drawn: Sequence[range], palette: Palette) -> Coloring:
     looks = _looks(kinds.of_node, palette)
     none = _none(kinds.none, palette)
     mixed = Look(palette.card, kinds.several, kinds.several, palette.ink, "dashed", "+")
@@ -121,7 +121,7 @@ def _colouring(kinds: _Kinds, drawn: Sequence[range], palette: Palette) -> Colou
         for mark, text, words in ((mixed, "mixed", f"{kinds.several} in one box"), (none, "none", kinds.none))
         if mark in drawn_looks
     )
-    return Colouring(
+    return Coloring(
         look=look,
         leaf=lambda node: look([node]),
         title=kinds.title,

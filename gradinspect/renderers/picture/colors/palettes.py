@@ -1,19 +1,18 @@
-"""The colours of static pictures, light and dark: tints of the Okabe-Ito palette.
+"""The colors of static pictures, light and dark: tints of the Okabe-Ito palette.
 
-Words stand on a ground of a contrast of 4.5 at least. Boxes are told apart by shape and border too, so that they
-survive grey print.
+Text has a contrast of at least 4.5. Boxes also differ by shape and border, so that they survive grayscale printing.
 """
 
 from typing import NamedTuple
 
 
 class Palette(NamedTuple):
-    """One colour for each part of a picture, as `#RRGGBB`."""
+    """One color for each part of a picture, as `#RRGGBB`."""
 
     paper: str
     ink: str
-    soft: str  # words that tell less
-    quiet: str  # and least
+    soft: str  # less important text
+    quiet: str  # least important text
     edge: str
     card: str  # a node
     card_line: str
@@ -28,18 +27,16 @@ class Palette(NamedTuple):
     closed_line: str
     copies: str
     copies_line: str
-    cut: str  # what is left out: words and lines
+    cut: str  # text and lines of what is left out
     root: str
     root_ink: str
     accumulate: str
     accumulate_ink: str
     clusters: tuple[str, ...]  # by depth
     cluster_line: str
-    plain_clusters: tuple[str, ...]  # where colours tell something else
-    plain: str  # of what has no fill of its own then
-    ramp: tuple[
-        str, ...
-    ]  # least to most, in one hue, so that the order survives any colour vision: ColorBrewer's Blues
+    plain_clusters: tuple[str, ...]  # when colors mean something else
+    plain: str  # of boxes without their own fill
+    ramp: tuple[str, ...]  # least to most in one hue, so that the order survives color blindness: ColorBrewer's Blues
     kinds: tuple[str, ...]
     zero_line: str
     alarm: str
@@ -73,20 +70,20 @@ DARK = Palette(
 )  # fmt: skip
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     """Return the relative luminance of `#RRGGBB`, as WCAG 2 defines it."""
-    parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    parts = (int(color[place : place + 2], 16) / 255 for place in (1, 3, 5))
     linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast of two colours, as WCAG 2 defines it: 1 to 21."""
+    """Return the contrast of two colors, as WCAG 2 defines it: 1 to 21."""
     low, high = sorted(map(luminance, (one, other)))
     return (high + 0.05) / (low + 0.05)
 
 
 def blend(start: str, end: str, share: float) -> str:
-    """Return a colour between two."""
+    """Return a color between two."""
     pairs = ((int(start[place : place + 2], 16), int(end[place : place + 2], 16)) for place in (1, 3, 5))
     return "#" + "".join(f"{round(low + share * (high - low)):02X}" for low, high in pairs)

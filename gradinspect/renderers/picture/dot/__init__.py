@@ -1,1 +1,1 @@
-"""A picture as DOT, the language of Graphviz."""
+"""Pictures as DOT, the Graphviz language."""

@@ -1,4 +1,4 @@
-"""Looks of the boxes of a picture: nodes, chains, modules, repeats. Labels and colours, as DOT attributes.
+"""The boxes of a picture: labels and colors of nodes, chains, modules and repeats, as DOT attributes.
 
 What comes in: boxes of a `Drawing`. What goes out: attribute lists.
 """
@@ -11,15 +11,15 @@ from gradinspect.graph import Node, TensorInfo
 from gradinspect.renderers.picture.colors.looks import Look
 from gradinspect.renderers.picture.dot.scene import Scene
 from gradinspect.renderers.picture.dot.scopes import ScopeLabels
-from gradinspect.renderers.picture.dot.text import address, attributes, boxed, html, quoted, small, without_colours
+from gradinspect.renderers.picture.dot.text import address, attributes, boxed, html, quoted, small, without_colors
 from gradinspect.renderers.picture.dot.tooltips import call_tooltip, chain_tooltip, node_tooltip
 from gradinspect.renderers.picture.plan.parts import Box, copy_ranges
 from gradinspect.units import format_bytes, format_count, format_tensor
 
-MAX_STRIP = 24  # copies of a repeat that are coloured one by one
+MAX_STRIP = 24  # copies of a repeat that are colored individually
 
 
-class BoxLooks:
+class BoxWriter:
     """Writes the attributes of the boxes of one picture."""
 
     def __init__(self, scene: Scene) -> None:
@@ -47,8 +47,8 @@ class BoxLooks:
         return boxed(label, style="filled,dashed", fillcolor=fill, color=line, penwidth=1.5, tooltip=quoted(words))
 
     def cluster(self, scope: Scope, level: int) -> str:
-        """Write the attributes of an open scope."""
-        fills = self.palette.clusters if self.scene.colouring is None else self.palette.plain_clusters
+        """Write the attributes of an expanded scope."""
+        fills = self.palette.clusters if self.scene.coloring is None else self.palette.plain_clusters
         values: dict[str, str | float] = {
             "label": f"<{self.labels.name(scope)}  {self._quiet(self.labels.size_of_open(scope))}>",
             "tooltip": call_tooltip(self.graph, scope),
@@ -92,33 +92,33 @@ class BoxLooks:
         look = None if scope.copies else self.scene.look(ids)
         if look is not None:
             label += [self._quiet(look.fact)] if look.fact else []
-        elif self.scene.colouring is not None:
+        elif self.scene.coloring is not None:
             label.append(self._strip(copy_ranges(scope)))
         tooltip = call_tooltip(self.graph, scope, "" if look is None else look.words)
-        fill = self.palette.closed if self.scene.colouring is None else self.palette.plain
+        fill = self.palette.closed if self.scene.coloring is None else self.palette.plain
         line = self.palette.closed_line
         return _painted(label, look, shape="folder", fillcolor=fill, color=line, tooltip=tooltip)
 
     def _copies(self, ids: range, scope: Scope) -> str:
-        label = [f"<B>{len(scope.copies):,} more like this</B>"]
+        label = [f"<B>{len(scope.copies):,} more copies</B>"]
         label.append(self._quiet(self.labels.between(scope.copies[0], scope.copies[-1])))
         label.append(self._quiet(self.labels.size(ids)))
         label.append(self._strip(copy_ranges(scope)[1:]))
-        fill = self.palette.copies if self.scene.colouring is None else self.palette.plain
-        line, words = self.palette.copies_line, quoted(f"{len(scope.copies):,} more like this")
+        fill = self.palette.copies if self.scene.coloring is None else self.palette.plain
+        line, words = self.palette.copies_line, quoted(f"{len(scope.copies):,} more copies")
         return boxed(label, style="filled,dashed", fillcolor=fill, color=line, penwidth=1.3, tooltip=words)
 
     def _bar(self, ids: range) -> str:
-        """Draw how many of all bytes are saved here, unless boxes are filled by something."""
-        return self.labels.bar(ids) if self.scene.colouring is None else ""
+        """Draw the share of saved bytes, unless a coloring was requested."""
+        return self.labels.bar(ids) if self.scene.coloring is None else ""
 
     def _strip(self, copies: Sequence[range]) -> str:
-        """Write a row of small cells, one a copy, or some of them evenly chosen."""
-        colouring = self.scene.colouring
-        if colouring is None:
+        """Write a row of small cells, one per copy, or evenly sampled copies."""
+        coloring = self.scene.coloring
+        if coloring is None:
             return ""
         shown = min(len(copies), MAX_STRIP)
-        looks = [colouring.look(copies[index * (len(copies) - 1) // max(shown - 1, 1)]) for index in range(shown)]
+        looks = [coloring.look(copies[index * (len(copies) - 1) // max(shown - 1, 1)]) for index in range(shown)]
         cells = "".join(
             f'<TD WIDTH="13" BGCOLOR="{look.fill}">{small(f"{look.mark}&#160;", look.ink)}</TD>' for look in looks
         )
@@ -143,7 +143,7 @@ class BoxLooks:
 
 
 def is_custom(node: Node) -> bool:
-    """Tell whether a node is of a custom autograd.Function."""
+    """Return whether a node belongs to a custom autograd.Function."""
     return node.kind == "custom" or node.function is not None
 
 
@@ -161,10 +161,10 @@ def _shapes(infos: Sequence[TensorInfo | None]) -> str:
 
 
 def _painted(lines: Sequence[str], look: Look | None, **values: str | float) -> str:
-    """Fill a box by what flows through it: all its text of one ink, its border of its kind unless the look has one."""
+    """Fill a box by its look: one ink for all text, and the border of its kind unless the look has one."""
     if look is None:
         return boxed(lines, **values)
     style = ",".join(filter(None, (str(values.get("style", "filled,rounded")), look.style)))
     border: dict[str, str | float] = {} if look.line is None else {"color": look.line, "penwidth": 2}
     painted = {**values, "style": style, "fillcolor": look.fill, "fontcolor": look.ink, **border}
-    return boxed([without_colours(line) for line in lines], **painted)
+    return boxed([without_colors(line) for line in lines], **painted)

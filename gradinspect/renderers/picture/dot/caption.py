@@ -1,4 +1,4 @@
-"""The words under a picture: what it shows, what it leaves out, what its marks mean.
+"""The caption of a picture: what it shows, what it leaves out, what its marks mean.
 
 What comes in: a `Graph`, and the `Drawing` of it. What goes out: an HTML-like label.
 """
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from gradinspect.analyses.structure.cut import describe_cut, lost_places, uses_in_whole
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.graph import Graph
-from gradinspect.renderers.picture.colors.looks import Colouring, Swatch
+from gradinspect.renderers.picture.colors.looks import Coloring, Swatch
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.boxes import is_custom
 from gradinspect.renderers.picture.dot.scene import Scene
 from gradinspect.renderers.picture.dot.scopes import BLOCK, ScopeLabels
 from gradinspect.renderers.picture.dot.text import html, small
 from gradinspect.renderers.picture.plan.drawing import Drawing
-from gradinspect.renderers.picture.plan.parts import DrawOptions, Opening, is_detailed
+from gradinspect.renderers.picture.plan.parts import DrawOptions, ScopeStart, is_detailed
 from gradinspect.units import format_count
 
 ENTRIES_IN_A_ROW = 2
@@ -24,13 +24,13 @@ MAX_LINE = 90
 
 def caption(scene: Scene, drawing: Drawing) -> str:
     """Write the caption and the legend."""
-    graph, options, palette, colouring = scene
+    graph, options, palette, coloring = scene
     source = f"<B>{html(graph.source)}</B>  " if graph.captured_at.kind in {"backward", "grad"} else ""
     lines = [source + html(describe_capture(graph), MAX_LINE), _counts(graph, options)]
     lines += [html(line, MAX_LINE) for line in (*_left_out(graph, drawing, options), *drawing.notes)]
     rows = [f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * ENTRIES_IN_A_ROW}">{line}</TD></TR>' for line in lines]
-    rows += [] if colouring is None else [_scale(colouring, palette)]
-    entries = [*_legend(scene, drawing), *([] if colouring is None else _marks(colouring))]
+    rows += [] if coloring is None else [_scale(coloring, palette)]
+    entries = [*_legend(scene, drawing), *([] if coloring is None else _marks(coloring))]
     starts = range(0, len(entries), ENTRIES_IN_A_ROW)
     rows += [f"<TR>{''.join(entries[start : start + ENTRIES_IN_A_ROW])}</TR>" for start in starts]
     table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="1">{"".join(rows)}</TABLE>'
@@ -48,15 +48,15 @@ def _counts(graph: Graph, options: DrawOptions) -> str:
 
 
 def _left_out(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[str]:
-    repeats = sum(isinstance(part, Opening) and bool(part.scope.copies) for part in drawing.parts)
+    repeats = sum(isinstance(part, ScopeStart) and bool(part.scope.copies) for part in drawing.parts)
     if repeats:
-        yield f"{format_count(repeats, 'repeat')} drawn once; the other copies are one box with the edges around it"
+        yield f"{format_count(repeats, 'repeat')} drawn once; the other copies share one box"
     chains = sum(box.kind == "shapes" for box in drawing.boxes)
     if chains:
-        yield f"{format_count(chains, 'chain')} of views and transposes folded to a box each"
+        yield f"{format_count(chains, 'chain')} of views and transposes folded into one box each"
     closed = sum(box.kind == "closed" for box in drawing.boxes)
     if closed:
-        yield f"{format_count(closed, 'box', 'boxes')} closed; leaves of a closed box are counted, not drawn"
+        yield f"{format_count(closed, 'box', 'boxes')} collapsed; leaves of a collapsed box are counted, not drawn"
     if not options.none_edges and _has_none_edges(graph, options):
         yield "None edges are not drawn"
 
@@ -68,59 +68,62 @@ def _has_none_edges(graph: Graph, options: DrawOptions) -> bool:
 
 
 def _legend(scene: Scene, drawing: Drawing) -> list[str]:
-    """Explain the marks that are in the picture, and no others."""
-    graph, options, colours, colouring = scene
+    """Explain the marks that occur in the picture."""
+    graph, options, colors, coloring = scene
     drawn = [graph.nodes[box.ids.stop - 1] for box in drawing.boxes if is_detailed(box)]
     used = {edge.next_node for node in drawn for edge in node.next_edges if edge} | {root.node for root in graph.roots}
     uses = uses_in_whole(graph, options.cut)
     leaf_counts = [uses[node_id] for node_id in used if graph.nodes[node_id].kind == "accumulate_grad"]
     kinds = {box.kind for box in drawing.boxes}
-    labels = ScopeLabels(graph, colours)
+    labels = ScopeLabels(graph, colors)
     has_tensor = any(value.kind == "tensor" for node in drawn for value in node.saved)
-    fill = str if colouring is None else lambda _: ""
-    copies = "copies of the part above it" + ("" if colouring is None else ", one cell each")
+    fill = str if coloring is None else lambda _: ""
+    copies = "copies of the block above" + ("" if coloring is None else ", one cell each")
     entries = (
-        (True, _entry("→", "the way gradients flow: root to leaf")),
-        (graph.roots, _entry(_inked("root", colours.root_ink), "where backward starts", fill=colours.root)),
+        (True, _entry("→", "direction gradients flow: root to leaf")),
+        (graph.roots, _entry(_inked("root", colors.root_ink), "start of backward", fill=colors.root)),
         (
             leaf_counts,
-            _entry(_inked("+=", colours.accumulate_ink), "AccumulateGrad: adds into .grad", fill=colours.accumulate),
+            _entry(_inked("+=", colors.accumulate_ink), "AccumulateGrad: adds into .grad", fill=colors.accumulate),
         ),
         (
             min(leaf_counts, default=2) <= 1,
-            _entry("leaf", "parameter or input", fill(colours.leaf), colours.leaf_line),
+            _entry("leaf", "parameter or input", fill(colors.leaf), colors.leaf_line),
         ),
         (
             max(leaf_counts, default=0) > 1,
-            _entry("leaf", "the same leaf, at each use", fill(colours.shared), colours.shared_line),
+            _entry("leaf", "leaf used more than once", fill(colors.shared), colors.shared_line),
         ),
-        (any(map(is_custom, drawn)), _entry("fn", "custom Function", fill(colours.custom), colours.custom_line)),
-        ("closed" in kinds, _entry("box", "closed module call or repeat", fill(colours.closed), colours.closed_line)),
-        ("copies" in kinds, _entry("more", copies, fill(colours.copies), colours.copies_line)),
+        (any(map(is_custom, drawn)), _entry("fn", "custom Function", fill(colors.custom), colors.custom_line)),
         (
-            colouring is None and any(labels.bar(box.ids) for box in drawing.boxes if box.kind in {"node", "closed"}),
-            _entry(small(BLOCK * 3, colours.closed_line, 5), "share of all bytes saved"),
+            "closed" in kinds,
+            _entry("box", "collapsed module call or repeated block", fill(colors.closed), colors.closed_line),
         ),
-        (options.saved and has_tensor, _entry("note", "saved tensor", colours.card, colours.card_line)),
+        ("copies" in kinds, _entry("more", copies, fill(colors.copies), colors.copies_line)),
+        (
+            coloring is None and any(labels.bar(box.ids) for box in drawing.boxes if box.kind in {"node", "closed"}),
+            _entry(small(BLOCK * 3, colors.closed_line, 5), "share of all bytes saved"),
+        ),
+        (options.saved and has_tensor, _entry("note", "saved tensor", colors.card, colors.card_line)),
         (options.none_edges and _has_none_edges(graph, options), _entry("<B>.</B>", "None: no gradient")),
-        (drawing.references, _entry("&#8594; #n", "goes on at #n, which many use")),
-        (options.cut is not None, _entry(small("cut", colours.cut), "edge to what is left out")),
+        (drawing.references, _entry("&#8594; #n", "leads to #n, which has many users")),
+        (options.cut is not None, _entry(small("cut", colors.cut), "edge to hidden nodes")),
     )
     return [entry for is_drawn, entry in entries if is_drawn]
 
 
-def _scale(colouring: Colouring, palette: Palette) -> str:
-    """Write the scale of fills as one row."""
-    cells = "".join(_filled(swatch, palette.card_line) for swatch in colouring.scale)
-    row = f"<TR><TD>{html(colouring.title)} </TD>{cells}</TR>"
+def _scale(coloring: Coloring, palette: Palette) -> str:
+    """Write the color scale as one row."""
+    cells = "".join(_filled(swatch, palette.card_line) for swatch in coloring.scale)
+    row = f"<TR><TD>{html(coloring.title)} </TD>{cells}</TR>"
     table = (
         f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="3" COLOR="{palette.card_line}">{row}</TABLE>'
     )
     return f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * ENTRIES_IN_A_ROW}">{table}</TD></TR>'
 
 
-def _marks(colouring: Colouring) -> list[str]:
-    return [f'{_filled(swatch)}<TD ALIGN="LEFT">{html(swatch.words)}</TD>' for swatch in colouring.marks]
+def _marks(coloring: Coloring) -> list[str]:
+    return [f'{_filled(swatch)}<TD ALIGN="LEFT">{html(swatch.words)}</TD>' for swatch in coloring.marks]
 
 
 def _filled(swatch: Swatch, line: str = "") -> str:

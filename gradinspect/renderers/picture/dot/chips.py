@@ -1,12 +1,12 @@
-"""Looks of the small things beside boxes: leaves, roots, saved tensors, cut edges.
+"""The small marks beside boxes: leaves, roots, saved tensors, cut edges.
 
-What comes in: records of the graph. What goes out: labels and colours, as DOT attribute lists.
+What comes in: records of the graph. What goes out: labels and colors, as DOT attribute lists.
 """
 
 from gradinspect.analyses.structure.cut import uses_in_whole
 from gradinspect.graph import Leaf, Root, SavedValue
 from gradinspect.renderers.picture.dot.scene import Scene
-from gradinspect.renderers.picture.dot.text import attributes, boxed, html, quoted, small, tooltip, without_colours
+from gradinspect.renderers.picture.dot.text import attributes, boxed, html, quoted, small, tooltip, without_colors
 from gradinspect.renderers.picture.dot.tooltips import leaf_tooltip, saved_tooltip
 from gradinspect.units import format_bytes, format_count, format_tensor
 
@@ -14,7 +14,7 @@ MAX_CHIP_NAME = 28
 
 
 class Chips:
-    """Writes the attributes of what is drawn beside boxes."""
+    """Writes the attributes of marks beside boxes."""
 
     def __init__(self, scene: Scene) -> None:
         """Prepare for a picture."""
@@ -24,16 +24,16 @@ class Chips:
 
     def leaf(self, leaf_node: int) -> str:
         """Write a leaf with its AccumulateGrad node, drawn beside a node that uses it."""
-        colours, colouring = self.palette, self.scene.colouring
+        colors, coloring = self.palette, self.scene.coloring
         leaf = self.scene.graph.nodes[leaf_node].leaf
         uses = self.uses[leaf_node]
-        fill, line = (colours.shared, colours.shared_line) if uses > 1 else (colours.leaf, colours.leaf_line)
+        fill, line = (colors.shared, colors.shared_line) if uses > 1 else (colors.leaf, colors.leaf_line)
         label = "leaf" if leaf is None else self._leaf_label(leaf)
         if uses > 1:
             label += small(f" {uses:,} uses", line)
-        look = None if colouring is None else colouring.leaf(leaf_node)
+        look = None if coloring is None else coloring.leaf(leaf_node)
         if look is not None:
-            label = without_colours(label + (small(f" · {look.fact}", look.ink) if look.fact else ""))
+            label = without_colors(label + (small(f" · {look.fact}", look.ink) if look.fact else ""))
             label = f'<FONT COLOR="{look.ink}">{label}</FONT>'
             fill, line = look.fill, look.line or line
         number = self.scene.number(leaf_node)
@@ -41,7 +41,7 @@ class Chips:
         return attributes(shape="plain", label=self._table(label, fill, line), tooltip=words)
 
     def more_leaves(self, count: int) -> str:
-        """Write the chip that stands for the leaves beyond the first few."""
+        """Write the chip for the leaves beyond the first few."""
         label = f"{count:,} more {'leaf' if count == 1 else 'leaves'}"
         return attributes(
             shape="plain", label=self._table(label, self.palette.leaf, self.palette.leaf_line), tooltip=quoted(label)
@@ -55,17 +55,17 @@ class Chips:
         return self._root(f"{name} {html(shape)}" if shape else name, words)
 
     def more_roots(self, count: int) -> str:
-        """Write the mark that stands for the roots beyond the first few."""
-        return self._root(f"{count:,} more roots", quoted("where backward starts"))
+        """Write the mark for the roots beyond the first few."""
+        return self._root(f"{count:,} more roots", quoted("start of backward"))
 
     def reference(self, node_id: int) -> str:
-        """Write where an edge leads that is not drawn as a line."""
+        """Write the target of an edge that is not drawn as a line."""
         name = self.scene.graph.nodes[node_id].name
         label = small(f"&#8594; #{self.scene.number(node_id)} {html(name, MAX_CHIP_NAME)}", self.palette.soft)
         return boxed([label], shape="plain", style="", tooltip=quoted(f"#{self.scene.number(node_id)} {name}"))
 
     def saved(self, value: SavedValue) -> str:
-        """Write a saved tensor's note."""
+        """Write the note of a saved tensor."""
         index = "" if value.index is None else f"[{value.index}]"
         facts = [f"<B>{html(value.name.removeprefix('_saved_'))}{index}</B>"]
         if value.tensor is not None:
@@ -76,9 +76,9 @@ class Chips:
         return boxed([label], shape="note", style="filled", fillcolor=self.palette.card, tooltip=saved_tooltip(value))
 
     def cut(self, count: int) -> str:
-        """Write the end of edges that a focus has cut."""
+        """Write the end of edges that the focus has cut."""
         label = small(f"{format_count(count, 'edge')} cut", self.palette.cut)
-        return boxed([label], shape="plain", style="", tooltip=quoted("leads to or comes from what is left out"))
+        return boxed([label], shape="plain", style="", tooltip=quoted("leads to or comes from hidden nodes"))
 
     def _root(self, label: str, words: str) -> str:
         fill, ink = self.palette.root, self.palette.root_ink
@@ -97,7 +97,7 @@ class Chips:
 
 
 def _dotted(name: str) -> str:
-    """Shorten a dotted name from its left: the last parts tell the most."""
+    """Shorten a dotted name from the left: its last parts are the most specific."""
     while len(name) > MAX_CHIP_NAME and "." in name.lstrip("…."):
         name = "…." + name.lstrip("….").split(".", 1)[1]
     return html(name, MAX_CHIP_NAME)

@@ -1,10 +1,10 @@
-"""Write a graph as DOT, the language of Graphviz: a cluster for each module call, a box for each node.
+"""Write a graph as DOT, the Graphviz language: one cluster per module call, one box per node.
 
-What comes in: a `Graph`. What goes out: DOT text, the same for the same graph.
+What comes in: a `Graph`. What goes out: deterministic DOT text.
 
 NOTE [Leaves at each use]
-A leaf is drawn beside each node that uses it. One box for a weight that 300 steps share has 300 long edges, and those,
-not the number of nodes, are what layered layout cannot bear.
+A leaf is drawn beside each node that uses it. A single box for a weight shared by 300 steps would have 300 long edges,
+and long edges, not the number of nodes, are what layered layout cannot handle.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from gradinspect.analyses.structure.cut import lost_places
 from gradinspect.graph import Graph, Node, argument_name
 from gradinspect.renderers.picture.colors.palettes import Palette
-from gradinspect.renderers.picture.dot.boxes import BoxLooks
+from gradinspect.renderers.picture.dot.boxes import BoxWriter
 from gradinspect.renderers.picture.dot.caption import caption
 from gradinspect.renderers.picture.dot.chips import Chips
 from gradinspect.renderers.picture.dot.scene import Scene, set_scene
@@ -23,20 +23,18 @@ from gradinspect.renderers.picture.plan.drawing import Drawing, plan_drawing
 from gradinspect.renderers.picture.plan.parts import (
     MAX_CHIPS,
     Box,
-    Closing,
     DrawOptions,
-    Opening,
+    ScopeEnd,
+    ScopeStart,
     copy_ranges,
     is_detailed,
 )
 
-FONT = "Helvetica"  # its widths are known to every Graphviz, and SVG viewers replace it by a sans font
+FONT = "Helvetica"  # every Graphviz knows its metrics, and SVG viewers substitute a sans-serif font
 MAX_ROOTS = 16
-LARGE = (
-    300  # boxes; from there on, Graphviz is told to stop straightening lines earlier: half the time, hardly other looks
-)
+LARGE = 300  # boxes; above that, Graphviz stops straightening lines earlier: half the time, nearly the same picture
 LARGE_NSLIMIT = 3
-TRUNK_WEIGHT = 8  # how much straighter the longest way to a leaf is drawn than a way aside
+TRUNK_WEIGHT = 8  # how much straighter the longest path to a leaf is drawn than a side branch
 
 
 def render_dot(graph: Graph, options: DrawOptions | None = None) -> str:
@@ -68,7 +66,7 @@ fontcolor="{palette.ink}" penwidth=0.8 margin="0.08,0.04" height=0.2 width=0.2]
 
 
 def _drawn(drawing: Drawing) -> Iterator[range]:
-    """Yield the ids of all that gets a fill of its own: boxes, and each copy of a repeat."""
+    """Yield the ids of everything with its own fill: boxes, and each copy of a repeat."""
     for box in drawing.boxes:
         yield from copy_ranges(box.scope) if box.scope is not None and box.scope.copies else [box.ids]
 
@@ -81,7 +79,7 @@ class _Writer:
         self.drawing = drawing
         self.options = scene.options
         self.palette = scene.palette
-        self.looks = BoxLooks(scene)
+        self.boxes = BoxWriter(scene)
         self.chips = Chips(scene)
         self.references: dict[int, list[Arrow]] = {}
         for arrow in drawing.references:
@@ -110,24 +108,24 @@ class _Writer:
     def _boxes(self) -> Iterator[str]:
         level = clusters = 0
         for part in self.drawing.parts:
-            level -= isinstance(part, Closing)
+            level -= isinstance(part, ScopeEnd)
             indent = "  " * level
             if isinstance(part, Box):
-                yield f"{indent}{_name(part)} {self.looks.box(part)}"
+                yield f"{indent}{_name(part)} {self.boxes.box(part)}"
                 yield from (indent + line for line in self._cut_edges(part))
                 yield from (indent + line for line in self._references(part))
                 if is_detailed(part):
                     yield from (indent + line for line in self._around(_name(part), part.ids.stop - 1))
-            elif isinstance(part, Opening):
+            elif isinstance(part, ScopeStart):
                 yield f"{indent}subgraph cluster_{clusters} {{"
-                yield f'{indent}  graph {self.looks.cluster(part.scope, part.level)[:-1]} labelloc="t" margin=7]'
+                yield f'{indent}  graph {self.boxes.cluster(part.scope, part.level)[:-1]} labelloc="t" margin=7]'
                 clusters += 1
                 level += 1
             else:
                 yield f"{indent}}}"
 
     def _cut_edges(self, box: Box) -> Iterator[str]:
-        """Write the ends of edges that a focus has cut: one above a box, one below it."""
+        """Write the ends of edges that the focus has cut: one above a box, one below it."""
         came, lead = (0, 0) if self.options.cut is None else self.options.cut.num_lost(box.ids)
         name = _name(box)
         line: dict[str, str | float] = {"color": self.palette.cut, "style": "dashed"}
@@ -142,7 +140,7 @@ class _Writer:
             yield _edge(name, f"{name}_lead", {**line, **label})
 
     def _references(self, box: Box) -> Iterator[str]:
-        """Write where edges lead that are not drawn as lines: NOTE [Users of one node]."""
+        """Write the targets of edges that are not drawn as lines: NOTE [Users of one node]."""
         for arrow in self.references.get(box.ids.start, ()):
             head = self.drawing.boxes[arrow.head]
             end = f"{_name(box)}_to{head.ids.start}_{arrow.position or 0}"
@@ -150,7 +148,7 @@ class _Writer:
             yield _edge(_name(box), end, self._arrow_values(arrow))
 
     def _around(self, name: str, node_id: int) -> Iterator[str]:
-        """Write what hangs on a node, or on the last of a chain: its leaves, None edges and saved tensors."""
+        """Write what is attached to a node, or to the last node of a chain: leaves, None edges, saved tensors."""
         node = self.graph.nodes[node_id]
         yield from self._leaves(name, node)
         if self.options.none_edges:
@@ -199,7 +197,7 @@ class _Writer:
         return values
 
     def _label(self, node: Node, position: int, input_nr: int) -> dict[str, str | float]:
-        """Name the forward argument where a node has several, and the receiving input where it is not the first."""
+        """Name the forward argument if a node has several, and the receiving input if it is not the first."""
         is_named = self.options.argument_names and len(node.next_edges) > 1
         name = argument_name(self.graph, node, position) if is_named else None
         return _edge_label(name or "", input_nr)

@@ -1,4 +1,4 @@
-"""What scopes are called in a picture, and how large they are.
+"""Names and sizes of scopes in a picture.
 
 What comes in: scopes of a folding. What goes out: pieces of HTML-like labels.
 """
@@ -14,7 +14,7 @@ from gradinspect.units import format_bytes, format_count
 
 TIMES = "×"
 BLOCK = "▄"
-MAX_BAR = 32  # blocks that stand for all bytes saved
+MAX_BAR = 32  # blocks for all saved bytes
 
 
 class ScopeLabels:
@@ -37,19 +37,19 @@ class ScopeLabels:
         return f"{between} {self._class_of(first)} {times}" if between and first else f"{times} repeated"
 
     def between(self, first: Sequence[int | Scope], last: Sequence[int | Scope]) -> str:
-        """Name the calls that two copies of a repeat are; "" when they are more than a call each."""
+        """Name the first and last call of a repeat; "" if a copy is more than one call."""
         calls = self._call_of(first), self._call_of(last)
         paths = [self._path(call) for call in calls if call is not None]
         return "" if len(paths) < 2 else paths[0] if calls[0] == calls[1] else f"{paths[0]} … {paths[1]}"
 
     def size_of_open(self, scope: Scope) -> str:
-        """Tell how much is in an open scope; its leaves are to be seen."""
+        """Describe the size of an expanded scope, whose leaves are visible."""
         times = len(scope.copies) + 1
         size = format_count(scope.num_nodes // times, "node") + (" each" if times > 1 else "")
         return size + (f" · {format_bytes(scope.saved_bytes)}" if scope.saved_bytes else "")
 
     def size(self, ids: range, *, with_nodes: bool = True) -> str:
-        """Tell how much lies in a box that shows none of it."""
+        """Describe the size of a collapsed box."""
         leaves = {
             edge.next_node
             for node_id in ids
@@ -69,12 +69,12 @@ class ScopeLabels:
         return format_count(sum(self.graph.nodes[node].kind != "accumulate_grad" for node in ids), "node")
 
     def bar(self, ids: range) -> str:
-        """Draw the share of all bytes saved that some nodes save as a bar; nothing where it is too short to see."""
+        """Draw the share of all saved bytes as a bar; nothing if it would be too short to see."""
         blocks = round(self.saved_bytes(ids) / max(self.saved_before[-1], 1) * MAX_BAR)
         return small(BLOCK * blocks, self.palette.closed_line, 5)
 
     def saved_bytes(self, ids: range) -> int:
-        """Sum the bytes that some nodes save and none before them does."""
+        """Sum the bytes saved first by a range of nodes."""
         return self.saved_before[ids.stop] - self.saved_before[ids.start]
 
     def _call_of(self, items: Sequence[int | Scope]) -> ModuleCall | None:
@@ -83,7 +83,7 @@ class ScopeLabels:
         return self.graph.modules[first.module] if is_call else None  # type: ignore[union-attr, index]
 
     def _path(self, call: ModuleCall) -> str:
-        """Write a module's path with its last part in bold, and the number of the call when it is not the first."""
+        """Write a module's path with its last part in bold, and the call number if it is not the first."""
         outer, dot, name = call.path.rpartition(".")
         number = small(f" call {call.call}", self.palette.quiet) if call.call > 1 else ""
         around = small(html(outer) + dot, self.palette.quiet, 9) if outer else ""

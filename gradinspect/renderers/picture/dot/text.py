@@ -1,10 +1,10 @@
-r"""Write strings so that Graphviz shows them as they are: quoted strings, HTML-like labels, attributes, statements.
+r"""Escape strings for Graphviz: quoted strings, HTML-like labels, attributes, statements.
 
-What comes in: strings, some from the user's program. What goes out: pieces of DOT that cannot end early.
+What comes in: strings, some of them from the user's program. What goes out: DOT that no string can break out of.
 
 NOTE [Two readers]
-Graphviz reads a label twice: as DOT or as HTML, then for escapes such as `\N` (the node's name) and for entities such
-as `&lt;`. So a backslash is doubled and an ampersand becomes `&amp;` in both kinds of strings.
+Graphviz parses a label twice: as DOT or as HTML, then for escapes such as `\N` (the node's name) and entities such as
+`&lt;`. So a backslash is doubled and an ampersand becomes `&amp;` in both kinds of strings.
 """
 
 import re
@@ -24,7 +24,7 @@ TOOLTIP_TABLE = str.maketrans(QUOTED_ESCAPES | {"\\": f"\\\\{WORD_JOINER}"})
 
 
 def shorten(text: str, limit: int = MAX_LABEL) -> str:
-    """Keep both ends of a long text; control characters become visible, an empty text becomes two quotes."""
+    """Keep both ends of a long text; escape control characters, and show an empty text as two quotes."""
     text = escape_control(text[: 4 * limit] + text[-limit:] if len(text) > 5 * limit else text)
     if not text.strip():
         return "''"
@@ -35,23 +35,23 @@ def shorten(text: str, limit: int = MAX_LABEL) -> str:
 
 
 def html(text: str, limit: int = MAX_LABEL) -> str:
-    """Write a text for the inside of an HTML-like label."""
+    """Escape a text for use inside an HTML-like label."""
     written = shorten(text, limit).translate(HTML_TABLE)
-    return f"&#93;{written[1:]}" if written.startswith("]") else written  # dot refuses it as the first letter
+    return f"&#93;{written[1:]}" if written.startswith("]") else written  # dot rejects it as the first character
 
 
-def small(markup: str, colour: str, points: int = 8) -> str:
-    """Make markup small. Graphviz takes no empty element."""
-    return markup and f'<FONT POINT-SIZE="{points}" COLOR="{colour}">{markup}</FONT>'
+def small(markup: str, color: str, points: int = 8) -> str:
+    """Make markup small. Graphviz rejects empty elements."""
+    return markup and f'<FONT POINT-SIZE="{points}" COLOR="{color}">{markup}</FONT>'
 
 
-def without_colours(markup: str) -> str:
-    """Leave the colour of all text to the box. A quote of the user's is an entity, so only our own are found."""
+def without_colors(markup: str) -> str:
+    """Leave the color of all text to the box. Quotes in the user's text are entities, so only ours match."""
     return re.sub(r' COLOR="#\w+"', "", markup)
 
 
 def boxed(lines: Sequence[str], **values: str | float) -> str:
-    """Write lines one above the other. Graphviz takes text or tables in a label, so a table makes all of it one."""
+    """Stack lines in a table, because a label holds either text or a table."""
     written = list(filter(None, lines))
     if any("<TABLE" in line for line in written):
         rows = "".join(f"<TR><TD>{line}</TD></TR>" for line in written)
@@ -67,7 +67,7 @@ def quoted(text: str) -> str:
 
 
 def address(url: str) -> str:
-    """Write a URL as a quoted string, whole: half of one leads astray."""
+    """Write a URL as a quoted string, never shortened."""
     return f'"{escape_control(url).translate(QUOTED_TABLE)}"'
 
 
@@ -77,7 +77,7 @@ def tooltip(*lines: str) -> str:
 
 
 def attributes(**values: str | float) -> str:
-    """Write an attribute list. Values that begin with `"` or `<` are written already."""
+    """Write an attribute list. Values that begin with `"` or `<` are already escaped."""
     pairs = (f"{name}={_value(value)}" for name, value in values.items())
     return f"[{' '.join(pairs)}]"
 

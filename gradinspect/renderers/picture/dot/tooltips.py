@@ -1,4 +1,4 @@
-"""What the pointer shows on a box: the source line and what is saved.
+"""Tooltips of boxes: the source line and the saved attributes.
 
 What comes in: records of the graph. What goes out: quoted DOT strings of several lines.
 """
@@ -19,7 +19,7 @@ def node_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str
 
 
 def node_lines(graph: Graph, node_id: int, number: int, look: str = "") -> list[str]:
-    """Tell a node's number, what its fill means, its module, source line, hooks and saved attributes."""
+    """List a node's number, the meaning of its fill, its module, source line, hooks and saved attributes."""
     node = graph.nodes[node_id]
     lines = [f"#{number} {node.name}", *filter(None, [look])]
     if node.function is not None:
@@ -38,7 +38,7 @@ def node_lines(graph: Graph, node_id: int, number: int, look: str = "") -> list[
 
 
 def leaf_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str:
-    """Tell a leaf's names, shape, what its fill means and whether it has a gradient already."""
+    """List a leaf's names, shape, the meaning of its fill, and whether it already has a gradient."""
     leaf = graph.nodes[node_id].leaf
     if leaf is None:
         return tooltip(f"#{number} AccumulateGrad")
@@ -49,7 +49,7 @@ def leaf_tooltip(graph: Graph, node_id: int, number: int, look: str = "") -> str
 
 
 def chain_tooltip(numbers: Sequence[int], nodes: Sequence[Node]) -> str:
-    """Tell the links of a chain of views, one a line."""
+    """List the nodes of a chain of views, one per line."""
     links = list(zip(numbers, nodes, strict=True))[:MAX_SAVED_LINES]
     lines = [" ".join((f"#{number}", node.name, *map(_tensor, node.forward_outputs[:1]))) for number, node in links]
     return tooltip(*lines, *([f"and {len(nodes) - len(links)} more"] if len(nodes) > len(links) else []))
@@ -60,21 +60,21 @@ def _tensor(info: TensorInfo | None) -> str:
 
 
 def call_tooltip(graph: Graph, scope: Scope, look: str = "") -> str:
-    """Tell which module call an open or closed scope is, and what its fill means."""
+    """Name the module call of a scope, and the meaning of its fill."""
     if scope.module is None:
-        return tooltip(f"the same part of the graph, {len(scope.copies) + 1} times", *filter(None, [look]))
+        return tooltip(f"repeated block, {len(scope.copies) + 1} copies", *filter(None, [look]))
     call = graph.modules[scope.module]
     line = f"{call.path or 'the outermost module'} ({call.class_name}), call {call.call}"
     return tooltip(line, *filter(None, [look]))
 
 
 def saved_tooltip(value: SavedValue) -> str:
-    """Tell one saved attribute."""
+    """Describe one saved attribute."""
     return tooltip(_saved_line(value))
 
 
 def frame_lines(graph: Graph, index: int | None) -> list[str]:
-    """Tell a line; of one inside a library also the line of the program that called it."""
+    """List a line, and for a line inside a library also the user's line that called it."""
     if index is None:
         return []
     own = own_frame(graph, index)

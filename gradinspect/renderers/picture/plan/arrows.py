@@ -1,12 +1,12 @@
 """Choose the arrows of a picture.
 
 What comes in: a `Graph` and the boxes of its picture. What goes out: arrows in the order of their tails. Each edge
-between two nodes is an arrow, part of an arrow with a count, or inside a box.
+between two nodes is an arrow, part of a counted arrow, or inside a box.
 
 NOTE [Users of one node]
-A mask, or what an encoder made, may be used in each of a thousand layers. A thousand arrows over up to a thousand ranks
-take Graphviz minutes, and cannot be followed by eye. So beyond some users only the nearest are drawn with an arrow; the
-others say where they lead, as a use of a leaf does.
+A mask, or the output of an encoder, may be used in each of a thousand layers. A thousand arrows across up to a thousand
+ranks take Graphviz minutes and cannot be followed by eye. So a node with many users gets arrows from the nearest few;
+the others name their target instead, as uses of a leaf do.
 """
 
 from collections import Counter
@@ -14,22 +14,22 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.graph import Edge, Graph
-from gradinspect.renderers.picture.plan.parts import MAX_USERS, Box, Closing, Opening, Part, is_detailed
+from gradinspect.renderers.picture.plan.parts import MAX_USERS, Box, Part, ScopeEnd, ScopeStart, is_detailed
 
 MAX_PARALLEL = 8  # arrows from one node to another
-MAX_USERS_DRAWN = 5  # arrows to one box that has more than MAX_USERS: the nearest few
+MAX_USERS_DRAWN = 5  # arrows to one box with more than MAX_USERS users, the nearest ones
 
 
 class Arrow(NamedTuple):
-    """Edges between two boxes. An arrow between two nodes or chains of views is one edge and knows its position."""
+    """Edges between two boxes. An arrow between two nodes or chains of views is a single edge with a position."""
 
     tail: int  # index into Drawing.boxes
     head: int
     position: int | None
     input_nr: int
     num_edges: int
-    is_trunk: bool = False  # begins the longest way to a leaf; these are drawn straight
-    length: int = 1  # ranks to keep between its ends, so that what follows a module is drawn below all of it
+    is_trunk: bool = False  # starts the longest path to a leaf; these are drawn straight
+    length: int = 1  # ranks between its ends, so that what follows a module is drawn below it
 
 
 def find_arrows(
@@ -37,7 +37,7 @@ def find_arrows(
 ) -> tuple[tuple[Arrow, ...], tuple[Arrow, ...]]:
     """Return an arrow for each edge between two nodes, and one for all edges between two boxes of many nodes.
 
-    Many edges from one node to another are one arrow too. The second of the results are references: NOTE [Users of one
+    Many edges from one node to another also share one arrow. The second result holds references: NOTE [Users of one
     node].
     """
     boxes = [part for part in parts if isinstance(part, Box)]
@@ -79,7 +79,7 @@ def _edges(graph: Graph) -> Iterator[tuple[int, int, Edge]]:
 
 
 def _with_trunks(arrows: Sequence[Arrow], num_boxes: int) -> list[Arrow]:
-    """Mark the arrow that begins the longest way out of each box."""
+    """Mark the arrow that starts the longest path out of each box."""
     heights = [0] * num_boxes
     trunks: dict[int, int] = {}
     for index in range(len(arrows) - 1, -1, -1):
@@ -92,9 +92,9 @@ def _with_trunks(arrows: Sequence[Arrow], num_boxes: int) -> list[Arrow]:
 
 
 def _with_lengths(graph: Graph, parts: Sequence[Part], arrows: Sequence[Arrow]) -> tuple[Arrow, ...]:
-    """Make an arrow that leaves an open scope long enough to end below the scope, the leaves in it included.
+    """Make each arrow that leaves an expanded scope long enough to end below the scope and its leaves.
 
-    A tail's scope ends before the head begins, so in the order of heads the lowest rank of each scope left is known.
+    A tail's scope ends before its head starts, so in the order of heads the lowest rank of each scope is already known.
     """
     boxes = [part for part in parts if isinstance(part, Box)]
     paths = _scope_paths(parts)
@@ -117,14 +117,14 @@ def _with_lengths(graph: Graph, parts: Sequence[Part], arrows: Sequence[Arrow]) 
 
 
 def _scope_paths(parts: Sequence[Part]) -> list[tuple[int, ...]]:
-    """Return for each box the open scopes it is in, outermost first, as places of their openings."""
+    """Return the expanded scopes around each box, outermost first, as indices of their `ScopeStart`."""
     path: list[int] = []
     paths: list[tuple[int, ...]] = []
     for place, part in enumerate(parts):
         match part:
-            case Opening():
+            case ScopeStart():
                 path.append(place)
-            case Closing():
+            case ScopeEnd():
                 path.pop()
             case Box():
                 paths.append(tuple(path))

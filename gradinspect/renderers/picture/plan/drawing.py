@@ -13,7 +13,7 @@ from gradinspect.renderers.picture.plan.fans import MAX_FAN, fold_fans
 from gradinspect.renderers.picture.plan.parts import MAX_LEVELS, Box, DrawOptions, Part, PartChooser, deepest_level
 from gradinspect.units import format_count
 
-MAX_FRAMES = 40  # around each other; Graphviz takes time that grows with their square, and nobody nests so many
+MAX_FRAMES = 40  # nested; Graphviz needs time quadratic in their number, and nobody nests that many modules
 
 
 class Drawing(NamedTuple):
@@ -24,14 +24,14 @@ class Drawing(NamedTuple):
     box_of: Sequence[int]  # node id -> index into boxes; AccumulateGrad nodes are chips, not boxes
     arrows: tuple[Arrow, ...]
     references: tuple[Arrow, ...]  # written at the tail, not drawn: NOTE [Users of one node]
-    notes: tuple[str, ...]  # what was folded or cut that the user did not ask for
+    notes: tuple[str, ...]  # what was folded or cut without being asked for
 
 
 def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
-    """Choose boxes that fit into `options.max_boxes`: as asked for, or folded, or less deep, or cut."""
+    """Choose boxes that fit into `options.max_boxes`: as requested, or folded, or less deep, or cut."""
     chooser = PartChooser(graph, options)
     scope: Scope | None = None
-    too_many = f"more than {options.max_boxes or 0:,} boxes were too many"
+    too_many = f"limit is {options.max_boxes or 0:,} boxes"
     for scope, depth, change in _ever_coarser(graph, options, too_many):
         parts = chooser.fitting_parts(scope, depth)
         if parts is not None:
@@ -42,19 +42,19 @@ def plan_drawing(graph: Graph, options: DrawOptions) -> Drawing:
 
 
 def count_boxes(graph: Graph, options: DrawOptions) -> int:
-    """Count the boxes and what hangs on them when nothing is folded or closed."""
+    """Count the boxes and what is attached to them when nothing is folded or collapsed."""
     chooser = PartChooser(graph, options)
     boxes = (Box("node", range(number, number + 1)) for number, node in enumerate(graph.nodes) if node.leaf is None)
     return sum(map(chooser.weight, boxes))
 
 
 def _ever_coarser(graph: Graph, options: DrawOptions, too_many: str) -> Iterator[tuple[Scope, int, str]]:
-    """Yield foldings and depths to try, and what is not as asked for in each."""
+    """Yield foldings and depths to try, each with a note on how it differs from the request."""
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
     depth = MAX_LEVELS if options.depth is None or options.full else options.depth
     if options.max_boxes is not None and depth > MAX_FRAMES and deepest_level(scope) > MAX_FRAMES:
         depth = MAX_FRAMES
-        yield scope, depth, f"folded to depth {depth}: more than {MAX_FRAMES} frames around each other were too many"
+        yield scope, depth, f"folded to depth {depth}: limit is {MAX_FRAMES} nested frames"
     else:
         yield scope, depth, ""
     if options.full:
@@ -65,11 +65,11 @@ def _ever_coarser(graph: Graph, options: DrawOptions, too_many: str) -> Iterator
 
 
 def _with_fans_folded(graph: Graph, options: DrawOptions, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:
-    """Leave out the middle of wide fans, unless all of a graph was asked for, of a drawing without limits."""
+    """Leave out the middle of wide fans, unless the full graph was requested without limits."""
     if options.max_boxes is None:
         return _drawing(graph, parts, notes)
     parts, missing = fold_fans(graph, parts)
-    words = f"{format_count(missing, 'node')} not drawn: more than {MAX_FAN} inputs of one node were too many"
+    words = f"{format_count(missing, 'node')} not drawn: limit is {MAX_FAN} inputs per node"
     return _drawing(graph, parts, (*notes, words) if missing else notes)
 
 

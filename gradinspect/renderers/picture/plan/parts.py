@@ -1,10 +1,10 @@
-"""Choose the boxes of a picture: which scopes are open, what is drawn in one box, what is left out.
+"""Choose the boxes of a picture: which scopes are expanded, what shares a box, what is left out.
 
-What comes in: a `Graph` and its folding. What goes out: boxes in id order, and where open scopes begin and end.
+What comes in: a `Graph` and its folding. What goes out: boxes in id order, and where expanded scopes begin and end.
 
 NOTE [Boxes are ranges]
-A box stands for an unbroken range of node ids: one node, a closed scope, the later copies of a repeat, or what was too
-much to draw. Ids are in topological order, so boxes never make a cycle.
+A box stands for a contiguous range of node ids: one node, a collapsed scope, the later copies of a repeat, or nodes
+that were too many to draw. Ids are in topological order, so boxes never form a cycle.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,35 +18,35 @@ from gradinspect.graph import Edge, Graph, Record, num_consumers
 from gradinspect.renderers.facts import PageFacts
 
 BoxKind: TypeAlias = Literal["node", "shapes", "closed", "copies", "cut"]
-ColourBy: TypeAlias = Literal["grad", "bytes", "dtype", "device", "module", "file"]
+ColorBy: TypeAlias = Literal["grad", "bytes", "dtype", "device", "module", "file"]
 Direction: TypeAlias = Literal["TB", "BT", "LR", "RL"]
-MAX_USERS = 50  # arrows to one box: NOTE [Users of one node] in `drawing_arrows`
-MAX_CHIPS = 8  # leaves drawn beside one node; the rest is one chip
+MAX_USERS = 50  # arrows to one box: NOTE [Users of one node] in `arrows`
+MAX_CHIPS = 8  # leaves drawn beside one node; the rest share one chip
 MAX_LEVELS = 1_000_000
-MAX_NODES_UNFOLDED = 12  # a repeat of so few nodes is easier to read than its fold
-ROOT_SIDE_SHARE = 2 / 3  # of what is drawn when a graph is cut
+MAX_NODES_UNFOLDED = 12  # a repeat of this few nodes is easier to read unfolded
+ROOT_SIDE_SHARE = 2 / 3  # of the boxes drawn when a graph is cut
 
 
 class DrawOptions(Record, frozen=True, kw_only=True):
     """How to draw a graph."""
 
-    depth: int | None = None  # open scopes inside one another
-    full: bool = False  # fold no repeats, close nothing
-    fold_shapes: bool = False  # chains of shape-only nodes are one box
+    depth: int | None = None  # of nested expanded scopes
+    full: bool = False  # fold no repeats, collapse nothing
+    fold_shapes: bool = False  # draw a chain of shape-only nodes as one box
     none_edges: bool = False
     saved: bool = False
     argument_names: bool = True
     direction: Direction = "TB"  # TB: roots on top
-    colour_by: ColourBy | None = None
+    color_by: ColorBy | None = None
     dark: bool = False
-    links: tuple[str | None, ...] = ()  # the address of each line in Graph.frames, or nothing at all
-    facts: PageFacts = PageFacts()  # for a page
-    cut: Cut | None = None  # what the graph lacks, when it is a part of another
-    max_boxes: int | None = 2000  # chips included; past it the picture is folded, then cut
+    links: tuple[str | None, ...] = ()  # the URL of each line in Graph.frames; empty without links
+    facts: PageFacts = PageFacts()  # for an HTML page
+    cut: Cut | None = None  # what is missing, if the graph is part of another
+    max_boxes: int | None = 2000  # including chips; above that the picture is folded, then cut
 
 
 class Box(NamedTuple):
-    """Something drawn as one box. A node that is all of a module call carries the call instead of a frame around it."""
+    """Something drawn as one box. The only node of a module call carries the call instead of being framed by it."""
 
     kind: BoxKind
     ids: range
@@ -54,35 +54,35 @@ class Box(NamedTuple):
 
 
 def is_detailed(box: Box) -> bool:
-    """Tell whether a box is drawn with its leaves, and its edges with their names: one node, or one chain of views."""
+    """Return whether a box is drawn with its leaves and named edges: one node, or one chain of views."""
     return box.kind in ("node", "shapes")
 
 
-class Opening(NamedTuple):
-    """The boxes from here to its closing are inside a scope."""
+class ScopeStart(NamedTuple):
+    """The boxes from here to the matching `ScopeEnd` are inside a scope."""
 
     scope: Scope
     level: int
 
 
-class Closing(NamedTuple):
-    """Where the innermost open scope ends."""
+class ScopeEnd(NamedTuple):
+    """The end of the innermost expanded scope."""
 
 
-Part: TypeAlias = Box | Opening | Closing
+Part: TypeAlias = Box | ScopeStart | ScopeEnd
 
 
 def deepest_level(scope: Scope) -> int:
-    """Return how many scopes are inside one another at most."""
+    """Return the depth of the most deeply nested scope."""
     deepest, level = 0, 0
     for part in parts_of(scope.items, MAX_LEVELS):
-        level += isinstance(part, Opening) - isinstance(part, Closing)
+        level += isinstance(part, ScopeStart) - isinstance(part, ScopeEnd)
         deepest = max(deepest, level)
     return deepest
 
 
 def parts_of(items: Iterable[Item], depth: int) -> Iterator[Part]:
-    """Yield boxes, and where open scopes begin and end, in id order."""
+    """Yield boxes, and where expanded scopes begin and end, in id order."""
     level = 0
     waiting: list[Item | Part] = list(reversed(tuple(items)))
     while waiting:
@@ -90,7 +90,7 @@ def parts_of(items: Iterable[Item], depth: int) -> Iterator[Part]:
         if isinstance(item, int):
             yield Box("node", range(item, item + 1))
         elif not isinstance(item, Scope):
-            level -= isinstance(item, Closing)
+            level -= isinstance(item, ScopeEnd)
             yield item
         elif item.copies and item.num_nodes <= MAX_NODES_UNFOLDED:
             waiting.extend(reversed([inner for items in (item.items, *item.copies) for inner in items]))
@@ -101,14 +101,14 @@ def parts_of(items: Iterable[Item], depth: int) -> Iterator[Part]:
         elif level >= depth:
             yield Box("closed", node_ids(item), item)
         else:
-            yield Opening(item, level)
+            yield ScopeStart(item, level)
             level += 1
-            inside: list[Item | Part] = [*body_of(item), *_later_copies(item), Closing()]
+            inside: list[Item | Part] = [*body_of(item), *_later_copies(item), ScopeEnd()]
             waiting.extend(reversed(inside))
 
 
 def copy_ranges(scope: Scope) -> list[range]:
-    """Return the ids of each copy of a repeat, the first one included."""
+    """Return the ids of each copy of a repeat, including the first."""
     return [range(node_ids(items[0]).start, node_ids(items[-1]).stop) for items in (scope.items, *scope.copies)]
 
 
@@ -120,7 +120,7 @@ def _later_copies(scope: Scope) -> list[Box]:
 
 
 class PartChooser:
-    """Counts what a box puts on the paper: itself, its leaves, its saved tensors."""
+    """Counts what a box adds to the picture: itself, its leaves, its saved tensors."""
 
     def __init__(self, graph: Graph, options: DrawOptions) -> None:
         self.graph = graph
@@ -130,7 +130,7 @@ class PartChooser:
         self.shared = {node_id for node_id, number in users.items() if number > MAX_USERS}
 
     def fitting_parts(self, scope: Scope, depth: int) -> list[Part] | None:
-        """Return the parts of a picture if they are not too many."""
+        """Return the parts of a picture, or None if there are too many."""
         parts: list[Part] = []
         weight = 0
         for part in parts_of(scope.items, depth):
@@ -141,7 +141,7 @@ class PartChooser:
         return parts
 
     def cut_parts(self, scope: Scope) -> tuple[list[Part], int]:
-        """Draw both ends of the outermost items, and one box for all between; return it with the nodes left out."""
+        """Draw both ends of the outermost items and one box in between; return the parts and the nodes left out."""
         boxes = [part for part in parts_of(scope.items, 0) if isinstance(part, Box)]
         room = self.max_boxes or 0
         head = self._how_many(boxes, room * ROOT_SIDE_SHARE)
@@ -152,7 +152,7 @@ class PartChooser:
         return [*boxes[:head], Box("cut", left_out), *boxes[len(boxes) - tail :]], missing
 
     def _how_many(self, boxes: Sequence[Box], room: float) -> int:
-        """Count the boxes from the first on that fit, leaving one out at least."""
+        """Count how many of the first boxes fit, leaving out at least one."""
         for number, box in enumerate(islice(boxes, len(boxes) - 1)):
             room -= self.weight(box)
             if room < 0:
@@ -160,16 +160,16 @@ class PartChooser:
         return max(len(boxes) - 1, 0)
 
     def weight(self, part: Part) -> int:
-        """Count a box and what hangs on it."""
+        """Count a box and everything attached to it."""
         if not isinstance(part, Box):
             return 0
         if not is_detailed(part):
             return 1
         node = self.graph.nodes[part.ids.stop - 1]
-        shown = sum(self.options.none_edges if edge is None else self._hangs_on(edge) for edge in node.next_edges)
+        shown = sum(self.options.none_edges if edge is None else self._is_attached(edge) for edge in node.next_edges)
         saved = sum(value.kind == "tensor" for value in node.saved) if self.options.saved else 0
         return 1 + min(shown, MAX_CHIPS) + min(saved, MAX_CHIPS)
 
-    def _hangs_on(self, edge: Edge) -> bool:
-        """Tell whether an edge leads to something small beside the box: a leaf, or a word about where it goes on."""
+    def _is_attached(self, edge: Edge) -> bool:
+        """Return whether an edge leads to something small beside the box: a leaf, or a reference to a node."""
         return edge.next_node in self.shared or self.graph.nodes[edge.next_node].kind == "accumulate_grad"

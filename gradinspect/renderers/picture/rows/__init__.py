@@ -1,1 +1,1 @@
-"""A picture too large for Graphviz, laid out in rows."""
+"""Pictures too large for Graphviz, laid out in rows."""

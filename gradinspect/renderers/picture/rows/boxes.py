@@ -1,6 +1,6 @@
-"""The boxes of a picture that is too large for Graphviz: what is written in each, and how large it is.
+"""The boxes of a picture that is too large for Graphviz: their text and their size.
 
-What comes in: the boxes of a `Drawing`. What goes out: words, sizes and SVG elements, placed by who draws them.
+What comes in: the boxes of a `Drawing`. What goes out: text, sizes and SVG elements, positioned by the caller.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,16 +24,16 @@ MAX_CHIP = 34  # characters
 NARROW, WIDE = frozenset("iljtfrI.,:;|'![]() "), frozenset("mwMW%@…→")
 
 
-class Words(NamedTuple):
-    """What a box says."""
+class BoxText(NamedTuple):
+    """The text of a box."""
 
     lines: tuple[str, ...]  # one of them, the title, is larger
-    title: int  # its place
-    chips: tuple[tuple[str, bool], ...]  # leaves beside it, and whether they are used elsewhere too
+    title: int  # index of the title
+    chips: tuple[tuple[str, bool], ...]  # leaves beside it, and whether each is used elsewhere too
 
 
 def text_width(text: str, size: float) -> float:
-    """Estimate the width of a text in a sans font; a little too wide is better than too narrow."""
+    """Estimate the width of a text in a sans-serif font, on the wide side."""
     return size * sum(
         0.34 if char in NARROW else 0.92 if char in WIDE or ord(char) > 0x2000 else 0.7 if char.isupper() else 0.6
         for char in text
@@ -49,8 +49,8 @@ class LargeBoxes:
         self.uses = uses_in_whole(scene.graph, scene.options.cut)
         self.saved = first_saved_bytes(scene.graph)
 
-    def words(self, box: Box) -> Words:
-        """Say what a box holds."""
+    def words(self, box: Box) -> BoxText:
+        """Return the text of a box."""
         graph = self.scene.graph
         nodes = [graph.nodes[node_id] for node_id in box.ids]
         call = None if nodes[0].module is None else graph.modules[nodes[0].module]
@@ -59,7 +59,7 @@ class LargeBoxes:
         saved = sum(self.saved[node_id] for node_id in box.ids)
         facts = [_output(nodes[0]), f"{format_bytes(saved)} saved" if saved else "", nodes[0].function or ""]
         under = " · ".join((f"#{self.scene.number(box.ids.start)}", *filter(None, facts)))
-        return Words((*over, title, shorten(under)), len(over), tuple(self._chips(nodes[-1])))
+        return BoxText((*over, title, shorten(under)), len(over), tuple(self._chips(nodes[-1])))
 
     def _chips(self, node: Node) -> Iterator[tuple[str, bool]]:
         graph = self.scene.graph
@@ -72,7 +72,7 @@ class LargeBoxes:
         if len(leaves) > MAX_CHIPS:
             yield f"+= {len(leaves) - MAX_CHIPS + 1} more leaves", False
 
-    def frame(self, words: Words) -> Size:
+    def frame(self, words: BoxText) -> Size:
         """Measure a box without its chips."""
         width = max(
             text_width(line, FONT_SIZE if place == words.title else SMALL_SIZE)
@@ -80,13 +80,13 @@ class LargeBoxes:
         )
         return Size(width / 2 + PAD, width / 2 + PAD, LINE * len(words.lines) + PAD)
 
-    def size(self, words: Words) -> Size:
-        """Measure a box with its chips, from the middle of its frame."""
+    def size(self, words: BoxText) -> Size:
+        """Measure a box with its chips, relative to the middle of its frame."""
         frame = self.frame(words)
         chips = max((text_width(chip, SMALL_SIZE) + CHIP_GAP + PAD for chip, _ in words.chips), default=0.0)
         return Size(frame.left, frame.right + chips, max(frame.height, LINE * len(words.chips)))
 
-    def element(self, box: Box, words: Words, left: float, top: float) -> str:
+    def element(self, box: Box, words: BoxText, left: float, top: float) -> str:
         """Write a box with its chips."""
         frame = self.frame(words)
         look = self.scene.look(box.ids)
@@ -112,7 +112,7 @@ class LargeBoxes:
 
 
 def plain(*lines: str) -> str:
-    """Write lines as the text of an element: none too long, and no control character in any."""
+    """Write lines as the text of an element, shortened and without control characters."""
     return escape("\n".join(shorten(line, 160) for line in lines))
 
 

@@ -1,13 +1,13 @@
-"""Lay out a graph of any size in rows, in a time that grows with its size and no faster.
+"""Lay out a graph of any size in rows, in linear time.
 
-What comes in: the sizes of boxes, in topological order, and the arrows between them. What goes out: a place for each
-box, and which arrows can be drawn as lines.
+What comes in: the sizes of boxes, in topological order, and the arrows between them. What goes out: a position
+for each box, and the arrows that can be drawn as lines.
 
 NOTE [Strips]
-A chain of boxes in which each leads to the next alone stands as a strip, one above the other. Strips are ranked by the
-longest way to them; a rank that is too wide goes on in a further row, rows that are too many go on in a further column.
-An arrow over many rows would cross all that is between, and there is no room for that many: it becomes a reference at
-both ends. That is what keeps an unrolled network of 50,000 steps a matter of seconds.
+A chain of boxes, each leading only to the next, is stacked as a strip. Strips are ranked by the longest path to them; a
+rank that is too wide continues in another row, and too many rows continue in another column. An arrow across many rows
+would cross everything in between, and there is no room for many of those: it becomes a reference at both ends. That is
+how an unrolled network of 50,000 steps is drawn in seconds.
 """
 
 from collections import Counter
@@ -18,17 +18,17 @@ from typing import NamedTuple, TypeAlias
 MAX_STRIP = 20  # boxes in a strip
 MAX_ROW = 3000.0  # points
 MAX_ROWS_PASSED = 4  # by an arrow
-MAX_ARROWS_DRAWN = 12  # from one box or to one; of more, none
-LANE = 8.0  # between an arrow and what it passes
+MAX_ARROWS_DRAWN = 12  # from or to one box; if there are more, none is drawn
+LANE = 8.0  # between an arrow and the boxes it passes
 GAP_X, GAP_Y, GAP_IN_STRIP, GAP_COLUMN = 22.0, 34.0, 16.0, 60.0
-WIDTH_OVER_HEIGHT = 1.4  # of the whole, about that of a screen
+WIDTH_OVER_HEIGHT = 1.4  # of the whole picture, like a screen
 
 
 Point: TypeAlias = tuple[float, float]
 
 
 class Size(NamedTuple):
-    """The room that a box takes to both sides of the line that its arrows keep to."""
+    """The room a box takes on both sides of the line its arrows follow."""
 
     left: float
     right: float
@@ -36,7 +36,7 @@ class Size(NamedTuple):
 
     @property
     def width(self) -> float:
-        """From side to side."""
+        """The total width."""
         return self.left + self.right
 
 
@@ -48,16 +48,16 @@ class Arrow(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Where everything is."""
+    """The finished layout."""
 
-    places: list[tuple[float, float]]  # of each box: the left upper corner
-    lines: list[tuple[Point, ...] | None]  # of each arrow; None for one that is a reference
+    places: list[tuple[float, float]]  # of each box: its upper left corner
+    lines: list[tuple[Point, ...] | None]  # of each arrow; None for a reference
     width: float
     height: float
 
 
 class _Strip:
-    """Boxes one above the other, as one."""
+    """Boxes stacked as one."""
 
     def __init__(self, boxes: list[int], sizes: Sequence[Size]) -> None:
         self.boxes = boxes
@@ -66,7 +66,7 @@ class _Strip:
         self.height = sum(sizes[box].height for box in boxes) + GAP_IN_STRIP * (len(boxes) - 1)
         self.before: list[int] = []
         self.rank = 0
-        self.way_on = 0  # strips on the longest way from here
+        self.length_below = 0  # strips on the longest path from here
         self.row = self.column = 0
         self.x = self.y = 0.0
 
@@ -75,8 +75,8 @@ def lay_out_rows(sizes: Sequence[Size], arrows: Sequence[Arrow]) -> Rows:
     """Place boxes and draw arrows.
 
     Args:
-        sizes: Of the boxes, in an order in which arrows lead to later ones only.
-        arrows: Without those from a box to itself.
+        sizes: The sizes of the boxes, in topological order.
+        arrows: The arrows, without any from a box to itself.
     """
     strips, strip_of = _strips(sizes, arrows)
     for tail, head in {(strip_of[arrow.tail], strip_of[arrow.head]) for arrow in arrows}:
@@ -99,12 +99,12 @@ def lay_out_rows(sizes: Sequence[Size], arrows: Sequence[Arrow]) -> Rows:
         start = first.x + first.left, places[arrow.tail][1] + sizes[arrow.tail].height
         end = last.x + last.left, places[arrow.head][1]
         between = [strips[number] for row in rows[first.row + 1 : last.row] for number in row] if is_near else []
-        lines.append((start, *_way_past(between, start, end), end) if is_near and is_few else None)
+        lines.append((start, *_detour(between, start, end), end) if is_near and is_few else None)
     return Rows(places, lines, width, height)
 
 
-def _way_past(between: Sequence[_Strip], start: Point, end: Point) -> tuple[Point, ...]:
-    """Return points to the right of what is in the way."""
+def _detour(between: Sequence[_Strip], start: Point, end: Point) -> tuple[Point, ...]:
+    """Return points to the right of the strips in the way."""
     if not between:
         return ()
     left, right = sorted((start[0], end[0]))
@@ -119,7 +119,7 @@ def _way_past(between: Sequence[_Strip], start: Point, end: Point) -> tuple[Poin
 
 
 def _strips(sizes: Sequence[Size], arrows: Sequence[Arrow]) -> tuple[list[_Strip], list[int]]:
-    """Join boxes that lead to each other alone."""
+    """Join boxes that lead only to each other."""
     heads: list[set[int]] = [set() for _ in sizes]
     tails: list[set[int]] = [set() for _ in sizes]
     for arrow in arrows:
@@ -139,10 +139,10 @@ def _strips(sizes: Sequence[Size], arrows: Sequence[Arrow]) -> tuple[list[_Strip
 
 
 def _rows(strips: Sequence[_Strip]) -> list[list[int]]:
-    """Part strips into ranks, and ranks into rows.
+    """Split strips into ranks, and ranks into rows.
 
-    A strip is numbered by its first box, so what leads to it has a smaller number. Where a way parts, what goes on
-    longest comes first and keeps to the column, so that a long network does not drift to the side.
+    A strip is numbered by its first box, so its sources have smaller numbers. At a fork the branch that continues
+    longest comes first and stays in the column, so that a long network does not drift sideways.
     """
     ranks: list[list[int]] = []
     for number, strip in enumerate(strips):
@@ -152,19 +152,19 @@ def _rows(strips: Sequence[_Strip]) -> list[list[int]]:
         ranks[strip.rank].append(number)
     for strip in reversed(strips):
         for before in strip.before:
-            strips[before].way_on = max(strips[before].way_on, strip.way_on + 1)
+            strips[before].length_below = max(strips[before].length_below, strip.length_below + 1)
     places: dict[int, float] = {}
     rows: list[list[int]] = []
     for rank in ranks:
         preferred = {number: _mean([places[before] for before in strips[number].before], 1.0) for number in rank}
-        rank.sort(key=lambda number: (preferred[number], -strips[number].way_on, number))
+        rank.sort(key=lambda number: (preferred[number], -strips[number].length_below, number))
         places |= {number: place / len(rank) for place, number in enumerate(rank)}
         rows += _cut(rank, strips)
     return rows
 
 
 def _cut(rank: Sequence[int], strips: Sequence[_Strip]) -> list[list[int]]:
-    """Cut a rank that is too wide into rows."""
+    """Split a rank that is too wide into rows."""
     rows: list[list[int]] = [[]]
     width = 0.0
     for number in rank:
@@ -181,7 +181,7 @@ def _mean(values: Sequence[float], default: float) -> float:
 
 
 def _place(rows: Sequence[Sequence[int]], strips: Sequence[_Strip]) -> tuple[float, float]:
-    """Put rows below each other, in as many columns as the page wants; return width and height of all."""
+    """Stack rows in as many columns as the aspect ratio needs; return the total width and height."""
     heights = [max(strips[number].height for number in row) + GAP_Y for row in rows]
     widest = max((sum(strips[number].width + GAP_X for number in row) for row in rows), default=1.0)
     num_columns = max(1, round(sqrt(WIDTH_OVER_HEIGHT * sum(heights) / (widest + GAP_COLUMN))))

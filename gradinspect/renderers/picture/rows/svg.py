@@ -1,6 +1,6 @@
-"""An SVG of a graph that is too large for Graphviz, all of it, written by us: NOTE [Strips] in `rows`.
+"""The full SVG of a graph that is too large for Graphviz: NOTE [Strips] in `rows.layout`.
 
-What comes in: a `Scene` and a planned `Drawing` in which nothing is closed. What goes out: SVG text.
+What comes in: a `Scene` and a planned `Drawing` in which nothing is collapsed. What goes out: SVG text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from gradinspect.units import format_count
 
 MARGIN, CAPTION_LINE = 20.0, 16.0
 MAX_REFERENCES = 3
-NOTE = "too large for Graphviz: drawn in rows, without frames around modules; → #n goes on there, ← #n comes from there"
+NOTE = "too large for Graphviz: drawn in rows, without module frames; → #n leads there, ← #n comes from there"
 
 
 def render_large_svg(scene: Scene, drawing: Drawing) -> str:
@@ -70,7 +70,7 @@ def _style(palette: Palette) -> str:
 
 
 def _path(points: Sequence[Point]) -> str:
-    """Write a curve that leaves and arrives straight down, with a tip."""
+    """Write a curve that starts and ends vertically, with a tip."""
     start, *_ = points
     path = f"M{start[0]:.0f} {start[1]:.0f}"
     for (x, y), (to_x, to_y) in pairwise(points):
@@ -86,7 +86,7 @@ def _path(points: Sequence[Point]) -> str:
 def _references(
     scene: Scene, drawing: Drawing, arrows: Sequence[Arrow], rows: Rows, sizes: Sequence[Size]
 ) -> Iterator[str]:
-    """Write what is not drawn as a line: where it goes on below a box, where it comes from above, roots too."""
+    """Write what is not drawn as a line: targets below a box, sources above it, and roots."""
     ways_on: dict[int, list[int]] = {}
     origins: dict[int, list[int]] = {}
     for arrow, line in zip(arrows, rows.lines, strict=True):

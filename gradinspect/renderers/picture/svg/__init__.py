@@ -1,1 +1,1 @@
-"""What is done to an SVG once it is drawn."""
+"""Post-processing of SVG."""

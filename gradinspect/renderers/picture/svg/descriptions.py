@@ -1,7 +1,7 @@
-"""Tell who cannot see a picture what is in it: a title and a description for each box, cluster and arrow of an SVG.
+"""Make an SVG accessible: a title and a description for each box, cluster and arrow.
 
-What comes in: the SVG of a Graphviz program, whose titles are names such as `n12`, and whose tooltips are ours. What
-goes out: the same picture, with the first line of a tooltip as the title, and the other lines as the description.
+What comes in: SVG written by Graphviz, whose titles are names such as `n12` and whose tooltips are ours. What goes out:
+the same picture, with the first line of each tooltip as the title and the other lines as the description.
 """
 
 import re
@@ -12,7 +12,7 @@ LINE_END = "&#10;"
 
 
 def describe_parts(svg: str) -> str:
-    """Replace the titles. What is in a tooltip is escaped already, for an attribute and so for an element too."""
+    """Replace the titles. Tooltips are already escaped for attributes, and so for elements too."""
     titles: dict[str, str] = {}
 
     def described(match: re.Match[str]) -> str:

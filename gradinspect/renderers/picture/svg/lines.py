@@ -1,10 +1,10 @@
-"""Keep the words of an SVG together where another font is used than Graphviz measured.
+"""Keep the text of an SVG together when the viewer's font differs from the one Graphviz measured.
 
-What comes in: the SVG of a Graphviz program. What goes out: the same picture, with each line of a label as one text.
+What comes in: SVG written by Graphviz. What goes out: the same picture, with each line of a label as one text element.
 
-Graphviz writes a piece of text for each change of font, each at the place that it computed from the widths it knows. A
-browser with another font leaves gaps between the pieces, or lets them overlap, and moves what should be in the middle.
-One text with parts flows as it should in any font; in the box of a node it is set from the middle.
+Graphviz writes a separate text element for each change of font, positioned by the widths it knows. With another font, a
+browser leaves gaps between them or lets them overlap, and centered text is off center. A single text element with spans
+flows correctly in any font; in the box of a node it is anchored in the middle.
 """
 
 import re
@@ -16,7 +16,7 @@ TEXT = re.compile(r"<text ([^>]*)>(.*)</text>")
 GROUP = re.compile(r'<g [^>]*class="(\w+)"')
 SHAPE = re.compile(r'<(?:polygon|path|ellipse) .*(?: points| d)="([^"]*)"')
 ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
-OWN = {"x", "y", "text-anchor", "xml:space"}  # of the line; all else is of its parts
+OWN = {"x", "y", "text-anchor", "xml:space"}  # attributes of the line; the rest belong to its parts
 SPACES = (" ", "&#160;", "\xa0")
 
 
@@ -26,7 +26,7 @@ class _Piece(NamedTuple):
 
 
 def join_lines(svg: str) -> str:
-    """Put the pieces of each line together."""
+    """Join the pieces of each line."""
     return "\n".join(_joined(svg.split("\n")))
 
 
@@ -49,7 +49,7 @@ def _joined(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _texts(pieces: Sequence[_Piece], kind: str, middle: float | None) -> Iterator[str]:
-    """Write what stands side by side as one text; in the caption, cells of a row are apart."""
+    """Write adjacent pieces as one text; in the caption, the cells of a row stay separate."""
     starts = [
         place == 0
         or piece.attributes.get("y") != pieces[place - 1].attributes.get("y")

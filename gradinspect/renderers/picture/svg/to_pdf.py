@@ -1,6 +1,6 @@
-"""SVG to PDF by the optional `typst` package, for where no `dot` is installed.
+"""SVG to PDF with the optional `typst` package, for machines without `dot`.
 
-What comes in: an SVG file. What goes out: a PDF of one page of its size, text still text.
+What comes in: an SVG file. What goes out: a one-page PDF of the same size, with text as text.
 """
 
 from importlib import import_module, util
@@ -28,6 +28,6 @@ def require_typst() -> None:
 
 
 def svg_to_pdf(svg: bytes) -> bytes:
-    """Put an SVG on a PDF page of its size."""
+    """Place an SVG on a PDF page of the same size."""
     content = import_module("typst").compile(PAGE.encode(), format="pdf", sys_inputs={"svg": svg.decode()})
     return bytes(content)

@@ -15,20 +15,20 @@ from strategies import gradients, graphs
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Gradients, Graph, ModuleCall, NodeGradients
 from gradinspect.renderers.picture.colors.coloring import (
-    COLOURINGS,
-    colour_by_bytes,
-    colour_by_gradient,
+    COLORINGS,
+    color_by_bytes,
+    color_by_gradient,
     no_gradient,
     not_finite,
     zero,
 )
-from gradinspect.renderers.picture.colors.kinds import colour_by_dtype
+from gradinspect.renderers.picture.colors.kinds import color_by_dtype
 from gradinspect.renderers.picture.colors.looks import Look
 from gradinspect.renderers.picture.colors.palettes import DARK, LIGHT, Palette, luminance
 from gradinspect.renderers.picture.colors.palettes import contrast as contrast_of
 from gradinspect.renderers.picture.dot.document import render_dot
 from gradinspect.renderers.picture.graphviz import find_engine, lay_out
-from gradinspect.renderers.picture.plan.parts import ColourBy, DrawOptions
+from gradinspect.renderers.picture.plan.parts import ColorBy, DrawOptions
 
 NAN = float("nan")
 
@@ -52,9 +52,9 @@ def contrast(look: Look) -> float:
 @given(st.lists(st.floats(1e-30, 1e30), min_size=3, max_size=3))
 def test_text_can_be_read_and_larger_is_darker(norms: list[float]) -> None:
     """On every fill of the scale, wherever a norm is on it."""
-    colouring = colour_by_gradient(watched(*sorted(norms)), [], LIGHT)
-    looks = [colouring.look(range(node, node + 1)) for node in range(3)]
-    lights = [luminance(look.fill) for look in [*looks, *(swatch.look for swatch in colouring.scale)]]
+    coloring = color_by_gradient(watched(*sorted(norms)), [], LIGHT)
+    looks = [coloring.look(range(node, node + 1)) for node in range(3)]
+    lights = [luminance(look.fill) for look in [*looks, *(swatch.look for swatch in coloring.scale)]]
 
     assert all(contrast(look) >= 4.5 for look in looks)
     assert lights[:3] == sorted(lights[:3], reverse=True)
@@ -63,8 +63,8 @@ def test_text_can_be_read_and_larger_is_darker(norms: list[float]) -> None:
 
 def test_a_factor_of_ten_is_the_least_range() -> None:
     """Norms that hardly differ look alike; the ends of the scale are the ends of the ramp."""
-    near = colour_by_gradient(watched(1.0, 1.01), [], LIGHT)
-    far = colour_by_gradient(watched(1.0, 1e-9), [], LIGHT)
+    near = color_by_gradient(watched(1.0, 1.01), [], LIGHT)
+    far = color_by_gradient(watched(1.0, 1e-9), [], LIGHT)
 
     assert near.look(range(1)).fill == near.look(range(1, 2)).fill or abs(
         luminance(near.look(range(1)).fill) - luminance(near.look(range(1, 2)).fill)
@@ -75,14 +75,14 @@ def test_a_factor_of_ten_is_the_least_range() -> None:
 
 def test_what_is_not_on_the_scale_has_a_look_of_its_own() -> None:
     """Zero, none, NaN, Inf; a module is marked when anything inside is not finite. Only what is there is explained."""
-    colouring = colour_by_gradient(watched(1.0, 0.0, None, NAN, float("inf"), 0.5), [], LIGHT)
-    looks = [colouring.look(range(node, node + 1)) for node in range(6)]
+    coloring = color_by_gradient(watched(1.0, 0.0, None, NAN, float("inf"), 0.5), [], LIGHT)
+    looks = [coloring.look(range(node, node + 1)) for node in range(6)]
 
     assert looks[1:5] == [zero(LIGHT), no_gradient(LIGHT), *[not_finite(LIGHT)] * 2]
-    assert colouring.look(range(4)) == not_finite(LIGHT)
-    assert colouring.look(range(2)) == looks[0]
-    assert colouring.leaf(6) == no_gradient(LIGHT)
-    assert [mark.words for mark in colouring.marks] == ["exactly zero", "no gradient came", "NaN or Inf"]
+    assert coloring.look(range(4)) == not_finite(LIGHT)
+    assert coloring.look(range(2)) == looks[0]
+    assert coloring.leaf(6) == no_gradient(LIGHT)
+    assert [mark.words for mark in coloring.marks] == ["exactly zero", "no gradient", "NaN or Inf"]
     assert all(
         contrast(look) >= 4.5
         for palette in (LIGHT, DARK)
@@ -92,7 +92,7 @@ def test_what_is_not_on_the_scale_has_a_look_of_its_own() -> None:
 
 def test_the_picture_tells_norm_and_scale() -> None:
     """In the box, in the tooltip, in the caption."""
-    dot = render_dot(watched(1.0, 1e-6, 0.0), DrawOptions(colour_by="grad"))
+    dot = render_dot(watched(1.0, 1e-6, 0.0), DrawOptions(color_by="grad"))
     boxes = [line for line in dot.splitlines() if re.match(r"  n\d \[", line)]
 
     assert 'fillcolor="#08306B" style="filled,rounded" fontcolor="#FFFFFF"' in boxes[0]
@@ -100,7 +100,7 @@ def test_the_picture_tells_norm_and_scale() -> None:
     assert "f32[2, 3] · norm 1.0e-06" in boxes[1]
     assert r"#1 MulBackward0\ngradient norm 1.0e-06" in boxes[1]
     assert 'color="#C04000" penwidth="2"' in boxes[2]
-    assert "fill: norm of the gradient that arrives, log scale" in dot
+    assert "color: norm of the incoming gradient, log scale" in dot
     assert ">1e-06<" in dot
     assert "exactly zero" in dot
 
@@ -116,7 +116,7 @@ def test_each_copy_of_a_repeat_has_a_cell() -> None:
         for node in range(2 * copies)
     )
     record = replace(record, gradients=Gradients(nodes=ran))
-    options = DrawOptions(colour_by="grad", depth=1, max_boxes=8)
+    options = DrawOptions(color_by="grad", depth=1, max_boxes=8)
     dot = render_dot(record, options)
     (strip,) = re.findall(r"<TR>((?:<TD WIDTH=.*?</TD>)+)</TR>", dot)
 
@@ -130,9 +130,9 @@ def test_each_copy_of_a_repeat_has_a_cell() -> None:
 def test_bytes_and_dtypes() -> None:
     """Closed boxes count all that is inside; two dtypes have two fills."""
     record = product_plus_two()
-    by_bytes = colour_by_bytes(record, [range(1), range(2)], LIGHT)
+    by_bytes = color_by_bytes(record, [range(1), range(2)], LIGHT)
     mixed = graph(op("A", 1), op("B", 2, forward_outputs=(tensor_info(2, dtype="bfloat16"),)), leaf("w", 10))
-    by_dtype = colour_by_dtype(mixed, [range(2)], LIGHT)
+    by_dtype = color_by_dtype(mixed, [range(2)], LIGHT)
 
     assert by_bytes.look(range(1)).words == "8 B saved"
     assert by_bytes.look(range(1, 2)).words == "nothing saved"
@@ -169,17 +169,17 @@ def placed() -> Graph:
          ["no source line", "x" * 90, "model.py", "model.py"], "several files"),
     ],
 )  # fmt: skip
-def test_kinds(by: ColourBy, scale: list[str], words: list[str], closed: str) -> None:
+def test_kinds(by: ColorBy, scale: list[str], words: list[str], closed: str) -> None:
     """Each kind has a fill, in the legend by name; a closed module is of its own class, else a box may be mixed."""
     drawn = [*(range(node, node + 1) for node in range(4)), range(1, 4)]
-    colouring = COLOURINGS[by](placed(), drawn, DARK)
-    looks = [colouring.look(ids) for ids in drawn]
+    coloring = COLORINGS[by](placed(), drawn, DARK)
+    looks = [coloring.look(ids) for ids in drawn]
 
-    assert [swatch.text for swatch in colouring.scale] == scale
+    assert [swatch.text for swatch in coloring.scale] == scale
     assert [look.words for look in looks] == [*words, closed]
     assert len({look.fill for look in looks[1:3]}) == 2
     assert all(contrast(look) >= 4.5 for look in looks)
-    assert {mark.words for mark in colouring.marks} <= {
+    assert {mark.words for mark in coloring.marks} <= {
         "no source line",
         "outside of any module",
         f"{closed} in one box",
@@ -191,12 +191,12 @@ def test_more_kinds_than_fills() -> None:
     calls = tuple(ModuleCall(path=str(number), class_name=f"Class{number:02}") for number in range(12))
     nodes = [op("ExpBackward0", number + 1, module=number // 2) for number in range(20)]
     many = graph(*nodes, *(op("SinBackward0", 22 + n if n else None, module=10 + n) for n in range(2)), modules=calls)
-    colouring = COLOURINGS["module"](many, [range(node, node + 1) for node in range(22)], LIGHT)
-    fills = {colouring.look(range(2 * number, 2 * number + 1)).fill for number in range(8)}
+    coloring = COLORINGS["module"](many, [range(node, node + 1) for node in range(22)], LIGHT)
+    fills = {coloring.look(range(2 * number, 2 * number + 1)).fill for number in range(8)}
 
-    assert len(fills) == len(colouring.scale) == len(LIGHT.kinds) == 8
-    assert [(mark.text, mark.words) for mark in colouring.marks] == [("other", "4 more")]
-    assert colouring.look(range(20, 21)).fill == LIGHT.plain
+    assert len(fills) == len(coloring.scale) == len(LIGHT.kinds) == 8
+    assert [(mark.text, mark.words) for mark in coloring.marks] == [("other", "4 more")]
+    assert coloring.look(range(20, 21)).fill == LIGHT.plain
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
@@ -215,26 +215,26 @@ def test_words_can_be_told_from_what_is_behind_them(palette: Palette) -> None:
 def test_dark_is_dark() -> None:
     """A dark picture has no light ground but that of marks, and is the same picture otherwise."""
     light, dark = (render_dot(placed(), DrawOptions(dark=is_dark, depth=0)) for is_dark in (False, True))
-    colourless = [re.sub(r"#[0-9A-F]{6}", "", dot) for dot in (light, dark)]
+    colorless = [re.sub(r"#[0-9A-F]{6}", "", dot) for dot in (light, dark)]
 
-    assert colourless[0] == colourless[1]
+    assert colorless[0] == colorless[1]
     assert f'bgcolor="{DARK.paper}"' in dark
     assert not {LIGHT.card, LIGHT.leaf, LIGHT.closed, *LIGHT.clusters} & set(re.findall(r"#[0-9A-F]{6}", dark))
 
 
 def test_a_graph_without_gradients_is_one_sentence() -> None:
-    """There is nothing to colour by."""
+    """There is nothing to color by."""
     with pytest.raises(GradInspectError, match=r"The graph of 'train\.py' was recorded without gradients"):
-        render_dot(product_plus_two(), DrawOptions(colour_by="grad"))
+        render_dot(product_plus_two(), DrawOptions(color_by="grad"))
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.data(), st.sampled_from(sorted(COLOURINGS)), st.booleans())
-def test_any_graph_draws_in_any_colour(data: st.DataObject, by: str, full: bool) -> None:
-    """Whatever is in it; without a colour the picture does not know of gradients."""
+@given(st.data(), st.sampled_from(sorted(COLORINGS)), st.booleans())
+def test_any_graph_draws_in_any_color(data: st.DataObject, by: str, full: bool) -> None:
+    """Whatever is in it; without a color the picture does not know of gradients."""
     record = data.draw(graphs())
     record = replace(record, gradients=data.draw(gradients(len(record.nodes))))
-    dot = render_dot(record, DrawOptions(colour_by=by, full=full, depth=1))  # type: ignore[arg-type]
+    dot = render_dot(record, DrawOptions(color_by=by, full=full, depth=1))  # type: ignore[arg-type]
     ET.fromstring(lay_out(dot, "svg", find_engine(), time_limit_s=30))  # noqa: S314  # our own output
 
     assert render_dot(record) == render_dot(replace(record, gradients=None))

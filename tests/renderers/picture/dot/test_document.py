@@ -219,4 +219,4 @@ def test_a_bar_is_the_share_of_all_bytes() -> None:
 
     assert bars == [24, 8]
     assert "share of all bytes saved" in render_dot(record)
-    assert "▄" not in render_dot(record, DrawOptions(colour_by="bytes"))
+    assert "▄" not in render_dot(record, DrawOptions(color_by="bytes"))

@@ -9,7 +9,7 @@ from strategies import graphs
 
 from gradinspect.graph import Graph, ModuleCall
 from gradinspect.renderers.picture.plan.drawing import Drawing, plan_drawing
-from gradinspect.renderers.picture.plan.parts import Box, Closing, DrawOptions, Opening
+from gradinspect.renderers.picture.plan.parts import Box, DrawOptions, ScopeEnd, ScopeStart
 
 
 def chain(*names: str) -> Graph:
@@ -75,7 +75,7 @@ def test_too_many_boxes_fold_first() -> None:
     drawing = plan_drawing(layers(50), DrawOptions(full=True, max_boxes=100))
 
     assert kinds(drawing) == ["node", "node", "node", "copies", "node", "node", "node"]
-    assert drawing.notes == ("repeats folded: more than 100 boxes were too many",)
+    assert drawing.notes == ("repeats folded: limit is 100 boxes",)
 
 
 def test_still_too_many_boxes_close_scopes() -> None:
@@ -83,7 +83,7 @@ def test_still_too_many_boxes_close_scopes() -> None:
     drawing = plan_drawing(layers(6), DrawOptions(max_boxes=2))
 
     assert kinds(drawing) == ["closed", "closed"]
-    assert drawing.notes == ("folded to depth 1: more than 2 boxes were too many",)
+    assert drawing.notes == ("folded to depth 1: limit is 2 boxes",)
 
 
 def test_what_cannot_be_folded_is_cut() -> None:
@@ -92,7 +92,7 @@ def test_what_cannot_be_folded_is_cut() -> None:
     drawing = plan_drawing(chain(*names), DrawOptions(max_boxes=9))
 
     assert [*["node"] * 6, "cut", *["node"] * 2] == kinds(drawing)
-    assert drawing.notes == ("92 nodes not drawn: more than 9 boxes were too many",)
+    assert drawing.notes == ("92 nodes not drawn: limit is 9 boxes",)
 
 
 def test_lone_node_of_a_call_has_no_frame() -> None:
@@ -156,8 +156,8 @@ def test_nothing_is_lost_unsaid(options: DrawOptions, graph: Graph) -> None:
         found[arrow.tail, arrow.head] += arrow.num_edges
     assert expected == found
     assert all(arrow.tail < arrow.head for arrow in drawing.arrows)
-    openings = sum(isinstance(part, Opening) for part in drawing.parts)
-    assert openings == sum(isinstance(part, Closing) for part in drawing.parts)
+    starts = sum(isinstance(part, ScopeStart) for part in drawing.parts)
+    assert starts == sum(isinstance(part, ScopeEnd) for part in drawing.parts)
 
 
 def test_cut_of_a_tiny_graph_keeps_a_box() -> None:

@@ -10,7 +10,7 @@ from gradinspect.renderers.picture.dot.document import render_dot
 from gradinspect.renderers.picture.picture import draw
 from gradinspect.renderers.picture.plan.drawing import Drawing, plan_drawing
 from gradinspect.renderers.picture.plan.fans import FIRST_SHOWN, LAST_SHOWN, MAX_FAN, fold_fans
-from gradinspect.renderers.picture.plan.parts import Box, Closing, DrawOptions, Opening
+from gradinspect.renderers.picture.plan.parts import Box, DrawOptions, ScopeEnd, ScopeStart
 
 KINDS = ("SinBackward0", "ExpBackward0", "MulBackward0", "TanhBackward0", "CosBackward0")
 
@@ -35,7 +35,7 @@ def assert_each_node_is_somewhere(drawing: Drawing, record: Graph) -> None:
     ids = [node_id for box in drawing.boxes for node_id in box.ids]
     level = 0
     for part in drawing.parts:
-        level += isinstance(part, Opening) - isinstance(part, Closing)
+        level += isinstance(part, ScopeStart) - isinstance(part, ScopeEnd)
         assert level >= 0
 
     assert ids == [number for number, node in enumerate(record.nodes) if node.kind != "accumulate_grad"]
@@ -50,8 +50,7 @@ def test_the_middle_of_a_wide_fan_is_one_box() -> None:
     assert_each_node_is_somewhere(drawing, record)
     assert len(drawing.boxes) == 1 + FIRST_SHOWN + 1 + LAST_SHOWN
     assert drawing.notes == (
-        f"{MAX_FAN + 100 - FIRST_SHOWN - LAST_SHOWN} nodes not drawn: "
-        f"more than {MAX_FAN} inputs of one node were too many",
+        f"{MAX_FAN + 100 - FIRST_SHOWN - LAST_SHOWN} nodes not drawn: limit is {MAX_FAN} inputs per node",
     )
 
 
@@ -84,7 +83,7 @@ def test_an_svg_of_all_is_drawn_in_rows() -> None:
     """`--full` leaves nothing out: what Graphviz is not asked for is drawn by us."""
     picture = draw(fan(MAX_FAN + 1), "svg", DrawOptions(full=True))
 
-    assert picture.notes == ("drawn in rows, without frames: it is very large",)
+    assert picture.notes == ("too large for Graphviz: drawn in rows, without module frames",)
     assert picture.content.count(b'<g id="n') == MAX_FAN + 2
 
 
@@ -107,8 +106,8 @@ def test_frames_around_each_other_are_few() -> None:
     record = graph(*(op("SinBackward0", n + 1, module=n) for n in range(1000)), leaf("w", 3), modules=calls)
     drawing = plan_drawing(record, DrawOptions())
 
-    assert sum(isinstance(part, Opening) for part in drawing.parts) == 40
-    assert drawing.notes == ("folded to depth 40: more than 40 frames around each other were too many",)
+    assert sum(isinstance(part, ScopeStart) for part in drawing.parts) == 40
+    assert drawing.notes == ("folded to depth 40: limit is 40 nested frames",)
 
 
 def test_many_edges_to_one_node_are_one_arrow() -> None:
@@ -132,4 +131,4 @@ def test_small_graphs_stay_as_they_are(record: Graph) -> None:
     parts = plan_drawing(record, DrawOptions()).parts
 
     assert fold_fans(record, parts) == (list(parts), 0)
-    assert all(isinstance(part, Box | Opening | Closing) for part in parts)
+    assert all(isinstance(part, Box | ScopeStart | ScopeEnd) for part in parts)

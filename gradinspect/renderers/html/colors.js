@@ -1,38 +1,38 @@
-// Filling boxes by module, bytes saved, dtype, device, file or gradient norm. Dark fills get white words, light ones black.
+// Color boxes by module, bytes saved, dtype, device, file or gradient norm. Dark fills get white text, light ones black.
 
-// ColorBrewer's Blues, light to dark, so that the order survives grey print; tints of the Okabe-Ito palette for kinds.
+// ColorBrewer's Blues, light to dark, so that the order survives grayscale printing; Okabe-Ito tints for kinds.
 const RAMP = ['#F0F6FC', '#DAE8F5', '#BAD6EB', '#89BEDC', '#539ECD', '#2B7BBA', '#0B559F', '#08306B'];
 const KINDS = ['#CFE3F5', '#FBE3B5', '#D5F0E6', '#F7DCEB', '#FBF6C9', '#F6D3BF', '#E0DAF3', '#DDE3E8'];
 const NOTHING = { fill: null, words: '' };
 const BAD = { fill: '#FFE45C', words: 'NaN or Inf' };
 const ZERO = { fill: '#FBD9C6', words: 'exactly zero' };
-let colouring = null; // {look: item -> {fill, words}, scale: [{fill, words}]}
+let coloring = null; // {look: item -> {fill, words}, scale: [{fill, words}]}
 
-function channels(colour) {
-  return [1, 3, 5].map((place) => parseInt(colour.slice(place, place + 2), 16));
+function channels(color) {
+  return [1, 3, 5].map((place) => parseInt(color.slice(place, place + 2), 16));
 }
 
-function rampColour(share) {
+function rampColor(share) {
   const place = Math.min(Math.max(share, 0), 1) * (RAMP.length - 1);
   const step = Math.min(Math.floor(place), RAMP.length - 2);
   const [low, high] = [channels(RAMP[step]), channels(RAMP[step + 1])];
   return `#${low.map((value, index) => Math.round(value + (high[index] - value) * (place - step)).toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** Black or white, whichever is told better from a fill: relative luminance as WCAG 2 has it. */
+/** Black or white, whichever contrasts better with a fill, by the relative luminance of WCAG 2. */
 function inkOn(fill) {
   const linear = channels(fill).map((value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4));
   const light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
   return (light + 0.05) / 0.05 >= 1.05 / (light + 0.05) ? '#000000' : '#ffffff';
 }
 
-/** A logarithmic scale over what is there, over a factor of ten at least. */
+/** A logarithmic scale over the values that spans at least a factor of ten. */
 function logScale(values, write) {
   const usable = values.filter((value) => value > 0 && Number.isFinite(value));
   if (!usable.length) return { fill: () => RAMP[0], scale: [] };
   const high = Math.log10(usable.reduce((a, b) => Math.max(a, b)));
   const low = Math.min(Math.log10(usable.reduce((a, b) => Math.min(a, b))), high - 1);
-  const fillOf = (value) => rampColour((Math.log10(value) - low) / (high - low));
+  const fillOf = (value) => rampColor((Math.log10(value) - low) / (high - low));
   const steps = [0, 1, 2, 3, 4].map((step) => 10 ** (low + (step / 4) * (high - low)));
   return { fill: fillOf, scale: steps.map((value) => ({ fill: fillOf(value), words: write(value) })) };
 }
@@ -43,7 +43,7 @@ function kindScale(names) {
   return { fills, scale: shown.slice(0, 10).map((name) => ({ fill: fills.get(name), words: name })) };
 }
 
-/** A fill for each kind of node; a box with several kinds has none. */
+/** One color per kind of node; a box with several kinds has none. */
 function byKind(kindOf, several) {
   const { fills, scale } = kindScale(nodes.map((_, id) => kindOf(id)));
   const look = (item) => {
@@ -57,7 +57,7 @@ function byKind(kindOf, several) {
 const idsOf = (item) => (isScope(item) ? scopeNodes(-item) : [item]);
 const className = (id) => moduleOf(id)?.[1] || '';
 
-const COLOURINGS = {
+const COLORINGS = {
   module: () => {
     const { fills, scale } = kindScale(nodes.map((_, id) => className(id)));
     const look = (item) => {
@@ -97,28 +97,28 @@ function paint(element, look) {
   for (const words of element.querySelectorAll('text, tspan')) words.style.fill = inkOn(look.fill);
 }
 
-const coloured = new WeakSet(); // a drawn box stays, and is filled once
+const colored = new WeakSet(); // drawn boxes are kept, and colored once
 
-/** Fill what is drawn; an open box keeps its own fill, what is in it tells. */
-function colourBoxes(layout) {
-  if (!colouring) return;
+/** Color what is drawn, except expanded boxes: their contents are colored. */
+function colorBoxes(layout) {
+  if (!coloring) return;
   for (const box of layout.boxes) {
-    if (box.isOpen || coloured.has(box.element)) continue;
-    coloured.add(box.element);
-    const look = colouring.look(box.item);
+    if (box.isOpen || colored.has(box.element)) continue;
+    colored.add(box.element);
+    const look = coloring.look(box.item);
     paint(box.element, look);
     if (look.words) box.element.append(svg('title', { text: look.words }));
     for (const chip of box.element.parentNode.querySelectorAll('.chip')) {
       const leaf = Number(chip.dataset.leaf);
-      if (Number.isInteger(leaf)) paint(chip, colouring.look(leaf));
+      if (Number.isInteger(leaf)) paint(chip, coloring.look(leaf));
     }
   }
 }
 
-function legendOfColours() {
-  return colouring.scale.map(({ fill: colour, words }) => {
+function legendOfColors() {
+  return coloring.scale.map(({ fill: color, words }) => {
     const swatch = html('i');
-    swatch.style.background = colour;
+    swatch.style.background = color;
     return html('span', {}, swatch, html('span', { text: words }));
   });
 }

@@ -1,0 +1,33 @@
+"""The options of `gradinspect export`."""
+
+from pathlib import Path
+
+import pytest
+from factories import product_plus_two
+
+from gradinspect.cli import main
+from gradinspect.storage import encode_graph
+
+
+def test_both_spellings_of_color_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The British spelling gives the same picture, with and without an equals sign."""
+    monkeypatch.chdir(tmp_path)
+    Path("run.json").write_bytes(encode_graph(product_plus_two(), compressed=False))
+    spellings = (["--color-by", "bytes"], ["--colour-by", "bytes"], ["--colour-by=bytes"])
+    pictures = []
+    for number, option in enumerate(spellings):
+        assert main(["export", "run.json", "-o", f"{number}.dot", *option]) == 0
+        pictures.append(Path(f"{number}.dot").read_text())
+
+    assert "bytes saved for backward" in pictures[0]
+    assert pictures == pictures[:1] * len(spellings)
+
+
+def test_help_lists_the_us_spelling_only(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one is accepted, not advertised."""
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["export", "--help"]) == 0
+    printed = capsys.readouterr().out
+
+    assert "--color-by" in printed
+    assert "colour" not in printed
