@@ -232,7 +232,7 @@ def test_the_script_goes_on_bit_equal(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["none.py"], "'none.py' never calls backward in this process, so there is nothing to watch."),
-        (["none.py", "--fake"], "'--fake' makes tensors without values"),
+        (["none.py", "--fake"], "'grads' has no option '--fake'."),
         (
             ["none.json"],
             "'none.json' was captured without gradients. "
