@@ -1,6 +1,6 @@
-"""See what a PyTorch backward graph holds.
+"""Inspect PyTorch's backward graph.
 
-The names below are imported when they are first used, so that reading a capture file needs no torch.
+The names below are imported on first use, so that reading a capture file needs no torch.
 """
 
 TYPE_CHECKING = False  # `typing` may be a file of the user's. NOTE [Two sets of modules]

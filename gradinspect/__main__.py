@@ -1,4 +1,4 @@
-"""`python -m gradinspect`."""
+"""Run `python -m gradinspect`."""
 
 import sys
 

@@ -1,9 +1,9 @@
-"""What PyTorch's own sources say about each generated Backward class.
+"""The catalog of generated Backward classes, read from PyTorch's sources.
 
-What comes in: `derivatives.yaml` and `native_functions.yaml`, which every torch wheel carries inside `torchgen`. What
-goes out: a `Catalog`, from the name of a grad_fn ("AddBackward0") to its forward schema, the forward argument at each
-place of `next_functions`, its formulas, and what it saves. Making it takes over a second, so it is kept in the user's
-cache folder. Torch itself is not imported: torchgen is plain Python.
+What comes in: `derivatives.yaml` and `native_functions.yaml`, part of `torchgen` in every torch wheel. What goes out: a
+`Catalog`, from the name of a grad_fn ("AddBackward0") to its forward schema, the forward argument at each position of
+`next_functions`, its formulas, and what it saves. Building it takes over a second, so it is cached in the user's cache
+folder. Torch itself is not imported: torchgen is plain Python.
 
 Source: torchgen/packaged/autograd/load_derivatives.py and gen_autograd_functions.py, torch 2.13.
 """
@@ -25,21 +25,21 @@ import msgspec
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Record
 
-FORMAT = 3  # raise it when the meaning of a field changes
+FORMAT = 3  # increment when the meaning of a field changes
 DIGEST_BYTES = 16
 Info: TypeAlias = Any  # torchgen's DifferentiabilityInfo, which has no static type here
-# at::lstm checks that hx is (h0, c0), so the rest of the places belongs to the other list (torch 2.13, RNN.cpp).
+# at::lstm checks that hx is (h0, c0), so the other positions belong to the other list (torch 2.13, RNN.cpp).
 KNOWN_LENGTHS = {("_lstm_mps", "hx"): 2}
 
 
 class Formula(Record, frozen=True, array_like=True):
-    """How the gradients of some arguments are computed: C++, as written in derivatives.yaml."""
+    """The formula for the gradients of some arguments: C++, as in derivatives.yaml."""
 
     inputs: tuple[str, ...]
     text: str
 
 
-Differentiability: TypeAlias = Literal["formula", "composite", "none"]  # of an operator: made of others, or not at all
+Differentiability: TypeAlias = Literal["formula", "composite", "none"]  # of an operator; composite: composed of others
 
 
 class Entry(Record, frozen=True, array_like=True):
@@ -47,25 +47,25 @@ class Entry(Record, frozen=True, array_like=True):
 
     name: str  # as `grad_fn.name()` spells it
     signature: str  # "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-    arguments: tuple[str, ...]  # the forward argument at each place of next_functions; "tensors*" is a list
+    arguments: tuple[str, ...]  # the forward argument at each position of next_functions; "tensors*" is a list
     formulas: tuple[Formula, ...]
-    not_differentiable: tuple[str, ...]  # tensor arguments that have no place
-    saved: tuple[str, ...]  # attributes that Python can read, without "_saved_"
-    outputs: tuple[str, ...]  # those of `saved` that are outputs of the forward op
+    not_differentiable: tuple[str, ...]  # tensor arguments without a position
+    saved: tuple[str, ...]  # attributes readable from Python, without "_saved_"
+    outputs: tuple[str, ...]  # the members of `saved` that are outputs of the forward op
 
 
 class Catalog(Record, frozen=True, array_like=True):
-    """All generated Backward classes of one torch."""
+    """All generated Backward classes of one torch version."""
 
     torch_version: str
     entries: dict[str, Entry]
     operators: dict[str, Differentiability] = msgspec.field(
         default_factory=dict
-    )  # "threshold_backward", all overloads and backends taken together
+    )  # "threshold_backward", for all overloads and backends
 
 
 class Sources(NamedTuple):
-    """The files that the catalogue is made from."""
+    """The files that the catalog is built from."""
 
     derivatives: Path
     native_functions: Path
@@ -74,10 +74,10 @@ class Sources(NamedTuple):
 
 @functools.cache
 def load_catalog() -> Catalog:
-    """Return the catalogue of the installed torch: from the user's cache, or freshly made and left there.
+    """Return the catalog of the installed torch, from the user's cache or newly built.
 
     Raises:
-        GradInspectError: There is no torch, or it has no sources to read.
+        GradInspectError: torch is not installed, or its sources are missing.
     """
     sources = find_sources()
     version = _torch_version()
@@ -93,10 +93,10 @@ def load_catalog() -> Catalog:
 
 
 def find_sources() -> Sources:
-    """Find the files inside the installed torchgen without importing anything.
+    """Find the files of the installed torchgen without importing anything.
 
     Raises:
-        GradInspectError: There is no torchgen, or its files are not where torch 2.13 has them.
+        GradInspectError: torchgen is missing, or its files are not where torch 2.13 has them.
     """
     spec = importlib.util.find_spec("torchgen")
     if spec is None or not spec.submodule_search_locations:
@@ -113,9 +113,9 @@ def find_sources() -> Sources:
 
 
 def cache_folder(platform: str, environment: Mapping[str, str]) -> Path | None:
-    """Return where this user's caches belong, or None when there is no such place."""
+    """Return the user's cache folder, or None if there is none."""
     named = Path(environment.get("XDG_CACHE_HOME", ""))
-    if named.is_absolute():  # the XDG specification has a relative path ignored
+    if named.is_absolute():  # the XDG specification says to ignore relative paths
         return named / "gradinspect"
     local = Path(environment.get("LOCALAPPDATA", ""))
     if platform == "win32" and local.is_absolute():
@@ -128,7 +128,7 @@ def cache_folder(platform: str, environment: Mapping[str, str]) -> Path | None:
 
 
 def cache_file(folder: Path, sources: Sources, version: str) -> Path:
-    """Name the file of one build: two of them may call themselves the same version, as nightly and local builds do."""
+    """Name the file of one build; nightly and local builds may share a version."""
     digest = hashlib.blake2b(f"{FORMAT} {version}".encode(), digest_size=8)
     for file in sources:
         digest.update(file.read_bytes())
@@ -136,7 +136,7 @@ def cache_file(folder: Path, sources: Sources, version: str) -> Path:
 
 
 def read_cached(file: Path) -> Catalog | None:
-    """Read a catalogue back; None when there is none, or only a damaged one: whatever is wrong, it is made again."""
+    """Read a cached catalog; None if it is missing or damaged, so that it is rebuilt."""
     try:
         content = file.read_bytes()
         digest, packed = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
@@ -146,12 +146,12 @@ def read_cached(file: Path) -> Catalog | None:
 
 
 def _digest(packed: bytes) -> bytes:
-    """Tell a byte that has changed on the disk: it may leave a catalogue that can be read, and is wrong."""
+    """Return a checksum: a flipped byte may leave a readable but wrong catalog."""
     return hashlib.blake2b(packed, digest_size=DIGEST_BYTES).digest()
 
 
 def write_cached(file: Path, catalog: Catalog) -> None:
-    """Leave a catalogue for the next run. A cache that cannot be written is no reason to stop."""
+    """Cache a catalog for the next run; a cache that cannot be written is ignored."""
     temporary = file.with_name(f"{file.name}.{secrets.token_hex(8)}.tmp")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -166,8 +166,8 @@ def write_cached(file: Path, catalog: Catalog) -> None:
 
 
 def parse_catalog(sources: Sources, version: str) -> Catalog:
-    """Make the catalogue with the code that torch's own build uses."""
-    # Imported here, because a catalogue from the cache needs none of it.
+    """Build the catalog with the code of torch's own build."""
+    # Imported here, because a cached catalog needs none of it.
     from torchgen.api.autograd import match_differentiability_info  # noqa: PLC0415
     from torchgen.gen import parse_native_yaml  # noqa: PLC0415
     from torchgen.packaged.autograd.load_derivatives import load_derivatives  # noqa: PLC0415
@@ -176,8 +176,8 @@ def parse_catalog(sources: Sources, version: str) -> Catalog:
     infos, _ = load_derivatives(*paths)
     entries = {entry.name: entry for entry in _entries(infos, is_readable=True)}
     # NOTE [Derived foreach classes]
-    # The build derives most _foreach_* classes from the plain op's. It does so after it made the Python types, so they
-    # are bare CppFunction objects that show no saved attribute. The matching adds them to the dict it is given.
+    # The build derives most _foreach_* classes from the plain op's, after making the Python types, so they are bare
+    # CppFunction objects without saved attributes. The matching adds them to the dict it is given.
     with_foreach = dict(infos)
     functions = parse_native_yaml(*paths[1:]).native_functions
     match_differentiability_info(functions, with_foreach)
@@ -193,7 +193,7 @@ def operator_of(signature: str) -> str:
 
 
 def _operators(functions: Iterable[Any], entries: Iterable[Entry]) -> dict[str, Differentiability]:
-    """Tell of each operator of torch whether autograd can go through it, and how."""
+    """Map each operator to whether and how it is differentiable."""
     found: dict[str, Differentiability] = {}
     for function in functions:
         name = str(function.func.name.name)
@@ -215,14 +215,14 @@ def _torch_version() -> str:
 def _entries(infos: Mapping[Any, Mapping[str, Info]], *, is_readable: bool) -> Iterable[Entry]:
     for by_dispatch_key in infos.values():
         for info in by_dispatch_key.values():
-            if info.op is not None:  # None when no argument has a derivative
+            if info.op is not None:  # None if no argument has a derivative
                 yield _entry(info, is_readable=is_readable)
 
 
 def _entry(info: Info, *, is_readable: bool) -> Entry:
     places = [binding.name for binding in info.args_with_derivatives]
     saved = _readable_attributes(info) if is_readable else ()
-    # An output that is saved whole; what is only asked for its sizes goes by another name.
+    # Outputs saved as a whole; those saved only for their sizes have another name.
     outputs = {str(output.nctype.name) for output in info.all_saved_outputs if output.expr == str(output.nctype.name)}
     formulas = (
         Formula(
@@ -243,10 +243,10 @@ def _entry(info: Info, *, is_readable: bool) -> Entry:
 
 
 def _arguments(info: Info) -> tuple[str, ...]:
-    """Name the places of `next_functions`: each argument with a derivative has one, in the order of the schema.
+    """Name the positions of `next_functions`: each argument with a derivative has one, in schema order.
 
-    An optional tensor that is not given has its place. Two lists of one op are as long as each other in `_foreach_*`
-    only; in other ops the places stay without names unless the lengths are known.
+    An optional tensor has a position even if it is not given. Only in `_foreach_*` ops are two lists equally long; in
+    other ops their positions stay unnamed unless the lengths are known.
 
     Source: `collect_next_edges` in torch/csrc/autograd/function.h, torch 2.13.
     """
@@ -265,7 +265,7 @@ def _arguments(info: Info) -> tuple[str, ...]:
 def _readable_attributes(info: Info) -> tuple[str, ...]:
     """List the `_saved_*` attributes of a class.
 
-    Some saved values have none, like TensorOptions. Only the generator knows which, so it is asked for the bindings.
+    Some saved values have none, such as TensorOptions. Only the generator knows which, so its bindings are used.
     """
     from torchgen.packaged.autograd.gen_autograd_functions import (  # noqa: PLC0415
         PY_FUNCTION_PROPS_AND_GETTERS,

@@ -1,14 +1,13 @@
 """The record of one autograd graph.
 
-What comes in: nothing; these are plain frozen structs. What goes out: `Graph`, the only thing that travels between
-recording, analysing, saving and rendering. It holds no torch object, no address, no time and no absolute path, so the
-same program gives the same record on every run, and a record can be read where torch is not installed. The seconds of
-`NodeGradients` are the one exception.
+Plain frozen structs. `Graph` is the only thing passed between recording, analysis, storage and rendering. It contains
+no torch object, no address, no time and no absolute path, so the same program gives the same record on every run, and a
+record can be read where torch is not installed. The only exception is `NodeGradients.seconds`.
 
 NOTE [Topological ids]
-A node's id is its index in `Graph.nodes`, and every edge points to a larger id. Ids follow the order of creation
-backwards (the last forward op is node 0), AccumulateGrad nodes come last. So one pass over the ids visits every node
-before the nodes its gradients flow to, and a record cannot hold a cycle: `storage` checks it on reading.
+A node's id is its index in `Graph.nodes`, and every edge points to a larger id. Ids are in reverse order of creation
+(the last forward op is node 0), with AccumulateGrad nodes last. So one pass over the ids visits every node before the
+nodes its gradients flow to, and a record cannot contain a cycle: `storage` checks this on reading.
 """
 
 from collections import Counter
@@ -33,21 +32,21 @@ Scalar: TypeAlias = bool | int | float | str | None
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """Base of all records: frozen, keyword-only, invisible to the garbage collector (a record holds no cycle)."""
+    """Base of all records: frozen, keyword-only, and untracked by the garbage collector, since records are acyclic."""
 
 
 class TensorInfo(Record, frozen=True):
-    """What a tensor looks like, without its values. Shared by all tensors that look alike."""
+    """A tensor's properties without its values. Shared by all tensors with equal properties."""
 
     shape: tuple[Size, ...]
     dtype: str  # "float32"
     device: str = "cpu"
     layout: str = "strided"
-    subclass: str | None = None  # qualified class name when it is not a plain torch.Tensor or Parameter
+    subclass: str | None = None  # qualified class name, if it is not a plain torch.Tensor or Parameter
 
 
 class Edge(Record, frozen=True):
-    """One filled place of `next_functions`: where a gradient goes next, and into which of its inputs."""
+    """One entry of `next_functions` that is not None: the next node, and which of its inputs gets the gradient."""
 
     next_node: int
     input_nr: int = 0
@@ -57,35 +56,35 @@ class Hook(Record, frozen=True):
     """A Python hook that torch will run on this node."""
 
     kind: HookKind
-    name: str | None = None  # qualified name of the function; None when torch does not tell
+    name: str | None = None  # qualified name of the function; None if unknown
 
 
 class SavedTensor(Record, frozen=True):
-    """A tensor kept for backward: its looks and where its bytes are."""
+    """A tensor saved for backward: its properties and its storage."""
 
     info: TensorInfo
-    num_bytes: int  # of the elements it shows, not of the storage behind it
-    storage: int | None = None  # index into Graph.storages; None when it has none (meta, opaque)
-    strides: tuple[Size, ...] | None = None  # only when not contiguous
+    num_bytes: int  # of its elements, not of its whole storage
+    storage: int | None = None  # index into Graph.storages; None if it has none (meta, opaque)
+    strides: tuple[Size, ...] | None = None  # only if not contiguous
     storage_offset: int = 0  # in elements
     version: int | None = None  # None for inference tensors
-    expected_version: int | None = None  # only when status is "modified"
-    made_by: int | None = None  # node whose forward output it is, when the walk met that node
+    expected_version: int | None = None  # only if status is "modified"
+    made_by: int | None = None  # node whose forward output it is, if that node is in the graph
 
 
 class SavedValue(Record, frozen=True):
     """One saved attribute of a node, or one element of a saved list."""
 
-    name: str  # as torch spells it: "_saved_self", "saved_tensors"; "ctx.scale" for a user's own attribute
+    name: str  # torch's name: "_saved_self", "saved_tensors"; "ctx.scale" for a user's attribute
     kind: SavedKind
-    index: int | None = None  # position, when the attribute is a list of tensors
+    index: int | None = None  # position, if the attribute is a list of tensors
     value: Scalar | tuple[Scalar, ...] = None  # inf, nan, complex, dtypes and objects as str
-    tensor: SavedTensor | None = None  # set when kind is "tensor" and it can be read
-    status: SavedStatus | None = None  # of tensors only
-    origin: Origin | None = None  # of live tensors only
+    tensor: SavedTensor | None = None  # set if kind is "tensor" and it can be read
+    status: SavedStatus | None = None  # only for tensors
+    origin: Origin | None = None  # only for live tensors
     origin_name: str | None = None  # "fc.weight", or a variable's name
-    packed_as: str | None = None  # what a pack hook left in its place: "tuple", "torch.utils.checkpoint._Holder"
-    held_storages: tuple[int, ...] = ()  # what a packed object, a sparse tensor or a wrapper subclass holds inside
+    packed_as: str | None = None  # type that a pack hook returned: "tuple", "torch.utils.checkpoint._Holder"
+    held_storages: tuple[int, ...] = ()  # inside a packed object, a sparse tensor or a wrapper subclass
     unpack_hook: str | None = None  # qualified name
 
 
@@ -106,20 +105,20 @@ class Node(Record, frozen=True):
 
     name: str  # "MulBackward0"; without "torch::autograd::"
     kind: NodeKind
-    sequence_nr: int | None = None  # order of creation in its thread; None for AccumulateGrad
-    forward_outputs: tuple[TensorInfo | None, ...] = ()  # one for each gradient this node can receive
-    next_edges: tuple[Edge | None, ...] = ()  # positions and empty places as in next_functions
+    sequence_nr: int | None = None  # order of creation, per thread; None for AccumulateGrad
+    forward_outputs: tuple[TensorInfo | None, ...] = ()  # one per gradient that this node can receive
+    next_edges: tuple[Edge | None, ...] = ()  # same positions as next_functions, None kept
     saved: tuple[SavedValue, ...] = ()
     leaf: Leaf | None = None
     function: str | None = None  # qualified class name of a custom autograd.Function
     module: int | None = None  # index into Graph.modules
     frame: int | None = None  # index into Graph.frames
-    made_by: str | None = None  # class of the node whose backward made this one, under create_graph
+    made_by: str | None = None  # class of the node whose backward made this one, with create_graph
     hooks: tuple[Hook, ...] = ()
 
 
 class Storage(Record, frozen=True):
-    """The memory behind tensors. Its bytes count once, however many tensors show it."""
+    """The memory behind tensors. Its bytes count once, however many tensors share it."""
 
     num_bytes: int
     device: str = "cpu"
@@ -128,27 +127,27 @@ class Storage(Record, frozen=True):
 
 
 class ModuleCall(Record, frozen=True):
-    """One call of one nn.Module. A module called twice has two of these."""
+    """One call of an nn.Module. A module called twice has two of these."""
 
     path: str  # "h.3.attn"; "" for the outermost
     class_name: str
     call: int = 1  # 1 for the first call of this module
-    parent: int | None = None  # index into Graph.modules of the call it happened in
+    parent: int | None = None  # index into Graph.modules of the enclosing call
 
 
 class Frame(Record, frozen=True):
-    """A line of the user's program, with the line that called it."""
+    """A line of the user's program, and the line that called it."""
 
     file: str  # relative to the script's folder, or to the installed package's
     line: int
     function: str = ""
     code: str = ""  # the text of the line, stripped
     caller: int | None = None  # index into Graph.frames
-    is_library: bool = False  # it belongs to an installed package, not to the program itself
+    is_library: bool = False  # belongs to an installed package, not to the program itself
 
 
 class Root(Record, frozen=True):
-    """Where the walk started: an output tensor."""
+    """An output tensor where the walk starts."""
 
     node: int
     output_nr: int = 0
@@ -161,13 +160,13 @@ class CapturePoint(Record, frozen=True):
 
     kind: CaptureKind
     number: int | None = None  # 1 for the first call of its kind
-    other_grads: int = 0  # autograd.grad calls before this moment; of a program that calls nothing else, all its others
-    is_second_order: bool = False  # the graph that this backward builds, not the one it goes through
+    other_grads: int = 0  # autograd.grad calls before this one; if there are no others, all its other ones
+    is_second_order: bool = False  # the graph that this backward builds, not the one it runs through
     frame: int | None = None  # index into Graph.frames
 
 
 class GradientStats(Record, frozen=True):
-    """One gradient, in numbers. What is not finite makes norm, largest value and mean not finite."""
+    """Statistics of one gradient. Non-finite elements make norm, maximum and mean non-finite."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -180,38 +179,38 @@ class GradientStats(Record, frozen=True):
 
     @property
     def zero_share(self) -> float:
-        """Share of the elements that are exactly zero."""
+        """The share of elements that are exactly zero."""
         return self.num_zeros / self.num_elements if self.num_elements else 0.0
 
     @property
     def is_finite(self) -> bool:
-        """Whether every element is."""
+        """Whether every element is finite."""
         return self.num_nonfinite == 0
 
 
 class NodeGradients(Record, frozen=True):
-    """One node as backward ran it."""
+    """One node as executed by backward."""
 
     node: int
-    order: int  # 0 for the first that ran
-    incoming: tuple[GradientStats | None, ...]  # one for each forward output; None where none came
-    outgoing: tuple[GradientStats | None, ...] = ()  # one for each place of next_edges; none of a leaf
-    seconds: float = 0.0  # of this run only, so a capture file does not hold it
+    order: int  # 0 for the first node
+    incoming: tuple[GradientStats | None, ...]  # one per forward output; None if there was no gradient
+    outgoing: tuple[GradientStats | None, ...] = ()  # one per position of next_edges; empty for a leaf
+    seconds: float = 0.0  # differs between runs, so it is not in capture files
 
 
 class Gradients(Record, frozen=True):
-    """What flowed back through a graph in one backward call."""
+    """The gradients of one backward call through a graph."""
 
-    nodes: tuple[NodeGradients, ...]  # in the order of node ids; only those that ran
+    nodes: tuple[NodeGradients, ...]  # in the order of node ids; only executed nodes
     weight_norms: dict[int, float] = {}  # leaf node -> norm of its tensor
-    update_norms: dict[int, float] = {}  # leaf node -> norm of what the optimizer's next step changed in it
+    update_norms: dict[int, float] = {}  # leaf node -> norm of the change made by the optimizer's next step
     loss: float | None = None  # of a scalar root
 
 
 class Graph(Record, frozen=True):
-    """A recorded autograd graph. Read it with the functions in `analyses`; nothing here computes."""
+    """A recorded autograd graph. The functions in `analyses` work on it."""
 
-    source: str  # as the user named it: "train.py", "pkg.mod:build()"
+    source: str  # as given by the user: "train.py", "pkg.mod:build()"
     torch_version: str
     captured_at: CapturePoint
     roots: tuple[Root, ...]
@@ -221,11 +220,11 @@ class Graph(Record, frozen=True):
     frames: tuple[Frame, ...] = ()
     arguments: dict[str, tuple[str, ...]] = {}  # node name -> forward argument at each position; "tensors*" is a list
     warnings: tuple[str, ...] = ()
-    gradients: Gradients | None = None  # when backward was let run, and watched
+    gradients: Gradients | None = None  # if backward was observed
 
 
 def frame_of(graph: Graph, made: Node | CapturePoint) -> Frame | None:
-    """Return the line that made a node, or at which a graph was recorded."""
+    """Return the line that made a node, or where a graph was recorded."""
     return None if made.frame is None else graph.frames[made.frame]
 
 
@@ -236,14 +235,14 @@ def source_of(graph: Graph, node: Node) -> str | None:
 
 
 class Consumer(NamedTuple):
-    """A node that leads to another one, and the place in its `next_edges` that does."""
+    """A node that leads to another one, and the position in its `next_edges`."""
 
     node: int
     position: int
 
 
 def consumers(graph: Graph) -> dict[int, list[Consumer]]:
-    """List for each node those that lead to it, in their order; a node that none leads to is left out."""
+    """List the consumers of each node, in order; nodes without consumers are left out."""
     found: dict[int, list[Consumer]] = {}
     for number, node in enumerate(graph.nodes):
         for position, edge in enumerate(node.next_edges):
@@ -253,12 +252,12 @@ def consumers(graph: Graph) -> dict[int, list[Consumer]]:
 
 
 def num_consumers(graph: Graph) -> Counter[int]:
-    """Count for each node the edges that lead to it."""
+    """Count the edges into each node."""
     return Counter(edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
 
 
 def own_frame(graph: Graph, frame: int | None) -> Frame | None:
-    """Return the line of the program itself that called a library, from a line inside it; None for any other line."""
+    """Return the program's line that called into a library, given a line inside it; None for other lines."""
     if frame is None or not graph.frames[frame].is_library:
         return None
     caller = graph.frames[frame].caller
@@ -268,9 +267,9 @@ def own_frame(graph: Graph, frame: int | None) -> Frame | None:
 
 
 def argument_name(graph: Graph, node: Node, position: int) -> str | None:
-    """Return the forward argument that belongs to one place of `next_edges`.
+    """Return the forward argument at one position of `next_edges`.
 
-    A list argument takes as many places as are left over: `cat` of three tensors has `tensors[0]` to `tensors[2]`.
+    A list argument takes all remaining positions: `cat` of three tensors has `tensors[0]` to `tensors[2]`.
     """
     names = graph.arguments.get(node.name)
     if names is None:
@@ -290,5 +289,5 @@ def argument_name(graph: Graph, node: Node, position: int) -> str | None:
 
 
 def with_other_grads(graph: Graph, number: int) -> Graph:
-    """Note in a graph how many autograd.grad() calls could have been recorded in place of it."""
+    """Store in a graph how many other autograd.grad() calls could have been recorded."""
     return replace(graph, captured_at=replace(graph.captured_at, other_grads=number))

@@ -1,15 +1,15 @@
-"""Keep our imports and those of the user's program apart, in one process.
+"""Keep our imports and those of the user's program separate, in one process.
 
-A script may stand beside files that have the names of modules we use: secrets.py, rich.py, html.py. `import secrets`
-in the script must give the script's file, as under `python script.py`, and ours must stay ours.
+A script may be next to files with the names of modules that we use: secrets.py, rich.py, html.py. `import secrets` in
+the script must import the script's file, as with `python script.py`, while we keep ours.
 
 NOTE [Two sets of modules]
-Before the program starts, everything that python itself does not load at startup is taken out of `sys.modules` and put
-aside. `HandBack`, a finder, is asked first whenever the program imports one of those names. It asks the other finders
-where the import leads: if that is the file of the module that was put aside, the program gets that very module, since
-nothing may be loaded twice; else it gets its own. While our own work runs, our modules and our search path are back.
+Before the program starts, all modules that Python does not load at startup are removed from `sys.modules` and set
+aside. `HandBack`, a finder, comes first when the program imports one of those names. It asks the other finders where
+the import leads: if that is the file of the module set aside, the program gets this module, because nothing may be
+loaded twice; else it gets its own. While our code runs, our modules and search path are restored.
 
-This file imports nothing that is not loaded already when python starts, and it is the first of ours to be loaded.
+This file imports only what Python has loaded at startup, and it is the first of our files to be loaded.
 """
 
 import builtins
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _names_at_startup() -> frozenset[str]:
-    """List what python has loaded before it runs anything: `site` comes last."""
+    """List the modules that Python loads at startup; `site` comes last."""
     names = list(sys.modules)
     last = "site" if "site" in names else "__main__"  # python -S
     return frozenset(names[: names.index(last) + 1])
@@ -33,7 +33,7 @@ def _names_at_startup() -> frozenset[str]:
 
 _MODULE = type(sys)
 _FUNCTIONS = (type(_names_at_startup), type(len))
-_OURS = __name__.partition(".")[0]  # a patch of ours may be in a module of others
+_OURS = __name__.partition(".")[0]  # our patches may be in other modules
 STARTUP_NAMES = _names_at_startup()
 PATH_AT_START = tuple(sys.path)
 _THE_BUILTINS = builtins.__dict__
@@ -41,39 +41,39 @@ _BUILTINS = dict(_THE_BUILTINS)
 
 
 def own_search_path(path: "Iterable[str]") -> list[str]:
-    """Put Python's own folders and those of packages before the folders that the user has put first."""
+    """Put the folders of Python and of packages before those that the user put first."""
     added = {os.path.abspath(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}  # noqa: PTH100
     folders = list(path)
-    first = folders[:1] if not sys.flags.safe_path else []  # of the script that was started, or where we are
+    first = folders[:1] if not sys.flags.safe_path else []  # the folder of the started script, or the current one
     last = [*first, *(folder for folder in folders[len(first) :] if os.path.abspath(folder) in added)]  # noqa: PTH100
     return [*(folder for folder in folders if folder not in last), *last]
 
 
 class OwnSearchPath:
-    """Import our own modules from where they were installed. Use it as a context manager."""
+    """Import our own modules from where they are installed. Use it as a context manager."""
 
     def __enter__(self) -> None:
-        """Look into the user's folders last."""
+        """Search the user's folders last."""
         self._path, self._own = sys.path, own_search_path(sys.path)
         sys.path = self._own
 
     def __exit__(self, *_error: object) -> None:
-        """Look as before, unless a program has its own path by now."""
+        """Restore the search path, unless a program has set its own."""
         if sys.path is self._own:
             sys.path = self._path
 
 
 class HandBack:
-    """Finds modules that were put aside. NOTE [Two sets of modules]."""
+    """Finds modules that were set aside. NOTE [Two sets of modules]."""
 
     def __init__(self) -> None:
-        """Start with nothing put aside."""
+        """Start empty."""
         self.aside: dict[str, ModuleType] = {}
-        self.groups: dict[str, frozenset[str]] = {}  # all that is loaded once a name is, where that was seen
-        self._known: dict[str, ModuleType] = {}  # whatever was put aside
+        self.groups: dict[str, frozenset[str]] = {}  # modules known to be loaded together with a name
+        self._known: dict[str, ModuleType] = {}  # all modules set aside
 
     def hide(self, visible: "Iterable[str]") -> None:
-        """Put aside all modules but some."""
+        """Set aside all modules except some."""
         kept = {*visible, "__main__"}
         for name in list(sys.modules):
             if name not in kept and not name.startswith("encodings.") and sys.modules[name] is not None:  # None: barred
@@ -81,9 +81,9 @@ class HandBack:
                 self._known[name] = module
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
-        """Lead an import to the module that was put aside, if it leads to the same file anyway."""
+        """Return the module set aside if the import leads to the same file."""
         module = self.aside.get(name)
-        if module is None or target is not None:  # a reload shall load
+        if module is None or target is not None:  # a reload must load
             return None
         original: ModuleSpec | None = getattr(module, "__spec__", None)
         package = name.rpartition(".")[0]
@@ -94,7 +94,7 @@ class HandBack:
         return _Returned(self, module, original).spec_of(name)
 
     def restore(self, name: str) -> None:
-        """Make a module visible, with those that were loaded together with it: some look for themselves there."""
+        """Make a module visible, with those loaded together with it, because some look themselves up."""
         todo = [name]
         while todo:
             current = todo.pop()
@@ -111,14 +111,16 @@ class HandBack:
             sys.modules.setdefault(name, module)
 
     def _loaded_with(self, name: str) -> "list[str]":
-        """List the modules that a module holds, or holds a function or class of."""
+        """List the modules that a module references, directly or through functions and classes."""
         inside = f"{name}."
         found = set()
         for value in list(vars(sys.modules[name]).values()) if name in sys.modules else ():
-            kind = type(value)  # isinstance would ask objects that answer with a warning
+            kind = type(value)  # isinstance would trigger warnings of some objects
             if issubclass(kind, _MODULE):
                 other = value.__dict__.get("__name__")
-                found.add("" if str(other).startswith(inside) else other)  # anybody may have loaded that
+                found.add(
+                    "" if str(other).startswith(inside) else other
+                )  # outside modules may have been loaded by anything
             elif issubclass(kind, type):
                 found.add(value.__dict__.get("__module__"))
             elif kind in _FUNCTIONS:
@@ -126,7 +128,7 @@ class HandBack:
         return [other for other in found if type(other) is str and other in self.aside and not other.startswith(_OURS)]
 
     def _is_reachable(self, name: str) -> bool:
-        """Tell whether an import of a module that is aside would lead to it: nothing of that name is in the way."""
+        """Return whether importing a module set aside would lead to it, without another module in the way."""
         top = name.partition(".")[0]
         module = self.aside.get(top)
         if module is None:
@@ -145,7 +147,7 @@ class HandBack:
 
 
 class _Returned:
-    """The loader of a module that is loaded already."""
+    """The loader of a module that is already loaded."""
 
     def __init__(self, finder: HandBack, module: "ModuleType", spec: "ModuleSpec | None") -> None:
         self._finder = finder
@@ -153,8 +155,8 @@ class _Returned:
         self._spec = spec
 
     def spec_of(self, name: str) -> "ModuleSpec":
-        """Describe the module to whoever looks for it."""
-        spec: ModuleSpec = type(sys.__spec__)(name, self)  # type: ignore[arg-type]  # it has the methods of one
+        """Return the spec of the module."""
+        spec: ModuleSpec = type(sys.__spec__)(name, self)  # type: ignore[arg-type]  # it implements the protocol
         if self._spec is not None:
             spec.origin, spec.cached = self._spec.origin, self._spec.cached
             spec.has_location = self._spec.has_location
@@ -162,7 +164,7 @@ class _Returned:
         return spec
 
     def __getattr__(self, name: str) -> "Any":
-        """Be the real loader for whoever wants the source."""
+        """Delegate to the real loader, for example to read the source."""
         return getattr(getattr(self._spec, "loader", None), name)
 
     def create_module(self, _spec: "ModuleSpec") -> "ModuleType":
@@ -211,25 +213,25 @@ class OwnBuiltins:
 
 
 class Imports:
-    """What an import reads (loaded modules, search path, finders), once as we need it and once as the program has it.
+    """The import state (loaded modules, search path, finders), once for us and once for the program.
 
-    The builtins too: a program may have replaced what our own functions call.
+    It includes the builtins, because a program may replace what our functions call.
 
-    Made before the program runs, while everything is ours.
+    Created before the program runs, while everything is ours.
     """
 
     def __init__(self) -> None:
-        """Remember how things are."""
+        """Store the current state."""
         self._ours = _Machinery(sys.path, list(sys.meta_path), list(sys.path_hooks), {})
         self._modules = _without_main()
         self._finder = HandBack()
-        self._theirs: _Machinery | None = None  # while we are home
+        self._theirs: _Machinery | None = None  # set while our state is active
 
     def start_program(self, first_folder: str | None) -> None:
-        """Let everything be as python has it when it starts a program.
+        """Set up the state in which Python starts a program.
 
         Args:
-            first_folder: Where the program's imports look first; None: as they did.
+            first_folder: The first folder of the program's search path; None: unchanged.
         """
         self._modules = {**_without_main(), **self._modules}
         path = list(PATH_AT_START)
@@ -240,10 +242,10 @@ class Imports:
         sys.meta_path.insert(0, self._finder)
 
     def import_as_program(self, name: str, first_folder: str | None) -> None:
-        """Import a package as the program would: with its files first, should they have names that the package uses.
+        """Import a package as the program would, with the program's files first on the search path.
 
         Raises:
-            BaseException: Whatever the import raises.
+            BaseException: Anything the import raises.
         """
         path = sys.path
         self.start_program(first_folder)
@@ -260,28 +262,28 @@ class Imports:
             sys.modules.update({**self._finder.aside, **self._modules})
 
     def visit(self) -> "Visit":
-        """Import as we need it, for a moment in the middle of the program."""
+        """Switch to our import state temporarily, in the middle of the program."""
         return Visit(self)
 
     def restore(self) -> None:
-        """Import as we need it from now on."""
+        """Switch to our import state for good."""
         self._theirs = self.take()
 
     def hand_back(self) -> None:
-        """Let the program's last handlers import as the program did."""
+        """Switch to the program's import state for its last handlers."""
         if self._theirs is not None:
             self.give(self._theirs)
             self._theirs = None
             self._sort_modules()
 
     def _sort_modules(self) -> None:
-        """Put the modules into the order in which they were loaded: at exit python clears them the other way round."""
+        """Sort the modules by load order, because Python clears them in reverse at exit."""
         for name in [*self._modules, *(name for name in sys.modules if name not in self._modules)]:
             if name in sys.modules:
                 sys.modules[name] = sys.modules.pop(name)
 
     def take(self) -> "_Machinery":
-        """Make all of it ours, and return what was the program's."""
+        """Switch to our state, and return the program's."""
         theirs = _current()
         theirs.builtins.__enter__()
         for name, module in self._modules.items():
@@ -291,7 +293,7 @@ class Imports:
         return theirs
 
     def give(self, theirs: "_Machinery") -> None:
-        """Make all of it the program's again."""
+        """Switch back to the program's state."""
         for name, module in theirs.modules.items():
             if module is None:
                 self._finder.aside.setdefault(name, sys.modules.pop(name, self._modules[name]))
@@ -302,23 +304,23 @@ class Imports:
 
 
 class Visit:
-    """A moment with our imports in the middle of the program. Use it as a context manager."""
+    """Our import state in the middle of the program. Use it as a context manager."""
 
     def __init__(self, imports: Imports) -> None:
-        """Change nothing yet."""
+        """Store the imports."""
         self._imports = imports
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Switch to our state."""
         self._theirs = self._imports.take()
 
     def __exit__(self, *_error: object) -> None:
-        """Leave everything as it was found."""
+        """Switch back."""
         self._imports.give(self._theirs)
 
 
 class _Machinery:
-    """The lists that an import goes through; and modules by name, None for one that is not loaded."""
+    """The lists that imports use, and modules by name; None for one that is not loaded."""
 
     def __init__(self, path: "Any", meta_path: "Any", hooks: "Any", modules: "dict[str, ModuleType | None]") -> None:
         self.path = path

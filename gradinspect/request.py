@@ -1,4 +1,4 @@
-"""What to run, and when to look. Imports no torch."""
+"""What to run, and when to record. Imports no torch."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -10,7 +10,7 @@ At: TypeAlias = Literal["backward", "end", "call"]
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What the user asked to look at; an observer decides what is looked for."""
+    """The user's request; an observer decides what is recorded."""
 
     source: Source
     label: str  # the source as the user wrote it
@@ -24,9 +24,9 @@ class Request:
     quiet: bool = False
     fake: bool = False  # run on fake tensors
     device: str | None = None  # of fake tensors for which the program names none
-    creates_graph: bool = False  # look at the graph that backward itself builds
+    creates_graph: bool = False  # record the graph that backward itself builds
 
     @property
     def names_no_call(self) -> bool:
-        """Whether any engine call will do: the first backward(), or the first autograd.grad() where there is none."""
+        """Whether no call was chosen: the first backward() counts, or else the first autograd.grad()."""
         return self.backward is None and self.grad is None and self.at in (None, "backward")

@@ -1,4 +1,4 @@
-"""What a user names on the command line: a script, a module, an expression, or a capture file. Imports no torch."""
+"""The SOURCE argument: a script, a module, an expression, or a capture file. Imports no torch."""
 
 import difflib
 import os
@@ -23,21 +23,21 @@ STDIN = Path("-")
 
 @dataclass(frozen=True)
 class Script:
-    """A file that runs as `python file` would run it: also a folder, a zip file, or `-` for standard input."""
+    """A file to run like `python file`: also a folder, a zip file, or `-` for standard input."""
 
     path: Path
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module that runs as `python -m name` would run it."""
+    """A module to run like `python -m name`."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression in the namespace of a module or of a script that is imported."""
+    """An expression in the namespace of an imported module or script."""
 
     module: str  # "pkg.mod", or the path of a script
     text: str
@@ -57,25 +57,25 @@ ReadSource: TypeAlias = Callable[[str], Sequence[str] | None]  # file name in th
 
 @dataclass(frozen=True, kw_only=True)
 class InputSpec:
-    """One made-up input: `mask=2x128:bool`."""
+    """One generated input: `mask=2x128:bool`."""
 
     shape: tuple[int, ...]
     dtype: str = "float32"
-    name: str | None = None  # keyword; positional without
+    name: str | None = None  # keyword; positional if None
 
 
 def parse_source(text: str) -> Source:
-    """Tell what a user means by SOURCE.
+    """Parse SOURCE.
 
     Raises:
-        GradInspectError: There is no such file.
+        GradInspectError: The file does not exist.
     """
     if text == str(STDIN):
         return Script(STDIN)
     if text.endswith(CAPTURE_SUFFIXES):
         return CaptureFile(_existing(Path(text)))
     file, colon, expression = text.partition(":")
-    if colon and file and expression and not os.path.exists(text):  # noqa: PTH110  # Path's raises where a name is too long
+    if colon and file and expression and not os.path.exists(text):  # noqa: PTH110  # Path.exists raises for a name that is too long
         if file.endswith(".py"):
             _existing(Path(file))
         return Expression(file, expression)
@@ -83,7 +83,7 @@ def parse_source(text: str) -> Source:
 
 
 def first_folder(source: Source) -> str:
-    """Return where the imports of a program look first."""
+    """Return the first folder of a program's import path."""
     if isinstance(source, Script):
         if source.path == STDIN:
             return ""
@@ -94,15 +94,15 @@ def first_folder(source: Source) -> str:
 
 
 def has_main_inside(path: Path) -> bool:
-    """Tell whether a path is a folder or a zip file, whose `__main__.py` is what runs."""
+    """Return whether a path is a folder or a zip file, whose `__main__.py` runs."""
     return path.is_dir() or (path.suffix not in {".py", ".pyc"} and path.is_file() and zipfile.is_zipfile(path))
 
 
 def parse_input(text: str) -> InputSpec:
-    """Read `2x3x224x224`, `2x128:int64`, `mask=2x128:bool`, or `:float64` for a tensor without dimensions.
+    """Parse `2x3x224x224`, `2x128:int64`, `mask=2x128:bool`, or `:float64` for a scalar tensor.
 
     Raises:
-        GradInspectError: It is none of these.
+        GradInspectError: It has another form.
     """
     found = _INPUT.fullmatch(text)
     if found is None or not (found["shape"] or found["dtype"]):
@@ -115,8 +115,8 @@ def parse_input(text: str) -> InputSpec:
     dtype = found["dtype"] or "float32"
     if dtype not in DTYPES:
         near = difflib.get_close_matches(dtype, DTYPES, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(DTYPES)}."
-        raise GradInspectError(f"The input '{text}' has the unknown dtype '{dtype}'.", hint)
+        hint = f"Did you mean {near[0]}?" if near else f"Supported dtypes: {', '.join(DTYPES)}."
+        raise GradInspectError(f"The input '{text}' has an unknown dtype '{dtype}'.", hint)
     return InputSpec(shape=tuple(map(int, sizes)), dtype=dtype, name=found["name"])
 
 
@@ -125,11 +125,11 @@ def _existing(path: Path) -> Path:
         if path.is_file() or (path.is_dir() and any((path / f"__main__.{end}").is_file() for end in ("py", "pyc"))):
             return path
         if path.is_dir():
-            raise GradInspectError(f"'{path}' is a folder.", "Name a script in it, or run a module with -m.")
+            raise GradInspectError(f"'{path}' is a directory.", "Give a script in it, or run a module with -m.")
         folder = path.parent
         names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-    except OSError as error:  # a name that is too long, a folder that may not be looked into
+    except OSError as error:  # the name is too long, or a folder is not readable
         raise GradInspectError(f"'{path}' cannot be read: {error.strerror}.", "Check its name.") from None
     near = difflib.get_close_matches(path.name, names, n=1)
-    hint = f"Did you mean '{folder / near[0]}'?" if near else "Name a script, pkg.mod:expression, or a capture file."
-    raise GradInspectError(f"There is no file '{path}'.", hint)
+    hint = f"Did you mean '{folder / near[0]}'?" if near else "Give a script, pkg.mod:expression, or a capture file."
+    raise GradInspectError(f"The file '{path}' does not exist.", hint)

@@ -1,4 +1,4 @@
-"""Numbers and shapes as people read them: bytes, counts, `f32[2, 3]`."""
+"""Format numbers and shapes for people: bytes, counts, `f32[2, 3]`."""
 
 import re
 
@@ -27,7 +27,7 @@ def format_bytes(num_bytes: int) -> str:
 
 
 def call_name(kind: CallKind, number: int | None = None) -> str:
-    """Name an engine call, `backward #2` or `autograd.grad #1`; each kind is numbered by itself."""
+    """Name an engine call: `backward #2`, `autograd.grad #1`. Each kind has its own numbers."""
     name = "autograd.grad" if kind == "grad" else "backward"
     return name if number is None else f"{name} #{number}"
 
@@ -42,12 +42,12 @@ def parse_bytes(text: str) -> int:
     """Read a byte count with or without a unit: `24`, `1.5 KiB`, `2MB`, `1G`; units are powers of 1024.
 
     Raises:
-        GradInspectError: It is none.
+        GradInspectError: It is not a valid size.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.ASCII | re.IGNORECASE)
     if match is None:
         raise GradInspectError(
-            f"'{text}' is no size.", "Write a number of bytes, or one with a unit: 512KiB, 1MiB, 2GiB."
+            f"'{text}' is not a valid size.", "Give a number of bytes, or one with a unit: 512KiB, 1MiB, 2GiB."
         )
     factor: int = 1024 ** " KMGT".index(match[2].upper() or " ")
     return round(float(match[1]) * factor)
@@ -59,12 +59,12 @@ def format_count(count: int, singular: str, plural: str | None = None) -> str:
 
 
 def format_dtype(dtype: str) -> str:
-    """Shorten a dtype: `float32` to `f32`; an unknown one stays as it is."""
+    """Shorten a dtype, `float32` to `f32`; leave unknown ones unchanged."""
     return DTYPE_NAMES.get(dtype, dtype)
 
 
 def format_tensor(info: TensorInfo) -> str:
-    """Write a tensor's dtype and shape, and what is unusual about it: `f32[2, 3]`, `f32[4] cuda:0 sparse_coo`."""
+    """Write a tensor's dtype, shape and anything unusual: `f32[2, 3]`, `f32[4] cuda:0 sparse_coo`."""
     text = f"{format_dtype(info.dtype)}[{', '.join(str(size) for size in info.shape)}]"
     unusual = (
         "" if info.device == "cpu" else info.device,
@@ -75,10 +75,10 @@ def format_tensor(info: TensorInfo) -> str:
 
 
 def escape_control(text: str) -> str:
-    r"""Make what a terminal would obey or hide visible: ESC becomes `\x1b`, a newline `\n`, a bidi override `\u202e`.
+    r"""Escape control and invisible characters: ESC to `\x1b`, a newline to `\n`, a bidi override to `\u202e`.
 
-    Everything a screen shows stays as it is, in any script. Backslashes stay too, so this is for reading, not for
-    decoding. A lone surrogate is escaped as well, so the result can always be encoded as UTF-8.
+    Visible characters of any script stay unchanged. So do backslashes, so the result is for reading, not for decoding.
+    Lone surrogates are escaped too, so the result can always be encoded as UTF-8.
     """
     if is_harmless(text):
         return text
@@ -86,14 +86,14 @@ def escape_control(text: str) -> str:
 
 
 def is_harmless(text: str) -> bool:
-    """Tell whether a terminal shows every character, and in the cells that we count for it.
+    """Return whether a terminal shows every character, with the width that we count for it.
 
-    Variation selector 16 is printable, but makes the digit before it a picture of two cells on some terminals only.
+    Variation selector 16 is printable, but on some terminals it turns the preceding digit into a two-cell emoji.
     """
     return text.isprintable() and "\ufe0f" not in text
 
 
 def brief(text: str, limit: int = 200) -> str:
-    """Quote what a file says in a sentence: visible, and at no greater length than both its ends need."""
+    """Escape a text for use in a message, and cut its middle beyond `limit` characters."""
     text = escape_control(text if len(text) <= 2 * limit else text[:limit] + text[-limit:])
     return text if len(text) <= limit else f"{text[: limit // 2]}…{text[1 - limit // 2 :]}"

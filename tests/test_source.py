@@ -26,7 +26,7 @@ def test_a_missing_script_suggests_its_neighbour(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     Path("train.py").touch()
 
-    with pytest.raises(GradInspectError, match=r"There is no file 'trian.py'\. Did you mean 'train.py'\?"):
+    with pytest.raises(GradInspectError, match=r"The file 'trian.py' does not exist\. Did you mean 'train.py'\?"):
         parse_source("trian.py")
 
 

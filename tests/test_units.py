@@ -41,8 +41,8 @@ def test_parse_bytes(text: str, num_bytes: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "MiB", "-1", "1 XB", "1e3", "\u0661", "1MiB extra"])
 def test_parse_bytes_refuses_what_is_none(text: str) -> None:
-    """What is no size is quoted, with an example of one."""
-    with pytest.raises(GradInspectError, match="is no size") as raised:
+    """An invalid size is quoted, with an example of one."""
+    with pytest.raises(GradInspectError, match="is not a valid size") as raised:
         parse_bytes(text)
 
     assert f"'{text}'" in str(raised.value)

@@ -1,7 +1,7 @@
-"""Options that several verbs share, each declared once: a verb receives what a reader makes of them.
+"""Options shared by several verbs, each declared once.
 
-Typer reads a command's options off its signature, and has no way to share some of them. So the signature of the verb is
-put together here, of its own options and of those that its readers declare.
+Typer reads a command's options from its signature, and cannot share some of them. So the signature of a verb is
+composed here, of its own options and of those that its readers declare.
 """
 
 import functools
@@ -15,13 +15,13 @@ Command: TypeAlias = Callable[..., int | None]
 def with_options(
     reader: Callable[..., object], name: str, *, without: Collection[str] = (), is_ahead: bool = False
 ) -> Callable[[Command], Command]:
-    """Give a command the options of a reader.
+    """Add the options of a reader to a command.
 
     Args:
-        reader: Declares the options; what it returns is the command's argument.
-        name: Of the argument.
+        reader: Declares the options; its result is passed to the command.
+        name: The name of that argument.
         without: Options that this command does not accept; the reader gets their defaults.
-        is_ahead: Whether they come before the command's own ones, in its help too.
+        is_ahead: Whether they come before the command's own options, also in the help.
     """
     declared = inspect.signature(reader).parameters
     shared = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in declared.values() if p.name not in without]
@@ -34,7 +34,7 @@ def with_options(
         ]
 
         @functools.wraps(command)
-        def with_shared(**values: Any) -> int | None:  # noqa: ANN401  # whatever the options are
+        def with_shared(**values: Any) -> int | None:  # noqa: ANN401  # any options
             read = reader(**{parameter.name: values.pop(parameter.name) for parameter in shared})
             return command(**{name: read}, **values)
 

@@ -1,4 +1,4 @@
-"""What a verb asks of a run: which observer answers, and what it needs. Names observers without importing torch."""
+"""The observer of each verb, and what it needs. Names observers without importing torch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ class Question(Generic[T]):
     """What to look for in a run."""
 
     observe: "Callable[[Run], Observer[T]]"
-    a_capture_cannot: str = ""  # what cannot be done with a capture file, in words; "": it may answer
+    a_capture_cannot: str = ""  # what a capture file cannot do, in words; "": it can be used
     needs_gradients: bool = False  # of a capture file
-    needs_values: bool = False  # fake tensors are of no use
+    needs_values: bool = False  # fake tensors are not enough
     needs_backward: bool = False  # it is about the program's own backward, not about the graph that one builds
 
 
 def graph() -> "Question[Graph]":
-    """Ask for the graph of one moment."""
+    """Ask for the graph at one call."""
 
     def observe(run: "Run") -> "Observer[Graph]":
         from gradinspect.observers.backward_first import backward_first
@@ -56,7 +56,7 @@ def gradients() -> "Question[Graph]":
 
 
 def gradient_steps(num_steps: int) -> "Question[GradientSteps]":
-    """Ask for the gradients of so many backward calls in a row."""
+    """Ask for the gradients of several consecutive backward calls."""
 
     def observe(run: "Run") -> "Observer[GradientSteps]":
         from gradinspect.observers.backward_first import backward_first
@@ -80,7 +80,7 @@ def timeline() -> "Question[Timeline]":
 
 
 def growth(iterations: int) -> "Question[Growth]":
-    """Ask how what is alive grows over so many backward calls."""
+    """Ask how the live graph grows over several backward calls."""
 
     def observe(run: "Run") -> "Observer[Growth]":
         from gradinspect.observers.backward_first import backward_first
@@ -92,7 +92,7 @@ def growth(iterations: int) -> "Question[Growth]":
 
 
 def findings(num_calls: int, *, gradcheck: bool) -> "Question[Findings]":
-    """Ask what is wrong in so many backward calls.
+    """Ask for the problems in several backward calls.
 
     Args:
         num_calls: How many.
@@ -110,7 +110,7 @@ def findings(num_calls: int, *, gradcheck: bool) -> "Question[Findings]":
 def stepping(
     listener: "StepListener", grad_output: Literal["ones", "random", "rows"] | None
 ) -> "Question[SteppingOutcome]":
-    """Ask for each node of a backward as it runs, and how the steps ended."""
+    """Ask for each node of a backward as it runs, and the outcome of the steps."""
 
     def observe(run: "Run") -> "Observer[SteppingOutcome]":
         from gradinspect.observers.stepping_observer import SteppingObserver

@@ -1,9 +1,9 @@
-"""Where torch's shape functions say something else than its CPU kernels do, the kernels' answer.
+"""Corrections where torch's shape functions differ from its CPU kernels.
 
 NOTE [Kernels that differ from their shape functions]
 Batch, layer and group norm of a half-precision input with float32 weights keep their statistics in float32 on the CPU;
 the shape functions say half. oneDNN's recurrent layers keep a workspace whose size only oneDNN knows; the shape
-function says none, so the layer is run once, on zeros, to ask. Both were compared op by op on torch 2.13.
+function says none, so the layer is run once on zeros to find out. Both were compared op by op on torch 2.13.
 """
 
 from collections.abc import Callable
@@ -22,17 +22,17 @@ _WEIGHT_PLACE = {
     _ATEN.native_batch_norm.default: 1,
 }
 _RECURRENT = _ATEN.mkldnn_rnn_layer.default
-_WORKSPACE = 3  # place among the outputs
-MAX_TRIAL_BYTES = 2**28  # of the inputs of a layer that is run to ask for its workspace
+_WORKSPACE = 3  # index among the outputs
+MAX_TRIAL_BYTES = 2**28  # of the inputs of a layer that is run to measure its workspace
 
-UNKNOWN_WORKSPACE = "A recurrent layer is too large to ask oneDNN for its workspace, which is not counted."
+UNKNOWN_WORKSPACE = "A recurrent layer is too large to measure its oneDNN workspace, which is not counted."
 
 
 class FakeKernels(TorchDispatchMode):
     """Corrects the results of fake ops. Active above a fake mode."""
 
     def __init__(self) -> None:
-        """Start with nothing asked."""
+        """Start with an empty cache."""
         super().__init__()
         self.warnings: dict[str, None] = {}
         self._workspaces: dict[object, int] = {}
@@ -40,7 +40,7 @@ class FakeKernels(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run the fake op, then correct what it says."""
+        """Run the fake op, then correct its result."""
         result = func(*args, **(kwargs or {}))
         place = _WEIGHT_PLACE.get(func)
         if place is not None:
@@ -52,12 +52,12 @@ class FakeKernels(TorchDispatchMode):
     def _with_workspace(self, func: Callable[..., Any], result: Any, args: tuple[Any, ...]) -> Any:
         key = tuple((tuple(arg.shape), arg.dtype) if isinstance(arg, torch.Tensor) else str(arg) for arg in args)
         if key not in self._workspaces:
-            self._workspaces[key] = self._ask_for_workspace(func, args)
+            self._workspaces[key] = self._measure_workspace(func, args)
         outputs = list(result)
         outputs[_WORKSPACE] = result[_WORKSPACE].new_empty(self._workspaces[key])
         return type(result)(outputs)
 
-    def _ask_for_workspace(self, func: Callable[..., Any], args: tuple[Any, ...]) -> int:
+    def _measure_workspace(self, func: Callable[..., Any], args: tuple[Any, ...]) -> int:
         tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
         if sum(tensor.nbytes for tensor in tensors) > MAX_TRIAL_BYTES:
             self.warnings[UNKNOWN_WORKSPACE] = None

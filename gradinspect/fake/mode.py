@@ -1,9 +1,9 @@
 """Run a program on fake tensors: shapes, dtypes and the graph are real, there are no values and no memory.
 
 NOTE [What a program cannot do without values]
-`loss.item()`, `x[mask]`, `if tensor:` need numbers. Torch raises there, and we say on which line. On a build without
-CUDA a fake CUDA tensor can be made, but the first autograd op on it ends the whole process; on a build with CUDA and no
-device the op runs, but is not the one that a device would run. So it is refused as soon as it is there.
+`loss.item()`, `x[mask]`, `if tensor:` need values. Torch raises there, and we report the line. On a build without CUDA
+a fake CUDA tensor can be made, but the first autograd op on it aborts the process; on a build with CUDA and no device
+the op runs, but not the one that a device would run. So such a tensor is rejected as soon as it is made.
 """
 
 import traceback
@@ -27,16 +27,16 @@ WARNING = "Fake tensors: shapes and bytes are those of a real run, values are no
 _NUMPY = ".numpy() is not supported for tensor subclasses."
 _NO_KERNELS = "not linked with support for cuda"
 _NO_DRIVER = "Found no NVIDIA driver"
-_OTHER_BUILD = "Install a build that has it, or use the CPU."
-_OTHER_MACHINE = "Run it where there is one, or use the CPU."
-_WITHOUT = "Move it behind the backward call, or run without --fake."
+_OTHER_BUILD = "Install a build that supports it, or use the CPU."
+_OTHER_MACHINE = "Run on a machine that has one, or use the CPU."
+_WITHOUT = "Move it after the backward call, or run without --fake."
 
 
 class FakeRun:
-    """Fake tensors for everything that is made while it is active. Use it as a context manager."""
+    """Makes new tensors fake while it is active. Use it as a context manager."""
 
     def __init__(self, device: str | None) -> None:
-        """Choose the device that new tensors are on when the program names none.
+        """Set the device of new tensors for which the program names none.
 
         Raises:
             GradInspectError: There is no such device, or this build of torch cannot fake it.
@@ -47,7 +47,7 @@ class FakeRun:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader of the result must know."""
+        """Warnings for the reader of the result."""
         return (WARNING, *self._kernels.warnings)
 
     def __enter__(self) -> Self:
@@ -68,14 +68,14 @@ class FakeRun:
 
 
 def explain_fake_error(error: BaseException | None) -> GradInspectError | None:
-    """Turn what a program met for want of values into one sentence with its line; None for the program's own errors."""
+    """Explain an error caused by missing values, with its line; None for the program's own errors."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         if isinstance(error, GradInspectError):
             return error
         if isinstance(error, NEEDS_VALUES) or _NUMPY in text_of(error):
-            return GradInspectError(f"{_place(error)} reads values, and fake tensors have none.", _WITHOUT)
+            return GradInspectError(f"{_place(error)} reads values, which fake tensors do not have.", _WITHOUT)
         if _NO_KERNELS in text_of(error):
             return GradInspectError(f"{_place(error)} needs CUDA: this build of PyTorch has no CUDA.", _OTHER_BUILD)
         if _NO_DRIVER in str(error):
@@ -85,7 +85,7 @@ def explain_fake_error(error: BaseException | None) -> GradInspectError | None:
 
 
 def _place(error: BaseException) -> str:
-    """Name the program's innermost line of a traceback."""
+    """Name the program's innermost line in a traceback."""
     every = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in every if is_user_file(frame.filename) and frame.filename not in RUNNERS]
     if not frames:
@@ -97,13 +97,13 @@ def _checked_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise GradInspectError(f"There is no device '{name}'.", "Name one that torch knows: cpu, cuda.") from None
+        raise GradInspectError(f"Unknown device '{name}'.", "Use a device that torch supports: cpu, cuda.") from None
     _check_device(device, f"--device {name}")
     return device
 
 
 def _check_device(device: torch.device, where: str) -> None:
-    """Refuse a device whose kernels cannot be asked: which one an operator runs depends on the device that is there."""
+    """Reject a device whose kernels cannot be faked because they depend on the actual device."""
     if device.type in ("cpu", "meta"):
         return
     built = torch.accelerator.current_accelerator()
@@ -119,7 +119,7 @@ def _check_device(device: torch.device, where: str) -> None:
 
 
 class _DeviceGuard(TorchFunctionMode):
-    """Refuses a tensor on a device that this build does not have, before an autograd op meets it."""
+    """Rejects a tensor on a device that this build does not support, before an autograd op gets it."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -127,5 +127,5 @@ class _DeviceGuard(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         for item in result if isinstance(result, Sequence) and not isinstance(result, str) else (result,):
             if isinstance(item, torch.Tensor) and item.device.type not in ("cpu", "meta"):
-                _check_device(item.device, f"'{item.device}' is asked for")
+                _check_device(item.device, f"'{item.device}' was requested")
         return result

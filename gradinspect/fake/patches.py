@@ -1,9 +1,9 @@
-"""What torch's own Python code needs, so that ordinary programs run on fake tensors.
+"""Patches of torch's Python code that let ordinary programs run on fake tensors.
 
-Data loaders and samplers draw numbers: they run outside the fake mode, and what they deliver becomes fake at its first
-use. `Module.to` swaps fake parameters with their copies, which the fake mode's own weak references forbid: here the
-parameter gets the copy's data, as real ones do. A truncated normal draws until its values are in bounds, and
-distributions check the values of their arguments: neither can matter here.
+Data loaders and samplers draw numbers, so they run outside the fake mode, and their results become fake at first use.
+`Module.to` swaps fake parameters with their copies, which the fake mode's weak references forbid; here the parameter
+gets the copy's data, as real ones do. A truncated normal redraws until its values are in bounds, and distributions
+validate their arguments; without values, neither is needed.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from gradinspect.torch_api.patches import patched
 
 
 def patched_torch() -> AbstractContextManager[None]:
-    """Apply all of them for a while."""
+    """Apply all patches temporarily."""
     return patched(
         *loader_patches(_outside_fake_mode),
         apply_patch(_applying),
@@ -71,7 +71,7 @@ def _applying(original: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
 
 
 def _convert(tensor: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    """Give a tensor the data of its converted copy; it stays the same object."""
+    """Replace a tensor's data by that of its converted copy, keeping the object."""
     with torch.no_grad():
         converted = fn(tensor)
     if converted is tensor:

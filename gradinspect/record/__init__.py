@@ -1,1 +1,1 @@
-"""From live torch objects to a `Graph`: walk, read, name. Touches torch."""
+"""From live torch objects to a `Graph`: walk, read, name. Imports torch."""

@@ -1,4 +1,4 @@
-"""The whole way from live tensors to a `Graph`."""
+"""Record a `Graph` from live tensors."""
 
 import gc
 import sys
@@ -33,33 +33,33 @@ from gradinspect.torch_api.tensors import plain_tensors_only
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """When and where a graph is recorded."""
+    """The circumstances of a recording."""
 
     source: str
     kind: CaptureKind = "call"
     number: int | None = None
     other_grads: int = 0
-    frame: FrameType | None = None  # the user's line, from which names are looked up
+    frame: FrameType | None = None  # the user's frame, where names are looked up
     base_folder: Path = Path()
-    variables: tuple[Variable, ...] = ()  # seen besides those of the frame
-    plain_types: tuple[type, ...] = PLAIN_TYPES  # tensors of these are shown as any other
+    variables: tuple[Variable, ...] = ()  # in addition to those of the frame
+    plain_types: tuple[type, ...] = PLAIN_TYPES  # tensor types that do not count as subclasses
     warnings: tuple[str, ...] = ()
-    makers: Mapping[int, Maker] = field(default_factory=dict)  # number of creation -> whose backward made that node
+    makers: Mapping[int, Maker] = field(default_factory=dict)  # sequence number -> the node whose backward made it
 
 
 def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: Recorder | None = None) -> Graph:
-    """Record the autograd graph behind some tensors.
+    """Record the autograd graph of some tensors.
 
     Args:
         outputs: A tensor, or any container of tensors: tuple, list, dict, dataclass, ModelOutput.
-        model: Names the parameters, where the caller's variables do not show the model.
-        recorder: A recorder that was active during the forward pass; without one, modules and source lines are unknown.
+        model: Names the parameters, if the model is not among the caller's variables.
+        recorder: A recorder that was active during the forward pass; without it, modules and source lines are unknown.
 
     Returns:
-        The record. No gradient is computed, no hook runs, nothing is kept alive.
+        The record. No gradient is computed, no hook runs, and nothing is kept alive.
 
     Raises:
-        GradInspectError: No tensor among the outputs has a graph.
+        GradInspectError: None of the outputs has a graph.
     """
     found = outputs_in(outputs)
     if not found:
@@ -148,11 +148,11 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
 
 
 def _catalog() -> tuple[Catalog, tuple[str, ...]]:
-    """Load the catalogue; without it a graph is recorded too, only the names of arguments are missing."""
+    """Load the catalog; without it, a graph is recorded without argument names."""
     try:
         return load_catalog(), ()
     except Exception as error:
-        reason = f"The catalogue of this PyTorch cannot be read, so edges carry no argument names: {error}"
+        reason = f"The operator catalog of this PyTorch cannot be read, so edges have no argument names: {error}"
         return Catalog(torch_version=str(torch.__version__), entries={}), (reason,)
 
 
@@ -164,7 +164,7 @@ def _names(walk: Walk, moment: Moment, recorder: Recorder | None) -> Names:
 
 
 def _origins(walk: Walk, makers: Mapping[int, Maker]) -> list[int]:
-    """Return each node's number of creation; of one that a backward made, that of the node it belongs to."""
+    """Return each node's sequence number, or that of the node whose backward made it."""
     if not makers:
         return walk.sequence_nrs
     return [makers[number].sequence_nr if number in makers else number for number in walk.sequence_nrs]
@@ -184,7 +184,7 @@ def _modules(
 
 
 def _frames(walk: Walk, nodes: NodeRecorder, recorder: Recorder | None, origins: Sequence[int]) -> list[int | None]:
-    """Find the number of the user's line that made each node."""
+    """Find the frame number of the user's line that made each node."""
     if recorder is None or not walk.is_in_creation_order:
         return [None] * len(walk.nodes)
     frames: list[int | None] = []
@@ -208,7 +208,7 @@ def _variable_name(output: OutputTensor, frame: FrameType | None) -> str | None:
 
 @contextmanager
 def _collections_paused() -> Iterator[None]:
-    """Keep Python's garbage collector from looking at a million new records again and again."""
+    """Pause the garbage collector, which would traverse a million new records again and again."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
-"""Lines of the user's program: live Python frames to interned `Frame` records.
+"""Source lines of the user's program: interns live Python frames as `Frame` records.
 
-A frame counts as the user's when its file belongs neither to torch, nor to Python's own library, nor to us. Code of
-other installed packages counts: the line of a model in `transformers` says more than the call of its trainer.
+A frame is the user's if its file belongs neither to torch, nor to the standard library, nor to us. Other installed
+packages count as the user's: the line of a model in `transformers` says more than the call of its trainer.
 """
 
 import linecache
@@ -17,7 +17,7 @@ from gradinspect.graph import Frame
 from gradinspect.torch_api.dynamo import uncompiled
 
 _INSTALLED = tuple(
-    os.path.join(path, "")  # noqa: PTH118  # Path drops the separator at the end, which makes the prefix a folder
+    os.path.join(path, "")  # noqa: PTH118  # Path drops the trailing separator that makes the prefix a folder
     for path in dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
 )
 _FOREIGN = tuple(
@@ -31,7 +31,7 @@ _FOREIGN = tuple(
 _STDLIB = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118  # as above
 
 
-# Frames from here outwards belong to whoever runs the program, which is us.
+# Frames from here outward run the program, and are ours.
 RUNNERS = tuple(str(Path(__file__).parent.parent / "runner" / name) for name in ("program.py", "session.py"))
 
 
@@ -47,7 +47,7 @@ class _KnownCode:
 
 
 class FrameTable:
-    """Interns the frames of one run. A frame is known by its number; the records are made at the end."""
+    """Interns the frames of one run by number; the records are made at the end."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -58,10 +58,10 @@ class FrameTable:
 
     @uncompiled
     def number_of(self, frame: FrameType | None) -> int | None:
-        """Intern the user's frames from this one outwards.
+        """Intern the user's frames from this one outward.
 
         Returns:
-            The number of the innermost one, or None when no frame is the user's.
+            The number of the innermost one, or None if no frame is the user's.
         """
         chain = []
         codes, places = self._codes, self._places
@@ -100,7 +100,7 @@ class FrameTable:
         return f"{code.co_filename.rpartition('/')[2]}:{line}  {text}".rstrip()
 
     def is_within(self, number: int | None, caller: int) -> bool:
-        """Tell whether a frame is another one, or was called from there."""
+        """Return whether a frame is `caller`, or was called from it."""
         while number is not None and number != caller:
             number = self._keys[number][2]
         return number is not None
@@ -110,14 +110,14 @@ class FrameTable:
         return self._record(number, {}, base_folder)
 
     def records(self, used: set[int], base_folder: Path) -> tuple[dict[int, int], tuple[Frame, ...]]:
-        """Make the records of the frames that are used, and of their callers.
+        """Make the records of the used frames and their callers.
 
         Args:
             used: Numbers that `number_of` gave.
             base_folder: Files below it are named relative to it.
 
         Returns:
-            Number -> index into the records, and the records; a caller stands before the frames it called.
+            Number -> index into the records, and the records; a caller comes before the frames it called.
         """
         wanted = set(used)
         for number in sorted(used):
@@ -153,7 +153,7 @@ def line_record(code: CodeType, line: int, base_folder: Path, caller: int | None
 
 
 def is_user_file(file: str) -> bool:
-    """Tell whether code of this file is somebody's program, rather than torch, Python's library or ours."""
+    """Return whether a file belongs to the user's program, rather than torch, the standard library or us."""
     if file.startswith("<"):
         return not file.startswith(("<frozen", "<__", "<eval_with_key>"))
     if file.startswith(_FOREIGN):
@@ -162,12 +162,12 @@ def is_user_file(file: str) -> bool:
 
 
 def is_own_file(file: str) -> bool:
-    """Tell whether code of this file is the program's own, rather than that of an installed package."""
+    """Return whether a file belongs to the program itself, rather than an installed package."""
     return is_user_file(file) and not file.startswith(_INSTALLED)
 
 
 def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield the user's frames from this one outwards, as far as the program goes."""
+    """Yield the user's frames from this one outward, up to the start of the program."""
     while frame is not None and frame.f_code.co_filename not in RUNNERS:
         if is_user_file(frame.f_code.co_filename):
             yield frame
@@ -175,18 +175,18 @@ def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def lines_from(frame: FrameType, count: int) -> list[str]:
-    """Return the line where a frame stands and those after it."""
+    """Return the current line of a frame and those after it."""
     return [linecache.getline(frame.f_code.co_filename, frame.f_lineno + offset).strip() for offset in range(count)]
 
 
 def short_file_name(file: str, base_folder: Path) -> str:
-    """Name a file without its machine: relative to the packages or to the base folder, else its last two parts."""
+    """Name a file without its machine: relative to site-packages or the base folder, else by its last two parts."""
     for folder in _INSTALLED:
         if file.startswith(folder):
             return Path(file[len(folder) :]).as_posix()
     if file.startswith("<"):
         return file
-    path = Path(os.path.abspath(file))  # noqa: PTH100  # resolve() would follow links to places the user never named
+    path = Path(os.path.abspath(file))  # noqa: PTH100  # resolve() would follow links to paths the user never used
     try:
         return path.relative_to(base_folder).as_posix()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which Python hooks torch will run on a node or a tensor, as records."""
+"""The Python hooks that torch will run on a node or a tensor, as records."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal

@@ -1,9 +1,9 @@
-"""Every living object of a class, found without touching any other one.
+"""Find all live instances of a class without touching other objects.
 
-NOTE [Objects that are being made]
-`gc.get_objects()` hands out everything, also a tuple that another thread is just filling, whose maker then fails with a
-SystemError because somebody else knows it. `gc.get_referrers` of the classes hands out only what refers to them, as
-each instance does.
+NOTE [Objects under construction]
+`gc.get_objects()` returns everything, including a tuple that another thread is still filling, which then fails with a
+SystemError because of the extra reference. `gc.get_referrers` of the classes returns only what refers to them, as each
+instance does.
 """
 
 import gc
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def instances_of(root: type) -> list[Any]:
-    """List the living instances of a Python class and of all classes derived from it."""
+    """List the live instances of a Python class and its subclasses."""
     todo: list[type] = [root]
     kinds: set[type] = set()
     while todo:

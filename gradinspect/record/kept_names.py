@@ -1,8 +1,8 @@
-"""The names inside models that were called, for those that are gone when the graph is recorded.
+"""Names of the parts of models that no longer exist when the graph is recorded.
 
-A function that returns `model(x).loss` leaves the graph behind and lets the model go. Its parameters live on in the
-graph, but nobody knows their names any more. So the names are read when the outermost call of a model ends for the
-first time, and kept beside weak references: no tensor and no module lives a moment longer for it.
+A function that returns `model(x).loss` keeps the graph and drops the model. Its parameters stay alive in the graph, but
+their names are lost. So the names are read when the outermost call of a model first ends, and kept with weak
+references: no tensor or module lives longer because of it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,15 +15,15 @@ from torch.utils.weak import TensorWeakRef
 
 from gradinspect.record.names import Member, members_of, named_modules, unwrapped_module
 
-FEW = 64  # models; so many are kept without asking whether anything of them is still alive
+FEW = 64  # models kept without checking whether anything of them is still alive
 
 
 class GoneModel(NamedTuple):
-    """A model that nobody holds any longer, as far as its parts are still alive."""
+    """The live parts of a model that no longer exists."""
 
     class_name: str
     members: list[Member]
-    paths: Mapping[int, str]  # number of a module that was called -> its path
+    paths: Mapping[int, str]  # number of a called module -> its path
 
 
 class _Noted(NamedTuple):
@@ -34,7 +34,7 @@ class _Noted(NamedTuple):
 
 
 class KeptNames:
-    """Keeps names of models, and nothing else of them."""
+    """Keeps the names of models, and nothing else."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -45,8 +45,8 @@ class KeptNames:
         """Read the names of a model.
 
         Args:
-            called: The module that was called from outside any other one.
-            numbers: `id` of each module that was called -> its number.
+            called: The outermost module of a call.
+            numbers: `id` of each called module -> its number.
         """
         model = unwrapped_module(called)
         self._noted.append(
@@ -66,7 +66,7 @@ class KeptNames:
             self._limit = max(2 * len(self._noted), FEW)
 
     def gone(self) -> list[GoneModel]:
-        """List the models that are gone, the last one first."""
+        """List the models that are gone, latest first."""
         return [
             GoneModel(noted.class_name, list(_alive(noted)), noted.paths)
             for noted in reversed(self._noted)

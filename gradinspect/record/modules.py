@@ -1,4 +1,4 @@
-"""Which module call each node belongs to, from the recorder's windows."""
+"""Assign nodes to module calls, by the recorder's windows."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 def assign_modules(
     recorder: Recorder, names: Names, sequence_nrs: Sequence[int]
 ) -> tuple[list[int | None], tuple[ModuleCall, ...]]:
-    """Give each node the innermost module call whose window holds its number.
+    """Assign each node to the innermost module call whose window contains its sequence number.
 
     Args:
-        recorder: What was seen of the forward pass.
+        recorder: The recording of the forward pass.
         names: Paths of the modules.
         sequence_nrs: Of the nodes, descending, AccumulateGrad last.
 
     Returns:
-        For each node an index into the calls or None, and the calls that have a node, callers before the called.
+        For each node an index into the calls, or None; and the calls that have a node, callers first.
     """
     recorder.close_open_windows()
     windows = recorder.module_windows
@@ -29,7 +29,7 @@ def assign_modules(
     for window in of_nodes:
         while window != NOWHERE and window not in used:
             used.add(window)
-            window = windows[window].parent  # noqa: PLW2901  # up the chain of callers
+            window = windows[window].parent  # noqa: PLW2901  # walk up the callers
     index = {window: position for position, window in enumerate(sorted(used))}
     calls: Counter[int] = Counter()
     records = []
@@ -49,7 +49,7 @@ def assign_modules(
 
 
 def _innermost(recorder: Recorder, sequence_nrs: Sequence[int]) -> list[int]:
-    """Find each node's innermost window, NOWHERE for none, in one pass over nodes and windows."""
+    """Find each node's innermost window, or NOWHERE, in one pass over nodes and windows."""
     windows = recorder.module_windows
     found = [NOWHERE] * len(sequence_nrs)
     next_window = 0

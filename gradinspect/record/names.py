@@ -1,6 +1,6 @@
-"""Names for tensors and modules: as `named_parameters()` spells them, or as the user's variables are called.
+"""Names of tensors and modules, from `named_parameters()` or the user's variables.
 
-Where several models take part, each gets a prefix: the name of the variable that holds it.
+If there are several models, each gets the name of its variable as a prefix.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from gradinspect.record.variables import Variable
 from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
 from gradinspect.torch_api.tensors import is_leaf
 
-# Modules that only wrap another one: the user's names are those inside. Attribute that holds the wrapped one.
+# Modules that only wrap another one, whose names are the user's -> the attribute with the wrapped module.
 _WRAPPERS = {
     "DistributedDataParallel": "module",
     "DataParallel": "module",
@@ -27,7 +27,7 @@ _WRAPPER_PARTS = frozenset(("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wr
 
 
 class LeafName(NamedTuple):
-    """What a leaf is called."""
+    """The name of a leaf."""
 
     name: str | None
     kind: LeafKind
@@ -43,7 +43,7 @@ class Member(NamedTuple):
 
 
 class Gone(Protocol):
-    """A model that nobody holds any longer."""
+    """A model that no longer exists."""
 
     @property
     def class_name(self) -> str:
@@ -51,25 +51,25 @@ class Gone(Protocol):
 
     @property
     def members(self) -> Sequence[Member]:
-        """Return what is still alive of it."""
+        """Return its live members."""
 
     @property
     def paths(self) -> Mapping[int, str]:
-        """Return the paths of its modules that were called, by their numbers."""
+        """Return the paths of its called modules, by number."""
 
 
 class Names:
-    """The names of everything that one capture may meet."""
+    """The names of everything in one capture."""
 
     def __init__(self) -> None:
-        """Know nothing yet; `collect_names` fills it."""
+        """Start empty; `collect_names` fills it."""
         self.storages: dict[int, tuple[Origin, str]] = {}
         self.module_paths: dict[int, str] = {}
-        self.gone_paths: dict[int, str] = {}  # by the number that the recorder gave a module that is gone
+        self.gone_paths: dict[int, str] = {}  # recorder's number of a module that is gone -> path
         self._leaves: dict[int, LeafName] = {}
 
     def of_leaf(self, tensor: torch.Tensor) -> LeafName:
-        """Name a leaf; without a name it is still told apart by what it is."""
+        """Name a leaf; without a name, return only its kind."""
         found = self._leaves.get(id(tensor))
         if found is not None:
             return found
@@ -82,13 +82,13 @@ class Names:
         self.add_members(members_of(root), prefix)
 
     def add_members(self, members: Iterable["Member"], prefix: str) -> None:
-        """Name parameters and buffers of one model."""
+        """Name the parameters and buffers of one model."""
         for kind, path, tensor in members:
             if tensor is not None:
                 self._add_tensor(tensor, kind, _join(prefix, path))
 
     def add_variable(self, variable: Variable) -> None:
-        """Name a tensor after a variable, unless it is a model's."""
+        """Name a tensor after a variable, unless it belongs to a model."""
         if isinstance(variable.value, torch.Tensor) and is_leaf(variable.value):
             self._add_tensor(variable.value, "variable", variable.name, is_alias=False)
 
@@ -104,7 +104,7 @@ class Names:
 
 
 def members_of(root: nn.Module) -> list[Member]:
-    """List the parameters and buffers of a model, those of each part together."""
+    """List the parameters and buffers of a model, grouped by submodule."""
     members: list[Member] = []
     for path, module in named_modules(root):
         members += [Member("parameter", _join(path, name), tensor) for name, tensor in own_parameters(module).items()]
@@ -118,13 +118,13 @@ def collect_names(
     variables: Sequence[Variable],
     gone: Sequence[Gone] = (),
 ) -> Names:
-    """Find out what the leaves and the modules of a graph are called.
+    """Collect the names of the leaves and modules of a graph.
 
     Args:
         leaves: The tensors behind AccumulateGrad nodes.
-        called: Modules that are known to have been called, outermost first.
-        variables: What the user's frames can see, nearest first.
-        gone: Models that were called and are no longer there.
+        called: The called modules, outermost first.
+        variables: The variables visible in the user's frames, innermost first.
+        gone: Models that were called and no longer exist.
     """
     seen = [variable.value for variable in variables if isinstance(variable.value, nn.Module)]
     roots = _roots([*called, *seen])
@@ -160,7 +160,7 @@ def _add_gone(names: Names, model: Gone, prefix: str) -> None:
 
 
 def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> list[nn.Module]:
-    """Choose the models that the graph's parameters belong to: as few as cover them, the largest first."""
+    """Choose as few models as cover the graph's parameters, largest first."""
     left = set().union(*owned.values()) if owned else set()
     owners = []
     for root in sorted(roots, key=lambda root: -len(owned[id(root)])):
@@ -175,7 +175,7 @@ def _owned(root: nn.Module, wanted: set[int]) -> set[int]:
 
 
 def _roots(modules: Iterable[nn.Module]) -> list[nn.Module]:
-    """Keep the modules that are part of no other one, each once, in the order given."""
+    """Keep the modules that are not part of another, each once, in order."""
     candidates = {id(module): module for module in map(unwrapped_module, modules)}
     inner: set[int] = set()
     for key, module in candidates.items():
@@ -185,7 +185,7 @@ def _roots(modules: Iterable[nn.Module]) -> list[nn.Module]:
 
 
 def unwrapped_module(module: nn.Module) -> nn.Module:
-    """Return the user's model inside what only wraps it."""
+    """Return the user's model inside its wrappers."""
     while type(module).__name__ in _WRAPPERS:
         wrapped = own_children(module).get(_WRAPPERS[type(module).__name__])
         if wrapped is None:
@@ -195,7 +195,7 @@ def unwrapped_module(module: nn.Module) -> nn.Module:
 
 
 def named_modules(root: nn.Module) -> list[tuple[str, nn.Module]]:
-    """List a module and its parts with their paths, without calling anything that a user may have overridden."""
+    """List a module and its submodules with their paths, without calling methods that users may override."""
     found: dict[int, tuple[str, nn.Module]] = {}
     todo = [("", root)]
     while todo:
@@ -215,7 +215,7 @@ def _join(path: str, name: str) -> str:
 
 
 def _living_modules() -> list[nn.Module]:
-    """List every module of this process, the larger first: for models that only a closure or a call holds."""
+    """List every module of this process, largest first, for models that only a closure or a call holds."""
     modules = instances_of(nn.Module)
     modules.sort(key=lambda module: (-len(named_modules(module)), type(module).__qualname__))
     return modules

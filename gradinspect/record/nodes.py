@@ -1,4 +1,4 @@
-"""Live nodes to `Node` records."""
+"""Make `Node` records of live nodes."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -30,18 +30,18 @@ _KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices"
 
 
 class NodeClass:
-    """What all nodes of one Python type share."""
+    """The properties shared by all nodes of one Python type."""
 
     __slots__ = ("function", "kind", "name", "saved")
 
     def __init__(self, node: Any, catalog: Catalog) -> None:
-        """Look at the type of a live node, once."""
+        """Inspect the type of a live node."""
         kind = type(node)
         entry = catalog.entries.get(kind.__name__)
         self.function: str | None = None
         self.kind: NodeKind
         is_generated = is_generated_class(kind)
-        self.name = kind.__name__ if is_generated else None  # other types do not tell, each node does
+        self.name = kind.__name__ if is_generated else None  # for other types, each node has its own name
         if is_python_node(node):
             forward_class = function_class(node)
             self.function = f"{forward_class.__module__}.{forward_class.__qualname__}"
@@ -78,7 +78,7 @@ class NodeRecorder:
         self._saved = SavedReader(self.storages, self.infos, walk.numbers, saved_hooks)
 
     def node_class(self, node: Any) -> NodeClass:
-        """Return what is known of a node's type."""
+        """Return the properties of a node's type."""
         found = self._classes.get(type(node))
         if found is None:
             found = self._classes[type(node)] = NodeClass(node, self._catalog)
@@ -87,11 +87,11 @@ class NodeRecorder:
     def record(
         self, number: int, module: int | None, frame: int | None, makers: Mapping[int, Maker] = _NO_MAKERS
     ) -> Node:
-        """Record one node: everything about it that can be seen without running it.
+        """Record everything about a node that can be read without running it.
 
         NOTE [A ctx is a node]
-        What a custom Function stores on `ctx` are attributes of its node, and may be called `name` or `register_hook`.
-        So methods are asked of the class.
+        What a custom Function stores on `ctx` becomes attributes of its node, possibly named `name` or `register_hook`.
+        So methods are looked up on the class.
         """
         walk = self._walk
         node = walk.nodes[number]

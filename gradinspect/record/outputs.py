@@ -1,4 +1,4 @@
-"""From whatever a program calls its output to the tensors in it that have a graph."""
+"""Find the tensors with a graph inside a program's output."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from gradinspect.torch_api.tensors import grad_fn_of, is_leaf, plain_tensors_onl
 
 
 class OutputTensor(NamedTuple):
-    """A tensor, or an edge, that a walk can start from."""
+    """A tensor or an edge from which a walk can start."""
 
     name: str | None
     value: torch.Tensor | GradientEdge
@@ -34,8 +34,8 @@ def outputs_in(value: object, name: str | None = None) -> list[OutputTensor]:
     """List the tensors with a graph inside a tensor, tuple, list, dict, dataclass or ModelOutput.
 
     Args:
-        value: Any container, nested as it likes.
-        name: What it is called; the parts are named after it: `out.loss`, `out[0]`, `out['logits']`.
+        value: Any container, nested to any depth.
+        name: Its name, from which its parts are named: `out.loss`, `out[0]`, `out['logits']`.
     """
     found: dict[int, OutputTensor] = {}
     todo: list[tuple[str | None, object]] = [(name, value)]
@@ -54,20 +54,20 @@ def outputs_in(value: object, name: str | None = None) -> list[OutputTensor]:
 
 
 def has_graph(outputs: Iterable[object]) -> bool:
-    """Tell whether backward could start from all of these tensors and edges."""
+    """Return whether backward could start from all of these tensors and edges."""
     return all(not isinstance(output, torch.Tensor) or requires_grad(output) for output in outputs)
 
 
 def requires_grad(tensor: torch.Tensor) -> bool:
-    """Ask a tensor, without a subclass of the user noticing."""
+    """Return a tensor's `requires_grad` without triggering code of a subclass."""
     with plain_tensors_only():
         return bool(tensor.requires_grad)
 
 
 def final_outputs(variables: Iterable[Variable]) -> list[OutputTensor]:
-    """Keep the tensors that no other of them was computed from.
+    """Keep the tensors from which no other of them was computed.
 
-    These are the outputs of a program that never says which of its tensors it is about.
+    These are the outputs of a program that does not name any.
     """
     named: dict[int, OutputTensor] = {}
     for name, value in variables:
@@ -83,7 +83,7 @@ def final_outputs(variables: Iterable[Variable]) -> list[OutputTensor]:
 
 
 def _parts(label: str | None, item: object) -> Iterator[tuple[str | None, object]]:
-    """Yield what a container holds, each part with its name."""
+    """Yield the parts of a container with their names."""
     for suffix, value in _suffixed(item):
         yield (None if label is None else f"{label}{suffix}"), value
 

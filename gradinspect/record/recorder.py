@@ -1,25 +1,25 @@
-"""Watch a forward pass: which module call and which line of the user's program made each node.
+"""Record during the forward pass which module call and source line made each node.
 
 NOTE [Windows of the sequence number]
-torch numbers the nodes of a thread in the order they are made. Read before and after a module's forward, or a call of
-a torch function, the counter gives a window, and a node belongs to the innermost window that holds its number. That
-costs two reads a call instead of a traceback an op, adds no node and touches no tensor.
+torch numbers the nodes of a thread in the order they are made. The counter before and after a module's forward, or a
+call of a torch function, defines a window, and a node belongs to the innermost window that contains its number. That
+costs two reads per call instead of a traceback per op, adds no node and touches no tensor.
 
 NOTE [Gaps]
-`autograd.Function.apply` is no torch function, so no window opens around it: its node is made first, then the ops
-inside its forward run. When the counter has moved between two calls we saw, the first call after the gap is recorded
-with its stack; if the custom Function's own `forward` is on that stack, the frame below it is the line that applied it.
+`autograd.Function.apply` is not a torch function, so it has no window: its node is made first, then the ops inside its
+forward run. If the counter has moved between two observed calls, the first call after the gap is recorded with its
+stack; if the custom Function's `forward` is on that stack, the frame below it is the line that applied it.
 
 NOTE [No frame of ours in a traceback]
-A program may catch an error and print its traceback. Python adds an entry when an exception comes into a frame, and
-none when a bare `raise` sends it on, so ours, which is the first at that moment, can be taken out.
+A program may catch an error and print its traceback. Python adds an entry when an exception enters a frame, but none
+when a bare `raise` passes it on, so our entry, the first one at that moment, can be removed.
 
 NOTE [Leaving]
-torch takes a mode off the stack while it passes a function on, and puts it back when that function has returned, so a
-mode cannot leave from inside, and `Tensor.backward` is such a function. What torch holds for the time of the call are
-its keyword arguments: an object among them that leaves when it dies does so right after the mode was put back. Should
-somebody hold that frame, as a traceback does, the next call tries again. Code that was compiled is guarded on the modes
-that it met, and would be compiled again without ours: so where anything was compiled, the mode stays and passes on.
+torch takes a mode off the stack while it forwards a function, and puts it back when the function returns, so a mode
+cannot be removed from inside, and `Tensor.backward` is such a function. torch holds the keyword arguments for the time
+of the call: an object among them that removes the mode in its destructor runs right after the mode was put back. If
+something else holds that frame, such as a traceback, the next call tries again. Compiled code is guarded on the active
+modes, and would be recompiled without ours; so if anything was compiled, the mode stays and only forwards.
 """
 
 import os
@@ -41,7 +41,7 @@ from torch.overrides import TorchFunctionMode
 from gradinspect.record.frames import FrameTable
 from gradinspect.record.kept_names import KeptNames
 from gradinspect.record.names import Names
-from gradinspect.record.transparency import unnoticed
+from gradinspect.record.transparency import transparent
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_mode, push_function_mode, uncounted
@@ -53,50 +53,50 @@ NOWHERE = -1
 
 
 class CallListener(Protocol):
-    """Whoever is told of each call of a torch function."""
+    """Listens to calls of torch functions."""
 
     def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Look at a call that is about to begin; None: it is of no interest."""
+        """Observe a call that is about to start; return None to ignore it."""
 
     def after(self, begun: Any, result: Any, start: int, end: int, number: int | None, frame: FrameType | None) -> None:
-        """Look at a call that has returned.
+        """Observe a call that has returned.
 
         Args:
-            begun: What `before` made of it.
-            result: What it returned.
+            begun: The result of `before`.
+            result: Its return value.
             start: The sequence number before it.
             end: The sequence number after it.
-            number: The user's frame in the table, where that is known already.
-            frame: Who called.
+            number: The number of the user's frame, if already known.
+            frame: The caller's frame.
         """
 
 
 class ModuleWindow(NamedTuple):
-    """One call of one module, from the counter before it to the counter after it."""
+    """One call of one module, with the counter before and after it."""
 
     start: int
     end: int
     module: int  # index into Recorder.modules
-    parent: int  # index of the window it happened in, or NOWHERE
+    parent: int  # index of the enclosing window, or NOWHERE
 
 
 class Recorder:
     """Records windows while it is active. Use it as a context manager, around the forward pass."""
 
     def __init__(self) -> None:
-        """Start with nothing seen."""
+        """Start empty."""
         self.is_active = False
         self.frames = FrameTable()
         self.modules: list[ReferenceType[nn.Module]] = []
         self._class_names: list[str] = []
         self.module_windows: list[ModuleWindow] = []
         self.call_starts = array("q")
-        self.call_ends = array("q")  # ascending: a call inside another one is not seen
+        self.call_ends = array("q")  # ascending: nested calls are not recorded
         self.call_frames = array("q")  # frame number, or NOWHERE
         self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
-        self.listener: CallListener | None = None  # is told of each call of a torch function
+        self.listener: CallListener | None = None  # observes each call of a torch function
         self.kept_names = KeptNames()
-        self._noted: set[int] = set()  # numbers of the modules whose names are kept
+        self._noted: set[int] = set()  # numbers of modules whose names are kept
         self._module_numbers: dict[int, int] = {}
         self._open: list[tuple[int, int]] = []  # window index, start
         self._thread = get_ident()
@@ -104,10 +104,10 @@ class Recorder:
         self._is_leaving = False
         self._handles: list[Any] = []
         self.saved_hooks = PushedHooks()
-        self._unnoticed = ExitStack()
+        self._transparency = ExitStack()
 
     def __enter__(self) -> Self:
-        """Begin to watch the current thread."""
+        """Start recording the current thread."""
         self.is_active = True
         self._thread = get_ident()
         self._handles = [
@@ -115,9 +115,9 @@ class Recorder:
             register_module_forward_hook(self._leave_module, always_call=True),
         ]
         note_ours(self._handles)
-        self._unnoticed.enter_context(unnoticed(lambda: {handle.id for handle in self._handles}))
-        self._unnoticed.enter_context(self.saved_hooks)
-        self._unnoticed.enter_context(patched(uncounted(self._mode)))
+        self._transparency.enter_context(transparent(lambda: {handle.id for handle in self._handles}))
+        self._transparency.enter_context(self.saved_hooks)
+        self._transparency.enter_context(patched(uncounted(self._mode)))
         push_function_mode(self._mode)
         if hasattr(os, "register_at_fork"):  # Windows does not fork
             os.register_at_fork(after_in_child=_pause_in_child(ref(self)))
@@ -126,31 +126,31 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop watching."""
+        """Stop recording."""
         self.is_active = False
         pop_function_mode(self._mode)
         self._remove_hooks()
 
     def pause(self) -> None:
-        """Stop recording for good, from anywhere; what was recorded stays. NOTE [Leaving]."""
+        """Stop recording permanently, from anywhere, and keep what was recorded. NOTE [Leaving]."""
         self.is_active = False
         self._is_leaving = not has_compiled()
         if self._is_leaving:
             self._leave()
 
     def leave_after(self, func: Any, keywords: dict[str, Any] | None) -> None:
-        """Leave as soon as the torch function that is just running has returned. NOTE [Leaving].
+        """Leave as soon as the running torch function has returned. NOTE [Leaving].
 
         Args:
             func: The function.
-            keywords: The arguments that torch keeps for the time of the call.
+            keywords: The keyword arguments that torch holds for the time of the call.
         """
         if self._is_leaving and keywords is not None and isinstance(func, FunctionType):
             keywords[""] = _AtTheEnd(self._leave)
 
     @property
     def is_hidden(self) -> bool:
-        """Whether calls on the recorded thread are not seen now, because the mode is just passing one on."""
+        """Whether calls on the recorded thread are hidden, because the mode is forwarding one."""
         return self.is_active and get_ident() == self._thread and not is_on_stack(self._mode)
 
     def _leave(self) -> None:
@@ -159,7 +159,7 @@ class Recorder:
             self._remove_hooks()
 
     def _remove_hooks(self) -> None:
-        self._unnoticed.close()
+        self._transparency.close()
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -201,20 +201,20 @@ class Recorder:
         return number
 
     def called_modules(self) -> list[nn.Module]:
-        """List the modules that were called from outside any other one and are still alive."""
+        """List the outermost modules that were called and are still alive."""
         outermost = dict.fromkeys(window.module for window in self.module_windows if window.parent == NOWHERE)
         modules = (self.modules[number]() for number in outermost)
         return [module for module in modules if module is not None]
 
     def module_name(self, number: int, names: Names) -> tuple[str, str]:
-        """Return path and class of a module that was called, also of one that is gone."""
+        """Return the path and class of a called module, even if it is gone."""
         module = self.modules[number]()
         class_name = self._class_names[number]
         path = names.gone_paths.get(number) if module is None else names.module_paths.get(id(module))
         return (class_name if path is None else path), class_name
 
     def close_open_windows(self) -> None:
-        """Give every module call that is still running an end: now."""
+        """Close the windows of module calls that are still running."""
         for index, _ in self._open:
             self.module_windows[index] = self.module_windows[index]._replace(end=next_sequence_nr())
 
@@ -222,8 +222,8 @@ class Recorder:
         """Find the line that made a node.
 
         Args:
-            sequence_nr: The node's.
-            forward: Code of a custom Function's `forward`, whose node lies in a gap.
+            sequence_nr: The node's sequence number.
+            forward: The code of a custom Function's `forward`, whose node is in a gap.
         """
         if forward is not None:
             stack = self.gaps.get(sequence_nr + 1, ())
@@ -236,7 +236,7 @@ class Recorder:
 
 
 class _CallMode(TorchFunctionMode):
-    """Sees every call of a torch function on this thread, and the counter before and after it."""
+    """Observes every call of a torch function on this thread, and the counter before and after it."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -248,7 +248,7 @@ class _CallMode(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if torch.compiler.is_compiling():  # first of all: anything before it would be traced and guarded on
+        if torch.compiler.is_compiling():  # must come first: anything before it would be traced and guarded
             return func(*args, **(kwargs or {}))
         recorder = self._recorder
         is_active = recorder.is_active
@@ -281,7 +281,7 @@ class _CallMode(TorchFunctionMode):
 
     @uncompiled
     def _record_gap(self, start: int, frame: FrameType | None) -> None:
-        """Remember the user's line below each custom Function's forward that is on the stack."""
+        """Store the user's line below each custom Function's forward on the stack."""
         self._last_end = start
         stack = []
         while frame is not None:
@@ -297,7 +297,7 @@ CALL_MODE: CodeType = _CallMode.__torch_function__.__code__
 
 
 class _AtTheEnd:
-    """Does something when nobody holds it any longer."""
+    """Calls a function when it is destroyed."""
 
     __slots__ = ("_then",)
 
@@ -309,7 +309,7 @@ class _AtTheEnd:
 
 
 def _pause_in_child(recorder: "ReferenceType[Recorder]") -> Callable[[], None]:
-    """Make the handler that keeps forked workers (DataLoader's) from recording on."""
+    """Make the handler that stops recording in forked workers, such as DataLoader's."""
 
     def pause() -> None:
         watched = recorder()

@@ -1,4 +1,4 @@
-"""One node's saved attributes, read without disturbing anything: NOTE [Reading saved tensors] in `torch_api.saved`."""
+"""Read a node's saved attributes without side effects: NOTE [Reading saved tensors] in `torch_api.saved`."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from gradinspect.torch_api.tensors import grad_fn_of, is_leaf, is_view, known_ve
 
 
 class SavedNames:
-    """The saved attributes of one class of nodes."""
+    """The saved attributes of one node class."""
 
     __slots__ = ("has_context", "is_empty", "known", "outputs", "read_values", "tensors", "values")
 
@@ -42,10 +42,10 @@ class SavedNames:
         """Prepare to read nodes of this class.
 
         Args:
-            tensors: (`_raw_saved_x`, `_saved_x`) of each; for custom Functions the latter is `saved_tensors`.
-            values: The attributes that are no tensors.
-            outputs: Those of the tensors that are outputs of the forward op.
-            has_context: Whether nodes are Python objects that may carry attributes of the user.
+            tensors: (`_raw_saved_x`, `_saved_x`) for each; for custom Functions the latter is `saved_tensors`.
+            values: The attributes that are not tensors.
+            outputs: The tensors that are outputs of the forward op.
+            has_context: Whether nodes are Python objects that may have the user's attributes.
         """
         self.tensors = tensors
         self.values = values
@@ -53,7 +53,7 @@ class SavedNames:
         self.has_context = has_context
         self.is_empty = not (tensors or values or has_context)
         self.read_values = attrgetter(*values) if values else None
-        self.known: dict[Any, tuple[SavedValue, ...]] = {}  # what was read -> its records
+        self.known: dict[Any, tuple[SavedValue, ...]] = {}  # values -> their records
 
 
 class SavedReader:
@@ -65,10 +65,10 @@ class SavedReader:
         """Share the tables of one capture.
 
         Args:
-            storages: Numbers the memory.
+            storages: Numbers the storages.
             infos: Describes tensors.
             numbers: Live node -> its id in the record.
-            hooks: Knows where no hook can be, should torch not tell.
+            hooks: Knows where no hook can be, if torch does not say.
         """
         self._storages = storages
         self._infos = infos
@@ -78,12 +78,12 @@ class SavedReader:
         self._leaves: dict[tuple[int, str, int | None], tuple[torch.Tensor, SavedValue]] = {}
 
     def read(self, node: Any, names: SavedNames) -> tuple[SavedValue, ...]:
-        """Record everything that one node keeps. Runs no hook, never raises."""
+        """Record everything that a node saves. Runs no hook, never raises."""
         found: list[SavedValue] = []
         for raw_name, name in names.tensors:
             try:
                 raw = getattr(node, raw_name)
-            except RuntimeError:  # a list raises once it is freed
+            except RuntimeError:  # a freed list raises
                 found.append(SavedValue(name=name, kind="tensor", status="freed"))
                 continue
             is_output = name in names.outputs
@@ -98,23 +98,23 @@ class SavedReader:
         return tuple(found)
 
     def _read_values(self, node: Any, names: SavedNames) -> Sequence[SavedValue]:
-        """Record the attributes that are no tensors; nodes that save the same share the records."""
+        """Record the attributes that are not tensors; nodes with equal values share the records."""
         try:
-            values = names.read_values(node)  # type: ignore[misc]  # set where there are values
+            values = names.read_values(node)  # type: ignore[misc]  # set if there are values
             key = (values, *map(type, values)) if type(values) is tuple else (values, type(values))
             known = names.known.get(key)
-        except Exception:  # an attribute that cannot be read, or has no hash
+        except Exception:  # an attribute cannot be read or hashed
             return [self._read_value(node, name) for name in names.values]
         if known is None:
             known = tuple([self._read_value(node, name) for name in names.values])
-            if not any(value == 0 and isinstance(value, float) for value in key):  # 0.0 and -0.0 are one key
+            if not any(value == 0 and isinstance(value, float) for value in key):  # 0.0 and -0.0 are the same key
                 names.known[key] = known
         return known
 
     def _read_value(self, node: Any, name: str) -> SavedValue:
         try:
             value = getattr(node, name)
-        except Exception:  # whatever it is, the record says that it could not be read
+        except Exception:  # recorded as unreadable
             return SavedValue(name=name, kind="object", status="unreadable")
         if isinstance(value, torch.Tensor):
             return self._strange_value(name, None, value, is_output=False)
@@ -138,14 +138,14 @@ class SavedReader:
             return _absent_or_freed(node, name, index)
         try:
             version = version_of(data)
-        except RuntimeError:  # an inference tensor has none
+        except RuntimeError:  # inference tensors have no version
             stale = None if data.is_inference() else _stale_versions(node, name, raw, index)
             return self._strange_value(name, index, data, is_output=is_output, versions=stale)
         versions = _stale_versions(node, name, raw, index) if version else None
         return self._tensor_value(name, index, data, version, versions, is_output=is_output)
 
     def _read_unhooked(self, node: Any, name: str, is_output: bool, index: int | None) -> SavedValue:
-        """Read a value as the engine does, if it can have no hook: NOTE [Where no hook can be]."""
+        """Read a value as the engine does, if it cannot have a hook: NOTE [Where no hook can be]."""
         if self._hooks is None or not self._hooks.is_free(sequence_nr(node)):
             return SavedValue(name=name, index=index, kind="tensor", status="unreadable")
         try:
@@ -158,7 +158,7 @@ class SavedReader:
             return self._strange_value(name, index, tensor, is_output=is_output)
         return self._tensor_value(name, index, tensor, version_of(tensor), None, is_output=is_output)
 
-    def _tensor_value(  # what is known of one value
+    def _tensor_value(  # all facts about one value
         self, name: str, index: int | None, data: Any, version: int, versions: tuple[int, int] | None, *,
         is_output: bool,
     ) -> SavedValue:  # fmt: skip
@@ -172,9 +172,9 @@ class SavedReader:
     def _plain_value(
         self, name: str, index: int | None, tensor: torch.Tensor, version: int, *, is_output: bool
     ) -> SavedValue:
-        """Record a dense tensor of no subclass: nearly all of them, so this is the path that must be fast."""
+        """Record a plain dense tensor: the common case, which must be fast."""
         key = (id(tensor), name, index)
-        if key in self._leaves:  # a parameter that many nodes save is the same object each time
+        if key in self._leaves:  # a parameter saved by many nodes is the same object each time
             return self._leaves[key][1]
         made_by, origin = self._origin_of(tensor, version, is_output)
         storage = self._storages.look_up(tensor, origin)
@@ -202,9 +202,9 @@ class SavedReader:
         return value
 
     def _origin_of(self, tensor: torch.Tensor, version: int, is_output: bool) -> tuple[int | None, Origin]:
-        """Find the node whose forward made a tensor, and what that makes the tensor to the node that saved it.
+        """Find the node whose forward made a tensor, and the tensor's origin.
 
-        A view whose base was written since makes a new node when asked for its grad_fn, so it is not asked.
+        Reading the grad_fn of a view whose base was modified since creates a new node, so it is not read.
         """
         if version and is_view(tensor):
             return None, "output" if is_output else "input" if is_leaf(tensor) else "activation"
@@ -222,7 +222,7 @@ class SavedReader:
         is_output: bool,
         versions: tuple[int, int] | None = None,
     ) -> SavedValue:
-        """Record any tensor: slower, and with nothing assumed."""
+        """Record any tensor: slower, but without assumptions."""
         try:
             version = known_version(tensor)
             made_by, origin = self._origin_of(tensor, version or 0, is_output)
@@ -254,7 +254,7 @@ class SavedReader:
         )
 
     def _storage_of(self, tensor: torch.Tensor, origin: Origin) -> StorageEntry | None:
-        """Find the storage; None for what is made of other tensors: sparse ones and wrapper subclasses."""
+        """Find the storage; None for tensors composed of others: sparse ones and wrapper subclasses."""
         if type(tensor) not in self._infos.plain_types and hasattr(type(tensor), "__tensor_flatten__"):
             return None
         try:
@@ -275,7 +275,7 @@ class SavedReader:
         )
 
     def _read_context(self, node: Any) -> Iterator[SavedValue]:
-        """Record what a custom Function's context carries: its options, and what the user put on ctx."""
+        """Record the attributes of a custom Function's ctx: its options, and what the user stored."""
         yield self._read_value(node, "needs_input_grad")
         for name, value in vars(node).items():
             if isinstance(value, torch.Tensor):
@@ -289,7 +289,7 @@ class SavedReader:
 
 
 def raw_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
-    """Fetch a recorded tensor from its live node; None when it was freed, or hooks hold it.
+    """Fetch a recorded tensor from its live node; None if it was freed or is behind hooks.
 
     NOTE [Reading saved tensors] in `torch_api.saved`.
     """
@@ -306,7 +306,7 @@ def raw_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
 
 
 def _refused_value(name: str, index: int | None, error: RuntimeError) -> SavedValue:
-    """Record what the engine would refuse, as far as its complaint describes it."""
+    """Record a value that the engine would reject, as far as its error describes it."""
     versions, looks = versions_in(error), modified_tensor(error)
     if versions is None:
         return SavedValue(name=name, index=index, kind="tensor", status="freed")
@@ -320,7 +320,7 @@ def _refused_value(name: str, index: int | None, error: RuntimeError) -> SavedVa
 
 
 def _engine_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
-    """Fetch a tensor as the engine does: its record says that no hook can be there, and that it is as it was."""
+    """Fetch a tensor as the engine does; its record says that it has no hook and is unmodified."""
     if value.status != "live" or value.tensor is None:
         return None
     found = getattr(live, value.name)
@@ -329,7 +329,7 @@ def _engine_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
 
 
 def _strides_of(tensor: torch.Tensor) -> tuple[tuple[Size, ...] | None, int]:
-    """Return the strides of a tensor that is not contiguous, and its offset, where it has such things."""
+    """Return the strides of a non-contiguous tensor, and its offset, if it has them."""
     try:
         strides = None if tensor.is_contiguous() else tuple(plain_size(stride) for stride in tensor.stride())
         offset = tensor.storage_offset()
@@ -339,7 +339,7 @@ def _strides_of(tensor: torch.Tensor) -> tuple[tuple[Size, ...] | None, int]:
 
 
 def _absent_or_freed(node: Any, name: str, index: int | None) -> SavedValue:
-    """Tell a value that backward has freed from one that was never there; no hook is left to run."""
+    """Distinguish a value freed by backward from one that was never set; no hook is left to run."""
     try:
         getattr(node, name)
     except RuntimeError:
@@ -348,7 +348,7 @@ def _absent_or_freed(node: Any, name: str, index: int | None) -> SavedValue:
 
 
 def _stale_versions(node: Any, name: str, raw: Any, index: int | None) -> tuple[int, int] | None:
-    """Return (current, expected) version when the engine would refuse this saved tensor, else None."""
+    """Return (current, expected) version if the engine would reject this saved tensor, else None."""
     try:
         getattr(node, name)
     except RuntimeError as error:
@@ -358,7 +358,7 @@ def _stale_versions(node: Any, name: str, raw: Any, index: int | None) -> tuple[
 
 
 def _outputs_among(node: Any, name: str, raws: Any) -> frozenset[int]:
-    """Find which tensors a custom Function saved are its own outputs: unpacked, they point back to the node."""
+    """Find the saved tensors of a custom Function that are its own outputs: unpacked, they point back to the node."""
     if not can_read_raw() or any(unpack_hook(raw) is not None for raw in raws):
         return frozenset()
     try:

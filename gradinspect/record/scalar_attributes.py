@@ -1,4 +1,4 @@
-"""Saved attributes that are no tensors: numbers, sizes, dtypes, options."""
+"""Saved attributes that are not tensors: numbers, sizes, dtypes, options."""
 
 import math
 
@@ -15,14 +15,14 @@ _TYPE_KINDS: dict[type, SavedKind] = {
 
 
 def saved_value(name: str, value: object, index: int | None = None) -> SavedValue:
-    """Record an attribute of a node that is no tensor."""
+    """Record a node's attribute that is not a tensor."""
     if isinstance(value, list | tuple):
         return SavedValue(name=name, index=index, kind="tuple", value=tuple(plain_scalar(item) for item in value))
     return SavedValue(name=name, index=index, kind=kind_of(value), value=plain_scalar(value))
 
 
 def kind_of(value: object) -> SavedKind:
-    """Name the kind of a value that is no tensor."""
+    """Return the kind of a value that is not a tensor."""
     if value is None:
         return "none"
     if isinstance(value, bool | torch.SymBool):
@@ -39,9 +39,9 @@ def kind_of(value: object) -> SavedKind:
 
 
 def plain_scalar(value: object) -> Scalar:
-    """Turn a value into what a record may hold. Runs no code of the user: an object becomes the name of its class.
+    """Convert a value to what a record may hold. Runs no user code: an object becomes the name of its class.
 
-    torch hands out some saved dims as unsigned, so that -1 reads 18446744073709551615; here it is -1 again.
+    torch returns some saved dims as unsigned, so that -1 becomes 18446744073709551615; this restores -1.
     Source: tools/autograd/gen_autograd_functions.py GETTER_BODY_INT64_T, torch 2.13.
     """
     if value is None or isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""The graph that backward itself builds, under create_graph: what second derivatives go through.
+"""The graph that backward builds with create_graph=True, for second derivatives.
 
-The gradients of the leaves are computed once, by `autograd.grad`, so that no leaf's `.grad` changes. Each node made
-meanwhile is remembered together with the node that was running, and takes over its module and its source line.
+The gradients of the leaves are computed once, by `autograd.grad`, so that no leaf's `.grad` changes. Each new node is
+stored with the node that was running, and inherits its module and source line.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, re
 
 
 class Maker(NamedTuple):
-    """The node whose backward made another one."""
+    """The node whose backward made another node."""
 
     name: str
     sequence_nr: int
@@ -29,7 +29,7 @@ class SecondOrder(NamedTuple):
     """The gradients of the leaves, with their graph."""
 
     outputs: list[OutputTensor]
-    makers: dict[int, Maker]  # number of creation of a node -> whose backward made it
+    makers: dict[int, Maker]  # sequence number -> the node whose backward made it
 
 
 def gradients_with_graph(
@@ -40,7 +40,7 @@ def gradients_with_graph(
     Args:
         graph: The record of the graph.
         outputs: Where backward starts.
-        gradients: The gradient of each.
+        gradients: The gradient of each output.
 
     Raises:
         GradInspectError: The gradients depend on nothing that requires grad, or backward fails.
@@ -68,15 +68,15 @@ def gradients_with_graph(
     if not named:
         raise GradInspectError(
             f"The gradients of '{graph.source}' depend on nothing that requires grad, so backward builds no graph.",
-            "Second derivatives are zero; leave --create-graph out.",
+            "Second derivatives are zero. Remove --create-graph.",
         )
     return SecondOrder(named, watch.makers)
 
 
 class _MakerLog:
-    """Watches which node runs while others are made.
+    """Logs which node runs while others are made.
 
-    What is made after a node has run, before the next one does, adds its gradients to others: it belongs to it as well.
+    Nodes made after a node has run and before the next one does accumulate its gradients, so they belong to it too.
     """
 
     def __init__(self, graph: Graph, walk: Walk) -> None:

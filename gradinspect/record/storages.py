@@ -1,4 +1,4 @@
-"""The memory behind tensors: one number a storage, bytes counted once."""
+"""The memory behind tensors: one number per storage, bytes counted once."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -8,7 +8,7 @@ import torch
 from gradinspect.graph import Origin, Storage
 from gradinspect.torch_api.tensors import key_of_storage, sparse_parts, unwrapped
 
-# What a storage counts as when tensors of several origins show it: the lowest.
+# If tensors of several origins share a storage, the lowest one counts.
 _RANK: dict[Origin | None, int] = {
     "parameter": 0, "buffer": 1, "activation": 2, "output": 3, "input": 4, None: 5,
 }  # fmt: skip
@@ -20,8 +20,8 @@ class StorageEntry:
     __slots__ = ("device", "name", "number", "origin", "storage")
 
     def __init__(self, storage: Any, number: int, device: Any, origin: Origin | None, name: str | None) -> None:
-        """Hold the live storage too: its key is unique only while it lives."""
-        self.device = device  # of the tensor: that of a fake tensor's storage is meta
+        """Also hold the live storage, because its key is unique only while it is alive."""
+        self.device = device  # of the tensor; a fake tensor's storage is on meta
         self.storage = storage
         self.number = number
         self.origin = origin
@@ -29,7 +29,7 @@ class StorageEntry:
 
 
 class StorageTable:
-    """Numbers the storages of one capture in the order they are met."""
+    """Numbers the storages of one capture in order of appearance."""
 
     def __init__(self, known: dict[int, tuple[Origin, str]]) -> None:
         """Start empty.
@@ -41,7 +41,7 @@ class StorageTable:
         self._entries: dict[int, StorageEntry] = {}
 
     def look_up(self, tensor: torch.Tensor, origin: Origin | None = None) -> StorageEntry:
-        """Find the storage of a tensor, or number it.
+        """Return the storage of a tensor, numbering it if it is new.
 
         Raises:
             RuntimeError, NotImplementedError: It has none: sparse, mkldnn.
@@ -61,7 +61,7 @@ class StorageTable:
         return entry
 
     def numbers_within(self, value: object) -> tuple[int, ...]:
-        """Number every storage that an object holds: a container, a sparse tensor, a wrapper subclass."""
+        """Number every storage in an object: a container, a sparse tensor, a wrapper subclass."""
         numbers: dict[int, None] = {}
         for tensor in plain_tensors(value):
             try:
@@ -91,16 +91,16 @@ def _num_bytes(storage: Any) -> int:
 
 
 def _storage_behind_functorch(tensor: torch.Tensor) -> Any:
-    """Return the storage inside a tensor that torch.func wraps, at any depth.
+    """Return the storage inside a tensor wrapped by torch.func, at any depth.
 
     Raises:
-        RuntimeError, NotImplementedError: It is not wrapped, or what is wrapped has none.
+        RuntimeError, NotImplementedError: It is not wrapped, or the inner tensor has none.
     """
     return unwrapped(tensor).untyped_storage()
 
 
 def storages_within(value: object) -> Iterator[Any]:
-    """Yield the storages of an object: a tensor, a sparse one, one that torch.func wraps, a container of them."""
+    """Yield the storages of an object: a tensor, a sparse one, one wrapped by torch.func, or a container."""
     for tensor in plain_tensors(value):
         try:
             yield _storage_behind_functorch(tensor)
@@ -117,13 +117,13 @@ def storage_of(tensor: torch.Tensor) -> Any:
 
 
 def storage_key(tensor: torch.Tensor) -> int | None:
-    """Return what is equal for tensors that show the same memory, while they live."""
+    """Return a key that is equal for tensors that share memory, while they are alive."""
     storage = storage_of(tensor)
     return None if storage is None else key_of_storage(storage)
 
 
 def plain_tensors(value: object) -> Iterator[torch.Tensor]:
-    """Yield the tensors with memory of their own inside an object, whatever wraps them. Runs no user code."""
+    """Yield the tensors with their own memory inside an object, unwrapping as needed. Runs no user code."""
     todo: list[object] = [value]
     seen: set[int] = set()
     while todo:
@@ -144,7 +144,7 @@ def plain_tensors(value: object) -> Iterator[torch.Tensor]:
 
 
 def _inner_tensors(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
-    """Return what a sparse tensor or a wrapper subclass is made of; nothing for a plain tensor."""
+    """Return the inner tensors of a sparse tensor or a wrapper subclass; nothing for a plain tensor."""
     layout = tensor.layout
     if layout is torch.strided:
         names = _flattened_names(tensor) if type(tensor) is not torch.Tensor else ()
@@ -161,7 +161,7 @@ def _inner_tensors(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
 
 
 def _flattened_names(tensor: torch.Tensor) -> Iterable[str]:
-    """Return the attributes that hold a traceable wrapper subclass's inner tensors."""
+    """Return the attributes with the inner tensors of a traceable wrapper subclass."""
     if type(tensor) is torch.Tensor or not hasattr(type(tensor), "__tensor_flatten__"):
         return ()
     names: Iterable[str] = tensor.__tensor_flatten__()[0]

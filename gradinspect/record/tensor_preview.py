@@ -1,4 +1,4 @@
-"""Live tensors to what a screen shows of them. Computes under no_grad and adds no node."""
+"""Previews of live tensors for display. Computes under no_grad and adds no node."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ MAX_VALUES = 64
 
 
 def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> TensorPreview:
-    """Take a tensor's numbers, and its values if there are few. What cannot be read is left out."""
+    """Compute a tensor's statistics, and its values if there are few. What cannot be read is left out."""
     shape: tuple[int, ...] = ()
     dtype = str(tensor.dtype).removeprefix("torch.")
     try:
@@ -52,7 +52,7 @@ def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_value
 
 
 def show_saved(grad_fn: Any, node: Node) -> Iterator[SavedPreview]:
-    """Show what a node has saved; runs no hook."""
+    """Preview the saved attributes of a node; runs no hook."""
     for value in node.saved:
         name = value.name.removeprefix("_saved_") + (f"[{value.index}]" if value.index is not None else "")
         if value.kind != "tensor":

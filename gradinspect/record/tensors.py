@@ -1,4 +1,4 @@
-"""What a live tensor looks like, as a `TensorInfo`, whatever kind of tensor it is."""
+"""Describe any live tensor as a `TensorInfo`."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 
 class TensorInfoTable:
-    """Makes each `TensorInfo` once: most tensors of a graph look like another one."""
+    """Makes each distinct `TensorInfo` once, since most tensors of a graph resemble another."""
 
     def __init__(self, plain_types: tuple[type, ...] = PLAIN_TYPES) -> None:
         """Start empty.
 
         Args:
-            plain_types: What does not count as a subclass.
+            plain_types: Types that do not count as subclasses.
         """
         self.plain_types = plain_types
         self._plain: dict[tuple[Any, ...], TensorInfo] = {}
@@ -29,17 +29,17 @@ class TensorInfoTable:
             info = self._plain.get(key)
             if info is None:
                 info = self._plain[key] = self._make(*key)
-        except (RuntimeError, TypeError):  # a symbolic size has no hash, a nested tensor no shape
+        except (RuntimeError, TypeError):  # symbolic sizes have no hash, nested tensors no shape
             shape = () if metadata.is_nested_tensor else metadata.shape
             layout = "nested" if metadata.is_nested_tensor else "strided"
             return self._make(shape, metadata.dtype, metadata.device, layout)
         return info
 
     def of_plain_tensor(self, tensor: torch.Tensor) -> TensorInfo:
-        """Describe a dense tensor of no subclass.
+        """Describe a plain dense tensor.
 
         Raises:
-            RuntimeError, TypeError: It is not as plain as that: nested, or of symbolic sizes.
+            RuntimeError, TypeError: It is not plain: nested, or with symbolic sizes.
         """
         key = (tuple(tensor.shape), tensor.dtype, tensor.device)
         info = self._plain.get(key)
@@ -59,7 +59,7 @@ class TensorInfoTable:
     def _of_strange_tensor(self, tensor: torch.Tensor) -> TensorInfo:
         try:
             shape: tuple[Any, ...] = tuple(tensor.shape)
-        except RuntimeError:  # a nested tensor of the strided kind
+        except RuntimeError:  # a strided nested tensor
             shape = _nested_shape(tensor)
         layout = "nested" if tensor.is_nested else self._name(tensor.layout)
         kind = type(tensor)
@@ -85,7 +85,7 @@ class TensorInfoTable:
 
 
 def plain_size(size: Any) -> Size:
-    """Turn a size into an int, or into its symbol without asking for its value."""
+    """Convert a size to an int, or to its symbol without evaluating it."""
     return size if type(size) is int else str(size)
 
 
@@ -101,7 +101,7 @@ def _nested_shape(tensor: torch.Tensor) -> tuple[Size, ...]:
 
 
 def count_bytes(tensor: torch.Tensor) -> int:
-    """Count the bytes of the elements that a tensor shows; 0 where it cannot tell without computing."""
+    """Count the bytes of a tensor's elements; 0 if that would need a computation."""
     try:
         num_bytes = tensor.numel() * tensor.element_size()
     except (RuntimeError, NotImplementedError):

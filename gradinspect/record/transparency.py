@@ -1,7 +1,7 @@
-"""What torch and Python would do differently because somebody watches, and must not.
+"""Keep torch and Python from behaving differently while we observe.
 
-A context manager for the time of watching: it patches functions that only library code looks up, and restores them.
-The program's own names are never touched.
+A context manager for the time of observing patches functions that only library code looks up, and restores them. The
+program's own names are never touched.
 """
 
 import warnings
@@ -21,11 +21,11 @@ from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.tensors import keeps_torch_function_off
 
 
-def unnoticed(hook_ids: Callable[[], set[int]]) -> AbstractContextManager[None]:
-    """Hide one function mode and some global module hooks from those who would act on them.
+def transparent(hook_ids: Callable[[], set[int]]) -> AbstractContextManager[None]:
+    """Hide our function mode and global module hooks from code that would react to them.
 
     Args:
-        hook_ids: The ids of the module hooks that are ours, at any time.
+        hook_ids: Returns the current ids of our module hooks.
     """
     return patched(
         has_torch_function_patch(_fast_paths_as_before),
@@ -38,8 +38,8 @@ def unnoticed(hook_ids: Callable[[], set[int]]) -> AbstractContextManager[None]:
 def _fast_paths_as_before(original: Callable[..., Any]) -> Callable[..., Any]:
     """Keep nn.MultiheadAttention and nn.TransformerEncoder on their inference fast path.
 
-    They leave it when `torch.overrides.has_torch_function` says that somebody overrides torch functions, and a mode
-    counts; the slow path gives other last bits. Only these look the name up in torch.overrides at call time.
+    They leave it if `torch.overrides.has_torch_function` reports an override of torch functions, and a mode counts as
+    one; the slow path differs in the last bits. Only these two look the name up in torch.overrides at call time.
     Source: torch/nn/modules/activation.py, transformer.py, torch 2.13.
     """
 
@@ -52,7 +52,7 @@ def _fast_paths_as_before(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compiled_modules_as_before(hook_ids: Callable[[], set[int]], _original: Callable[[], bool]) -> Callable[[], bool]:
-    """Keep a compiled module from warning about global hooks that are only ours."""
+    """Keep a compiled module from warning about global hooks if they are only ours."""
 
     def has_any_global_hook() -> bool:
         ours = hook_ids()
@@ -62,7 +62,7 @@ def _compiled_modules_as_before(hook_ids: Callable[[], set[int]], _original: Cal
 
 
 def _overrides_torch_function(kind: type) -> bool:
-    """Tell whether objects of this type carry a `__torch_function__` of their own."""
+    """Return whether a type has its own `__torch_function__`."""
     if kind is torch.Tensor or kind is nn.Parameter:
         return False
     override = getattr(kind, "__torch_function__", None)

@@ -1,10 +1,10 @@
-"""The stack as it would be if nobody watched: where a warning belongs, and what anomaly mode prints of a forward call.
+"""The stack as it would be without us, for the lines of warnings and for anomaly mode.
 
-NOTE [Frames that are there because of us]
-Called through our function mode, a function of torch that is written in C has one frame more below it: ours. One that
-is written in Python has three: it asks who overrides it, torch hands the call to our mode, and we call it again. So
-ours goes, and with it torch's `handle_torch_function` and the first of two calls of the same function. The frames from
-the one that runs the program outwards are ours as well.
+NOTE [Frames added by us]
+Called through our function mode, a torch function written in C has one more frame below it: ours. One written in Python
+has three more: it checks for overrides, torch passes the call to our mode, and we call it again. So our frame is
+removed, with torch's `handle_torch_function` and the first of two calls of the same function. The frames outside the
+one that runs the program are also ours.
 """
 
 import sys
@@ -23,7 +23,7 @@ _local = threading.local()
 
 
 def frames_without_us(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield the frames from this one outwards that would be there without us."""
+    """Yield the frames from this one outward that would exist without us."""
     inner: FrameType | None = None
     while frame is not None and frame.f_code.co_filename not in RUNNERS:
         if not frame.f_code.co_filename.startswith(_OURS):
@@ -39,10 +39,10 @@ def frames_without_us(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def warnings_where_they_belong(show: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Make a `warnings._showwarnmsg` that names the line which a warning would name without us.
+    """Make a `warnings._showwarnmsg` that reports the line a warning would have without us.
 
-    The level that Python counted is found again, and counted without our frames. Then the warning is issued anew for
-    that line, so that the filters and the memory of what was shown before are those of its module.
+    The stack level is recovered, and counted without our frames. Then the warning is issued again for that line, so
+    that the filters and the registry of its module apply.
     """
 
     def show_in_place(message: Any) -> None:
@@ -57,7 +57,7 @@ def warnings_where_they_belong(show: Callable[[Any], None]) -> Callable[[Any], N
                 right.f_globals.get("__name__") or "<unknown>",
                 right.f_globals.setdefault("__warningregistry__", {}), source=message.source,
             )  # fmt: skip
-        except Warning as error:  # a filter makes errors of them; NOTE [No frame of ours in a traceback]
+        except Warning as error:  # a filter turns them into errors; NOTE [No frame of ours in a traceback]
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
         finally:
@@ -67,7 +67,7 @@ def warnings_where_they_belong(show: Callable[[Any], None]) -> Callable[[Any], N
 
 
 def _right_frame(message: Any, innermost: FrameType) -> FrameType | None:
-    """Return the frame that a warning belongs to; None where it is there already, or is at no frame of this stack."""
+    """Return the frame that a warning belongs to; None if it is already right, or not on this stack."""
     level, frame = 0, innermost
     while (frame.f_code.co_filename, frame.f_lineno) != (message.filename, message.lineno):
         if frame.f_back is None:
@@ -84,7 +84,7 @@ def _right_frame(message: Any, innermost: FrameType) -> FrameType | None:
 
 
 def _forget(message: Any, frame: FrameType) -> None:
-    """Undo that Python has noted a warning as shown."""
+    """Remove a warning from the registry of shown warnings."""
     text, registry = str(message.message), frame.f_globals.get("__warningregistry__", {})
     for line in (message.lineno, 0):
         registry.pop((text, message.category, line), None)
@@ -92,7 +92,7 @@ def _forget(message: Any, frame: FrameType) -> None:
 
 
 def stack_without_us(original: Callable[[], list[str]]) -> Callable[[], list[str]]:
-    """Make a `format_stack` that leaves out what is there because of us."""
+    """Make a `format_stack` that leaves out the frames added by us."""
 
     def format_stack() -> list[str]:
         entries = original()
@@ -105,9 +105,9 @@ def stack_without_us(original: Callable[[], list[str]]) -> Callable[[], list[str
 
 
 def _kept_from(innermost: FrameType) -> list[bool]:
-    """Tell of each frame, from the outermost to this one, whether it would be there without us.
+    """Return for each frame, outermost first, whether it would exist without us.
 
-    Nothing but these answers goes back: a frame that holds itself keeps all that is on the stack alive.
+    Returns no frames: a frame in its own locals would keep everything on the stack alive.
     """
     kept = set(map(id, frames_without_us(innermost)))
     is_kept = []

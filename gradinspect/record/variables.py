@@ -1,9 +1,9 @@
-"""The variables of live frames: which name the user gave to a tensor or a module.
+"""The variables of live frames: the user's names of tensors and modules.
 
 NOTE [Locals of a running function]
-Before Python 3.13 `frame.f_locals` of a function is one dict that the frame keeps and `locals()` hands out. Reading it
-would keep the user's tensors alive, and change what an earlier `locals()` returned. So a function that may have asked
-for its locals is left alone, and the dict is emptied again when nobody else holds it.
+Before Python 3.13 `frame.f_locals` of a function is a dict that the frame keeps and `locals()` returns. Reading it
+would keep the user's tensors alive, and change the result of an earlier `locals()`. So a function that may have called
+`locals()` is skipped, and the dict is cleared again if nothing else holds it.
 """
 
 import inspect
@@ -18,20 +18,20 @@ from torch import nn
 
 from gradinspect.record.frames import user_frames
 
-LARGEST_CONTAINER = 1_000  # elements looked at in one list or dict
+LARGEST_CONTAINER = 1_000  # elements read of one list or dict
 _ASKS_FOR_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
 _EMPTY_REFERENCES = sys.getrefcount(dict(a=1)) + 2  # the frame's own and the variable's  # noqa: C408
 
 
 class Variable(NamedTuple):
-    """A name of the user for a tensor or a module."""
+    """A tensor or module and the user's name for it."""
 
     name: str
     value: torch.Tensor | nn.Module
 
 
 def variables_from(frame: FrameType | None) -> Iterator[Variable]:
-    """Yield the tensors and modules that the user's frames can see, innermost frame first, then their globals."""
+    """Yield the tensors and modules visible in the user's frames, innermost first, then in their globals."""
     frames = list(user_frames(frame))
     for user in frames:
         yield from variables_in(_named_locals(user))
@@ -43,7 +43,7 @@ def variables_from(frame: FrameType | None) -> Iterator[Variable]:
 
 
 def _named_locals(frame: FrameType) -> dict[str, object]:
-    """Copy a frame's locals; of a lambda those of the functions around it: its own arguments are no names."""
+    """Copy a frame's locals; for a lambda, those of the enclosing functions, because its arguments are not names."""
     variables = local_variables(frame)
     if frame.f_code.co_name != "<lambda>":
         return variables
@@ -51,7 +51,7 @@ def _named_locals(frame: FrameType) -> dict[str, object]:
 
 
 def variables_in(namespace: dict[str, object]) -> Iterator[Variable]:
-    """Yield the tensors and modules of one namespace: by themselves first, then inside containers and `self`."""
+    """Yield the tensors and modules of one namespace: direct ones first, then those in containers and `self`."""
     inside: list[Variable] = []
     for name, value in list(namespace.items()):
         if isinstance_safely(value, (torch.Tensor, nn.Module)):
@@ -64,12 +64,12 @@ def variables_in(namespace: dict[str, object]) -> Iterator[Variable]:
 
 
 def isinstance_safely(value: object, kinds: tuple[type, ...]) -> bool:
-    """Tell the type without asking the object, whose `__class__` may be code of the user."""
+    """Check the type without accessing `__class__`, which may run user code."""
     return issubclass(type(value), kinds)
 
 
 def local_variables(frame: FrameType) -> dict[str, object]:
-    """Copy a frame's locals; empty for a frame that is left alone. NOTE [Locals of a running function]."""
+    """Copy a frame's locals; empty for a frame that must be skipped. NOTE [Locals of a running function]."""
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
     if sys.version_info >= (3, 13):
@@ -84,7 +84,7 @@ def local_variables(frame: FrameType) -> dict[str, object]:
 
 
 def _elements(name: str, container: object) -> Iterator[Variable]:
-    """Yield what a list, tuple or dict holds, up to a size that nobody writes by hand."""
+    """Yield the elements of a list, tuple or dict, up to LARGEST_CONTAINER."""
     labeled: Iterable[tuple[str, object]]
     if isinstance(container, dict):
         first = islice(container.items(), LARGEST_CONTAINER)
@@ -98,7 +98,7 @@ def _elements(name: str, container: object) -> Iterator[Variable]:
 
 
 def _attributes(name: str, instance: object) -> Iterator[Variable]:
-    """Yield what an object has as attributes, without asking the object."""
+    """Yield the attributes of an object without running its code."""
     try:
         attributes: dict[str, object] = object.__getattribute__(instance, "__dict__")
     except AttributeError:

@@ -1,4 +1,4 @@
-"""From root nodes to all nodes: found in a loop, put into topological order, with their edges."""
+"""Find all nodes from the roots, iteratively, in topological order, with their edges."""
 
 import heapq
 from collections.abc import Iterable
@@ -16,15 +16,15 @@ NextFunctions: TypeAlias = tuple[tuple[Any, int], ...]
 class Walk:
     """The live nodes of one graph, in topological order, root side first.
 
-    Holds a wrapper of every node, so that identity is safe while it is read. Close it as soon as the record is made:
-    NOTE [Walked graphs die recursively] in `release` says why that takes care.
+    Holds a wrapper of every node, so that identities stay valid while they are read. Close it as soon as the record is
+    made; see NOTE [Walked graphs are freed recursively] in `release`.
 
     Attributes:
         nodes: The live nodes.
         numbers: Live node -> its index in `nodes`.
-        sequence_nrs: For each node the order of its creation, in its thread.
+        sequence_nrs: For each node its order of creation, per thread.
         next_edges: For each node the record of its `next_functions`.
-        is_in_creation_order: Whether the sequence numbers alone gave the order; not so when several threads made nodes.
+        is_in_creation_order: Whether the sequence numbers alone gave the order; not if several threads made nodes.
     """
 
     def __init__(self, roots: Iterable[Any]) -> None:
@@ -46,7 +46,7 @@ class Walk:
             raise
 
     def close(self) -> None:
-        """Give up the wrappers. The walk is empty afterwards."""
+        """Release the wrappers. The walk is empty afterwards."""
         nodes, self.nodes = self.nodes, []
         park_wrappers(nodes)
         self.numbers.clear()
@@ -60,7 +60,7 @@ class Walk:
         }
 
     def _find(self, roots: Iterable[Any]) -> list[NextFunctions]:
-        """Fill `nodes`, in the order they are reached, and return the next functions of each."""
+        """Fill `nodes` in the order of discovery, and return the next functions of each."""
         numbers = self.numbers
         for root in roots:
             numbers.setdefault(root, 0)
@@ -77,7 +77,7 @@ class Walk:
         return found
 
     def _sort(self, next_functions: list[NextFunctions]) -> None:
-        """Sort by creation, latest first; AccumulateGrad last, in the order they were reached."""
+        """Sort by creation, latest first; AccumulateGrad last, in the order of discovery."""
         keys = list(map(sequence_nr, self.nodes))
         made = [index for index, key in enumerate(keys) if key != ACCUMULATE_GRAD_NR]
         made.sort(key=keys.__getitem__, reverse=True)
@@ -114,7 +114,7 @@ class Walk:
         return True
 
     def _sort_by_edges(self, next_functions: list[NextFunctions]) -> None:
-        """Sort by the edges themselves: the numbers of several threads do not compare."""
+        """Sort by the edges, because sequence numbers of different threads are not comparable."""
         numbers = self.numbers
         waiting = [0] * len(self.nodes)
         for places in next_functions:
@@ -124,7 +124,7 @@ class Walk:
         ready = [number for number, count in enumerate(waiting) if count == 0]
         order = []
         while ready:
-            number = heapq.heappop(ready)  # among the ready ones the order of before: latest made first
+            number = heapq.heappop(ready)  # among the ready ones, keep the previous order: latest first
             order.append(number)
             for next_node, _ in next_functions[number]:
                 if next_node is not None:

@@ -1,4 +1,4 @@
-"""Graph to capture file and back. The one layer that opens files; nothing in a file is ever executed."""
+"""Graph to capture file and back. Nothing in a file is ever executed."""
 
 from gradinspect.storage.decoding import decode_graph
 from gradinspect.storage.encoding import SCHEMA_VERSION, encode_graph

@@ -1,21 +1,21 @@
-"""What types cannot say about a record: every index points at something, nothing is in a circle or negative.
+"""Validate what types cannot express: every index is in range, nothing is cyclic or negative.
 
-The rest of the package indexes and loops without looking; this is where a file from elsewhere earns that trust.
+The rest of the package relies on this and does not check again.
 """
 
 from collections.abc import Sequence
 
 from gradinspect.graph import Edge, GradientStats, Graph, Node, SavedTensor, SavedValue, Size, TensorInfo
 
-_MAX_NR = 2**31  # of outputs and list positions: torch counts them in 32 bits
-_MAX_ARGUMENTS = 1000  # of one operator; torch has none with a tenth of that
+_MAX_NR = 2**31  # of outputs and list positions, which torch stores in 32 bits
+_MAX_ARGUMENTS = 1000  # of one operator; ten times the most in torch
 
 
 class InvalidPlaceError(Exception):
-    """A record that cannot be true."""
+    """An invalid record."""
 
     def __init__(self, place: str, reason: str) -> None:
-        """Hold the place from the graph on (`.nodes[0].frame`), and what is wrong there."""
+        """Store the path from the graph (`.nodes[0].frame`), and the reason."""
         super().__init__(f"{place}: {reason}")
         self.place = place
         self.reason = reason
@@ -25,7 +25,7 @@ def check_graph(graph: Graph) -> None:
     """Check every index, order and count of a record.
 
     Raises:
-        InvalidPlaceError: The first place that does not hold.
+        InvalidPlaceError: The first invalid place.
     """
     for index, module in enumerate(graph.modules):
         _check_earlier(module.parent, index, f".modules[{index}].parent")
@@ -35,7 +35,7 @@ def check_graph(graph: Graph) -> None:
         _check_count(storage.num_bytes, f".storages[{index}].num_bytes")
     for name, arguments in graph.arguments.items():
         if len(arguments) > _MAX_ARGUMENTS:
-            raise InvalidPlaceError(f".arguments[{name[:100]!r}]", f"{len(arguments)} are too many arguments")
+            raise InvalidPlaceError(f".arguments[{name[:100]!r}]", f"{len(arguments)} arguments are too many")
     _check_index(graph.captured_at.frame, len(graph.frames), ".captured_at.frame", "frame")
     for index, root in enumerate(graph.roots):
         _check_index(root.node, len(graph.nodes), f".roots[{index}].node", "node")
@@ -46,10 +46,10 @@ def check_graph(graph: Graph) -> None:
 
 
 def check_gradients(graph: Graph) -> None:
-    """Check what flowed back against the nodes it flowed through.
+    """Check the recorded gradients against the nodes.
 
     Raises:
-        InvalidPlaceError: The first place that does not hold.
+        InvalidPlaceError: The first invalid place.
     """
     if graph.gradients is None:
         return
@@ -80,7 +80,7 @@ def _check_stats(stats: GradientStats | None, place: str) -> None:
 
 
 def _check_norm(norm: float, place: str) -> None:
-    if norm < 0:  # NaN and infinity are what some gradients have
+    if norm < 0:  # NaN and infinity are valid
         raise InvalidPlaceError(place, f"{norm} is not a norm")
 
 
@@ -154,7 +154,7 @@ def _check_index(index: int | None, length: int, place: str, noun: str) -> None:
 
 
 def _check_earlier(index: int | None, own: int, place: str) -> None:
-    """Parents and callers stand before what they contain, so no chain of them can be a circle."""
+    """Check that parents and callers come before what they contain, which rules out cycles."""
     if index is not None and not 0 <= index < own:
         raise InvalidPlaceError(place, f"{index} does not come before {own}")
 

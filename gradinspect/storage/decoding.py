@@ -1,4 +1,4 @@
-"""The bytes of a capture file to a Graph, or one sentence that says what is wrong with them, and where."""
+"""Decode the bytes of a capture file to a Graph, or report what is wrong, and where."""
 
 import io
 import re
@@ -25,7 +25,7 @@ class _Envelope(msgspec.Struct):
 
 
 def decode_graph(content: bytes, name: str, *, max_bytes: int = MAX_BYTES) -> Graph:
-    """Read the bytes of a capture file: `decode_file`."""
+    """Decode the bytes of a capture file; see `decode_file`."""
     return decode_file(io.BytesIO(content), name, max_bytes=max_bytes)
 
 
@@ -34,19 +34,19 @@ def decode_file(file: BinaryIO, name: str, *, max_bytes: int = MAX_BYTES) -> Gra
 
     Args:
         file: Open for reading.
-        name: How messages call it.
-        max_bytes: Refuse what is larger when unpacked.
+        name: The file's name in messages.
+        max_bytes: Largest accepted size after unpacking.
 
     Raises:
-        GradInspectError: It is no capture file, or not a valid one.
+        GradInspectError: It is not a valid capture file.
         OSError: It cannot be read.
     """
     label = f'"{brief(name)}"'
     envelope = _open_envelope(read_content(file, label, max_bytes), label)
-    with _told(label, "graph"):
+    with _errors_named(label, "graph"):
         graph = msgspec.json.decode(envelope.graph, type=Graph)
         check_graph(graph)
-    with _told(label, "gradients"):  # NOTE [Gradients beside the graph] in `encoding`
+    with _errors_named(label, "gradients"):  # NOTE [Gradients beside the graph] in `encoding`
         gradients = msgspec.json.decode(envelope.gradients, type=Gradients | None, strict=False)
         graph = graph if gradients is None else replace(graph, gradients=gradients)
         check_gradients(graph)
@@ -54,8 +54,8 @@ def decode_file(file: BinaryIO, name: str, *, max_bytes: int = MAX_BYTES) -> Gra
 
 
 @contextmanager
-def _told(label: str, part: str) -> Iterator[None]:
-    """Make one sentence of whatever is wrong with a part of the file, with the place."""
+def _errors_named(label: str, part: str) -> Iterator[None]:
+    """Turn any error in a part of the file into a message with the place."""
     try:
         yield
     except InvalidPlaceError as error:
@@ -71,7 +71,7 @@ def _open_envelope(content: bytes | bytearray, label: str) -> _Envelope:
     try:
         envelope = msgspec.json.decode(content, type=_Envelope)
     except msgspec.ValidationError:
-        raise GradInspectError(f"{label} is not a capture file: it is some other JSON.", MAKE) from None
+        raise GradInspectError(f"{label} is not a capture file: it is JSON of another kind.", MAKE) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if not content.startswith(b'{"format":"%s"' % FORMAT.encode()):
             raise GradInspectError(f"{label} is not a capture file: it is not JSON.", MAKE) from None
@@ -96,6 +96,6 @@ def _reason_of(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
     if "truncated" in str(error):
-        return "it is cut short"
+        return "it is truncated"
     position = re.search(r"\(byte (\d+)\)", str(error))
     return f"it is not JSON at byte {position[1]}" if position else "it is not JSON"

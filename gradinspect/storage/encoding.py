@@ -1,9 +1,9 @@
-"""Graph to the bytes of a capture file: an envelope of JSON, one node a line, so that two captures diff well in git.
+"""Encode a Graph as a capture file: JSON with one node per line, so that captures diff well in git.
 
 NOTE [Gradients beside the graph]
-Gradients may be infinite or not a number, which JSON has no number for and which gradients are looked at for. So they
-are written beside the graph, such numbers as the text `nan`, `inf` or `-inf`, and text is read as a number there and
-nowhere else. A reader that knows of no gradients skips them. Their times are left out: equal runs give equal bytes.
+Gradients may be infinite or NaN, which JSON numbers cannot express and which users look for. So gradients are written
+beside the graph, with such values as the text `nan`, `inf` or `-inf`; only there is text read as a number. A reader
+that does not know gradients skips them. Their times are left out, so that equal runs give equal bytes.
 """
 
 import gzip
@@ -18,7 +18,7 @@ from gradinspect.graph import Gradients, Graph
 from gradinspect.units import is_harmless
 
 FORMAT = "gradinspect"
-SCHEMA_VERSION = 1  # raise it with every change of `graph.py` that an older reader would refuse
+SCHEMA_VERSION = 1  # increment with every change of `graph.py` that an older reader would reject
 NOT_PRINTABLE_ASCII = re.compile(r"[^\n -~]+")
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -26,9 +26,9 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 def encode_graph(graph: Graph, *, compressed: bool) -> bytes:
     r"""Write a graph as a capture file; equal graphs give equal bytes.
 
-    What a terminal would obey or hide is written as JSON escapes, so a capture can be looked at as text. A lone
-    surrogate (Python's stand-in for a byte of a file name that is not UTF-8) has no place in JSON and becomes its
-    escape, `\udcff` as six characters.
+    Control and invisible characters are written as JSON escapes, so a capture can be viewed as text. A lone surrogate
+    (Python's placeholder for a non-UTF-8 byte of a file name) is not valid in JSON and becomes its escape, the six
+    characters `\udcff`.
     """
     try:
         content = _encode_envelope(graph)
@@ -39,7 +39,7 @@ def encode_graph(graph: Graph, *, compressed: bool) -> bytes:
 
 
 def _escape_hidden(content: bytes) -> bytes:
-    """Write characters that are not printable as JSON escapes; below 0x7f the encoder has done so."""
+    """Escape unprintable characters above 0x7f; the encoder has escaped those below."""
     text = content.decode()
     return NOT_PRINTABLE_ASCII.sub(_json_escapes, text).encode()
 
@@ -63,7 +63,7 @@ def _encode_envelope(graph: Graph) -> bytes:
 
 
 def _encode_gradients(gradients: Gradients) -> bytes:
-    """Write what flowed back. NOTE [Gradients beside the graph]."""
+    """Encode the gradients. NOTE [Gradients beside the graph]."""
     fields = msgspec.to_builtins(gradients)
     for node in fields["nodes"]:
         node.pop("seconds", None)
@@ -79,7 +79,7 @@ def _encode_field(value: object) -> bytes:
     if not isinstance(value, tuple) or not value:
         return _ENCODER.encode(value)
     lines = _ENCODER.encode_lines(value).rstrip(b"\n")
-    return b"[\n%s\n]" % lines.replace(b"\n", b",\n")  # inside a JSON string a newline is always escaped
+    return b"[\n%s\n]" % lines.replace(b"\n", b",\n")  # newlines inside JSON strings are always escaped
 
 
 def _name_nonfinite(value: object) -> object:
@@ -108,7 +108,7 @@ def _escape_surrogates(value: object) -> object:
 
 def _compress(content: bytes) -> bytes:
     buffer = io.BytesIO()
-    # Not gzip.compress: it lets zlib name the operating system in the header, so the bytes would differ.
+    # Not gzip.compress, whose header names the operating system, so that the bytes would differ.
     with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=buffer, mtime=0) as file:
         file.write(content)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Reading and writing files whole: a file is there complete, or not at all."""
+"""Read and write whole files: a file is written completely or not at all."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ def read_graph(path: str | os.PathLike[str]) -> Graph:
     """Read a capture file.
 
     Args:
-        path: Of a `.json` or a `.json.gz`.
+        path: A `.json` or `.json.gz` file.
 
     Raises:
         GradInspectError: It cannot be opened, or is not a valid capture file.
@@ -30,18 +30,18 @@ def read_graph(path: str | os.PathLike[str]) -> Graph:
 
 
 def write_file(path: Path, content: bytes, *, force: bool) -> None:
-    """Write a file in one step: whoever looks sees the old one or the new one, never a part.
+    """Write a file atomically: readers see the old content or the new, never a part.
 
-    Standard output (`-` or `/dev/stdout`), devices and pipes are written directly. A link stays, its target is written.
+    Standard output (`-` or `/dev/stdout`), devices and pipes are written directly. For a link, its target is written.
 
     Args:
-        path: Where to.
-        content: All of it.
-        force: Replace a file that is there.
+        path: The target.
+        content: The whole content.
+        force: Replace an existing file.
 
     Raises:
-        GradInspectError: A file is there, or the place cannot be written.
-        BrokenPipeError: Whoever read standard output has gone.
+        GradInspectError: The file exists, or the target cannot be written.
+        BrokenPipeError: The reader of standard output has gone.
     """
     try:
         if str(path) in {"-", "/dev/stdout"}:
@@ -65,7 +65,7 @@ def _write_regular(path: Path, target: Path, content: bytes, *, force: bool) -> 
         raise IsADirectoryError
     remove_leftovers(target.parent)
     with temporary_file(target.parent) as (temporary, descriptor):
-        with open(descriptor, "wb") as file:  # noqa: PTH123  # a number
+        with open(descriptor, "wb") as file:  # noqa: PTH123  # a file descriptor
             file.write(content)
         if force:
             _replace(temporary, target)
@@ -80,12 +80,12 @@ def _replace(temporary: Path, target: Path) -> None:
 
 
 def _link(temporary: Path, target: Path) -> bool:
-    """Give a file its name unless somebody else has taken it meanwhile, as another rank of the same job may."""
+    """Give a file its name unless it was taken meanwhile, for example by another rank of the same job."""
     try:
         os.link(temporary, target)
     except FileExistsError:
         return False
-    except OSError:  # a file system without hard links
+    except OSError:  # the file system has no hard links
         if target.exists():
             return False
         temporary.replace(target)
@@ -99,8 +99,12 @@ def _exists(path: Path) -> GradInspectError:
 def _failed(verb: str, path: Path, error: OSError) -> GradInspectError:
     name = escape_control(str(path))
     if isinstance(error, IsADirectoryError):
-        return GradInspectError(f'Could not {verb} "{name}": it is a folder.', "Name a file.")
+        return GradInspectError(f'Could not {verb} "{name}": it is a directory.', "Give a file name.")
     if isinstance(error, FileNotFoundError) and verb == "write":
-        return GradInspectError(f'Could not write "{name}": there is no folder "{escape_control(str(path.parent))}".')
-    reason = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or type(error).__name__
+        return GradInspectError(
+            f'Could not write "{name}": the directory does not exist: "{escape_control(str(path.parent))}".'
+        )
+    reason = (
+        "the file does not exist" if isinstance(error, FileNotFoundError) else error.strerror or type(error).__name__
+    )
     return GradInspectError(f'Could not {verb} "{name}": {reason[0].lower()}{reason[1:]}.')

@@ -1,8 +1,8 @@
-"""Temporary files: made so that a later run can tell whether their process still lives, and removed when it does not.
+"""Temporary files that a later run removes if their process is gone.
 
-NOTE [Who still writes]
-A process that is killed leaves its temporary file behind. While one lives it holds a lock on the file, which the system
-drops with the process, so a file that nobody holds is nobody's. Where files cannot be locked, age has to tell.
+NOTE [Abandoned files]
+A killed process leaves its temporary file behind. While alive it holds a lock on the file, which the system releases
+with the process, so an unlocked file is abandoned. Where files cannot be locked, their age decides.
 """
 
 import os
@@ -25,15 +25,15 @@ OLD_S = 24 * 3600.0
 
 @contextmanager
 def temporary_file(folder: Path) -> Iterator[tuple[Path, int]]:
-    """Make a file in a folder, for a process to write and to rename; what is left of it at the end is removed.
+    """Create a file in a folder to write and then rename; remove it at the end if it is still there.
 
-    It has the mode of an ordinary new file, so that the umask applies; `tempfile` would make it private.
+    It has the mode of an ordinary new file, subject to the umask; `tempfile` would make it private.
 
     Yields:
         Its path, and a descriptor that the caller closes.
     """
     path, descriptor = _new_file(folder)
-    lock = None if fcntl is None else os.dup(descriptor)  # keeps the lock when the caller has closed the other
+    lock = None if fcntl is None else os.dup(descriptor)  # keeps the lock after the caller closes the other
     try:
         yield path, descriptor
     finally:
@@ -47,18 +47,18 @@ def _new_file(folder: Path) -> tuple[Path, int]:
         path = folder / f".gradinspect-{secrets.token_hex(8)}.tmp"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         if fcntl is not None:
-            with suppress(OSError):  # a file system without locks
+            with suppress(OSError):  # the file system has no locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if path.exists():  # else another run took it for a leftover in the moment before it was locked
+        if path.exists():  # else another run removed it just before it was locked
             return path, descriptor
         os.close(descriptor)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files in a folder whose processes are no more: NOTE [Who still writes]."""
+    """Remove the abandoned temporary files in a folder: NOTE [Abandoned files]."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in [entry.path for entry in entries if NAME.fullmatch(entry.name)]:
-            with suppress(OSError):  # another user's, or gone
+            with suppress(OSError):  # another user's, or already gone
                 _remove_if_abandoned(Path(entry))
 
 
@@ -80,18 +80,18 @@ def _is_free(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks
+    except OSError:  # the file system has no locks
         return _is_old(os.fstat(descriptor))
     return True
 
 
 def remove_old_folders(parent: Path, prefix: str, suffix: str) -> None:
-    """Remove folders of an earlier day that are ours and hold nothing but files of one kind.
+    """Remove our folders from earlier days that contain only files of one kind.
 
     Args:
-        parent: Where they are; others may write there too.
-        prefix: How their names begin.
-        suffix: How the names of the files in them end.
+        parent: The folder they are in, which others may write to.
+        prefix: The prefix of their names.
+        suffix: The suffix of the files in them.
     """
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in [entry for entry in entries if entry.name.startswith(prefix)]:

@@ -1,6 +1,6 @@
-"""The bytes of a capture file, unpacked where they are packed, without taking more memory than a real one can need.
+"""Read a capture file, unpacking it if needed, with a limit on memory.
 
-What comes in: an open file. What goes out: its content, or one sentence as soon as it is clear that it is none.
+What comes in: an open file. What goes out: its content, or an error as soon as it cannot be a capture file.
 """
 
 import gzip
@@ -11,26 +11,26 @@ from typing import BinaryIO
 from gradinspect.errors import GradInspectError
 from gradinspect.units import format_bytes
 
-MAX_BYTES = 2 * 1024**3  # unpacked; a million nodes with names and lines take less than half of it
-FREE_BYTES = 128 * 1024**2  # that any file may unpack to
-MAX_RATIO = 100  # beyond them; 1,000,000 equal nodes are packed to a sixtieth, 2 GB of zeros to a thousandth
+MAX_BYTES = 2 * 1024**3  # unpacked; a million nodes with names and lines take less than half
+FREE_BYTES = 128 * 1024**2  # always allowed
+MAX_RATIO = 100  # beyond that; a million equal nodes compress to a sixtieth, 2 GB of zeros to a thousandth
 CHUNK_BYTES = 1024**2
 GZIP_START = b"\x1f\x8b"
 JSON_STARTS = b'{["-0123456789tfn'
-MAKE = "Make one with `gradinspect trace SCRIPT -o run.json`."
-AGAIN = "Make it again with `gradinspect trace SCRIPT -o run.json`."
+MAKE = "Create one with `gradinspect trace SCRIPT -o run.json`."
+AGAIN = "Create it again with `gradinspect trace SCRIPT -o run.json`."
 
 
 def read_content(file: BinaryIO, label: str, max_bytes: int = MAX_BYTES) -> bytes | bytearray:
-    """Read a file, plain or gzipped: its first bytes tell, not its name.
+    """Read a file, plain or gzipped, as its first bytes say.
 
     Args:
-        file: Open for reading; it need not be able to seek, and may be endless.
-        label: How messages call it, in quotes.
-        max_bytes: Refuse what is larger when unpacked.
+        file: Open for reading; it may be endless and need not be seekable.
+        label: Its quoted name in messages.
+        max_bytes: Largest accepted size after unpacking.
 
     Raises:
-        GradInspectError: It does not begin as JSON does, is damaged, or too large.
+        GradInspectError: It does not start like JSON, is damaged, or is too large.
         OSError: The file cannot be read.
     """
     source = _Counted(file)
@@ -40,13 +40,13 @@ def read_content(file: BinaryIO, label: str, max_bytes: int = MAX_BYTES) -> byte
         with gzip.GzipFile(fileobj=source) as unpacked:
             return _read_limited(unpacked, source, label, max_bytes)
     except EOFError:
-        raise GradInspectError(f"Capture file {label} is cut short: its gzip stream has no end.", AGAIN) from None
+        raise GradInspectError(f"Capture file {label} is truncated: its gzip stream has no end.", AGAIN) from None
     except (gzip.BadGzipFile, zlib.error):
         raise GradInspectError(f"Capture file {label} is damaged: it cannot be unpacked.", AGAIN) from None
 
 
 class _Counted(io.RawIOBase):
-    """A file whose first bytes were looked at, and that counts what is read."""
+    """A file whose first bytes were already read, and that counts the bytes read."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ def _read_limited(file: io.RawIOBase | gzip.GzipFile, source: _Counted, label: s
         content += chunk
         if len(content) > max_bytes:
             raise GradInspectError(
-                f"{label} holds more than {format_bytes(max_bytes)}, the largest capture file that is read.",
+                f"{label} holds more than {format_bytes(max_bytes)}, the size limit of a capture file.",
                 "Capture a smaller step of the program.",
             )
         if len(content) > max(FREE_BYTES, MAX_RATIO * source.num_bytes):

@@ -1,1 +1,1 @@
-"""The only package that touches torch's private names: probed, wrapped in typed functions, and patched."""
+"""The only package that uses torch's private names: probed, wrapped in typed functions, and patched."""

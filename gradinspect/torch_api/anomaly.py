@@ -1,4 +1,4 @@
-"""The stack that anomaly mode keeps of each node's forward call."""
+"""The stack that anomaly mode stores for each node's forward call."""
 
 import sys
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from typing import Any
 from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.probes import private
 
-_FORMAT = private("torch.fx.traceback.format_stack", "frames of ours may stand in what anomaly mode prints")
+_FORMAT = private("torch.fx.traceback.format_stack", "our frames may appear in the output of anomaly mode")
 
 
 def anomaly_stack_patches(make: Callable[[Any], Any]) -> tuple[Patch, ...]:
-    """Patch what anomaly mode asks for the stack.
+    """Patch the function that anomaly mode calls for the stack.
 
     Source: torch/csrc/autograd/python_anomaly_mode.cpp `store_stack`, torch 2.13.
     """

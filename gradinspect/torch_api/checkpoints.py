@@ -1,9 +1,9 @@
-"""What `torch.utils.checkpoint` leaves in place of saved tensors, and the hooks it runs a block under.
+"""What `torch.utils.checkpoint` stores in place of saved tensors, and its hooks.
 
 NOTE [Where a checkpoint keeps its inputs]
-`checkpoint(use_reentrant=False)` leaves an empty holder in place of each saved tensor. The inputs of the block are in
-the frame that the unpack hook closes over: as saved tensors that no node shows, or, up to torch 2.11, as those of a
-node that only this frame knows. They are memory like any other.
+`checkpoint(use_reentrant=False)` stores an empty holder in place of each saved tensor. The inputs of the block are in
+the frame that the unpack hook closes over: as saved tensors of no node, or, up to torch 2.11, as those of a node that
+only this frame references. They are held memory like any other.
 Source: torch/utils/checkpoint.py, `_CheckpointFrame`, torch 2.10 and 2.13.
 """
 
@@ -29,28 +29,30 @@ _FIRST = private("torch.utils.checkpoint._checkpoint_hook", _COMPARED)
 _AGAIN = private("torch.utils.checkpoint._recomputation_hook", _COMPARED)
 _STOPPED = private("torch.utils.checkpoint._StopRecomputationError", _COMPARED)
 _REENTRANT = private("torch.utils.checkpoint.CheckpointFunction.forward.__code__", "reentrant checkpoints have no name")
-_MAX_DEPTH = 3  # the hook, and one that wraps it to explain errors
+_MAX_DEPTH = 3  # the hook, and a wrapper that explains errors
 
 FILE = torch.utils.checkpoint.__file__
 REENTRANT_FORWARD: CodeType | None = _REENTRANT.or_else(None)
 
 
 def is_checkpoint_holder(data: object) -> bool:
-    """Tell whether this stands in the place of a tensor that backward will compute again."""
+    """Return whether this is the placeholder of a tensor that backward will recompute."""
     return _HOLDER.is_there and type(data) is _HOLDER.value
 
 
 def checkpoint_inputs(unpack_hook: object) -> list[Any]:
-    """Return what the frame behind an unpack hook keeps: tensors, or what an outer hook packed them as."""
+    """Return what the frame behind an unpack hook holds: tensors, or what an outer hook packed them as."""
     frame = next(_frames_behind(unpack_hook, _MAX_DEPTH), None) if _FRAME.is_there and _KEPT.is_there else None
     kept = getattr(frame, _KEPT.value, None) if frame is not None else None
     if _KEPT.is_former:
-        kept = getattr(getattr(kept, "grad_fn", None), "_raw_saved_tensors", None)  # never freed: nothing runs it
+        kept = getattr(
+            getattr(kept, "grad_fn", None), "_raw_saved_tensors", None
+        )  # never freed, because backward does not run it
     return [getattr(argument, "data", None) for argument in kept or ()]
 
 
 def checkpoint_patches(first: Any, again: Any) -> tuple[Patch, ...]:
-    """Patch the two classes of hooks that a block runs under, in the forward pass and in backward."""
+    """Patch the two hook classes under which a block runs, in the forward pass and in backward."""
     if not (_FIRST.is_there and _AGAIN.is_there and _STOPPED.is_there):
         return ()
     module = torch.utils.checkpoint
@@ -58,7 +60,7 @@ def checkpoint_patches(first: Any, again: Any) -> tuple[Patch, ...]:
 
 
 def is_stop_of_recomputation(kind: Any) -> bool:
-    """Tell whether an exception only ends a block early: all that was needed has been computed."""
+    """Return whether an exception only ends a block early, because everything needed has been computed."""
     return _STOPPED.is_there and issubclass(kind, _STOPPED.value)
 
 

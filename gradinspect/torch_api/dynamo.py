@@ -1,9 +1,8 @@
-"""Keep torch.compile away from functions of ours.
+"""Keep torch.compile away from our functions.
 
-Between the parts of a function that it has compiled, torch.compile looks at each Python frame that runs, and compiles
-that too. A frame of ours would be one more to compile and one more graph break; and what it has to see, it would see
-while it is traced, not when it runs. Traced code calls some of ours as well, where this has no effect: those say so
-themselves, by asking `torch.compiler.is_compiling()`.
+Between the compiled parts of a function, torch.compile inspects each Python frame that runs, and compiles it too. Our
+frame would be one more to compile and one more graph break, and it would observe the trace instead of the run. Traced
+code also calls some of our functions, where this has no effect: those check `torch.compiler.is_compiling()` themselves.
 """
 
 from collections.abc import Callable
@@ -19,12 +18,12 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def passed_by(function: _Function) -> _Function:
-    """Run a function as it is; what it calls is the program's, and is compiled as ever."""
+    """Run a function uncompiled; what it calls belongs to the program, and is compiled as usual."""
     return _skip(function, with_callees=False)
 
 
 def uncompiled(function: _Function) -> _Function:
-    """Run a function as it is, with all that it calls."""
+    """Run a function uncompiled, with everything that it calls."""
     return _skip(function, with_callees=True)
 
 

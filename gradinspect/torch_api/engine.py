@@ -1,7 +1,7 @@
-"""The engine that runs backward: the interceptor through which it is called, and which task it is at.
+"""The backward engine: intercepting its calls, and identifying its current task.
 
-`Tensor.backward`, `autograd.backward` and `autograd.grad` all go through the function `_engine_run_backward`, which two
-modules hold as a global. Those two globals are replaced, and nothing that a user can name.
+`Tensor.backward`, `autograd.backward` and `autograd.grad` all call the function `_engine_run_backward`, a global of two
+modules. Only those two globals are replaced, nothing that a user refers to.
 """
 
 from collections.abc import Callable
@@ -19,44 +19,44 @@ _NAME = "_engine_run_backward"
 _NO_TASK = -1
 _DOORS = (
     private(f"torch.autograd.{_NAME}", is_essential=True),
-    private(f"torch.autograd.graph.{_NAME}", "backward calls that begin at a GradientEdge may not be seen"),
+    private(f"torch.autograd.graph.{_NAME}", "backward calls that start at a GradientEdge may not be seen"),
 )
-_TASK = private("torch._C._current_graph_task_id", "backward calls inside another one are counted as well")
+_TASK = private("torch._C._current_graph_task_id", "nested backward calls are counted too")
 _PROFILER = private("torch.autograd._profiler_enabled", only_for="--timeline")
 
 RunBackward = Callable[..., Any]
 
 
 def engine_doors(make: Callable[[RunBackward], RunBackward]) -> AbstractContextManager[None]:
-    """Stand in front of the engine for a while.
+    """Intercept the engine temporarily.
 
     Args:
-        make: From the function that runs the engine to the one that stands in its place.
+        make: Maps the function that runs the engine to its replacement.
     """
     return patched(*(Patch(holder, _NAME, make) for holder in (torch.autograd, torch.autograd.graph)))
 
 
 @uncompiled
 def current_task() -> int:
-    """Return the number of the backward call that runs on this thread; -1 outside any."""
+    """Return the number of the backward call running on this thread; -1 outside of any."""
     return int(_TASK.value()) if _TASK.is_there else _NO_TASK
 
 
 def require_tasks(by: str) -> None:
-    """Check that a backward call inside another one can be told from it.
+    """Check that nested backward calls can be distinguished.
 
     Raises:
-        GradInspectError: This torch gives them no number.
+        GradInspectError: This torch does not number them.
     """
     _TASK.required(by)
 
 
 @uncompiled
 def is_inside_backward() -> bool:
-    """Tell whether this thread, or the engine's thread it is, runs a backward call already."""
+    """Return whether this thread is already running a backward call."""
     return current_task() != _NO_TASK
 
 
 def is_profiling() -> bool:
-    """Tell whether the program has a profiler running."""
+    """Return whether the program is running a profiler."""
     return bool(_PROFILER.required()())

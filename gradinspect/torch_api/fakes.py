@@ -1,4 +1,4 @@
-"""Fake tensors: torch's own mode for running without memory, and the patches that ordinary programs need under it."""
+"""Fake tensors: torch's mode for running without memory, and the patches that ordinary programs need with it."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ _TENSOR = private(f"{_FAKE}.FakeTensor", only_for="--fake")
 _MODE = private(f"{_FAKE}.FakeTensorMode", only_for="--fake")
 _UNSET = private(f"{_FAKE}.unset_fake_temporarily", only_for="--fake")
 _ERRORS = tuple(
-    private(f"{_FAKE}.{name}", "what a program without values fails on is not explained")
+    private(f"{_FAKE}.{name}", "errors caused by missing values are not explained")
     for name in ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 )
 
 
 class _NoFakeTensor:
-    """Stands in for FakeTensor where torch has none: no tensor is one."""
+    """Replaces FakeTensor where torch has none: no tensor is an instance."""
 
 
 FakeTensor: Any = _TENSOR.or_else(_NoFakeTensor)
@@ -31,10 +31,10 @@ NEEDS_VALUES: tuple[Any, ...] = tuple(name.value for name in _ERRORS if name.is_
 
 
 def fake_tensor_mode() -> Any:
-    """Make everything fake that is made while this is active.
+    """Return a mode that makes new tensors fake.
 
     Raises:
-        GradInspectError: This torch has no fake tensors, or not those that we know.
+        GradInspectError: This torch has no fake tensors, or unknown ones.
     """
     for name in (_TENSOR, _UNSET):
         name.required()
@@ -44,14 +44,14 @@ def fake_tensor_mode() -> Any:
 
 
 def loader_patches(make: Any) -> tuple[Patch, ...]:
-    """Patch where data loaders begin and go on."""
+    """Patch the start and the continuation of data loaders."""
     return Patch(dataloader.DataLoader, "__iter__", make), Patch(
         getattr(dataloader, "_BaseDataLoaderIter", dataloader.DataLoader), "__next__", make
     )
 
 
 def apply_patch(make: Any) -> Patch:
-    """Patch what `Module.to` and its like call for each module."""
+    """Patch what `Module.to` and similar methods call for each module."""
     return Patch(nn.Module, "_apply", make)
 
 
@@ -61,11 +61,11 @@ def truncated_normal_patch(make: Any) -> Patch:
 
 
 def distribution_patch() -> Patch:
-    """Keep distributions from checking the values of their arguments."""
+    """Disable the validation of distribution arguments."""
     return Patch(Distribution, "_validate_args", lambda _original: False)
 
 
 def set_fake_device(tensor: Any, like: Any) -> None:
-    """Move a fake tensor to the device of another one."""
+    """Set the device of a fake tensor to that of another."""
     if isinstance(tensor, FakeTensor) and isinstance(like, FakeTensor):
         tensor.fake_device = like.fake_device

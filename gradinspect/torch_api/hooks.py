@@ -1,11 +1,11 @@
-"""Which Python hooks torch will run on a node or a tensor.
+"""The Python hooks that torch will run on a node or a tensor.
 
-NOTE [Asking for hooks]
-torch shows a node's hooks nowhere. But to register one, it first hands the dict of those already there to
-`_register_hook`, a Python function, and adds nothing when that raises. So the question is asked by a registration that
-never happens: what is registered is a `_Question`, and the function in front of torch's own answers it and raises.
-Whatever else is registered meanwhile, on this thread or another, passes through to torch's own function. It costs 4
-microseconds a node, and is left out when no hook of any kind was ever made in this process.
+NOTE [Reading hooks]
+torch does not expose a node's hooks. But to register one, it first passes the dict of existing hooks to
+`_register_hook`, a Python function, and adds nothing if that raises. So hooks are read by a registration that never
+happens: the hook is a `_Question`, and a wrapper of torch's function answers it and raises. Other registrations
+meanwhile, on this thread or another, pass through to torch's function. This costs 4 microseconds per node, and is
+skipped if no hook of any kind was ever made in this process.
 Source: torch/csrc/autograd/python_cpp_function.cpp `registerFunctionHook`, torch/autograd/function.py, torch 2.13.
 """
 
@@ -22,7 +22,7 @@ from gradinspect.torch_api.probes import private
 _NO_HOOKS = "hooks of nodes are not shown"
 _REGISTER = private("torch.autograd.function._HookMixin._register_hook", _NO_HOOKS)
 _HOLDER = private("torch.autograd.function._HookMixin", _NO_HOOKS)
-_NEXT_ID = private("torch.utils.hooks.RemovableHandle.next_id", "looking for hooks takes a little longer")
+_NEXT_ID = private("torch.utils.hooks.RemovableHandle.next_id", "reading hooks takes a little longer")
 _OF_TENSOR = private("torch.Tensor._backward_hooks", "hooks of tensors are not shown")
 _AFTER_GRAD = private("torch.Tensor._post_accumulate_grad_hooks", "hooks of tensors are not shown")
 
@@ -30,21 +30,21 @@ Hooks = Mapping[int, Any]
 
 
 class _AnsweredError(Exception):
-    """Ends a registration before anything is registered."""
+    """Aborts a registration before anything is registered."""
 
 
 class _Question:
-    """Stands in for a hook; takes what is registered already."""
+    """A placeholder hook that receives the registered hooks."""
 
     def __init__(self) -> None:
         self.answer: Hooks | None = None
 
     def __call__(self, *_gradients: object) -> None:
-        """Change nothing, should it ever be run."""
+        """Change nothing, if it is ever run."""
 
 
 def _answering(original: Any) -> "staticmethod[[Any, Any], Any]":
-    """Put the answer to a question in front of torch's own registration."""
+    """Wrap torch's registration so that it answers a `_Question`."""
     register: Callable[[Any, Any], Any] = original.__func__ if isinstance(original, staticmethod) else original
 
     def _register_hook(backward_hooks: Hooks | None, hook: Any) -> Any:
@@ -68,7 +68,7 @@ def note_ours(handles: Sequence[Any]) -> None:
 
 
 def hooks_were_made() -> bool:
-    """Tell whether any hook of any kind, but for ours, was made since this module was imported."""
+    """Return whether any hook except ours was made since this module was imported."""
     return not _NEXT_ID.is_there or RemovableHandle.next_id != _IDS_AT_IMPORT + _Ours.number
 
 
@@ -84,7 +84,7 @@ def hooked_node(handle: Any) -> Callable[[], object]:
 
 @contextmanager
 def hooks_can_be_read() -> Iterator[bool]:
-    """Make `node_hooks` work; False where this torch does not let it, or where there cannot be any hook."""
+    """Enable `node_hooks`; False if this torch does not allow it, or if there cannot be any hook."""
     if not (_REGISTER.is_there and _HOLDER.is_there and hooks_were_made()):
         yield False
         return
@@ -100,14 +100,14 @@ def node_hooks(node: Any, kind: Literal["pre", "post"]) -> Hooks:
         handle = register(node, question)
     except _AnsweredError:
         return question.answer or {}
-    except Exception:  # a node of a kind that cannot be asked has no answer
+    except Exception:  # some kinds of nodes cannot be read
         return {}
-    handle.remove()  # somebody has put a registration of their own in front of ours
+    handle.remove()  # another wrapper of the registration bypassed ours
     return {}
 
 
 def tensor_hooks(tensor: torch.Tensor) -> tuple[Hooks, Hooks]:
-    """Return the hooks on a tensor itself, and those that run after its gradient has been added up."""
+    """Return the hooks on a tensor itself, and those that run after its gradient is accumulated."""
     return (
         (getattr(tensor, "_backward_hooks", None) or {}) if _OF_TENSOR.is_there else {},
         (getattr(tensor, "_post_accumulate_grad_hooks", None) or {}) if _AFTER_GRAD.is_there else {},

@@ -1,4 +1,4 @@
-"""Modes that see each torch function, and the stack that torch keeps of them."""
+"""Modes that intercept torch functions, and torch's stack of them."""
 
 import sys
 from collections.abc import Callable
@@ -11,23 +11,21 @@ from torch.overrides import TorchFunctionMode
 from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.probes import private
 
-_NO_CALLS = "source lines are not shown, and the flow of values is not followed"
+_NO_CALLS = "source lines are not shown, and the flow of values is not tracked"
 _PLAIN = private("torch._C.DisableTorchFunction", "nothing can be read", is_essential=True)
 _PUSH = private("torch.overrides._push_mode", _NO_CALLS)
 _POP = private("torch.overrides._pop_mode", _NO_CALLS)
 _CURRENT = private("torch.overrides._get_current_function_mode", _NO_CALLS)
 _LENGTH = private("torch._C._len_torch_function_stack", _NO_CALLS)
-_HANDLE = private("torch.overrides.handle_torch_function.__code__", "frames of torch's own may stand in tracebacks")
+_HANDLE = private("torch.overrides.handle_torch_function.__code__", "frames of torch may appear in tracebacks")
 _STACK = private("torch.overrides._get_current_function_mode_stack", "writes by hooks inside backward are not seen")
 _DISPATCH = private("torch.utils._python_dispatch.TorchDispatchMode", "some operators fail on fake tensors")
-_COUNTERS = "torch._dynamo.utils"  # not imported by us: whoever compiles has imported it
+_COUNTERS = "torch._dynamo.utils"  # never imported by us: a program that compiles has imported it
 _HAS_STACK = _PUSH.is_there and _POP.is_there and _CURRENT.is_there and _LENGTH.is_there
-_NO_DISPATCH = private("torch._C._DisableTorchDispatch", "operators of ours are seen by dispatch modes of the program")
-_NUM_DISPATCH = private(
-    "torch._C._len_torch_dispatch_stack", "operators of ours may be seen by dispatch modes of the program"
-)
-_RECORDING = private("torch._C._autograd._enable_record_function", "operators of ours are seen by a profiler")
-_IS_PROFILING = private("torch._C._autograd._profiler_enabled", "operators of ours are seen by a profiler")
+_NO_DISPATCH = private("torch._C._DisableTorchDispatch", "dispatch modes of the program see our operators")
+_NUM_DISPATCH = private("torch._C._len_torch_dispatch_stack", "dispatch modes of the program may see our operators")
+_RECORDING = private("torch._C._autograd._enable_record_function", "a profiler sees our operators")
+_IS_PROFILING = private("torch._C._autograd._profiler_enabled", "a profiler sees our operators")
 _CAN_HIDE_FROM_PROFILER = _RECORDING.is_there and _IS_PROFILING.is_there
 _WITHOUT_DYNAMO = private("torch._disable_dynamo", "checkpointed blocks inside compiled code are not compared")
 
@@ -38,7 +36,7 @@ _num_dispatch_modes: Callable[[], int] = _NUM_DISPATCH.or_else(lambda: 1)  # the
 
 
 class _NoDispatchMode:
-    """Stands in for TorchDispatchMode where torch has none: sees nothing."""
+    """Replaces TorchDispatchMode where torch has none: it sees nothing."""
 
     def __enter__(self) -> Any:
         return self
@@ -52,32 +50,32 @@ HANDLE_TORCH_FUNCTION = _HANDLE.or_else(None)
 
 
 def require_function_modes(by: str) -> None:
-    """Check that each call of a torch function can be seen.
+    """Check that calls of torch functions can be intercepted.
 
     Raises:
-        GradInspectError: This torch lets nobody put a mode on its stack.
+        GradInspectError: This torch does not allow pushing a mode.
     """
     for name in (_PUSH, _POP, _CURRENT, _LENGTH):
         name.required(by)
 
 
 def require_dispatch_modes(by: str) -> None:
-    """Check that each operator can be seen.
+    """Check that operators can be intercepted.
 
     Raises:
-        GradInspectError: This torch lets nobody see them.
+        GradInspectError: This torch does not allow it.
     """
     _DISPATCH.required(by)
 
 
 def push_function_mode(mode: TorchFunctionMode) -> None:
-    """Put a mode on this thread's stack; nothing happens where torch does not let us take it off again."""
+    """Push a mode on this thread's stack, unless torch would not let us pop it again."""
     if _HAS_STACK:
         _PUSH.value(mode)
 
 
 def pop_function_mode(mode: TorchFunctionMode) -> bool:
-    """Take a mode off the stack if it is on top, and tell whether it was."""
+    """Pop a mode if it is on top of the stack, and return whether it was."""
     is_on_top = _HAS_STACK and bool(_LENGTH.value()) and _CURRENT.value() is mode
     if is_on_top:
         _POP.value()
@@ -121,19 +119,20 @@ class _Uncounted:
 
 
 class Unobserved:
-    """Compute with tensors where no part of the program can see it. Use it as a context manager.
+    """Compute with tensors unobserved by the program. Use it as a context manager.
 
-    No gradient is recorded; modes and subclasses, of torch functions and of operators, are not called; a profiler notes
-    nothing. A tensor whose class computes by itself must not be used: without its class it may have no memory at all.
+    No gradient is recorded; modes and subclasses, of torch functions and of operators, are not called; a profiler
+    records nothing. Tensors whose class implements the operators must not be used: they may have no memory of their
+    own.
     """
 
     __slots__ = ("_functions", "_is_profiling", "_operators", "_was_on")
 
     def __enter__(self) -> None:
-        """Step out of sight."""
+        """Hide from the program."""
         self._functions = _plain_functions()
         self._functions.__enter__()
-        self._operators = _plain_operators() if _num_dispatch_modes() else None  # it costs more than all the rest
+        self._operators = _plain_operators() if _num_dispatch_modes() else None  # the most expensive part
         if self._operators is not None:
             self._operators.__enter__()
         self._was_on = torch.is_grad_enabled()
@@ -144,7 +143,7 @@ class Unobserved:
             _RECORDING.value(False)
 
     def __exit__(self, *error: object) -> None:
-        """Come back."""
+        """Become visible again."""
         if self._is_profiling:
             _RECORDING.value(True)
         if self._was_on:
@@ -155,7 +154,7 @@ class Unobserved:
 
 
 def computes_by_itself(tensor: torch.Tensor) -> bool:
-    """Tell whether a tensor's class runs code of its own for every operator."""
+    """Return whether a tensor's class implements every operator itself."""
     if type(tensor) is torch.Tensor:
         return False
     own = getattr(type(tensor), "__torch_dispatch__", None)
@@ -163,21 +162,21 @@ def computes_by_itself(tensor: torch.Tensor) -> bool:
 
 
 def is_on_stack(mode: TorchFunctionMode) -> bool:
-    """Tell whether a mode would be told of a torch function that was called on this thread now."""
+    """Return whether a mode would now intercept a torch function called on this thread."""
     return not _STACK.is_there or any(one is mode for one in _STACK.value())
 
 
 def has_compiled() -> bool:
-    """Tell whether torch.compile has compiled anything, which is then guarded on the modes that it met."""
+    """Return whether torch.compile has compiled anything, which is then guarded on the active modes."""
     counters = getattr(sys.modules.get(_COUNTERS), "counters", None)
     return counters is not None and bool(counters["frames"]["total"])
 
 
 def out_of_dynamo(function: Any) -> Any:
-    """Keep torch.compile from tracing a function of ours."""
+    """Keep torch.compile from tracing one of our functions."""
     return _WITHOUT_DYNAMO.or_else(lambda plain: plain)(function)
 
 
 def has_torch_function_patch(make: Any) -> Patch:
-    """Patch the question whether anybody overrides torch functions, as fast paths of torch.nn ask it."""
+    """Patch the check for overrides of torch functions, as used by fast paths of torch.nn."""
     return Patch(torch.overrides, "has_torch_function", make)

@@ -1,4 +1,4 @@
-"""What an nn.Module holds under its own names, and the hooks that all modules share."""
+"""The members of an nn.Module, and the global module hooks."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,9 +10,9 @@ from torch.nn.modules import module as torch_module
 from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.probes import private
 
-HOLDERS = ("_parameters", "_buffers", "_modules")  # to the user they are attributes of the module
+HOLDERS = ("_parameters", "_buffers", "_modules")  # for the user these are attributes of the module
 _GLOBAL_HOOKS = tuple(
-    private(f"torch.nn.modules.module.{name}", "a compiled module may warn of hooks that are only ours")
+    private(f"torch.nn.modules.module.{name}", "a compiled module may warn about hooks that are only ours")
     for name in (
         "_global_backward_pre_hooks",
         "_global_backward_hooks",
@@ -23,19 +23,19 @@ _GLOBAL_HOOKS = tuple(
 
 
 def own_parameters(module: nn.Module) -> Mapping[str, Any]:
-    """Return the parameters registered on a module itself. Runs no code of the user, as `parameters()` may."""
+    """Return a module's own parameters. Unlike `parameters()`, it never runs user code."""
     found: Mapping[str, Any] = vars(module).get("_parameters", {})
     return found
 
 
 def own_buffers(module: nn.Module) -> dict[str, Any]:
-    """Return the buffers registered on a module itself."""
+    """Return a module's own buffers."""
     found: dict[str, Any] = vars(module).get("_buffers", {})
     return found
 
 
 def own_children(module: nn.Module) -> Mapping[str, nn.Module | None]:
-    """Return the modules registered on a module itself."""
+    """Return a module's direct submodules."""
     found: Mapping[str, nn.Module | None] = vars(module).get("_modules", {})
     return found
 
@@ -48,7 +48,7 @@ def global_hook_ids() -> Iterable[int]:
 
 
 def global_hook_patch(make: Any) -> Patch:
-    """Patch the question whether any such hook is there, as compiled modules ask it.
+    """Patch the check for global hooks, as used by compiled modules.
 
     Source: torch/_dynamo/eval_frame.py `OptimizedModule.__call__`, the only reader of this function, torch 2.13.
     """
@@ -56,5 +56,5 @@ def global_hook_patch(make: Any) -> Patch:
 
 
 def autograd_function_patch(make: Any) -> Patch:
-    """Patch `autograd.Function.apply`; what was there is a classmethod, written in C from torch 2.14 on."""
+    """Patch `autograd.Function.apply`, a classmethod, written in C since torch 2.14."""
     return Patch(torch.autograd.Function, "apply", make)

@@ -1,7 +1,7 @@
-"""What a live node (`grad_fn`) tells: its number, its outputs, its class.
+"""Properties of a live node (`grad_fn`): its number, its outputs, its class.
 
-The classes of torch's own nodes are attributes of `torch._C._functions`, so what their nodes have is probed on one of
-those classes: nothing is run for it, and no node is made.
+The classes of torch's nodes are attributes of `torch._C._functions`, so attributes of nodes are probed on one of those
+classes: nothing is run for it, and no node is made.
 """
 
 import inspect
@@ -16,13 +16,13 @@ import torch
 from gradinspect.torch_api.probes import private
 
 ACCUMULATE_GRAD_NR = 2**64 - 1  # the sequence number of every AccumulateGrad
-UNKNOWN_NR = 2**64 - 2  # of a node whose number torch does not give
+UNKNOWN_NR = 2**64 - 2  # of a node whose number is unknown
 
 _NUMBER = private("torch._C._functions.MulBackward0._sequence_nr", "modules and source lines are not shown")
 _COUNTER = private("torch._C._autograd._get_sequence_nr", "modules and source lines are not shown")
-_METADATA = private("torch._C._functions.MulBackward0._input_metadata", "shapes of what operators made are not shown")
-_GENERATED = private("torch._C._functions", "operators that are not torch's own are not told from those that are")
-_PYTHON_NODE = private("torch._C._FunctionBase", "nodes of custom Functions are shown as opaque ones")
+_METADATA = private("torch._C._functions.MulBackward0._input_metadata", "shapes of forward outputs are not shown")
+_GENERATED = private("torch._C._functions", "third-party operators are not distinguished from torch's own")
+_PYTHON_NODE = private("torch._C._FunctionBase", "nodes of custom Functions are shown as opaque")
 _HAS_NUMBERS = _NUMBER.is_there and _COUNTER.is_there
 
 
@@ -38,9 +38,9 @@ def _no_metadata(_node: Any) -> Any:
     raise AttributeError("_input_metadata")
 
 
-# The order in which a node was made, in its thread; ACCUMULATE_GRAD_NR of each AccumulateGrad.
+# The order of creation of a node, per thread; ACCUMULATE_GRAD_NR for AccumulateGrad.
 sequence_nr: Callable[[Any], int] = methodcaller("_sequence_nr") if _HAS_NUMBERS else _number_unknown
-# The number that the next node of this thread will get.
+# The number of the next node on this thread.
 next_sequence_nr: Callable[[], int] = _COUNTER.value if _HAS_NUMBERS else _counter_unknown
 # Shape, dtype and device of each output of the forward op. Raises AttributeError, RuntimeError or TypeError.
 forward_metadata: Callable[[Any], Any] = attrgetter("_input_metadata") if _METADATA.is_there else _no_metadata
@@ -50,24 +50,24 @@ def require_sequence_numbers(by: str) -> None:
     """Check that nodes have numbers.
 
     Raises:
-        GradInspectError: This torch gives none, and a command cannot do without.
+        GradInspectError: This torch has none, and a command needs them.
     """
     _NUMBER.required(by)
     _COUNTER.required(by)
 
 
 def has_forward_metadata() -> bool:
-    """Tell whether nodes give the shapes of what their operators made."""
+    """Return whether nodes have the shapes of their forward outputs."""
     return _METADATA.is_there
 
 
 def is_generated_class(kind: type) -> bool:
-    """Tell whether this is the class of one of the nodes that torch generates from derivatives.yaml."""
+    """Return whether this node class is generated from derivatives.yaml."""
     return getattr(_GENERATED.or_else(None), kind.__name__, None) is kind
 
 
 def is_python_node(node: Any) -> bool:
-    """Tell whether a node belongs to an `autograd.Function` that was written in Python."""
+    """Return whether a node belongs to a Python `autograd.Function`."""
     return _PYTHON_NODE.is_there and isinstance(node, _PYTHON_NODE.value)
 
 
@@ -77,33 +77,33 @@ def function_class(node: Any) -> Any:
 
 
 def is_compiled_class(kind: Any) -> bool:
-    """Tell whether torch.compile made this `autograd.Function`."""
+    """Return whether torch.compile made this `autograd.Function`."""
     return bool(kind.__module__.startswith("torch._functorch"))
 
 
 def forward_code(node: Any) -> CodeType | None:
-    """Return the code of a custom Function's forward, below its decorators; None of any other node."""
+    """Return the code of a custom Function's forward, without decorators; None for any other node."""
     kind = getattr(node, "_forward_cls", None)
     return None if kind is None else _codes_of(kind)[-1] if _codes_of(kind) else None
 
 
 class ForwardFrames:
-    """Tells which frames on a stack are the `forward` of a custom Function, and who applied it.
+    """Finds the frames that are the `forward` of a custom Function, and their callers.
 
     NOTE [Who applied a Function]
-    `Function.apply` leaves a frame on the stack up to torch 2.13 and none from 2.14 on. So a frame is known by its
-    code: that of the `forward` of a class derived from `autograd.Function`. A decorator's code is shared by all that it
-    decorates, so what is below the decorators counts, and whoever called the outermost of them has applied it.
+    `Function.apply` has a frame on the stack up to torch 2.13, and none since 2.14. So a frame is identified by its
+    code: that of the `forward` of a subclass of `autograd.Function`. A decorator's code is shared by everything it
+    decorates, so the code below the decorators counts, and the caller of the outermost decorator applied the Function.
     """
 
     def __init__(self) -> None:
-        """Start with no class known."""
-        self._chains: dict[CodeType, frozenset[CodeType]] = {}  # the innermost code -> those of its decorators
+        """Start with no known classes."""
+        self._chains: dict[CodeType, frozenset[CodeType]] = {}  # innermost code -> codes of its decorators
         self._seen: set[CodeType] = set()
         self._classes: WeakSet[type] = WeakSet()
 
     def applied_from(self, frame: FrameType) -> FrameType | None:
-        """Return the frame below a forward and its decorators; None where this frame is no forward."""
+        """Return the frame that called a forward and its decorators; None if this frame is not a forward."""
         code = frame.f_code
         if code not in self._seen:
             self._learn()
@@ -117,7 +117,7 @@ class ForwardFrames:
         return caller
 
     def _learn(self) -> None:
-        """Look at every Function class that was not there before; torch alone has hundreds."""
+        """Collect the codes of new Function classes; torch alone has hundreds."""
         todo = list(torch.autograd.Function.__subclasses__())
         for kind in todo:
             todo.extend(kind.__subclasses__())
@@ -130,7 +130,7 @@ class ForwardFrames:
 
 
 def _codes_of(kind: Any) -> tuple[CodeType, ...]:
-    """List the codes of a Function's forward: its decorators from the outside in, then its own."""
+    """List the codes of a Function's forward: its decorators, outermost first, then its own."""
     codes = []
     function = inspect.getattr_static(kind, "forward", None)
     function = getattr(function, "__func__", function)

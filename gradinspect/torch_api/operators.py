@@ -1,4 +1,4 @@
-"""What an operator of the dispatcher is called, takes and writes."""
+"""Names and schemas of dispatcher operators, and the arguments they write to."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import torch
 
 from gradinspect.torch_api.probes import private
 
-_PACKET = private("torch._ops.OpOverloadPacket", "writes by operators that torch.ops names may not be seen")
+_PACKET = private("torch._ops.OpOverloadPacket", "writes by operators in torch.ops may not be seen")
 _OVERLOAD = private("torch._ops.OpOverload", "writes in place are not seen")
 
 
 def is_operator(func: Any) -> bool:
-    """Tell an operator of the dispatcher from a function of torch and from a higher-order operator."""
+    """Return whether this is a dispatcher operator, not a torch function or a higher-order operator."""
     return _OVERLOAD.is_there and isinstance(func, _OVERLOAD.value)
 
 
@@ -19,8 +19,8 @@ def operator_schemas(func: Any, name: str) -> list[Any]:
     """List the schemas of all overloads of an operator.
 
     Args:
-        func: An operator, whose schema is the one; or any function.
-        name: Of the operator behind the function, if there is one: `add_`.
+        func: An operator, which has exactly one schema, or any function.
+        name: The name of the operator behind the function, if any: `add_`.
     """
     if is_operator(func):
         return [func._schema]
@@ -30,7 +30,7 @@ def operator_schemas(func: Any, name: str) -> list[Any]:
 
 
 def writes(argument: Any) -> bool:
-    """Tell whether an operator writes into an argument of its schema."""
+    """Return whether an operator writes to an argument of its schema."""
     return argument.alias_info is not None and bool(argument.alias_info.is_write)
 
 

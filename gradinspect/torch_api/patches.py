@@ -1,10 +1,10 @@
-"""Replace functions of torch for a while: one way to apply patches, to undo them, and to list what is patched.
+"""Replace functions of torch temporarily: apply patches, undo them, and list what is patched.
 
 NOTE [Overlapping patches]
-Two recordings may overlap in time, on two threads, and end in any order. So what is patched is known here, under a
-lock: each patch is a layer over what was there before, and a layer that leaves from the middle has those above it made
-anew. Where somebody else has replaced ours meanwhile, theirs stays, and calls ours: a layer that has left must be
-harmless, which is up to whoever makes it.
+Two recordings may overlap in time, on two threads, and end in any order. So patches are tracked here, under a lock:
+each patch is a layer over the previous value, and removing a layer from the middle rebuilds those above it. If other
+code has replaced our patch meanwhile, its replacement stays, and may call ours: a removed layer must be harmless, which
+is the responsibility of its maker.
 """
 
 import threading
@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 
 
 class Patch(NamedTuple):
-    """One name of one module or class, and what stands there instead."""
+    """One name of a module or class, and its replacement."""
 
     holder: Any
     name: str
-    make: Callable[[Any], Any]  # from what was there, as the holder's own dict has it, to the replacement
+    make: Callable[[Any], Any]  # maps the original, as in the holder's own dict, to the replacement
 
 
 @contextmanager
 def patched(*patches: Patch) -> Iterator[None]:
-    """Apply patches, and undo each of them, in reverse order, unless somebody else has replaced ours meanwhile.
+    """Apply patches, and undo them in reverse order, unless other code has replaced ours meanwhile.
 
-    A name that the holder does not have is left alone: this torch has nothing there to patch.
+    A name that the holder does not have is skipped: this torch has nothing to patch there.
     """
     with ExitStack() as stack:
         for patch in patches:
@@ -36,7 +36,7 @@ def patched(*patches: Patch) -> Iterator[None]:
 
 
 def patched_names() -> tuple[str, ...]:
-    """List what is patched now."""
+    """List the names that are currently patched."""
     with _lock:
         return tuple(sorted(f"{slot.holder.__name__}.{slot.name}" for slot in _slots.values()))
 
@@ -49,7 +49,7 @@ class _Layer:
 
 @dataclass(eq=False)
 class _Slot:
-    """One patched name, and the layers over what was there, the last one on top."""
+    """One patched name, and the layers over its original, the latest on top."""
 
     holder: Any
     name: str
@@ -61,7 +61,7 @@ class _Slot:
         return bool(self.layers) and vars(self.holder).get(self.name) is self.layers[-1].replacement
 
     def rebuild(self) -> None:
-        """Make the replacements again, each over what is below it, and put the uppermost in place."""
+        """Rebuild the replacements, each over the one below it, and install the top one."""
         below = self.original
         for layer in self.layers:
             below = layer.replacement = layer.patch.make(below)
@@ -74,7 +74,7 @@ def _add(patch: Patch) -> tuple[_Slot, _Layer]:
         key = (id(patch.holder), patch.name)
         slot = _slots.get(key)
         current = vars(patch.holder)[patch.name]
-        if slot is None or not slot.is_ours:  # the first of ours, or the first over what somebody else has put there
+        if slot is None or not slot.is_ours:  # our first layer, or the first over another replacement
             slot = _slots[key] = _Slot(patch.holder, patch.name, current)
         layer.replacement = patch.make(slot.layers[-1].replacement if slot.layers else slot.original)
         slot.layers.append(layer)

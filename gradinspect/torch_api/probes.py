@@ -1,10 +1,10 @@
-"""Which of torch's private names this torch has, and what is lost where one is gone.
+"""Probes for torch's private names, and what is lost without each.
 
 NOTE [Private names]
-What we need of torch is partly private, so any release may rename it. Every such name is declared here with a probe:
-`private("torch._C._current_graph_task_id", ...)`. Versions are never compared; the name is there or it is not. An
-essential name that is gone ends the command with one sentence; any other takes only what it gave with it, and
-`missing_sentences` says so once in the report.
+Some of what we need of torch is private, so any release may rename it. Every such name is declared with a probe:
+`private("torch._C._current_graph_task_id", ...)`. Versions are never compared; a name exists or it does not. Without an
+essential name the command ends with an error; without any other, only its feature is lost, and `missing_sentences`
+says so once in the report.
 """
 
 import importlib
@@ -26,12 +26,12 @@ class Private:
 
     path: str  # "torch._C._current_graph_task_id"
     gives: str  # what is lost without it: "hooks of nodes are not shown"
-    versions: str  # the releases that have it, of those that were tried
-    is_essential: bool  # nothing at all works without it
-    only_for: str | None  # the one command or option that cannot do without it
-    is_rare: bool  # its absence is said only once somebody has missed it
-    value: Any  # MISSING where this torch has no such name
-    is_former: bool = False  # the value is that of the name that earlier releases had instead
+    versions: str  # the tested releases that have it
+    is_essential: bool  # nothing works without it
+    only_for: str | None  # the only command or option that needs it
+    is_rare: bool  # report its absence only if it was needed
+    value: Any  # MISSING if this torch does not have it
+    is_former: bool = False  # the value is that of its earlier name
 
     @property
     def is_there(self) -> bool:
@@ -40,7 +40,7 @@ class Private:
 
     @property
     def sentence(self) -> str:
-        """Say that it is missing, and what that takes away."""
+        """The message that it is missing, and what is lost."""
         return f"{self._absence}, so {self.gives} (torch {self.versions} has it)."
 
     @property
@@ -51,10 +51,10 @@ class Private:
         """Return the value.
 
         Args:
-            by: What cannot go on without it, where that is not `only_for`.
+            by: What needs it, if not `only_for`.
 
         Raises:
-            GradInspectError: This torch has no such name.
+            GradInspectError: This torch does not have it.
         """
         if not self.is_there:
             by = by or self.only_for
@@ -63,15 +63,15 @@ class Private:
         return self.value
 
     def note_missed(self) -> None:
-        """Remember that something was lost without it, so that the report says so."""
+        """Record that it was needed, so that the report mentions it."""
         _missed.add(self.path)
 
     def or_else(self, fallback: Any) -> Any:
-        """Return the value, or a stand-in that gives up only what this name gave."""
+        """Return the value, or a fallback that loses only this feature."""
         return self.value if self.is_there else fallback
 
     def or_refuse(self) -> Any:
-        """Return the value, or a function that raises the sentence when it is called."""
+        """Return the value, or a function that raises the error when called."""
 
         def refuse(*_args: object, **_kwargs: object) -> Any:
             return self.required()
@@ -80,9 +80,9 @@ class Private:
 
 
 def look_up(path: str) -> Any:
-    """Find a dotted name: a module as far as it is one, then attributes. MISSING where any step fails.
+    """Look up a dotted name: modules first, then attributes. MISSING if any step fails.
 
-    After a colon stands an attribute that only instances of a class have: one that its `__init__` sets.
+    A colon precedes an attribute that only instances have: one that `__init__` sets.
     """
     path, _, attribute = path.partition(":")
     if attribute:
@@ -91,7 +91,7 @@ def look_up(path: str) -> Any:
     parts = path.split(".")
     found: Any = MISSING
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a deprecated name is still a name
+        warnings.simplefilter("ignore")  # deprecated names still count
         for place, part in enumerate(parts):
             try:
                 found = importlib.import_module(part) if place == 0 else _step(found, parts[: place + 1])
@@ -100,7 +100,7 @@ def look_up(path: str) -> Any:
     return found
 
 
-def private(  # noqa: PLR0913  # each is a fact about one name
+def private(  # noqa: PLR0913  # facts about one name
     path: str,
     gives: str = "",
     *,
@@ -110,16 +110,16 @@ def private(  # noqa: PLR0913  # each is a fact about one name
     is_rare: bool = False,
     formerly: str | None = None,
 ) -> Private:
-    """Declare a private name and look for it.
+    """Declare a private name and look it up.
 
     Args:
         path: Its dotted name.
-        gives: What is lost without it: the end of a sentence that begins "torch has no ..., so".
-        versions: The releases that have it, of those that were tried.
-        is_essential: Nothing at all works without it.
-        only_for: The one command or option that ends with a sentence without it; nothing else is lost.
-        is_rare: Its absence is said only once somebody has missed it.
-        formerly: What earlier releases had in its place.
+        gives: What is lost without it: the end of a sentence that starts with "torch has no ..., so".
+        versions: The tested releases that have it.
+        is_essential: Nothing works without it.
+        only_for: The only command or option that needs it, and fails without it.
+        is_rare: Report its absence only if it was needed.
+        formerly: Its name in earlier releases.
     """
     known = _declared.get(path)
     if known is None:
@@ -139,12 +139,12 @@ def private(  # noqa: PLR0913  # each is a fact about one name
 
 
 def declared() -> tuple[Private, ...]:
-    """List every name that was declared so far, in the order of its path."""
+    """List all declared names, sorted by path."""
     return tuple(_declared[path] for path in sorted(_declared))
 
 
 def missing_sentences() -> tuple[str, ...]:
-    """Say what this torch does not give, one sentence for each thing that is lost."""
+    """List what is lost with this torch, one sentence per feature."""
     lost: dict[str, Private] = {}
     for name in declared():
         is_told_elsewhere = name.is_essential or name.only_for or (name.is_rare and name.path not in _missed)
@@ -157,7 +157,7 @@ def require_essentials() -> None:
     """Check that this torch can be read at all.
 
     Raises:
-        GradInspectError: A name is gone that everything rests on.
+        GradInspectError: An essential name is missing.
     """
     for name in declared():
         if name.is_essential:
@@ -165,7 +165,7 @@ def require_essentials() -> None:
 
 
 def _step(owner: Any, parts: list[str]) -> Any:
-    """Take the attribute, or import the submodule that nobody has imported yet."""
+    """Return the attribute, importing it if it is a submodule."""
     if hasattr(owner, parts[-1]):
         return getattr(owner, parts[-1])
     return importlib.import_module(".".join(parts))

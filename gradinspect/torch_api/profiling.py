@@ -1,4 +1,4 @@
-"""torch's profiler, where it is private: ranges of our own among its events."""
+"""The private part of torch's profiler: our own ranges among its events."""
 
 from typing import Any
 

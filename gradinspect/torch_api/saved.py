@@ -1,10 +1,10 @@
-"""What a node has saved, in the raw: no hook runs, nothing is computed again.
+"""Read raw saved tensors of a node: no hook runs, nothing is recomputed.
 
 NOTE [Reading saved tensors]
-`_saved_x` runs the user's unpack hook, which may recompute a checkpointed forward, and raises when the value is freed
-or was changed in place. `_raw_saved_x.data` does none of that: it is the tensor, or what a pack hook left, or None when
-freed or never there. So the raw form is read first; `_saved_x` only where no hook can run, to tell freed from absent
-and modified from live. Source: torch/csrc/autograd/python_saved_variable_hooks.cpp, saved_variable.cpp, torch 2.13.
+`_saved_x` runs the user's unpack hook, which may recompute a checkpointed forward, and raises if the value was freed or
+modified in place. `_raw_saved_x.data` does neither: it is the tensor, or what a pack hook returned, or None if freed or
+never set. So the raw form is read first, and `_saved_x` only if no hook can run, to distinguish freed from absent and
+modified from live. Source: torch/csrc/autograd/python_saved_variable_hooks.cpp, saved_variable.cpp, torch 2.13.
 """
 
 import re
@@ -20,12 +20,12 @@ from gradinspect.torch_api.nodes import next_sequence_nr, sequence_nr
 from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
-_UNREADABLE = "a saved tensor is read only where no hook can be, and bytes are a lower bound"
+_UNREADABLE = "saved tensors are read only where no hook can be, and bytes are a lower bound"
 _DATA = private("torch._C._autograd.SavedTensor.data", _UNREADABLE, versions="2.10 to 2.15")
 _HOOK = private("torch._C._autograd.SavedTensor.unpack_hook", _UNREADABLE, versions="2.10 to 2.15")
 _UNPACK = private(
     "torch._C._autograd.SavedTensor.unpack",
-    "a list of saved tensors of which one was changed in place does not tell which",
+    "it is unknown which tensor of a saved list was modified in place",
     versions="2.12 to 2.15",
     is_rare=True,
 )
@@ -41,36 +41,36 @@ _DTYPES = {
 }  # fmt: skip
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 
-# The tensor, what a pack hook left in its place, or None; and the hook that would unpack it, or None.
+# The tensor, or what a pack hook returned, or None; and the hook that would unpack it, or None.
 raw_data: Callable[[Any], Any] = attrgetter("data")
 unpack_hook: Callable[[Any], Any] = attrgetter("unpack_hook")
 
 
 def can_read_raw() -> bool:
-    """Tell whether saved tensors can be read without running a hook."""
+    """Return whether saved tensors can be read without running a hook."""
     return _DATA.is_there and _HOOK.is_there and _RAW.is_there
 
 
 class PushedHooks:
-    """Knows where hooks on saved tensors cannot be, for torches that do not tell. Use it as a context manager.
+    """Tracks where saved tensors cannot have hooks, for torch versions that do not say. Use it as a context manager.
 
     NOTE [Where no hook can be]
-    Up to torch 2.9 a saved tensor does not say whether it has a hook, and asking would register one. But a hook gets
-    there in two ways only: pushed as a default while the node is made, or registered on the saved tensor itself. Both
-    are watched from before the program runs. What was made outside every default hook may be read as the engine reads
-    it; once a hook was registered by hand, nothing is.
+    Up to torch 2.9 a saved tensor does not say whether it has a hook, and there is no way to check. But there are only
+    two ways to add one: pushed as a default while the node is made, or registered on the saved tensor. Both are
+    observed from before the program runs. What was made outside all default hooks may be read as the engine reads it;
+    once a hook was registered directly, nothing is read.
     """
 
     def __init__(self) -> None:
-        """Start with nothing seen."""
-        self._since: int | None = None  # the first number that was watched; None: nothing was
+        """Start empty."""
+        self._since: int | None = None  # the first observed number; None: nothing was observed
         self._was_registered = False
-        self._depths: dict[int, tuple[int, int]] = {}  # thread -> how many hooks are pushed, and since which number
+        self._depths: dict[int, tuple[int, int]] = {}  # thread -> number of pushed hooks, and since which number
         self._windows: list[tuple[int, int]] = []
         self._patched = ExitStack()
 
     def __enter__(self) -> Self:
-        """Begin to watch, where torch does not tell by itself."""
+        """Start observing, if this torch needs it."""
         if not can_read_raw() and _PUSH.is_there and _POP.is_there and _REGISTER.is_there:
             module: Any = torch._C._autograd
             self._since = next_sequence_nr()
@@ -84,11 +84,11 @@ class PushedHooks:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Stop watching; what is made later is not known."""
+        """Stop observing; later nodes are unknown."""
         self._patched.close()
 
     def is_free(self, sequence_nr: int) -> bool:
-        """Tell whether what a node has saved can have no hook."""
+        """Return whether a node's saved tensors cannot have hooks."""
         if self._since is None or self._was_registered or sequence_nr < self._since:
             return False
         still_open = any(depth and sequence_nr >= start for depth, start in self._depths.values())
@@ -121,29 +121,29 @@ class PushedHooks:
 
 
 def saved_names(kind: type) -> tuple[list[tuple[str, str]], list[str]]:
-    """List what nodes of a generated class save: (raw name, name) of the tensors, and the names of other values."""
+    """List the saved attributes of a generated class: (raw name, name) of tensors, and names of other values."""
     names = [name for name in dir(kind) if name.startswith("_saved_")]
     tensors = [(f"_raw{name}", name) for name in names if hasattr(kind, f"_raw{name}")]
     return tensors, [name for name in names if not hasattr(kind, f"_raw{name}")]
 
 
 def python_saved_names() -> tuple[str, str]:
-    """Return the raw name and the name of what a custom Function saves."""
+    """Return the raw name and the name of a custom Function's saved tensors."""
     return "_raw_saved_tensors", "saved_tensors"
 
 
 def raw_saved(node: Any, name: str, index: int | None = None) -> Any:
-    """Fetch a saved tensor in the raw by the name it has in a record: `_saved_self`, `saved_tensors`.
+    """Fetch a raw saved tensor by its name in a record: `_saved_self`, `saved_tensors`.
 
     Raises:
-        AttributeError, RuntimeError, IndexError: There is none, or it is freed.
+        AttributeError, RuntimeError, IndexError: It does not exist or was freed.
     """
     raw = getattr(node, f"_raw_{name.removeprefix('_')}")
     return raw if index is None else raw[index]
 
 
 def saved_contents(node: Any, raw_names: Sequence[str], hooks: PushedHooks) -> list[Any]:
-    """List what a node keeps, tensors or what hooks have left in their place, as far as it can be read."""
+    """List what a node saves, tensors or packed objects, as far as it can be read."""
     found: list[Any] = []
     for raw_name in raw_names:
         try:
@@ -159,13 +159,13 @@ def saved_contents(node: Any, raw_names: Sequence[str], hooks: PushedHooks) -> l
 
 
 def versions_in(error: RuntimeError) -> tuple[int, int] | None:
-    """Read (current, expected) from torch's complaint about a saved tensor that was changed in place."""
+    """Read (current, expected) from torch's error about a saved tensor that was modified in place."""
     found = _VERSIONS.search(str(error))
     return None if found is None else (int(found[1]), int(found[2]))
 
 
 def modified_tensor(error: RuntimeError) -> tuple[tuple[int, ...], str, str] | None:
-    """Read shape, dtype and device from torch's complaint about a saved tensor that was changed in place."""
+    """Read shape, dtype and device from torch's error about a saved tensor that was modified in place."""
     found = _MODIFIED.search(str(error))
     if found is None or found[2] not in _DTYPES:
         return None
@@ -174,7 +174,7 @@ def modified_tensor(error: RuntimeError) -> tuple[tuple[int, ...], str, str] | N
 
 
 def stale_element(raw: Any, of_list: tuple[int, int]) -> tuple[int, int] | None:
-    """Find out whether this element of a list is the stale one: the list names only its first."""
+    """Check whether this element of a list is stale; the list's error names only the first one."""
     if not _UNPACK.is_there:
         _UNPACK.note_missed()
         return of_list if raw.data._version == of_list[0] else None
@@ -184,5 +184,7 @@ def stale_element(raw: Any, of_list: tuple[int, int]) -> tuple[int, int] | None:
         found = versions_in(error)
         if found is not None:
             return found
-        return of_list if raw.data._version == of_list[0] else None  # an output: its own error speaks of other things
+        return (
+            of_list if raw.data._version == of_list[0] else None
+        )  # an output, whose own error is about something else
     return None

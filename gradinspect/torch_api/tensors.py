@@ -1,4 +1,4 @@
-"""What a tensor tells beyond its public attributes: its version, its memory, what it wraps."""
+"""Private properties of tensors: version, memory, wrapped tensor."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,38 +9,38 @@ import torch
 
 from gradinspect.torch_api.probes import private
 
-_NO_FUNCTORCH = "tensors inside a transform of torch.func are shown without their memory"
+_NO_FUNCTORCH = "tensors inside torch.func transforms are shown without their memory"
 _PLAIN = private("torch._C.DisableTorchFunction", is_essential=True)
-_DISABLED = private("torch._C._disabled_torch_function_impl", "inference fast paths may be left while we watch")
-_VERSION = private("torch.Tensor._version", "versions of tensors are not shown, and writes in place are not checked")
-_VIEW = private("torch.Tensor._is_view", "the makers of saved views are not shown")
+_DISABLED = private("torch._C._disabled_torch_function_impl", "inference fast paths may be disabled while we observe")
+_VERSION = private("torch.Tensor._version", "tensor versions are not shown, and in-place writes are not checked")
+_VIEW = private("torch.Tensor._is_view", "the nodes that made saved views are not shown")
 _KEY = private("torch.UntypedStorage._cdata", "missing gradients are not checked")
-_INDICES = private("torch.Tensor._indices", "what sparse tensors hold is not counted")
-_VALUES = private("torch.Tensor._values", "what sparse tensors hold is not counted")
+_INDICES = private("torch.Tensor._indices", "the memory of sparse tensors is not counted")
+_VALUES = private("torch.Tensor._values", "the memory of sparse tensors is not counted")
 _IS_WRAPPED = private("torch._C._functorch.is_functorch_wrapped_tensor", _NO_FUNCTORCH)
 _UNWRAP = private("torch._C._functorch.get_unwrapped", _NO_FUNCTORCH)
 _PEEK = private("torch._C._functorch.peek_interpreter_stack", "step does not call formulas by hand")
 _FREE_WEAK = private("torch.UntypedStorage._free_weak_ref", "missing gradients are not checked")
 _WEAK = private("torch.UntypedStorage._weak_ref", "missing gradients are not checked")
-_FUNCTIONAL = private("torch._is_functional_tensor", "backward calls that a compiler makes may be recorded")
+_FUNCTIONAL = private("torch._is_functional_tensor", "backward calls made by a compiler may be recorded")
 _AUTOCAST_OFF = private("torch._C._DisableAutocast", only_for="--gradcheck")
 
-# Work on tensors as they are, whatever a subclass or a mode of the program does with torch functions.
+# Use tensors directly, bypassing subclasses and modes of the program.
 plain_tensors_only: Callable[[], AbstractContextManager[None]] = _PLAIN.or_refuse()
 
 _peek: Callable[[], Any] = _PEEK.or_else(lambda: None)
 
 
 def _no_version(_tensor: torch.Tensor) -> int:
-    raise RuntimeError("This torch does not count versions.")
+    raise RuntimeError("This torch has no tensor versions.")
 
 
-# How often a tensor's memory was written in place. RuntimeError: an inference tensor, which does not count.
+# How often a tensor's memory was written in place. RuntimeError: inference tensors do not count.
 version_of: Callable[[torch.Tensor], int] = attrgetter("_version") if _VERSION.is_there else _no_version
 
 
 def known_version(tensor: torch.Tensor) -> int | None:
-    """Return the version of a tensor, or None of one that does not count its writes."""
+    """Return the version of a tensor, or None if it does not count writes."""
     return None if tensor.is_inference() or not _VERSION.is_there else version_of(tensor)
 
 
@@ -48,21 +48,21 @@ def _address(storage: Any) -> int:
     return int(storage.data_ptr())
 
 
-# What is equal for storages that are one, while they live.
+# A key that identifies a storage while it is alive.
 key_of_storage: Callable[[Any], int] = attrgetter("_cdata") if _KEY.is_there else _address
 
 
 def require_storage_keys(by: str) -> None:
-    """Check that the memory of tensors without data can be told apart.
+    """Check that storages can be distinguished without their data.
 
     Raises:
-        GradInspectError: This torch gives it no number.
+        GradInspectError: This torch has no storage keys.
     """
     _KEY.required(by)
 
 
 def require_autocast_switch() -> None:
-    """Check that code of the user can be run again without autocast.
+    """Check that user code can be rerun without autocast.
 
     Raises:
         GradInspectError: This torch has no such switch.
@@ -71,14 +71,14 @@ def require_autocast_switch() -> None:
 
 
 def without_autocast() -> Any:
-    """Switch autocast off for a while."""
+    """Disable autocast temporarily."""
     return _AUTOCAST_OFF.required()()
 
 
 def grad_fn_of(tensor: torch.Tensor) -> Any:
-    """Return the node that made a tensor; None as well where torch refuses to tell.
+    """Return the node that made a tensor, or None, also if torch refuses to say.
 
-    It refuses for a view that was made in inference mode once the base has been written.
+    It refuses for a view made in inference mode whose base was modified since.
     """
     try:
         with plain_tensors_only():
@@ -88,13 +88,13 @@ def grad_fn_of(tensor: torch.Tensor) -> Any:
 
 
 def is_leaf(tensor: torch.Tensor) -> bool:
-    """Tell whether a tensor was made by no operator that autograd knows of; not so where torch refuses to tell."""
+    """Return whether a tensor is a leaf for autograd; False if torch refuses to say."""
     with plain_tensors_only():
         return is_leaf_here(tensor)
 
 
 def is_leaf_here(tensor: torch.Tensor) -> bool:
-    """Tell the same, where torch functions are switched off already."""
+    """Return the same, where torch functions are already disabled."""
     try:
         return bool(tensor.is_leaf)
     except RuntimeError:
@@ -102,27 +102,27 @@ def is_leaf_here(tensor: torch.Tensor) -> bool:
 
 
 def is_view(tensor: torch.Tensor) -> bool:
-    """Tell whether a tensor is a view that autograd knows of."""
+    """Return whether a tensor is a view for autograd."""
     return bool(tensor._is_view()) if _VIEW.is_there else True
 
 
 def is_functional(tensor: torch.Tensor) -> bool:
-    """Tell whether a compiler is recording this tensor's operators."""
+    """Return whether a compiler is recording this tensor's operators."""
     return bool(_FUNCTIONAL.value(tensor)) if _FUNCTIONAL.is_there else False
 
 
 def is_transforming() -> bool:
-    """Tell whether a transform of torch.func is running, or may be: its tensors do not tell their values."""
+    """Return whether a torch.func transform is running, or may be: its tensors hide their values."""
     return bool(_PEEK.value() is not None) if _PEEK.is_there else True
 
 
 def tells_values() -> bool:
-    """Tell whether operators give tensors whose values can be read: inside a transform of torch.func they do not."""
+    """Return whether operators return tensors with readable values, as they do outside torch.func transforms."""
     return _peek() is None
 
 
 def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor that transforms of torch.func have wrapped, at any depth."""
+    """Return the tensor wrapped by torch.func transforms, at any depth."""
     if _IS_WRAPPED.is_there and _UNWRAP.is_there:
         while _IS_WRAPPED.value(tensor):
             tensor = _UNWRAP.value(tensor)
@@ -135,7 +135,7 @@ def sparse_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def can_watch_storages() -> bool:
-    """Tell whether memory can be remembered without being kept."""
+    """Return whether storages can be tracked without keeping their memory."""
     return _CAN_WATCH
 
 
@@ -143,17 +143,17 @@ _CAN_WATCH = _KEY.is_there and _WEAK.is_there and _FREE_WEAK.is_there
 
 
 def remember_storage(storage: Any) -> None:
-    """Keep a storage's number from being used again, though not its memory, until `forget_storage`."""
+    """Keep a storage's key from being reused, without keeping its memory, until `forget_storage`."""
     if _CAN_WATCH:
         storage._weak_ref()
 
 
 def forget_storage(key: int) -> None:
-    """Give up what `remember_storage` has kept."""
+    """Release what `remember_storage` holds."""
     if _CAN_WATCH:
         _FREE_WEAK.value(key)
 
 
 def keeps_torch_function_off(override: Any) -> bool:
-    """Tell whether this `__torch_function__` is the one that opts out of the protocol."""
+    """Return whether this `__torch_function__` opts out of the protocol."""
     return _DISABLED.is_there and override is _DISABLED.value

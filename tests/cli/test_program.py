@@ -124,7 +124,10 @@ def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixt
             ["--format", "json", "--path-to", "a"],
             "gradinspect: '--format json' has the figures of the whole graph, not",
         ),
-        (["--min-bytes", "big"], "gradinspect: 'big' is no size. Write a number of bytes, or one with a unit: "),
+        (
+            ["--min-bytes", "big"],
+            "gradinspect: 'big' is not a valid size. Give a number of bytes, or one with a unit: ",
+        ),
     ],
 )
 def test_a_part_that_is_not_there(
@@ -237,7 +240,7 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
     [
         (["trace"], "A SOURCE or -m MODULE is needed, and neither was given"),
         (["trace", "run.json", "-m", "pkg"], "A SOURCE or -m MODULE is needed, and both was given"),
-        (["trace", "missing.py"], "There is no file 'missing.py'"),
+        (["trace", "missing.py"], "The file 'missing.py' does not exist"),
         (["trace", "runn.json"], "Did you mean 'run.json'?"),
         (["trace", "run.json", "--dept", "2"], "--dept"),
         (["trace", "run.json", "--backward", "0"], "'--backward 0'"),

@@ -113,8 +113,8 @@ def test_what_needs_values_is_named_with_its_line(line: str, tmp_path: Path) -> 
 
     assert done.returncode == 2
     assert done.stderr == (
-        f"gradinspect: '{line}' (train.py:8) reads values, and fake tensors have none. "
-        "Move it behind the backward call, or run without --fake.\n"
+        f"gradinspect: '{line}' (train.py:8) reads values, which fake tensors do not have. "
+        "Move it after the backward call, or run without --fake.\n"
     )
 
 
@@ -149,4 +149,4 @@ def test_a_device_needs_fake(tmp_path: Path) -> None:
 
     assert "'--device cuda' needs --fake." in gradinspect("trace", "train.py", "--device", "cuda", cwd=tmp_path).stderr
     unknown = gradinspect("trace", "train.py", "--fake", "--device", "gpu", cwd=tmp_path)
-    assert "There is no device 'gpu'." in unknown.stderr
+    assert "Unknown device 'gpu'." in unknown.stderr

@@ -22,7 +22,7 @@ INFO = {"shape": [2], "dtype": "float32"}
 LEAF = {"info": INFO, "kind": "parameter"}
 TENSOR = {"info": INFO, "num_bytes": 8}
 NO_JSON = '"run.json" is not a capture file: it is not JSON.'
-OTHER_JSON = '"run.json" is not a capture file: it is some other JSON.'
+OTHER_JSON = '"run.json" is not a capture file: it is JSON of another kind.'
 DAMAGED = 'Capture file "run.json" is damaged: it cannot be unpacked.'
 BROKEN = 'Capture file "run.json" is broken:'
 HEAD = b'{"format":"gradinspect","version":%d,"graph":'
@@ -76,10 +76,10 @@ class Bomb:
         ),
         (HEAD % 7 + b'{"more":1}}', 'Capture file "run.json" has schema version 7, newer than 1.'),
         (HEAD % 1 + b"[" * 10**5, f"{BROKEN} it is nested too deeply."),
-        (CONTENT[:900], f"{BROKEN} it is cut short."),
+        (CONTENT[:900], f"{BROKEN} it is truncated."),
         (CONTENT[:100] + b"\1" + CONTENT[101:], f"{BROKEN} it is not JSON at byte 100."),
         (CONTENT + b"x", f"{BROKEN} it is not JSON at byte {len(CONTENT) + 1}."),
-        (COMPRESSED[:200], 'Capture file "run.json" is cut short: its gzip stream has no end.'),
+        (COMPRESSED[:200], 'Capture file "run.json" is truncated: its gzip stream has no end.'),
         (COMPRESSED[:60] + b"\xff\0\xff" + COMPRESSED[63:], DAMAGED),
         (CONTENT.replace(b"train.py", b"\xff"), 'Capture file "run.json" is not valid at graph: it is not UTF-8.'),
     ],
@@ -195,7 +195,7 @@ def test_a_gzip_bomb_is_refused() -> None:
     bomb = gzip.compress(b"{" + b" " * 10**7)
 
     assert error_message(bomb, max_bytes=1024**2) == snapshot(
-        '"run.json" holds more than 1.0 MiB, the largest capture file that is read.'
+        '"run.json" holds more than 1.0 MiB, the size limit of a capture file.'
     )
     assert "1.0 KiB" in error_message(CONTENT * 2, max_bytes=1024)
 

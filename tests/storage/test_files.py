@@ -161,8 +161,8 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     """A folder, a missing folder and a file in place of a folder get one sentence each."""
     (tmp_path / "file").touch()
     for path, expected in (
-        (tmp_path, "it is a folder"),
-        (tmp_path / "out" / "a.json", f'there is no folder "{tmp_path / "out"}"'),
+        (tmp_path, "it is a directory"),
+        (tmp_path / "out" / "a.json", f'the directory does not exist: "{tmp_path / "out"}"'),
         (tmp_path / "file" / "a.json", "not a directory"),
         (tmp_path / ("x" * 300), "file name too long"),
     ):
@@ -185,7 +185,7 @@ def test_an_unwritable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     """A missing file and a folder get one sentence each."""
-    for path, expected in ((tmp_path / "no.json", "there is no such file"), (tmp_path, "it is a folder")):
+    for path, expected in ((tmp_path / "no.json", "the file does not exist"), (tmp_path, "it is a directory")):
         with pytest.raises(GradInspectError) as caught:
             read_graph(path)
 

@@ -7,7 +7,7 @@ function panelAsText() {
   return text;
 }
 
-/** Copy in the manner of old browsers, and of pages that may not use the clipboard themselves. */
+/** Copy without the clipboard API, for old browsers and pages without permission. */
 function copyBySelecting(text) {
   const area = html('textarea', { 'aria-hidden': 'true' });
   area.value = text;

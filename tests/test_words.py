@@ -1,0 +1,61 @@
+"""The package speaks the field's English: docs/contributing/terms.md, last table."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TERMS = (ROOT / "docs" / "contributing" / "terms.md").read_text()
+SUFFIXES = {".py", ".js", ".html", ".css", ".tcss"}
+OLD_OPTION = {"gradinspect/cli/export.py": "colour"}  # `--colour-by` is accepted: its file may name it
+
+# Never right in a string, docstring, comment or identifier. What a pattern is, and a word of the table that shows it.
+NEVER = {
+    r"starv(e|ing)": "starv",
+    r"tandem": "tandem",
+    r"\bus(ed|es)[ -]up\b": "used up",
+    r"\bis no (size|address|terminal|leaf|tensor)\b": "is no size",
+    r"colour": "colour",
+    r"neighbour": "neighbour",
+    r"behaviour": "behaviour",
+    r"labelled": "labelled",
+    r"catalogue": "catalogue",
+    r"\b(one|a) (line|row|column) a (line|call|node|row|module|parameter|group|class)\b": "one a line",
+    r"\bone a line\b": "one a line",
+    r"\bleave (it|them) out\b": "leave it out",
+    r"\bleft in peace\b": "left in peace",
+    r"\b(himself|herself)\b": "himself",
+    r"\bunnoticed\b": "unnoticed",
+}
+
+
+def found(pattern: str, name: str, text: str) -> list[str]:
+    """List the lines of a file that a pattern is in, without an old name that must stay."""
+    allowed = OLD_OPTION.get(name)
+    lines = [] if allowed is not None and re.search(pattern, allowed) else text.splitlines()
+    return [f"{name}: {line.strip()}" for line in lines if re.search(pattern, line, re.IGNORECASE)]
+
+
+@pytest.mark.parametrize("pattern", NEVER)
+def test_words_that_are_never_right(pattern: str) -> None:
+    """No file of the package has one, in any case."""
+    files = [path for path in sorted((ROOT / "gradinspect").rglob("*")) if path.suffix in SUFFIXES]
+    hits = [hit for path in files for hit in found(pattern, str(path.relative_to(ROOT)), path.read_text())]
+
+    assert len(files) > 200
+    assert hits == []
+
+
+@pytest.mark.parametrize("word", sorted(set(NEVER.values())))
+def test_the_table_lists_each_word(word: str) -> None:
+    """Whoever meets this test finds in the table what to say instead."""
+    assert word in TERMS.partition("## Never")[2]
+
+
+@pytest.mark.parametrize(
+    "line", ["It starves the weights.", "One line a call.", "'1XB' is no size.", "the neighbours", "used-up graphs"]
+)
+def test_a_word_is_seen(line: str) -> None:
+    """The patterns match sentences that were in the package once."""
+    assert any(found(pattern, "x.py", line) for pattern in NEVER)
