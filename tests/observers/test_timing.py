@@ -159,10 +159,10 @@ def test_the_trace_of_a_script(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["train.py", "--timeline", "a.svg"], "The format of 'a.svg' is unknown. End its name in one of: .json."),
+        (["train.py", "--timeline", "a.svg"], "The format of 'a.svg' is unknown. Supported extensions: .json."),
         (["train.py", "--timeline", "a.json", "--steps", "2"], "'--timeline a.json' times the nodes alone"),
         (["train.py", "--timeline", "a.json"], "'train.py' never calls backward in this process"),
-        (["train.py", "--timeline", "a.json", "--fake"], "'--fake' makes tensors without values"),
+        (["train.py", "--timeline", "a.json", "--fake"], "'grads' has no option '--fake'"),
         (["plain.json", "--timeline", "a.json"], "'plain.json' is a capture of one moment: it can't be timed."),
     ],
 )
