@@ -26,7 +26,7 @@ def test_a_full_device_is_said(words: str, tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert done.stderr == (
-        "gradinspect: The output could not be written: No space left on device. Check where stdout leads.\n"
+        "gradinspect: The output could not be written: No space left on device. Check the target of stdout.\n"
     )
 
 

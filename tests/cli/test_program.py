@@ -262,7 +262,7 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
         (["trace", "run.json", "--input", "2x"], "The input '2x' has an empty size"),
         (["traec", "run.json"], "traec"),
         (["explain"], "Exactly one of NAME, --list or --search is needed; got nothing. Give one of them."),
-        (["explain", "mul", "--list"], "and NAME and --list was given."),
+        (["explain", "mul", "--list"], "got NAME and --list."),
         (["explain", "mulll"], "There is no Backward class or operator 'mulll'. Closest matches:"),
         (["explain", "run.json#99"], "There is no node '#99' in 'run.json'. It has #0 to #2."),
         (["explain", "run.json#x"], "There is no node '#x'"),

@@ -137,7 +137,7 @@ def test_breakpoints_and_watches_stop(product: Path) -> None:
     assert "Stopped: Mul*" in done.stdout
     assert "Stopped: watch" in done.stdout
     assert "Tensors are only available for the current node; use down." in done.stdout
-    assert "This is where backward is." in done.stdout
+    assert "This is the current node." in done.stdout
     assert "Removed 1." in done.stdout
     assert done.stdout.endswith(END)
 

@@ -160,7 +160,7 @@ def test_the_trace_of_a_script(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["train.py", "--timeline", "a.svg"], "The format of 'a.svg' is unknown. Supported extensions: .json."),
-        (["train.py", "--timeline", "a.json", "--steps", "2"], "'--timeline a.json' times the nodes alone"),
+        (["train.py", "--timeline", "a.json", "--steps", "2"], "'--timeline a.json' only times the nodes"),
         (["train.py", "--timeline", "a.json"], "'train.py' never calls backward in this process"),
         (["train.py", "--timeline", "a.json", "--fake"], "'grads' has no option '--fake'"),
         (["plain.json", "--timeline", "a.json"], "'plain.json' is a capture of one moment: it can't be timed."),
