@@ -200,8 +200,8 @@ def test_a_capture_file_tells_of_the_other_calls(programs: Path, tmp_path: Path)
     [
         ("penalty", ["grads"], "backward #1  penalty.py:16"),
         ("sampler", ["grads"], "autograd.grad #1  sampler.py:8"),
-        ("penalty", ["grads", "--steps", "2"], "2 backward calls watched"),
-        ("sampler", ["grads", "--steps", "2"], "2 autograd.grad calls watched"),
+        ("penalty", ["grads", "--steps", "2"], "2 backward calls observed"),
+        ("sampler", ["grads", "--steps", "2"], "2 autograd.grad calls observed"),
         ("sampler", ["grads", "--steps", "2", "--grad", "3"], "... #4"),
         ("residual", ["memory", "--iterations", "2"], "2 backward calls of residual.py"),
         ("sampler", ["memory", "--iterations", "4"], "4 autograd.grad calls of sampler.py"),
