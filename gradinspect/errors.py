@@ -1,4 +1,4 @@
-"""The error class for users, and the exit codes."""
+"""The errors that end a command, and the exit codes."""
 
 FOUND_SOMETHING = 1
 USER_CAN_FIX_IT = 2
@@ -19,6 +19,15 @@ class GradInspectError(Exception):
         super().__init__(f"{message} {hint}".rstrip())
         self.message = message
         self.hint = hint
+
+
+class ScriptFailedError(Exception):
+    """The user's script failed, or ended with an exit code that is passed on. Its traceback has been printed."""
+
+    def __init__(self, sentence: str, exit_code: int = SCRIPT_FAILED) -> None:
+        """Store what to say after the traceback, "" for nothing, and the exit code."""
+        super().__init__(sentence)
+        self.exit_code = exit_code
 
 
 def text_of(error: object) -> str:

@@ -261,9 +261,9 @@ class Imports:
             )
             sys.modules.update({**self._finder.aside, **self._modules})
 
-    def visit(self) -> "Visit":
+    def restored(self) -> "RestoredImports":
         """Switch to our import state temporarily, in the middle of the program."""
-        return Visit(self)
+        return RestoredImports(self)
 
     def restore(self) -> None:
         """Switch to our import state for good."""
@@ -303,7 +303,7 @@ class Imports:
         theirs.builtins.__exit__()
 
 
-class Visit:
+class RestoredImports:
     """Our import state in the middle of the program. Use it as a context manager."""
 
     def __init__(self, imports: Imports) -> None:

@@ -20,7 +20,7 @@ class Silent:
         """Start with nothing seen."""
         self.steps: list[Step] = []
 
-    def begin(self, graph: Graph, start: str, talk: Callable[[], AbstractContextManager[None]]) -> bool:
+    def begin(self, graph: Graph, start: str, with_our_stdio: Callable[[], AbstractContextManager[None]]) -> bool:
         """Go on."""
         return True
 
@@ -31,7 +31,7 @@ class Silent:
 
 
 def stepped(
-    outputs: Sequence[OutputTensor], gradients: Sequence[torch.Tensor], watcher: Silent, **options: Any
+    outputs: Sequence[OutputTensor], gradients: Sequence[torch.Tensor], listener: Silent, **options: Any
 ) -> SteppingOutcome:
     """Step through one backward call."""
 
@@ -39,7 +39,7 @@ def stepped(
         raise AssertionError
 
     graph = record_graph(list(outputs), Moment(source="test"))
-    steps = Lockstep(graph, outputs, gradients, watcher, leave)
+    steps = Lockstep(graph, outputs, gradients, listener, leave)
     torch.autograd.backward([output.value for output in outputs], gradients, retain_graph=True, **options)
     if steps.problem is not None:
         raise steps.problem

@@ -6,10 +6,10 @@ import typer
 
 from gradinspect.cli import questions
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_problem, print_text
-from gradinspect.cli.reporting import ScriptFailed, report_on
+from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.user_source import path_namer
-from gradinspect.errors import FOUND_SOMETHING
+from gradinspect.errors import FOUND_SOMETHING, ScriptFailedError
 from gradinspect.request import Request
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def check(
 
     try:
         report_on(request, questions.findings(steps, gradcheck=gradcheck), report)
-    except ScriptFailed as error:
+    except ScriptFailedError as error:
         if not found_codes:
             raise
         if str(error):

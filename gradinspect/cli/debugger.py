@@ -51,7 +51,7 @@ class Debugger(cmd.Cmd):
         self._read_source = read_source
         is_terminal = sys.stdin is not None and sys.stdin.isatty()
         self._commands = iter(script) if script is not None else None if is_terminal else sys.stdin or iter(())
-        self._talk: Callable[[], AbstractContextManager[None]] = nullcontext
+        self._with_our_stdio: Callable[[], AbstractContextManager[None]] = nullcontext
         self._graph: Graph | None = None
         self._breakpoints: list[Breakpoint] = []
         self._watched: set[int] = set()
@@ -63,12 +63,12 @@ class Debugger(cmd.Cmd):
 
     # Called by the capture.
 
-    def begin(self, graph: "Graph", start: str, talk: Callable[[], AbstractContextManager[None]]) -> bool:
+    def begin(self, graph: "Graph", start: str, with_our_stdio: Callable[[], AbstractContextManager[None]]) -> bool:
         """Show the graph before the first step, and prompt. False: quit."""
         is_first = self._graph is None
-        self._graph, self._talk = graph, talk
+        self._graph, self._with_our_stdio = graph, with_our_stdio
         self._seen.clear()
-        with self._talk():
+        with self._with_our_stdio():
             self._print(self._page().introduction(graph, start))
             if is_first:
                 self.cmdloop()
@@ -84,7 +84,7 @@ class Debugger(cmd.Cmd):
         if not (reasons or self._stops(step)):
             return True
         self._live, self._selected = live, step.node
-        with self._talk():
+        with self._with_our_stdio():
             for reason in reasons:
                 self._print([Text(f"Stopped: {reason}")])
             self._show(step)

@@ -10,10 +10,10 @@ import typer
 
 from gradinspect.cli import questions
 from gradinspect.cli.printing import can_print_unicode, output_console, working
-from gradinspect.cli.reporting import ScriptFailed, report_on
+from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import takes_source
 from gradinspect.cli.user_source import source_reader
-from gradinspect.errors import GradInspectError
+from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def explore(
     _require_terminal()
     _require_textual()
     recorded: list[Graph] = []
-    failure: ScriptFailed | None = None
+    failure: ScriptFailedError | None = None
     try:
         report_on(request, questions.gradients() if gradients else questions.graph(), recorded.append)
-    except ScriptFailed as error:
+    except ScriptFailedError as error:
         if not recorded:
             raise
         failure = error

@@ -17,11 +17,10 @@ from gradinspect.cli.export import export, us_spelling
 from gradinspect.cli.grads import grads
 from gradinspect.cli.memory import memory
 from gradinspect.cli.printing import ReaderLeft, finish_output, print_problem, print_text
-from gradinspect.cli.reporting import ScriptFailed
 from gradinspect.cli.saved import saved
 from gradinspect.cli.step import step
 from gradinspect.cli.trace import trace
-from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError
+from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
 from gradinspect.isolation import OwnSearchPath
 
 app = typer.Typer(
@@ -110,7 +109,7 @@ def _answer(arguments: Sequence[str]) -> int:
     except GradInspectError as error:
         print_problem(str(error))
         return USER_CAN_FIX_IT
-    except ScriptFailed as error:
+    except ScriptFailedError as error:
         if str(error):
             print_problem(str(error))
         return error.exit_code

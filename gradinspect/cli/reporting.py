@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import gradinspect
 from gradinspect.cli.questions import Question
-from gradinspect.errors import SCRIPT_FAILED, GradInspectError
+from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.isolation import Imports
 from gradinspect.request import Request
 from gradinspect.source import CaptureFile, Program, first_folder
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-
-class ScriptFailed(Exception):  # noqa: N818  # it is the script's error, and it was printed
-    """The user's script failed by itself, or ended with a status that is passed on."""
-
-    def __init__(self, sentence: str, exit_code: int = SCRIPT_FAILED) -> None:
-        """Keep what to say, "" for nothing, and the status to end with."""
-        super().__init__(sentence)
-        self.exit_code = exit_code
 
 
 def report_on(request: Request, question: Question[T], report: Callable[[T], None]) -> None:
@@ -40,7 +31,7 @@ def report_on(request: Request, question: Question[T], report: Callable[[T], Non
 
     Raises:
         GradInspectError: There is nothing to report on.
-        ScriptFailed: The program failed by itself; what was recorded before that is reported.
+        ScriptFailedError: The program failed by itself; what was recorded before that is reported.
     """
     _check_fits(request, question)
     program = request.source
@@ -52,14 +43,14 @@ def report_on(request: Request, question: Question[T], report: Callable[[T], Non
     run = session.Session(program, request, question.observe, imports, report)
     try:
         result = run.run()
-    except (session.ProgramFailedError, GradInspectError) as error:
-        if isinstance(error, GradInspectError) and not run.exit_code:
+    except GradInspectError as error:
+        if not run.exit_code:
             raise
-        raise ScriptFailed(str(error), run.exit_code or SCRIPT_FAILED) from None
+        raise ScriptFailedError(str(error), run.exit_code) from None
     if not run.is_delivered:
         report(result)
     if run.exit_code:
-        raise ScriptFailed(run.failure or "", run.exit_code)
+        raise ScriptFailedError(run.failure or "", run.exit_code)
 
 
 def _check_fits(request: Request, question: Question[Any]) -> None:
@@ -133,7 +124,7 @@ def _torch_is_in_the_way(imports: Imports, program: Program, request: Request, e
 
     failure = run_without_torch(program, request.arguments, ProcessState(imports), error)
     sentence = f"PyTorch cannot be imported by '{request.label}': {type(error).__name__}."
-    return ScriptFailed(sentence) if failure else GradInspectError(sentence, "Does it need PyTorch at all?")
+    return ScriptFailedError(sentence) if failure else GradInspectError(sentence, "Does it need PyTorch at all?")
 
 
 def _import_all_of_ours() -> None:

@@ -42,7 +42,7 @@ class ReportWriter:
         self._force = force
         self._passes: list[tuple[str, list[Step]]] = []
 
-    def begin(self, graph: "Graph", start: str, talk: Callable[[], AbstractContextManager[None]]) -> bool:  # noqa: ARG002  # the form of a StepListener
+    def begin(self, graph: "Graph", start: str, with_our_stdio: Callable[[], AbstractContextManager[None]]) -> bool:  # noqa: ARG002  # the form of a StepListener
         """Start a pass."""
         self._passes.append((start, []))
         return True

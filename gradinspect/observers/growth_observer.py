@@ -60,7 +60,7 @@ class GrowthObserver(Observer[Growth]):
     def on_call(self, call: EngineCall) -> None:
         """Look at a call, and stop the program after as many as were asked for."""
         if not self.is_done:
-            with self._run.process_state.visit():
+            with self._run.process_state.restored():
                 self.observe(call)
         if self.is_done:
             self._run.stop(call.caller)

@@ -54,13 +54,13 @@ class LiveStep(NamedTuple):
 class StepListener(Protocol):
     """Whoever looks at the steps."""
 
-    def begin(self, graph: Graph, start: str, talk: Callable[[], AbstractContextManager[None]]) -> bool:
+    def begin(self, graph: Graph, start: str, with_our_stdio: Callable[[], AbstractContextManager[None]]) -> bool:
         """See the graph before the first step, and tell whether to go on.
 
         Args:
             graph: The graph.
             start: The gradient that backward begins with, in words; "" when the program has chosen it.
-            talk: Makes folder and streams ours for a moment, in the middle of the program.
+            with_our_stdio: Restores our folder and streams temporarily, in the middle of the program.
         """
 
     def ran(self, live: LiveStep) -> bool:
@@ -80,7 +80,7 @@ class Lockstep:
         graph: Graph,
         outputs: Sequence[OutputTensor],
         gradients: Iterable[torch.Tensor | None],
-        watcher: StepListener,
+        listener: StepListener,
         leave: Callable[["Lockstep"], None],
         *,
         inputs: Iterable[OutputTensor] = (),
@@ -91,13 +91,13 @@ class Lockstep:
             graph: The record of the graph; its ids are used.
             outputs: Where backward starts.
             gradients: The gradient of each output.
-            watcher: Is told of each step.
-            leave: Ends the program, when the watcher has seen enough. Does not return.
+            listener: Is told of each step.
+            leave: Ends the program, when the listener has seen enough. Does not return.
             inputs: What `autograd.grad` was asked for: the engine takes those gradients out.
         """
         require_tasks("step")
         self._graph = graph
-        self._watcher = watcher
+        self._listener = listener
         self._leave = leave
         self._lock = RLock()
         self._task: int | None = None  # the engine's number of this backward
@@ -143,7 +143,7 @@ class Lockstep:
             differing_leaves=differing,
         )
 
-    def ending(self) -> SteppingOutcome:
+    def outcome_so_far(self) -> SteppingOutcome:
         """Say how far it came, should the program end in the middle."""
         return SteppingOutcome(graph=self._graph, num_steps=self._num_steps, is_complete=False)
 
@@ -252,7 +252,7 @@ class Lockstep:
         for position, gradient in zip(self._graph.nodes[number].next_edges, outgoing, strict=False):
             if position is not None:
                 self._add(position.next_node, position.input_nr, gradient)
-        if not self._watcher.ran(LiveStep(step, self._walk.nodes[number], incoming, outgoing)):
+        if not self._listener.ran(LiveStep(step, self._walk.nodes[number], incoming, outgoing)):
             self._leave(self)
 
     def _add(self, number: int, nr: int, gradient: torch.Tensor | None) -> None:

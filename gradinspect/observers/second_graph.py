@@ -20,7 +20,7 @@ def record_second_graph(run: Run, first: Recorded, gradients: Sequence[torch.Ten
         gradients: The gradient that each output starts with; None: ones.
     """
     run.stop_recording()
-    with run.process_state.visit():
+    with run.process_state.restored():
         with run.interceptor.closed():
             starts = starting_gradients(first.outputs, gradients)
             outputs, makers = gradients_with_graph(first.graph, first.outputs, starts)

@@ -37,7 +37,7 @@ class SteppingObserver(Observer[SteppingOutcome]):
         self._grad_output = grad_output
         self._freed = FreedGraphs()
         self._has_begun = False
-        self._ending: SteppingOutcome | None = None
+        self._outcome: SteppingOutcome | None = None
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Step through the requested call, or through the graph that it builds."""
@@ -64,7 +64,7 @@ class SteppingObserver(Observer[SteppingOutcome]):
 
     def result(self) -> SteppingOutcome | None:
         """Return how the steps ended."""
-        return self._ending
+        return self._outcome
 
     def _record_wanted(self, call: EngineCall) -> Recorded | None:
         """Record the requested call; of earlier ones, note what they free."""
@@ -82,27 +82,27 @@ class SteppingObserver(Observer[SteppingOutcome]):
         """Step through a backward that nobody else runs."""
         graph = self._with_warning(recorded.graph)
         with self._run.interceptor.closed():
-            self._ending = step_from_outputs(
-                graph, recorded.outputs, self._listener, self._grad_output, self._run.process_state.talk
+            self._outcome = step_from_outputs(
+                graph, recorded.outputs, self._listener, self._grad_output, self._run.process_state.with_our_stdio
             )
 
     def _step_through(self, graph: Graph, outputs: list[OutputTensor], call: EngineCall) -> CallEnd:
         """Step through the engine's run, and stop the program after it, or when the listener has seen enough."""
 
         def leave(steps: Lockstep) -> None:
-            self._ending = steps.ending()
+            self._outcome = steps.outcome_so_far()
             steps.close()
             self._run.stopper.stop(call.caller)
 
-        if not self._listener.begin(graph, "", self._run.process_state.talk):
-            self._ending = SteppingOutcome(graph=graph, num_steps=0, is_complete=False)
+        if not self._listener.begin(graph, "", self._run.process_state.with_our_stdio):
+            self._outcome = SteppingOutcome(graph=graph, num_steps=0, is_complete=False)
             self._run.stopper.stop(call.caller)
         asked = [OutputTensor(None, value) for value in call.inputs] if call.kind == "grad" else []
         steps = Lockstep(graph, outputs, call.gradients, self._listener, leave, inputs=asked)
 
         def finish(returned: Sequence[torch.Tensor | None]) -> None:
             self.problem = self.problem or steps.problem
-            self._ending = steps.finish(returned)
+            self._outcome = steps.finish(returned)
             self._run.stop(call.caller)
 
         return CallEnd(finish, steps.close)

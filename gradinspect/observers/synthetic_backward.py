@@ -21,15 +21,15 @@ MAX_ROWS = 64
 
 
 class _LeftError(Exception):
-    """The watcher has seen enough."""
+    """The listener has seen enough."""
 
 
 def step_from_outputs(
     graph: Graph,
     outputs: Sequence[OutputTensor],
-    watcher: StepListener,
+    listener: StepListener,
     grad_output: GradOutput | None,
-    talk: Callable[[], AbstractContextManager[None]],
+    with_our_stdio: Callable[[], AbstractContextManager[None]],
 ) -> SteppingOutcome:
     """Call backward on these outputs, once or once a row, and step through it. Leaves keep the `.grad` they had.
 
@@ -37,17 +37,17 @@ def step_from_outputs(
         GradInspectError: An output is no scalar and no gradient was named, or there are too many rows.
     """
     tensors = [output.value for output in outputs if isinstance(output.value, torch.Tensor)]
-    endings = []
+    outcomes = []
     with _kept_gradients(outputs) as leaves:
         for start, gradients in _starts(outputs, tensors, grad_output):
             for leaf in leaves:
                 leaf.grad = None
-            goes_on = watcher.begin(graph, start, talk)
-            ending = _steps(graph, outputs, tensors, gradients, watcher) if goes_on else None
-            endings.append(ending or SteppingOutcome(graph=graph, num_steps=0, is_complete=False))
-            if not endings[-1].is_complete:
+            goes_on = listener.begin(graph, start, with_our_stdio)
+            outcome = _steps(graph, outputs, tensors, gradients, listener) if goes_on else None
+            outcomes.append(outcome or SteppingOutcome(graph=graph, num_steps=0, is_complete=False))
+            if not outcomes[-1].is_complete:
                 break
-    return reduce(combine, endings)
+    return reduce(combine, outcomes)
 
 
 def _steps(
@@ -55,16 +55,16 @@ def _steps(
     outputs: Sequence[OutputTensor],
     tensors: list[torch.Tensor],
     gradients: list[torch.Tensor],
-    watcher: StepListener,
+    listener: StepListener,
 ) -> SteppingOutcome:
     def leave(_steps: Lockstep) -> None:
         raise _LeftError
 
-    steps = Lockstep(graph, outputs, gradients, watcher, leave)
+    steps = Lockstep(graph, outputs, gradients, listener, leave)
     try:
         torch.autograd.backward(tensors, gradients, retain_graph=True)
     except _LeftError:
-        return steps.ending()
+        return steps.outcome_so_far()
     except RuntimeError as error:
         why = " ".join(graph.warnings) or text_of(error).split("\n", 1)[0]
         raise GradInspectError(f"Backward from {_described(outputs[0])} fails: {why}") from None

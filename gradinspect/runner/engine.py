@@ -18,7 +18,7 @@ from gradinspect.record.frames import user_frames
 from gradinspect.runner.recursion import room_for_us
 from gradinspect.runner.signals import held_signals
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
-from gradinspect.torch_api.engine import engine_doors, is_inside_backward
+from gradinspect.torch_api.engine import intercepted_engine, is_inside_backward
 from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
 from gradinspect.units import call_name
 
@@ -93,7 +93,7 @@ class EngineInterceptor:
 
     def __enter__(self) -> Self:
         """Replace the engine's interceptor."""
-        self._patched.enter_context(engine_doors(self._wrap))
+        self._patched.enter_context(intercepted_engine(self._wrap))
         return self
 
     def __exit__(self, *_error: object) -> None:

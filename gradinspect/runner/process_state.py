@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from gradinspect.isolation import Imports
-from gradinspect.runner.recursion import RecursionOfProgram
-from gradinspect.runner.signals import SignalsAtHome, held_signals
+from gradinspect.runner.recursion import ProgramRecursionLimit
+from gradinspect.runner.signals import ProgramSignals, held_signals
 from gradinspect.source import Expression, Module, Script, first_folder
 
 _STDOUT = 1
@@ -40,8 +40,8 @@ class ProcessState:
         """
         self._imports = imports
         self._ours = _current_state()
-        self._signals = SignalsAtHome()
-        self._recursion = RecursionOfProgram()
+        self._signals = ProgramSignals()
+        self._recursion = ProgramRecursionLimit()
         self._theirs: _State | None = None
 
     def start_program(self, source: Script | Module | Expression) -> None:
@@ -50,18 +50,18 @@ class ProcessState:
         self._recursion.start_program()
 
     @contextmanager
-    def visit(self) -> Iterator[None]:
+    def restored(self) -> Iterator[None]:
         """Work in our folder and with our modules for a moment, in the middle of the program."""
         folder = _folder()
         _enter(self._ours.folder)
         try:
-            with held_signals(), self._imports.visit():
+            with held_signals(), self._imports.restored():
                 yield
         finally:
             _enter(folder)
 
     @contextmanager
-    def talk(self) -> Iterator[None]:
+    def with_our_stdio(self) -> Iterator[None]:
         """Work in our process_state, and with our stdout, for a moment in the middle of the program."""
         theirs, copy = sys.stdout, _copy_of_stdout()
         _flush(theirs)
@@ -69,7 +69,7 @@ class ProcessState:
             os.dup2(self._ours.stdout_copy, _STDOUT)
         sys.stdout = _usable(self._ours.stdout, _STDOUT)
         try:
-            with self.visit():
+            with self.restored():
                 yield
         finally:
             _flush(sys.stdout)

@@ -29,7 +29,7 @@ class Stops(Protocol):
 
 
 @dataclass(frozen=True)
-class Ending:
+class ProgramEnd:
     """How a program ended."""
 
     exit_code: int
@@ -37,7 +37,7 @@ class Ending:
     namespace: dict[str, Any]
 
 
-def run_program(program: Script | Module, arguments: Sequence[str], stopper: Stops) -> Ending:
+def run_program(program: Script | Module, arguments: Sequence[str], stopper: Stops) -> ProgramEnd:
     """Run a program as `__main__`; it stays there until the interpreter exits, as atexit handlers expect.
 
     Imports no torch: whether the program does is its own affair.
@@ -57,13 +57,13 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
         raise
     except SystemExit as error:
         if stopper.is_stopping:
-            return Ending(0, None, namespace)
-        return Ending(_exit_code(error), None, namespace)
+            return ProgramEnd(0, None, namespace)
+        return ProgramEnd(_exit_code(error), None, namespace)
     except BaseException as error:  # also KeyboardInterrupt: the program's own end
         if stopper.is_stopping:
-            return Ending(0, None, namespace)
-        return Ending(1, without_our_frames(error), namespace)
-    return Ending(0, None, namespace)
+            return ProgramEnd(0, None, namespace)
+        return ProgramEnd(1, without_our_frames(error), namespace)
+    return ProgramEnd(0, None, namespace)
 
 
 def _exit_code(error: SystemExit) -> int:
@@ -116,11 +116,11 @@ def _calls_mode(code: types.CodeType) -> bool:
     return code.co_name == name and code.co_filename.endswith(file)
 
 
-def leave_as_python(ending: Ending) -> NoReturn:
+def leave_as_python(end: ProgramEnd) -> NoReturn:
     """End this process the way `python` ends it: what a forked child of the program expects."""
-    if ending.error is not None:
-        print_error(ending.error)
-    raise SystemExit(ending.exit_code)
+    if end.error is not None:
+        print_error(end.error)
+    raise SystemExit(end.exit_code)
 
 
 def print_error(error: BaseException) -> None:

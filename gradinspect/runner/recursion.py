@@ -82,7 +82,7 @@ def _change_works(by: int) -> None:
         _limit.apply()
 
 
-class RecursionOfProgram:
+class ProgramRecursionLimit:
     """The limit that a program has. Made before it runs."""
 
     def __init__(self) -> None:

@@ -77,7 +77,7 @@ class Run:
 
     def walk_call(self, call: EngineCall) -> WalkedGraph | None:
         """Do the same, and leave the walk open."""
-        with self.process_state.visit():
+        with self.process_state.restored():
             outputs = self.outputs_of(call)
             return walk_graph(outputs, self._moment(call.kind, call, ()), self.recorder) if outputs else None
 
@@ -93,7 +93,7 @@ class Run:
             call: The call that is about to begin, if one is.
             variables: Named tensors to know besides those that the call's frame sees.
         """
-        with self.process_state.visit():
+        with self.process_state.restored():
             moment = self._moment(kind, call, variables)
             found = outputs()
             return Recorded(record_graph(found, moment, self.recorder), found, moment) if found else None

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, text_of
+from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, ScriptFailedError, text_of
 from gradinspect.fake.mode import FakeRun, explain_fake_error
 from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
@@ -26,7 +26,7 @@ from gradinspect.runner.nothing_recorded import nothing_recorded
 from gradinspect.runner.observer import MakeObserver
 from gradinspect.runner.process_state import ProcessState
 from gradinspect.runner.program import (
-    Ending,
+    ProgramEnd,
     leave_as_python,
     print_error,
     run_program,
@@ -41,14 +41,6 @@ from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.units import format_calls
 
 _NEEDS_SCALAR = "grad can be implicitly created only for scalar outputs"  # torch/autograd/__init__.py, torch 2.13
-
-
-class ProgramFailedError(Exception):
-    """The user's program failed by itself before anything was recorded. Its traceback has been printed."""
-
-    def __init__(self, sentence: str) -> None:
-        """Keep what to say after the traceback."""
-        super().__init__(sentence)
 
 
 T = TypeVar("T")
@@ -99,7 +91,7 @@ class Session(Generic[T]):
 
         Raises:
             GradInspectError: There was nothing to record.
-            ProgramFailedError: The program failed first.
+            ScriptFailedError: The program failed before anything was recorded.
         """
         program = self._run.program
         with ExitStack() as stack:
@@ -149,39 +141,40 @@ class Session(Generic[T]):
         self._run.stop(call.caller)
         return None
 
-    def _after(self, ending: Ending) -> None:
+    def _after(self, end: ProgramEnd) -> None:
         """Look at how a script ended, and record its last tensors if nothing was recorded before."""
         request = self._request
         if os.getpid() != self._pid:
-            leave_as_python(ending)
-        if ending.error is not None:
-            self._failed(ending.error)
+            leave_as_python(end)
+        if end.error is not None:
+            self._failed(end.error)
             return
-        self.exit_code = ending.exit_code if request.goes_on else 0
+        self.exit_code = end.exit_code if request.goes_on else 0
         if self._has_result() or self._run.problem is not None:
-            if ending.exit_code and not request.goes_on:
-                self.failure = f"The script ended with exit code {ending.exit_code} after {self._calls()}."
+            if end.exit_code and not request.goes_on:
+                self.failure = f"The script ended with exit code {end.exit_code} {self._when()}."
                 self.exit_code = SCRIPT_FAILED
         elif self._takes_end():
-            if ending.exit_code:
-                raise ProgramFailedError(
-                    f"The script ended with exit code {ending.exit_code} before any backward call."
+            if end.exit_code:
+                raise ScriptFailedError(
+                    f"The script ended with exit code {end.exit_code} before any backward call.",
+                    self.exit_code or SCRIPT_FAILED,
                 )
-            self._take_namespace(ending.namespace)
+            self._take_namespace(end.namespace)
 
     def _failed(self, error: BaseException) -> None:
         """Print how a script failed; what was recorded before that is reported.
 
         Raises:
             KeyboardInterrupt: It was interrupted, and nothing was recorded.
-            ProgramFailedError: It failed, and nothing was recorded.
+            ScriptFailedError: It failed, and nothing was recorded.
         """
         self.failure = self._failure_of(error)
         self.exit_code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else SCRIPT_FAILED
         if not self._has_result() and self._run.problem is None:
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt
-            raise ProgramFailedError(self.failure)
+            raise ScriptFailedError(self.failure, self.exit_code)
 
     def _takes_end(self) -> bool:
         """Tell whether the tensors that a script leaves are to be recorded, where nothing else was."""
@@ -202,16 +195,21 @@ class Session(Generic[T]):
             self._deliver_early()  # what was found stands before the error that it explains
         print_error(error)
         where = " on fake tensors" if self._request.fake else ""
-        remedy = " Sum that output up first, or give backward a gradient of its shape."
+        remedy = " Reduce that output to a scalar first, or pass backward a gradient of its shape."
         more = remedy if _NEEDS_SCALAR in text_of(error) else ""
-        return f"The script failed{where} with {type(error).__name__} after {self._calls()}.{more}"
+        name, when = type(error).__name__, self._when()
+        sentence = f" with {name} {when}." if when.startswith("after") else f" {when}: {name}."
+        return f"The script failed{where}{sentence}{more}"
 
-    def _calls(self) -> str:
+    def _when(self) -> str:
+        """Return how many calls had been made: `after 2 backward calls`, `before any backward call`."""
         counts = self._run.interceptor.counts
+        number = counts.backwards + counts.grads
+        if not number:
+            return "before any backward call"
         calls = format_calls(counts.backwards, counts.grads)
-        if not self._observer.has_left:
-            return calls
-        return f"the {calls} that {'was' if counts.backwards + counts.grads == 1 else 'were'} watched"
+        watched = f"the {calls} that {'was' if number == 1 else 'were'} watched"
+        return f"after {watched if self._observer.has_left else calls}"
 
     def _explain(self, error: BaseException) -> None:
         """Say in one sentence what a program without values met, if that is what has happened."""
@@ -257,7 +255,7 @@ class Session(Generic[T]):
                 return
             self._explain(error)
             print_error(without_our_frames(error))
-            raise ProgramFailedError(f"'{source.text}' failed with {type(error).__name__}.") from None
+            raise ScriptFailedError(f"'{source.text}' failed with {type(error).__name__}.") from None
         finally:
             self._run.stopper.ended()
         self._observer.settle()

@@ -78,7 +78,7 @@ def held_signals() -> Iterator[None]:
             held.release()
 
 
-class SignalsAtHome:
+class ProgramSignals:
     """The signals and timers of a program that has ended, while we report on it. Made before the program runs."""
 
     def __init__(self) -> None:

@@ -25,11 +25,11 @@ def run_without_torch(
     if not isinstance(source, Expression):
         process_state.start_program(source)
         try:
-            ending = run_program(source, arguments, _NeverStopped())
+            end = run_program(source, arguments, _NeverStopped())
         finally:
             process_state.restore()
-        if ending.error is None:
+        if end.error is None:
             return ""
-        error = ending.error
+        error = end.error
     print_error(error)
     return type(error).__name__

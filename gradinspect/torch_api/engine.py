@@ -27,7 +27,7 @@ _PROFILER = private("torch.autograd._profiler_enabled", only_for="--timeline")
 RunBackward = Callable[..., Any]
 
 
-def engine_doors(make: Callable[[RunBackward], RunBackward]) -> AbstractContextManager[None]:
+def intercepted_engine(make: Callable[[RunBackward], RunBackward]) -> AbstractContextManager[None]:
     """Intercept the engine temporarily.
 
     Args:

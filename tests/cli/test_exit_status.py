@@ -72,4 +72,4 @@ def test_an_error_without_a_text(tmp_path: Path) -> None:
     *traceback, sentence = watched.stderr.splitlines()
 
     assert plain.stderr.splitlines() == traceback
-    assert (watched.returncode, sentence) == (3, "gradinspect: The script failed with Bad after no backward call.")
+    assert (watched.returncode, sentence) == (3, "gradinspect: The script failed before any backward call: Bad.")

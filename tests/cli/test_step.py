@@ -267,7 +267,7 @@ def test_no_scalar_and_no_graph(tmp_path: Path) -> None:
     nothing = step(script)
 
     assert vector.returncode == 3
-    assert vector.stderr.endswith("Sum that output up first, or give backward a gradient of its shape.\n")
+    assert vector.stderr.endswith("Reduce that output to a scalar first, or pass backward a gradient of its shape.\n")
     assert nothing.returncode == 2
     assert "never calls backward" in nothing.stderr
 

@@ -42,24 +42,24 @@ def test_gradients_are_bit_equal(program: Callable[[], torch.Tensor]) -> None:
     expected = gradients_of(plain)
     torch.manual_seed(0)
     output = program()
-    watcher = Silent()
-    ending = stepped(outputs_in(output), [torch.ones_like(output)], watcher)
+    listener = Silent()
+    outcome = stepped(outputs_in(output), [torch.ones_like(output)], listener)
     actual = gradients_of(output)
 
-    assert len(expected) == len(actual) == ending.num_leaves
+    assert len(expected) == len(actual) == outcome.num_leaves
     assert all(is_same(left, right, to_the_bit=True) for left, right in zip(expected, actual, strict=True))
-    assert ending.differing == ending.changed == ()
-    assert ending.differing_leaves == ()
-    assert len(watcher.steps) == len({step.node for step in watcher.steps}) == len(ending.graph.nodes)
-    assert ending.num_equal + sum(count for _, count in ending.watched) + ending.num_leaves == ending.num_steps
+    assert outcome.differing == outcome.changed == ()
+    assert outcome.differing_leaves == ()
+    assert len(listener.steps) == len({step.node for step in listener.steps}) == len(outcome.graph.nodes)
+    assert outcome.num_equal + sum(count for _, count in outcome.watched) + outcome.num_leaves == outcome.num_steps
 
 
 def steps_of(*outputs: torch.Tensor, gradients: Any = None) -> tuple[dict[str, Step], Any]:
     """Step through backward and return the steps by class, and the end."""
-    watcher = Silent()
+    listener = Silent()
     named = [OutputTensor("y", output) for output in outputs]
-    ending = stepped(named, gradients or [torch.ones_like(output) for output in outputs], watcher)
-    return {ending.graph.nodes[step.node].name: step for step in watcher.steps}, ending
+    outcome = stepped(named, gradients or [torch.ones_like(output) for output in outputs], listener)
+    return {outcome.graph.nodes[step.node].name: step for step in listener.steps}, outcome
 
 
 def test_a_broadcast_is_summed_by_the_engine() -> None:
@@ -77,21 +77,21 @@ def test_gradients_are_added_up() -> None:
     """A tensor used three times gets three gradients; a leaf that had one is added to."""
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     x.grad = torch.tensor([10.0, 10.0])
-    steps, ending = steps_of((x * x + x).sum())
+    steps, outcome = steps_of((x * x + x).sum())
 
     assert steps["AccumulateGrad"].incoming[0].num_added == 3
     assert steps["AccumulateGrad"].before == show_tensor(torch.tensor([10.0, 10.0]))
     assert x.grad.tolist() == [13.0, 15.0]
-    assert ending.num_leaves == 1
+    assert outcome.num_leaves == 1
 
 
 def test_unused_outputs_get_no_gradient() -> None:
     """Two of three parts of an unbind are never used: their gradients are undefined."""
     x = torch.randn(3, 2, requires_grad=True)
-    steps, ending = steps_of(x.unbind()[1].sum())
+    steps, outcome = steps_of(x.unbind()[1].sum())
 
     assert [part.tensor is None for part in steps["UnbindBackward0"].incoming] == [True, False, True]
-    assert ending.num_equal == 2
+    assert outcome.num_equal == 2
 
 
 def test_hooks_run_once_and_are_seen() -> None:
@@ -113,19 +113,19 @@ def test_hooks_run_once_and_are_seen() -> None:
     assert y.grad_fn is not None
     y.grad_fn.register_hook(half)
     x.register_hook(twice)
-    steps, ending = steps_of(y.exp().sum())
+    steps, outcome = steps_of(y.exp().sum())
 
     assert calls == ["tensor", "node", "tensor"]
     assert steps["MulBackward0"].incoming[0].is_changed
     assert steps["MulBackward0"].outgoing[0].is_changed
     assert steps["AccumulateGrad"].incoming[0].is_changed
-    assert len(ending.differing) == 1
-    assert len(ending.changed) == 2
+    assert len(outcome.differing) == 1
+    assert len(outcome.changed) == 2
     assert y.grad is not None
     assert torch.equal(y.grad, 2 * y.exp().detach())
     assert x.grad is not None
     assert torch.equal(x.grad, 6 * y.exp().detach())
-    assert ending.num_leaves == 1
+    assert outcome.num_leaves == 1
 
 
 def test_a_custom_backward_runs_once() -> None:
@@ -143,10 +143,10 @@ def test_a_custom_backward_runs_once() -> None:
             return gradient * 2
 
     x = torch.ones(2, requires_grad=True)
-    _, ending = steps_of(Double.apply(x).sum())
+    _, outcome = steps_of(Double.apply(x).sum())
 
     assert len(runs) == 1
-    assert ending.watched == (("the backward of a custom Function is code of the program", 1),)
+    assert outcome.watched == (("the backward of a custom Function is code of the program", 1),)
 
 
 def test_a_backward_inside_backward() -> None:
@@ -154,24 +154,24 @@ def test_a_backward_inside_backward() -> None:
     layer = nn.Linear(3, 3)
     x = torch.randn(2, 3, requires_grad=True)
     inside = checkpoint(layer, layer(x), use_reentrant=True)
-    watcher = Silent()
+    listener = Silent()
     loss = (inside + layer(x)).sum()
-    ending = stepped(outputs_in(loss), [torch.ones(())], watcher)
+    outcome = stepped(outputs_in(loss), [torch.ones(())], listener)
 
-    assert len(watcher.steps) == len({step.node for step in watcher.steps}) == len(ending.graph.nodes)
-    assert ending.differing_leaves == ()
-    assert ending.num_leaves == 3
-    assert ending.changed == ()
+    assert len(listener.steps) == len({step.node for step in listener.steps}) == len(outcome.graph.nodes)
+    assert outcome.differing_leaves == ()
+    assert outcome.num_leaves == 3
+    assert outcome.changed == ()
 
 
 def test_a_leaf_alone() -> None:
     """Backward may begin at a leaf."""
     x = torch.tensor(2.0, requires_grad=True)
-    steps, ending = steps_of(x)
+    steps, outcome = steps_of(x)
 
     assert list(steps) == ["AccumulateGrad"]
     assert x.grad == torch.tensor(1.0)
-    assert ending.num_leaves == 1
+    assert outcome.num_leaves == 1
 
 
 def test_complex_views_and_dtypes() -> None:
@@ -181,11 +181,11 @@ def test_complex_views_and_dtypes() -> None:
     base = (x * w).clone()
     base[1:] *= 2
     half = torch.randn(3, dtype=torch.bfloat16, requires_grad=True)
-    steps, ending = steps_of((base.abs() * half).sum())
+    steps, outcome = steps_of((base.abs() * half).sum())
 
     assert "CopySlices" in steps
-    assert ending.differing == ()
-    assert ending.num_leaves == 3
+    assert outcome.differing == ()
+    assert outcome.num_leaves == 3
     assert x.grad is not None
     assert w.grad is not None
     assert half.grad is not None
@@ -202,10 +202,10 @@ def test_gradients_that_are_taken_out() -> None:
     inputs = [OutputTensor(None, x), OutputTensor(None, y)]
     steps = Lockstep(graph, outputs, [torch.ones_like(loss)], Silent(), _never_leaves, inputs=inputs)
     found = torch.autograd.grad(loss, [x, y])
-    ending = steps.finish(found)
+    outcome = steps.finish(found)
 
-    assert ending.num_leaves == 2
-    assert ending.differing_leaves == ()
+    assert outcome.num_leaves == 2
+    assert outcome.differing_leaves == ()
     assert x.grad is None
 
 
@@ -220,17 +220,17 @@ def test_nothing_is_left() -> None:
     loss = y.sum()
     outputs = [OutputTensor("loss", loss)]
     graph = record_graph(outputs, Moment(source="test"))
-    watcher = Silent()
-    steps = Lockstep(graph, outputs, [torch.ones_like(loss)], watcher, _never_leaves)
+    listener = Silent()
+    steps = Lockstep(graph, outputs, [torch.ones_like(loss)], listener, _never_leaves)
     with torch.no_grad():
         y.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
     steps.close()
-    seen = len(watcher.steps)
+    seen = len(listener.steps)
     (x * 2).sum().backward()
 
-    assert len(watcher.steps) == seen
+    assert len(listener.steps) == seen
 
 
 @pytest.mark.parametrize(

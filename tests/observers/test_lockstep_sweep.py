@@ -30,14 +30,14 @@ def wrong_in(op: Any, dtype: torch.dtype) -> tuple[int, list[str]]:
         tensors[0].backward(weight, retain_graph=True)
         expected = [leaf.grad for leaf in leaves]
         forget(leaves)
-        ending = stepped(outputs, [weight], Silent())
-        compared += ending.num_equal
+        outcome = stepped(outputs, [weight], Silent())
+        compared += outcome.num_equal
         if not all(is_same(left, leaf.grad, to_the_bit=True) for left, leaf in zip(expected, leaves, strict=True)):
             wrong.append(f"{op.name}: gradients differ")
-        if ending.differing or ending.differing_leaves:
-            names = [ending.graph.nodes[number].name for number in ending.differing]
-            wrong.append(f"{op.name}: {names} {ending.differing_leaves}")
-        wrong += [f"{op.name}: {reason}" for reason, _ in ending.watched if reason.startswith("calling")]
+        if outcome.differing or outcome.differing_leaves:
+            names = [outcome.graph.nodes[number].name for number in outcome.differing]
+            wrong.append(f"{op.name}: {names} {outcome.differing_leaves}")
+        wrong += [f"{op.name}: {reason}" for reason, _ in outcome.watched if reason.startswith("calling")]
     return compared, wrong
 
 

@@ -173,7 +173,7 @@ def test_a_failing_script_shows_its_own_frames_only(tmp_path: Path) -> None:
 
     assert done.returncode == 3
     assert plain.stderr.splitlines() == traceback
-    assert sentence == "gradinspect: The script failed with RuntimeError after no backward call."
+    assert sentence == "gradinspect: The script failed before any backward call: RuntimeError."
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_failing_script_shows_its_own_frames_only(tmp_path: Path) -> None:
             2,
             "no variable it leaves has a graph",
         ),
-        ("def f(:\n", 3, "The script failed with SyntaxError"),
+        ("def f(:\n", 3, "The script failed before any backward call: SyntaxError."),
         ("import sys\nsys.exit(4)\n", 3, "The script ended with exit code 4 before any backward call"),
         ("torch.ones(1).sum().backward()\n", 3, "RuntimeError"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from runs import gradinspect
 
-from gradinspect.runner.signals import SignalsAtHome, held_signals
+from gradinspect.runner.signals import ProgramSignals, held_signals
 
 needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
@@ -67,7 +67,7 @@ def test_after_the_program_ctrl_c_means_us(caught: list[int]) -> None:
     def theirs(*_: object) -> None:
         raise AssertionError
 
-    home = SignalsAtHome()
+    home = ProgramSignals()
     ours = signal.signal(signal.SIGINT, theirs)
     try:
         home.restore()

@@ -141,7 +141,7 @@ class ChecksObserver(Observer[Findings]):
             self._stop(call.caller)
             return None
         if not has_graph(call.outputs):
-            with self._run.process_state.visit():
+            with self._run.process_state.restored():
                 self._refused(call)
             return None
         walked = self._run.walk_call(call) if is_wanted else None
@@ -150,7 +150,7 @@ class ChecksObserver(Observer[Findings]):
         try:
             if self._custom is not None:
                 self._custom.note(walked.graph, self._run.interceptor)
-            with self._run.process_state.visit():
+            with self._run.process_state.restored():
                 return self.begin(walked, call)
         except BaseException:
             walked.walk.close()

@@ -128,7 +128,7 @@ class GradientCuts:
         for one, outcome in zip(wanted, outcomes, strict=True):
             if outcome.kind != "cut" and (self._is_opaque or self._roots[-1].read.call == OUTSIDE):
                 continue
-            if outcome.kind == "unread" and one.owner is not None and one.owner.is_left_out:
+            if outcome.kind == "unread" and one.owner is not None and one.owner.is_unused_choice:
                 continue
             record = missing_gradient(self._flow, one.name, outcome, one.noticed, one.backward, self._frame)
             is_uncalled = one.owner is not None and not one.owner.is_called

@@ -17,7 +17,7 @@ class Owner(NamedTuple):
 
     module: nn.Module
     is_called: bool
-    is_left_out: bool  # one of several in a list or dict of modules of which others were called: a choice
+    is_unused_choice: bool  # one of several in a list or dict of modules of which others were called: a choice
 
 
 def owner_of(parameter: torch.Tensor, roots: Iterable[nn.Module], called: set[int]) -> Owner | None:
@@ -32,7 +32,7 @@ def owner_of(parameter: torch.Tensor, roots: Iterable[nn.Module], called: set[in
         for chain in _chains(root):
             if any(value is parameter for value in own_parameters(chain[-1]).values()):
                 is_called = id(chain[-1]) in called or isinstance(chain[-1], _HOLDERS)
-                return Owner(chain[-1], is_called, _is_left_out(chain, called))
+                return Owner(chain[-1], is_called, _is_unused_choice(chain, called))
     return None
 
 
@@ -49,7 +49,7 @@ def _chains(root: nn.Module) -> Iterator[tuple[nn.Module, ...]]:
         todo.extend((*chain, part) for part in own_children(chain[-1]).values() if part is not None)
 
 
-def _is_left_out(chain: tuple[nn.Module, ...], called: set[int]) -> bool:
+def _is_unused_choice(chain: tuple[nn.Module, ...], called: set[int]) -> bool:
     for parent, child in pairwise(chain):
         if isinstance(parent, nn.ModuleList | nn.ModuleDict) and not _is_called(child, called):
             return any(_is_called(part, called) for part in own_children(parent).values() if part is not None)
