@@ -185,10 +185,10 @@ def gradients() -> None:
         outputs = outputs_in(loss)
         graph = record_graph(outputs, Moment(source="benchmark"))
         start = time.process_time()
-        watch = GradientMeter(graph, outputs) if is_watched else None
+        meter = GradientMeter(graph, outputs) if is_watched else None
         loss.backward()
-        if watch is not None:
-            watch.finish()
+        if meter is not None:
+            meter.finish()
         if number:  # the first makes the gradients
             times[is_watched].append(time.process_time() - start)
     print(json.dumps({"plain": statistics.median(times[False]), "watched": statistics.median(times[True])}))

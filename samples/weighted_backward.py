@@ -1,4 +1,4 @@
-"""A result that is no scalar needs a weight for each element: backward computes the weighted sum of their gradients.
+"""A non-scalar result needs a weight for each element: backward computes the weighted sum of their gradients.
 
 Try: gradinspect trace samples/weighted_backward.py
 """

@@ -1,4 +1,4 @@
-"""From a request to a graph to a report."""
+"""Run what a request asks for, and report on the result."""
 
 import importlib
 import pkgutil
@@ -22,16 +22,16 @@ T = TypeVar("T")
 
 
 def report_on(request: Request, question: Question[T], report: Callable[[T], None]) -> None:
-    """Get an answer, from a capture file or from running the program, and report on it.
+    """Get a result, from a capture file or by running the program, and report on it.
 
     Args:
         request: What to run, and when to look.
         question: What to look for.
-        report: Takes the answer.
+        report: Reports on the result.
 
     Raises:
         GradInspectError: There is nothing to report on.
-        ScriptFailedError: The program failed by itself; what was recorded before that is reported.
+        ScriptFailedError: The program failed; what was recorded before is reported.
     """
     _check_fits(request, question)
     program = request.source
@@ -54,10 +54,10 @@ def report_on(request: Request, question: Question[T], report: Callable[[T], Non
 
 
 def _check_fits(request: Request, question: Question[Any]) -> None:
-    """Check that what is asked for will be there.
+    """Check that the request can be fulfilled.
 
     Raises:
-        GradInspectError: An option rules it out.
+        GradInspectError: The source or an option rules it out.
     """
     if isinstance(request.source, CaptureFile):
         if question.a_capture_cannot:
@@ -72,33 +72,33 @@ def _check_fits(request: Request, question: Question[Any]) -> None:
         )
     if question.needs_backward and request.creates_graph:
         raise GradInspectError(
-            "'--create-graph' is about the graph that backward builds, and this watches the backward that builds it.",
+            "'--create-graph' selects the graph that backward builds, but this command observes the backward itself.",
             "Remove this option.",
         )
     if question.needs_backward and request.at in {"end", "call"}:
         raise GradInspectError(
-            f"'--at {request.at}' looks at tensors that no backward goes through, and this watches the program's own "
-            "backward.",
+            f"'--at {request.at}' selects tensors outside any backward call, but this command observes the program's "
+            "own backward.",
             f"Remove --at {request.at}.",
         )
 
 
 def _read(path: Path, label: str, *, gradients: bool) -> "Graph":
-    from gradinspect.storage import read_graph  # noqa: PLC0415  # what --help need not wait for
+    from gradinspect.storage import read_graph  # noqa: PLC0415  # not needed for --help
 
     graph = read_graph(path)
     if gradients and graph.gradients is None:
         raise GradInspectError(
             f"'{label}' was captured without gradients.",
-            "Name a program to run, or make it again with export --gradients.",
+            "Give a program to run, or export it again with --gradients.",
         )
     return graph
 
 
 def _import_session(imports: Imports, program: Program, request: Request) -> ModuleType:
-    """Import torch as the program would, then all that we need later, before the program can be in the way.
+    """Import torch as the program would, then all that we need later, before the program can interfere.
 
-    It takes over a second, and torch is not there at all where only capture files are read.
+    It takes over a second, and torch may not be installed if only capture files are read.
     """
     try:
         imports.import_as_program("torch", first_folder(program))
@@ -108,27 +108,27 @@ def _import_session(imports: Imports, program: Program, request: Request) -> Mod
         if isinstance(error, ModuleNotFoundError) and error.name == "torch":
             raise GradInspectError(
                 "Running a program needs PyTorch, which is not installed.",
-                "Install it (pip install torch), or name a capture file.",
+                "Install it (pip install torch), or give a capture file.",
             ) from None
-        raise _torch_is_in_the_way(imports, program, request, error) from None
+        raise _torch_import_error(imports, program, request, error) from None
     _import_all_of_ours()
     from gradinspect.runner import session  # noqa: PLC0415
 
     return session
 
 
-def _torch_is_in_the_way(imports: Imports, program: Program, request: Request, error: BaseException) -> Exception:
-    """Let the program fail by itself, where a file beside it has the name of a module that torch needs."""
-    from gradinspect.runner.process_state import ProcessState  # noqa: PLC0415  # what --help need not wait for
+def _torch_import_error(imports: Imports, program: Program, request: Request, error: BaseException) -> Exception:
+    """Let the program fail by itself, if a file next to it shadows a module that torch needs."""
+    from gradinspect.runner.process_state import ProcessState  # noqa: PLC0415  # not needed for --help
     from gradinspect.runner.torchless import run_without_torch  # noqa: PLC0415  # as above
 
     failure = run_without_torch(program, request.arguments, ProcessState(imports), error)
     sentence = f"PyTorch cannot be imported by '{request.label}': {type(error).__name__}."
-    return ScriptFailedError(sentence) if failure else GradInspectError(sentence, "Does it need PyTorch at all?")
+    return ScriptFailedError(sentence) if failure else GradInspectError(sentence, "Does this program use PyTorch?")
 
 
 def _import_all_of_ours() -> None:
-    """Import what a report may need, except the explorer, which may not be installed."""
+    """Import everything a report may need, except the explorer, whose dependencies may be missing."""
     for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
         if not module.name.startswith(("gradinspect.explorer", "gradinspect.__main__")):
             importlib.import_module(module.name)

@@ -1,4 +1,4 @@
-"""The options that every verb shares: what to run, and when to look."""
+"""The options that every verb shares: what to run, and which moment to record."""
 
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -51,10 +51,10 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         raise GradInspectError(f"A SOURCE or -m MODULE is needed, and {given} was given.", "Try: gradinspect --help")
     _check_one_moment(backward, grad, at)
     if device is not None and not fake:
-        raise GradInspectError(f"'--device {device}' needs --fake.", "Without it, the program chooses its devices.")
+        raise GradInspectError(f"'--device {device}' needs --fake.", "Without --fake, the program chooses its devices.")
     read = parse_source(str(source)) if run_module is None else Module(run_module)
     if fake and isinstance(read, CaptureFile):
-        raise GradInspectError(f"'{source}' is a capture file, so nothing runs.", "Name a program to run with --fake.")
+        raise GradInspectError(f"'{source}' is a capture file, so nothing runs.", "Give a program to run with --fake.")
     return Request(
         source=read,
         label=run_module or label_of(str(source)),
@@ -73,10 +73,10 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
 
 
 def _check_one_moment(backward: int | None, grad: int | None, at: At | None) -> None:
-    """Check that one moment is asked for.
+    """Check that at most one moment is requested.
 
     Raises:
-        GradInspectError: Two are.
+        GradInspectError: Two are requested.
     """
     moments = [
         *([f"--backward {backward}"] if backward is not None else []),
@@ -84,11 +84,11 @@ def _check_one_moment(backward: int | None, grad: int | None, at: At | None) -> 
         *([f"--at {at}"] if at in {"end", "call"} or (at is not None and grad is not None) else []),
     ]
     if len(moments) > 1:
-        raise GradInspectError(f"'{moments[0]}' and '{moments[1]}' exclude each other.", "Give one of them.")
+        raise GradInspectError(f"'{moments[0]}' and '{moments[1]}' cannot be combined.", "Give only one of them.")
 
 
 def label_of(source: str) -> str:
-    """Name a source in the record: as the user wrote it, but an absolute path belongs to one machine."""
+    """Name a source in the record: as the user wrote it, but without the folder of an absolute path."""
     folder, separator, name = source.rpartition("/")
     return name if separator and Path(folder or "/").is_absolute() else source
 
@@ -97,6 +97,6 @@ def takes_source(*, without: Collection[str] = ()) -> Callable[[Command], Comman
     """Give a command the shared options; it receives them as one `Request`, its argument `request`.
 
     Args:
-        without: Options of the program's run that mean nothing to this command.
+        without: Shared options that this command does not accept.
     """
     return with_options(_read_request, "request", without=without, is_ahead=True)

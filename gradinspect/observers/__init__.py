@@ -1,1 +1,1 @@
-"""What looks at the backward calls of a run: one observer per question. Touches torch."""
+"""Observe the backward calls of a run: one observer per question. Touches torch."""

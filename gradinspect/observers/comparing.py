@@ -8,7 +8,7 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def is_same(first: torch.Tensor | None, second: torch.Tensor | None, *, to_the_bit: bool = False) -> bool:
-    """Compare two gradients: every number equal, NaN equal to itself; to the bit also 0 is not -0."""
+    """Compare all elements of two gradients, with NaN equal to itself; `to_the_bit` distinguishes 0 from -0."""
     if first is None or second is None:
         return first is second
     if first is second:

@@ -1,4 +1,4 @@
-"""Look at the live tensors of a node that has just run, in the words of Python."""
+"""Evaluate Python expressions on the live tensors of a node that has just run."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MAX_CHARACTERS = 2000
 
 
 class _Saved:
-    """What a node saved, by name."""
+    """The saved values of a node, by name."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
@@ -27,7 +27,7 @@ class _Saved:
 
 
 def evaluate(expression: str, live: LiveStep, graph: Graph, max_values: int) -> TensorPreview | str:
-    """Evaluate an expression of the user: a tensor in numbers, anything else as Python writes it."""
+    """Evaluate an expression of the user: return a preview of a tensor, or the repr of any other value."""
     saved: dict[str, Any] = {}
     for value in graph.nodes[live.step.node].saved:
         tensor = raw_tensor(live.grad_fn, value)
@@ -44,5 +44,5 @@ def evaluate(expression: str, live: LiveStep, graph: Graph, max_values: int) -> 
         with torch.no_grad():
             found = eval(expression, names)  # noqa: S307  # a debugger evaluates what its user types
             return show_tensor(found, max_values) if isinstance(found, torch.Tensor) else repr(found)[:MAX_CHARACTERS]
-    except Exception as error:  # the user's own words
+    except Exception as error:  # anything that the user's code raises
         return f"{type(error).__name__}: {error}"

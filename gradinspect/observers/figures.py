@@ -1,12 +1,12 @@
-"""The numbers of many gradients: taken from large ones at once, from small ones in groups.
+"""Statistics of many gradients: computed at once for large ones, in groups for small ones.
 
-What comes in: a gradient at a time, as backward passes it on. What goes out, at the end: its norm, its largest element,
-its mean, how many elements are zero or not finite.
+Takes one gradient at a time, as backward passes it on. Returns at the end its norm, its largest element, its mean, and
+how many elements are zero or not finite.
 
 NOTE [Groups of small gradients]
-On a small tensor an operator costs what its call costs, and six of them for each gradient cost more than backward
-itself. So small ones are copied, which is one operator, and measured together, all those of one shape and dtype as the
-rows of one matrix. Nothing else of a program is copied, and no more than `MAX_WAITING` of them are held.
+On a small tensor the cost of an operator is its overhead, and six per gradient cost more than backward itself. So small
+gradients are copied, which takes one operator, and measured together, all those of one shape and dtype as the rows of
+one matrix. Nothing else of the program is copied, and at most `MAX_WAITING` copies are held.
 """
 
 import threading
@@ -23,20 +23,20 @@ from gradinspect.torch_api.tensors import tells_values
 
 SMALL = 512  # elements
 MAX_WAITING = 4_096  # copies
-MAX_TOGETHER = 16_384  # elements of a group; torch starts threads for more, which costs more than it brings
+MAX_TOGETHER = 16_384  # elements of a group; for more, torch starts threads, which cost more than they save
 _FLOATS = frozenset((torch.float32, torch.float64))
 
 
 class Figures(Struct, gc=False):
-    """The numbers of one gradient, as soon as they are known. There are very many: the garbage collector looks away."""
+    """The statistics of one gradient, once known. Not tracked by the garbage collector, since there are very many."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     num_elements: int
-    stats: GradientStats | None = None  # until they are fetched
+    stats: GradientStats | None = None  # None until fetched
 
     def settle(self, floats: list[float], counts: list[int]) -> None:
-        """Take the numbers: norm, smallest, largest and sum; elements that are not zero, and that are not finite."""
+        """Store the norm, minimum, maximum and sum, and the counts of nonzero and nonfinite elements."""
         norm, low, high, total = floats
         num_nonzero, num_nonfinite = counts
         self.stats = GradientStats(
@@ -52,24 +52,24 @@ class Figures(Struct, gc=False):
 
 
 class Measurements:
-    """Measures gradients, on whatever thread they come. Their numbers are there after `fetch`."""
+    """Measures gradients, on any thread. Their statistics are known after `fetch`."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start empty."""
         self._lock = threading.Lock()  # each device has a thread of its own
         self._small: dict[tuple[Any, ...], tuple[list[Figures], list[torch.Tensor]]] = {}
         self._num_waiting = 0
         self._large: list[tuple[Figures, torch.Tensor, torch.Tensor]] = []  # still on their devices
 
     def measure(self, gradients: Sequence[torch.Tensor | None]) -> tuple[Figures | None, ...]:
-        """Measure some gradients; None where there is none, or of a kind that cannot be measured."""
+        """Measure some gradients; None for a missing one, or one that cannot be measured."""
         if not gradients or not tells_values():
             return (None,) * len(gradients)
         with Unobserved():
             return tuple([self._measured(gradient) for gradient in gradients])
 
     def fetch(self) -> None:
-        """Bring all numbers over, one transfer a device and dtype."""
+        """Copy all statistics to the CPU, with one transfer per device and dtype."""
         with Unobserved(), self._lock:
             self._measure_groups()
             groups: dict[tuple[Any, ...], list[tuple[Figures, torch.Tensor, torch.Tensor]]] = {}
@@ -96,7 +96,7 @@ class Measurements:
             return None
         values = gradient.detach() if gradient.requires_grad else gradient
         if values.layout is torch.strided:
-            values.untyped_storage()  # NotImplementedError: autograd.grad(is_grads_batched=True) passes no values
+            values.untyped_storage()  # NotImplementedError: autograd.grad(is_grads_batched=True) has no values
         is_plain = values.dtype in _FLOATS and values.layout is torch.strided and values.is_cpu
         if is_plain and figures.num_elements <= SMALL:
             copy = values.clone(memory_format=torch.contiguous_format)
@@ -114,7 +114,7 @@ class Measurements:
         return figures
 
     def _measure_groups(self) -> None:
-        """Measure the small ones. NOTE [Groups of small gradients]."""
+        """Measure the small gradients. NOTE [Groups of small gradients]."""
         groups, self._small = self._small, {}
         self._num_waiting = 0
         for every, copies in groups.values():
@@ -128,7 +128,7 @@ def _measured(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     norm = torch.linalg.vector_norm(values)
     low, high = torch.aminmax(values)
     if values.is_cpu and bool(norm.isfinite()):
-        num_nonfinite = torch.zeros((), dtype=torch.int64, device="cpu")  # looked at, which costs nothing here
+        num_nonfinite = torch.zeros((), dtype=torch.int64, device="cpu")  # checking the norm is cheap on the CPU
     else:
         num_nonfinite = torch.isfinite(values).logical_not_().sum()
     counts = torch.stack([torch.count_nonzero(values), num_nonfinite])

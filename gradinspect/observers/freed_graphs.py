@@ -1,6 +1,6 @@
-"""Which backward call has used a graph up.
+"""Which backward call freed a graph.
 
-A node's number of creation is unique in its thread, so a call is remembered by the numbers of the nodes that it ran.
+A node's sequence number is unique in its thread, so a call is stored as the sequence numbers of the nodes that it ran.
 """
 
 from collections import deque
@@ -15,14 +15,14 @@ REMEMBERED_CALLS = 16
 
 
 class FreedGraphs:
-    """Remembers the last calls that freed what they used."""
+    """Stores the last calls that freed their graph."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start empty."""
         self._calls: deque[tuple[str, frozenset[int]]] = deque(maxlen=REMEMBERED_CALLS)
 
     def note(self, call: EngineCall) -> None:
-        """Look at a call that is about to begin."""
+        """Store a call that is about to start."""
         if call.keeps_graph:
             return
         walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
@@ -33,10 +33,10 @@ class FreedGraphs:
         self._calls.append((f"{call.name}{where}", numbers))
 
     def warning(self, graph: Graph) -> str | None:
-        """Say who has freed what a node of this graph needs; None when nothing is freed."""
+        """Say which call freed a saved tensor of this graph; None if nothing is freed."""
         for number, node in enumerate(graph.nodes):
             if any(value.status == "freed" for value in node.saved):
                 users = [name for name, numbers in self._calls if node.sequence_nr in numbers]
                 by = f"by {users[-1]}" if users else "by an earlier backward"
-                return f"What #{number} {node.name} saved was freed {by}, so backward cannot go through it again."
+                return f"The saved tensors of #{number} {node.name} were freed {by}, so backward cannot run it again."
         return None

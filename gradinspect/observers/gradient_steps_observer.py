@@ -1,4 +1,4 @@
-"""Backward calls in a row: each one's gradients, and what the optimizer then makes of them."""
+"""Consecutive backward calls: the gradients of each, and the optimizer step that follows."""
 
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -16,14 +16,14 @@ from gradinspect.runner.run import Run
 
 
 class GradientCalls:
-    """Watches so many backward calls. Only the last graph is kept whole; of the others, rows."""
+    """Measures a number of backward calls. Keeps the last graph, and a table row for each call."""
 
     def __init__(self, num_steps: int, stop: Callable[[FrameType], None]) -> None:
         """Set up.
 
         Args:
             num_steps: How many calls.
-            stop: Is told, with the program's frame, that there is nothing left to wait for.
+            stop: Called with the program's frame when there is nothing left to wait for.
         """
         self._asked = num_steps
         self._stop = stop
@@ -35,22 +35,22 @@ class GradientCalls:
 
     @property
     def num_left(self) -> int:
-        """How many calls are still to be watched."""
+        """How many calls are still to be measured."""
         return self._asked - len(self._steps)
 
     @property
     def is_done(self) -> bool:
-        """Whether all calls were watched, and no optimizer is waited for."""
+        """Whether all calls were measured, and no optimizer step is pending."""
         return self.num_left == 0
 
     def result(self) -> GradientSteps | None:
-        """Return what was seen so far."""
+        """Return the result so far."""
         if self._graph is None:
             return None
         return GradientSteps(asked=self._asked, graph=self._graph, steps=tuple(self._steps))
 
     def begin(self, graph: Graph, outputs: Sequence[OutputTensor], caller: FrameType) -> CallEnd:
-        """Watch a call that is about to begin."""
+        """Measure a call that is about to start."""
         gradients = self._gradients = GradientMeter(graph, outputs)
         updates = self._updates = UpdateMeter(gradients.leaves(), self._after_step)
 
@@ -62,7 +62,7 @@ class GradientCalls:
         return CallEnd(after, self.settle)
 
     def settle(self) -> None:
-        """Take what there is: the program has come to its next backward call, or to its end."""
+        """Finish the current call: the program has reached its next backward call, or its end."""
         updates, self._updates = self._updates, None
         gradients, self._gradients = self._gradients, None
         if updates is not None:
@@ -82,22 +82,22 @@ class GradientCalls:
     def _after_step(self, frame: FrameType) -> None:
         try:
             self.settle()
-        except Exception as error:  # a mistake of ours is not the program's
+        except Exception as error:  # an error of ours must not reach the program
             self.problem = self.problem or error
         if self.is_done or self.problem is not None:
             self._stop(frame)
 
 
 class GradientStepsObserver(Observer[GradientSteps]):
-    """Watches the gradients of the requested call and of those after it."""
+    """Measures the gradients of the requested call and of those after it."""
 
     def __init__(self, run: Run, num_steps: int) -> None:
-        """Look at nothing yet."""
+        """Set up."""
         self._run = run
         self._calls = GradientCalls(num_steps, run.stop)
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
-        """Record, then watch the engine run; the program is stopped when enough was seen."""
+        """Record the graph, then measure while the engine runs; stop the program after the last call."""
         self.settle()
         if self._calls.is_done or self.problem is not None:
             self._run.stop(call.caller)
@@ -110,32 +110,32 @@ class GradientStepsObserver(Observer[GradientSteps]):
         return self._calls.begin(recorded.graph, recorded.outputs, call.caller)
 
     def settle(self) -> None:
-        """Wait for the optimizer no longer."""
+        """Stop waiting for the optimizer."""
         self._calls.settle()
         self.problem = self.problem or self._calls.problem
 
     def result(self) -> GradientSteps | None:
-        """Return what was seen so far."""
+        """Return the result so far."""
         return self._calls.result()
 
     def with_other_grads(self, result: GradientSteps, number: int) -> GradientSteps:
-        """Note the number in the last graph."""
+        """Store the number in the last graph."""
         return replace(result, graph=with_other_grads(result.graph, number))
 
 
 class GradientsObserver(Observer[Graph]):
-    """Watches the gradients of one call: the graph has them then."""
+    """Records the graph of one call, with its gradients."""
 
     def __init__(self, run: Run) -> None:
-        """Look at nothing yet."""
+        """Set up."""
         self._steps = GradientStepsObserver(run, 1)
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
-        """Record, then watch the engine run."""
+        """Record the graph, then measure while the engine runs."""
         return self._steps.on_call(call)
 
     def settle(self) -> None:
-        """Wait for the optimizer no longer."""
+        """Stop waiting for the optimizer."""
         self._steps.settle()
         self.problem = self._steps.problem
 
@@ -145,5 +145,5 @@ class GradientsObserver(Observer[Graph]):
         return None if steps is None else steps.graph
 
     def with_other_grads(self, result: Graph, number: int) -> Graph:
-        """Note the number in the graph."""
+        """Store the number in the graph."""
         return with_other_grads(result, number)

@@ -1,15 +1,15 @@
-"""Watch one backward call through node hooks: the gradients that reach and leave each node, in numbers.
+"""Measure one backward call through node hooks: statistics of the gradients that reach and leave each node.
 
-NOTE [Watching without changing]
-Hooks return nothing, so the engine goes on with what it had. Numbers are computed from detached tensors, so that no
-node is added under create_graph=True, where nobody who watches operators sees it. They are fetched once, at the end. A
-post hook sees gradients after the engine has reduced broadcasting. AccumulateGrad gets no post hook: it would have to
-copy a gradient that it can otherwise take over. A gradient is measured once: what leaves one node by the only edge into
-another is what reaches that, and what a transpose gets is what it passes on.
+NOTE [Measuring without changing]
+Hooks return nothing, so the engine continues with the same gradients. Statistics are computed from detached tensors, so
+that no node is added under create_graph=True, and outside the modes of the program. They are fetched once, at the end.
+A post hook sees gradients after the engine has reduced broadcasting. AccumulateGrad gets no post hook, because it would
+have to copy a gradient that it can otherwise steal. Each gradient is measured once: what leaves one node by the only
+edge into another is what reaches that node, and a transpose passes on the elements that it got.
 
 NOTE [Gradients that are passed on]
-An addition hands on the very tensor that it got. Where that leads to one node alone, what reaches it is known already.
-Both are seen at one moment, after the node has run: what was measured before it ran, its code may have written into.
+An addition passes on the same tensor that it got. If it leads to only one node, what reaches that node is already
+known. Both are seen at the same time, after the node has run, because the node's code may write into its gradient.
 """
 
 import threading
@@ -34,7 +34,7 @@ from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
-# Nodes that pass the elements of their gradient on, all of them, in another order or shape.
+# Nodes that pass on all elements of their gradient, in another order or shape.
 PERMUTING = frozenset(
     f"{name}Backward{number}"
     for name in ("T", "Transpose", "Permute", "View", "UnsafeView", "ReshapeAlias", "Unsqueeze", "Squeeze", "Alias")
@@ -43,7 +43,7 @@ PERMUTING = frozenset(
 
 
 class _Ran(Struct, gc=False):
-    """What was seen of one node. A missing measurement is the same gradient's elsewhere."""
+    """The measurements of one node. A missing one was taken at another node, of the same gradient."""
 
     order: int
     incoming: tuple[Figures | None, ...] | None
@@ -53,7 +53,7 @@ class _Ran(Struct, gc=False):
 
 
 class GradientMeter:
-    """Watches the nodes of one recorded graph. Begin before the engine runs, finish after."""
+    """Measures the gradients of one recorded graph. Create it before the engine runs, finish after."""
 
     def __init__(
         self, graph: Graph, outputs: Sequence[OutputTensor], walk: Walk | None = None, *, times: bool = True
@@ -62,20 +62,20 @@ class GradientMeter:
 
         Args:
             graph: The record.
-            outputs: What backward begins at.
-            walk: The one that the record was made from, where it is still open. It is closed in the end.
-            times: Take the time of each node too, which needs a hook before it as well as one after it.
+            outputs: The tensors that backward starts from.
+            walk: The walk that the record was made from, if still open. It is closed at the end.
+            times: Also time each node, which needs a hook before it as well as after it.
         """
         self._graph = graph
         self._loss = _scalar(outputs)
         self._walk = walk or Walk(output.edge[0] for output in outputs)
         self._measurements = Measurements()
         self._ran: dict[int, _Ran] = {}
-        self._passed_on: dict[int, Figures | None] = {}  # the gradient that a node has yet to get, if it is known
+        self._passed_on: dict[int, Figures | None] = {}  # the gradient that a node will get, if known
         self._lock = threading.Lock()
         self._handles: list[Any] = []
-        self._after_each: list[Any] = []  # those of them that are on inner nodes
-        # autograd.grad takes gradients away before they reach the leaves, so they are measured where they leave.
+        self._after_each: list[Any] = []  # those on inner nodes
+        # autograd.grad captures gradients before they reach the leaves, so they are measured where they leave a node.
         alone = _single_edges(graph) if graph.captured_at.kind != "grad" else set()
         for number, (node, record) in enumerate(zip(self._walk.nodes, graph.nodes, strict=True)):
             next_nodes = [
@@ -84,7 +84,7 @@ class GradientMeter:
             ]
             permutes = record.name in PERMUTING and len(next_nodes) == 1 and next_nodes[0] is not None
             is_leaf = self._walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR
-            if times or is_leaf or record.kind == "custom":  # whose code may write into the gradient that it gets
+            if times or is_leaf or record.kind == "custom":  # custom code may write into its gradient
                 self._handles.append(type(node).register_prehook(node, partial(self._enter, number, permutes)))
             if not is_leaf:
                 self._after_each.append(
@@ -94,7 +94,7 @@ class GradientMeter:
         note_ours(self._handles)
 
     def survivors(self) -> Survivors:
-        """Return what tells whether any of the inner nodes is alive still. A leaf's lives on from graph to graph."""
+        """Return a tracker of inner nodes that are still alive. AccumulateGrad nodes outlive a graph."""
         return Survivors(self._after_each)
 
     def leaves(self) -> dict[int, torch.Tensor]:
@@ -102,13 +102,13 @@ class GradientMeter:
         return self._walk.leaves()
 
     def close(self) -> None:
-        """Take the hooks away and keep nothing."""
+        """Remove the hooks and release everything."""
         for handle in self._handles:
             handle.remove()
         self._walk.close()
 
     def finish(self) -> Graph:
-        """Take the hooks away, fetch the numbers, and return the graph with them."""
+        """Remove the hooks, fetch the statistics, and return the graph with them."""
         norms = {number: norm_of(leaf) for number, leaf in self.leaves().items()}
         self.close()
         self._measurements.fetch()
@@ -130,7 +130,7 @@ class GradientMeter:
         return ran
 
     def _reached(self, number: int, gradients: tuple[torch.Tensor | None, ...]) -> tuple[Figures | None, ...]:
-        """Measure what reaches a node, unless that is known. NOTE [Gradients that are passed on]."""
+        """Measure what reaches a node, unless it is known. NOTE [Gradients that are passed on]."""
         if len(gradients) == 1 and number in self._passed_on:
             return (self._passed_on.pop(number),)
         return self._measurements.measure(gradients)
@@ -144,7 +144,7 @@ class GradientMeter:
         ran = self._ran.get(number)
         if ran is not None:
             ran.seconds = max(0.0, ended - ran.began)
-        else:  # nobody looked before
+        else:  # it had no prehook
             ran = self._note(number, None if permutes else self._reached(number, incoming))
             self._pass_on(ran.incoming, incoming, gradients, alone)
         pairs = list(zip(gradients, alone, strict=False))
@@ -159,7 +159,7 @@ class GradientMeter:
         self, measured: tuple[Figures | None, ...] | None, incoming: tuple[torch.Tensor | None, ...],
         gradients: tuple[torch.Tensor | None, ...], alone: list[int | None],
     ) -> None:  # fmt: skip
-        """Remember what the next nodes will get. NOTE [Gradients that are passed on]."""
+        """Store what the next nodes will get. NOTE [Gradients that are passed on]."""
         if measured is None or len(measured) != 1 or incoming[0] is None:
             return
         for gradient, next_node in zip(gradients, alone, strict=False):
@@ -168,7 +168,7 @@ class GradientMeter:
 
 
 def _single_edges(graph: Graph) -> set[tuple[int, int]]:
-    """Find the inputs of nodes that one edge alone leads to and no hook of the user may change on the way."""
+    """Find the inputs of nodes that only one edge leads to, and that no hook of the user may change."""
     counts = Counter((root.node, root.output_nr) for root in graph.roots)
     for node in graph.nodes:
         counts.update((edge.next_node, edge.input_nr) for edge in node.next_edges if edge is not None)
@@ -176,7 +176,7 @@ def _single_edges(graph: Graph) -> set[tuple[int, int]]:
 
 
 def _resolved(graph: Graph, ran: dict[int, _Ran]) -> list[NodeGradients]:
-    """Put the numbers together. Edges lead to larger ids, so what a node passes on is known before the node."""
+    """Combine the statistics. Edges lead to larger ids, so what a node passes on is known before the node."""
     found: dict[int, NodeGradients] = {}
     for number in sorted(ran, reverse=True):
         node, one = graph.nodes[number], ran[number]
@@ -199,13 +199,13 @@ def _resolved(graph: Graph, ran: dict[int, _Ran]) -> list[NodeGradients]:
 
 
 def _reached(edge: Edge, found: dict[int, NodeGradients]) -> GradientStats | None:
-    """Return what reached the end of an edge; None where that node did not run."""
+    """Return what reached the end of an edge; None if that node did not run."""
     after = found.get(edge.next_node)
     return after.incoming[edge.input_nr] if after is not None and edge.input_nr < len(after.incoming) else None
 
 
 def _reshaped(stats: GradientStats | None, node: Node) -> GradientStats | None:
-    """Give the numbers of a gradient the shape that it had before its elements were put into another order."""
+    """Give the statistics of a gradient the shape that it had before its elements were reordered."""
     info = node.forward_outputs[0] if node.forward_outputs else None
     if stats is None or info is None or not all(isinstance(size, int) for size in info.shape):
         return stats
@@ -221,5 +221,5 @@ def _scalar(outputs: Sequence[OutputTensor]) -> float | None:
             return None
         try:
             return float(value.detach())
-        except RuntimeError:  # inside a transform of torch.func a tensor does not tell its value
+        except RuntimeError:  # inside a torch.func transform a tensor has no readable value
             return None

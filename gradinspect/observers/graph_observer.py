@@ -1,4 +1,4 @@
-"""Record the graph of one moment: a backward call, or the tensors that a program leaves."""
+"""Record the graph of one moment: a backward call, or the tensors left by a program."""
 
 from collections.abc import Callable
 
@@ -12,13 +12,13 @@ from gradinspect.runner.run import Recorded, Run
 
 
 class GraphObserver(Observer[Graph]):
-    """Records the graph that the requested call is about to go through, or the one that its backward builds."""
+    """Records the graph of the requested call, or the one that its backward builds."""
 
     needs_backward = False
     reports_missing_names = True
 
     def __init__(self, run: Run) -> None:
-        """Look at nothing yet."""
+        """Set up."""
         self._run = run
         self._graph: Graph | None = None
 
@@ -33,7 +33,7 @@ class GraphObserver(Observer[Graph]):
     def at_end(
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]
     ) -> None:
-        """Record the tensors that are left."""
+        """Record the graph of the remaining tensors."""
         self._take(self._run.record(kind, outputs, variables=variables), None)
 
     def result(self) -> Graph | None:
@@ -41,7 +41,7 @@ class GraphObserver(Observer[Graph]):
         return self._graph
 
     def with_other_grads(self, result: Graph, number: int) -> Graph:
-        """Note the number in the graph."""
+        """Store the number in the graph."""
         return with_other_grads(result, number)
 
     def _take(self, recorded: Recorded | None, call: EngineCall | None) -> None:

@@ -1,6 +1,6 @@
-"""Count at each backward call what is alive of the graphs made so far, and find who holds it.
+"""Count at each backward call how much of the graphs made so far is alive, and find what holds it.
 
-NOTE [What is alive] in `live_graph` says what that means. Nodes made before the last backward call began belong to
+NOTE [What is alive] in `live_graph` defines alive. Nodes made before the last backward call began belong to
 earlier iterations.
 """
 
@@ -24,10 +24,10 @@ from gradinspect.torch_api.tensors import key_of_storage, require_storage_keys
 
 
 class GrowthObserver(Observer[Growth]):
-    """Watches the first backward calls of a program."""
+    """Counts live nodes at the first backward calls of a program."""
 
     def __init__(self, run: Run, asked: int) -> None:
-        """Start before the program does."""
+        """Set up, before the program starts."""
         require_sequence_numbers("--iterations")
         require_storage_keys("--iterations")
         self._run = run
@@ -42,11 +42,11 @@ class GrowthObserver(Observer[Growth]):
 
     @property
     def is_done(self) -> bool:
-        """Whether as many calls were seen as were asked for."""
+        """Whether as many calls were seen as requested."""
         return len(self._iterations) >= self._asked
 
     def result(self) -> Growth | None:
-        """Return what was seen; None while there was no call."""
+        """Return the result; None before the first call."""
         if not self._iterations:
             return None
         return Growth(
@@ -58,7 +58,7 @@ class GrowthObserver(Observer[Growth]):
         )
 
     def on_call(self, call: EngineCall) -> None:
-        """Look at a call, and stop the program after as many as were asked for."""
+        """Look at a call, and stop the program after the requested number."""
         if not self.is_done:
             with self._run.process_state.restored():
                 self.observe(call)
@@ -66,7 +66,7 @@ class GrowthObserver(Observer[Growth]):
             self._run.stop(call.caller)
 
     def observe(self, call: EngineCall) -> None:
-        """Count what is alive as a backward call begins. Runs the garbage collector first."""
+        """Count what is alive as a backward call starts. Runs the garbage collector first."""
         gc.collect()
         self._kind = call.kind
         live = LiveGraph(tensors_with_graph())
@@ -89,7 +89,7 @@ class GrowthObserver(Observer[Growth]):
         self._boundary = next_sequence_nr()
 
     def _find_holders(self, live: "LiveGraph", call: EngineCall) -> Iterator[Holder]:
-        """Find what keeps old nodes: tensors that the program holds, the newest graph itself, gradients."""
+        """Find what keeps old nodes alive: tensors that the program holds, the newest graph itself, gradients."""
         own = reachable(output.grad_fn for output in call.outputs if getattr(output, "grad_fn", None) is not None)
         joined = self._joined(own)
         if joined is not None:
@@ -100,7 +100,7 @@ class GrowthObserver(Observer[Growth]):
         groups = HolderSearch(call.frame).groups(old_roots)
         gradients = [gradient.grad_fn for gradient in live.gradients if gradient.grad_fn in old]
         named = [tensor.grad_fn for group in groups if group.name for tensor in group.tensors]
-        explained = set(reachable([*own, *gradients, *named]))  # nodes hold tensors too: what they saved
+        explained = set(reachable([*own, *gradients, *named]))  # nodes also hold tensors, those that they saved
         for group in groups:
             functions = [tensor.grad_fn for tensor in group.tensors]
             if not group.name:
@@ -124,7 +124,7 @@ class GrowthObserver(Observer[Growth]):
         )
 
     def _joined(self, own: list[Any]) -> Holder | None:
-        """Find where the graph of this very backward call goes on into earlier iterations."""
+        """Find where the graph of this backward call continues into earlier iterations."""
         old = [node for node in own if number_of(node) < self._boundary]
         if not old:
             return None
@@ -152,7 +152,7 @@ class GrowthObserver(Observer[Growth]):
 
 
 class _SavedBytes:
-    """Counts the storages that nodes have saved, without parameters."""
+    """Counts the bytes of saved storages, without parameters."""
 
     def __init__(self, hooks: PushedHooks) -> None:
         self._names: dict[type, list[str]] = {}

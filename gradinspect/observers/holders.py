@@ -1,7 +1,7 @@
-"""Who holds a tensor: a path of names from the user's variables, and the line that put it there.
+"""What holds a tensor: a path of names from the user's variables, and the line that stored it.
 
-The search goes forward from what the program can name: local variables of the running frames, globals of its modules,
-then what they hold. The line is found in the source: the statement that stores under the last name of the path.
+The search starts from the program's variables: local variables of the running frames and globals of its modules. The
+line is found in the source: the statement that stores under the last name of the path.
 """
 
 import ast
@@ -35,17 +35,17 @@ class Store(NamedTuple):
     file: str
     line: int
     code: str
-    adds: bool  # to what is there already, rather than in its place
+    adds: bool  # to earlier values, rather than replacing them
 
     def describe(self) -> str:
-        """Write it as `train.py:22  losses.append(loss)`."""
+        """Format it as `train.py:22  losses.append(loss)`."""
         return f"{self.file.rpartition('/')[2]}:{self.line}  {self.code}"
 
 
 class HeldGroup(NamedTuple):
-    """Tensors that are held in one place."""
+    """Tensors that are held by one variable or container."""
 
-    name: str  # "losses[*]"; "" when nothing that has a name holds them
+    name: str  # "losses[*]"; "" if no variable holds them
     tensors: list[torch.Tensor]
     stored_at: tuple[Store, ...]
 
@@ -56,14 +56,14 @@ class _Place(NamedTuple):
 
 
 class HolderSearch:
-    """Looks for tensors from the user's variables on."""
+    """Searches for tensors from the user's variables."""
 
     def __init__(self, frame: FrameType | None) -> None:
-        """Search from this frame outwards, and from the globals of the user's modules."""
+        """Search from this frame outward, and from the globals of the user's modules."""
         self._frames = list(user_frames(frame))
 
     def groups(self, tensors: Sequence[torch.Tensor]) -> list[HeldGroup]:
-        """Put tensors together that are held in the same container or under the same name, the most first."""
+        """Group tensors that are held in the same container or under the same name, largest group first."""
         paths = self._paths({id(tensor) for tensor in tensors})
         found: dict[str, list[torch.Tensor]] = {}
         for tensor in tensors:
@@ -109,7 +109,7 @@ class HolderSearch:
 
 
 def _is_of_user(module: object) -> bool:
-    """Tell whether a module is part of the program, rather than installed."""
+    """Return whether a module is part of the program, rather than installed."""
     file = getattr(module, "__file__", None)
     if not isinstance(module, ModuleType) or not isinstance(file, str) or not is_user_file(file):
         return False
@@ -121,7 +121,7 @@ _CONTAINERS = (list, tuple, collections.deque, set, frozenset)
 
 
 def _inside(value: Any, path: str) -> Iterator[_Place]:
-    """Yield what a container, an object or a function holds. Runs none of its code."""
+    """Yield what a container, an object or a function holds, without running its code."""
     kind = type(value)
     if issubclass(kind, _HOLDS_NOTHING):
         return
@@ -172,7 +172,7 @@ def _stores(file: str, name: str) -> Iterator[Store]:
 
 
 def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
-    """Yield what a statement stores into; to assign an empty container or a number stores nothing of interest."""
+    """Yield the targets of a statement, unless it assigns an empty container or a constant."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         function = statement.value.func
         if isinstance(function, ast.Attribute) and function.attr in _STORING:
@@ -187,7 +187,7 @@ def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
 
 
 def _adds(statement: ast.stmt, name: str) -> bool:
-    """Tell `losses.append(loss)`, `total += loss`, `total = total + loss` and `log[step] = loss` from `last = loss`."""
+    """Return whether a statement accumulates, like `total += loss` and `log[step] = loss`, unlike `last = loss`."""
     if not isinstance(statement, ast.Assign | ast.AnnAssign):
         return True
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]

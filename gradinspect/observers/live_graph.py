@@ -1,9 +1,8 @@
-"""Every autograd node that is alive, found from the tensors that Python knows.
+"""Every live autograd node, found from the tensors that Python tracks.
 
 NOTE [What is alive]
-Every tensor with a grad_fn that Python knows is a root; a leaf's `.grad` that carries a graph is one too, also where
-Python does not know it (`create_graph=True` makes a cycle that only C++ sees). What is reachable from the roots is
-alive.
+Every tensor with a grad_fn that Python tracks is a root. So is a leaf's `.grad` with a graph, even if Python does not
+track it (`create_graph=True` makes a cycle that only C++ sees). What is reachable from the roots is alive.
 """
 
 import gc
@@ -19,16 +18,16 @@ from gradinspect.torch_api.tensors import grad_fn_of
 
 
 class LiveGraph:
-    """Every node that is alive, with the tensors and gradients that are its roots."""
+    """All live nodes, with the tensors and gradients that are their roots."""
 
     def __init__(self, tensors: list[torch.Tensor]) -> None:
-        """Walk from these tensors on."""
+        """Walk the graph from these tensors."""
         self.tensors = tensors
         self.gradients: list[torch.Tensor] = []
         self.nodes = reachable((tensor.grad_fn for tensor in tensors), self._after)
 
     def _after(self, node: Any) -> Iterator[Any]:
-        """Yield the nodes that one keeps alive, those behind the gradient of a leaf too."""
+        """Yield the nodes that one keeps alive, including those behind the gradient of a leaf."""
         yield from next_nodes(node)
         gradient = getattr(getattr(node, "variable", None), "grad", None)
         if gradient is not None and gradient.grad_fn is not None:
@@ -36,7 +35,7 @@ class LiveGraph:
             yield gradient.grad_fn
 
     def close(self) -> None:
-        """Let go, with the care that a walked graph needs: latest made first."""
+        """Release the nodes in the order that a walked graph requires: newest first."""
         nodes, self.nodes, self.tensors, self.gradients = self.nodes, [], [], []
         nodes.sort(key=number_of, reverse=True)
         leaves = 0
@@ -46,14 +45,14 @@ class LiveGraph:
 
 
 class Survivors:
-    """Tells whether any node of a graph that was hooked is alive still, without keeping one alive."""
+    """Tracks whether any node of a hooked graph is still alive, without keeping it alive."""
 
     def __init__(self, handles: Iterable[Any]) -> None:
-        """Take the handle of a hook on each node."""
+        """Store a weak reference to the node of each hook handle."""
         self._nodes = list(map(hooked_node, handles))
 
     def are_there(self) -> bool:
-        """Look at the nodes; once none is left, none will come back."""
+        """Return whether any node is alive."""
         if any(node() is not None for node in self._nodes):
             return True
         self._nodes.clear()
@@ -61,13 +60,13 @@ class Survivors:
 
 
 def tensors_with_graph() -> list[torch.Tensor]:
-    """Return every tensor with a graph that Python knows."""
+    """Return every tensor with a graph that Python tracks."""
     found = []
     for item in gc.get_objects():
         if issubclass(type(item), torch.Tensor):
             try:
                 is_root = grad_fn_of(item) is not None
-            except Exception:  # noqa: S112  # a subclass of the user that does not like to be looked at
+            except Exception:  # noqa: S112  # a subclass of the user that raises when inspected
                 continue
             if is_root:
                 found.append(item)
@@ -75,12 +74,12 @@ def tensors_with_graph() -> list[torch.Tensor]:
 
 
 def next_nodes(node: Any) -> Iterator[Any]:
-    """Yield where a node's gradients go."""
+    """Yield the next nodes, which get a node's gradients."""
     return (next_node for next_node, _ in node.next_functions if next_node is not None)
 
 
 def reachable(roots: Iterable[Any], after: Callable[[Any], Iterable[Any]] = next_nodes) -> list[Any]:
-    """List the roots and all that follows, each once; `after` is asked once of each."""
+    """List the roots and all nodes reachable from them, each once; `after` is called once per node."""
     seen = dict.fromkeys(roots)
     nodes = list(seen)
     for node in nodes:
@@ -92,7 +91,7 @@ def reachable(roots: Iterable[Any], after: Callable[[Any], Iterable[Any]] = next
 
 
 def reaching(nodes: Iterable[Any], is_wanted: Callable[[int], bool]) -> set[Any]:
-    """Return the nodes that keep one with a wanted number alive; a node is made after those it leads to."""
+    """Return the nodes that keep one with a wanted number alive; a node is newer than those it leads to."""
     found: set[Any] = set()
     for node in sorted(nodes, key=number_of):
         if is_wanted(number_of(node)) or any(after in found for after in next_nodes(node)):
@@ -101,5 +100,5 @@ def reaching(nodes: Iterable[Any], is_wanted: Callable[[int], bool]) -> set[Any]
 
 
 def number_of(node: Any) -> int:
-    """Return the number of a node's creation."""
+    """Return a node's sequence number."""
     return sequence_nr(node)

@@ -1,15 +1,15 @@
-"""Step through one backward call: the engine runs each node, and each formula is called by hand beside it.
+"""Step through one backward call: the engine runs each node, and its formula is also called by hand.
 
 NOTE [In step with the engine]
 The engine itself runs the nodes, so that every hook of the user runs once, a checkpoint recomputes once, and the
-program gets the gradients that it would have got. Beside it the same is done by hand: the gradients that go to one
-input of a node are added in the order in which they come; a node's formula is called on what the node was given, and
-what comes out is summed to the shape of the forward input and cast to its dtype. By hand and by engine must agree in
-every number; where they do not, a hook has changed the gradient on its way, which is shown. (The sign of a zero may
-differ: vectorized loops and their remainders do not always keep it.)
+program gets the same gradients. In parallel the same is done by hand: the gradients of one input of a node are added in
+the order in which they arrive, a node's formula is called on the node's gradients, and the result is summed to the
+shape of the forward input and cast to its dtype. Both must agree in every number; if they do not, a hook has changed
+the gradient in between, which is shown. (The sign of a zero may differ: vectorized loops and their remainders do not
+always keep it.)
 
-A formula is called by hand only where that has no effect but its result: of generated nodes, and only if no saved
-tensor of theirs is behind an unpack hook. The `backward` of a custom Function is the user's code, and runs once.
+A formula is called by hand only if that has no side effects: for built-in nodes, and only if none of their saved
+tensors has an unpack hook. The `backward` of a custom Function is the user's code, and runs once.
 """
 
 from collections import Counter
@@ -36,9 +36,9 @@ Gradients = tuple[torch.Tensor | None, ...]
 _NOWHERE = -1
 _BY_HAND = frozenset({"generated", "copy_slices"})
 _REASONS = {
-    "custom": "the backward of a custom Function is code of the program",
+    "custom": "the backward of a custom Function is the program's code",
     "compiled": "a compiled backward runs once",
-    "opaque": "a node of C++ that tells nothing of itself",
+    "opaque": "a C++ node without Python metadata",
 }
 
 
@@ -52,19 +52,19 @@ class LiveStep(NamedTuple):
 
 
 class StepListener(Protocol):
-    """Whoever looks at the steps."""
+    """What looks at the steps."""
 
     def begin(self, graph: Graph, start: str, with_our_stdio: Callable[[], AbstractContextManager[None]]) -> bool:
-        """See the graph before the first step, and tell whether to go on.
+        """Look at the graph before the first step, and return whether to continue.
 
         Args:
             graph: The graph.
-            start: The gradient that backward begins with, in words; "" when the program has chosen it.
+            start: The gradient that backward starts with, in words; "" if the program has chosen it.
             with_our_stdio: Restores our folder and streams temporarily, in the middle of the program.
         """
 
     def ran(self, live: LiveStep) -> bool:
-        """See a node that has just run, and tell whether to go on."""
+        """Look at a node that has just run, and return whether to continue."""
 
 
 class _Sum(NamedTuple):
@@ -73,7 +73,7 @@ class _Sum(NamedTuple):
 
 
 class Lockstep:
-    """Goes through one backward call with the engine. Begin before the engine runs, finish after."""
+    """Steps through one backward call with the engine. Create it before the engine runs, finish after."""
 
     def __init__(
         self,
@@ -91,27 +91,27 @@ class Lockstep:
             graph: The record of the graph; its ids are used.
             outputs: Where backward starts.
             gradients: The gradient of each output.
-            listener: Is told of each step.
-            leave: Ends the program, when the listener has seen enough. Does not return.
-            inputs: What `autograd.grad` was asked for: the engine takes those gradients out.
+            listener: Called for each step.
+            leave: Ends the program when the listener does not continue. Does not return.
+            inputs: The inputs of `autograd.grad`, whose gradients the engine returns.
         """
         require_tasks("step")
         self._graph = graph
         self._listener = listener
         self._leave = leave
         self._lock = RLock()
-        self._task: int | None = None  # the engine's number of this backward
-        self.problem: Exception | None = None  # what went wrong with us
+        self._task: int | None = None  # the engine's id of this backward
+        self.problem: Exception | None = None  # an error of ours
         self._walk = Walk(output.edge[0] for output in outputs)
         self._sums: dict[tuple[int, int], _Sum] = {}
         self._given: dict[int, tuple[Gradients, tuple[Arrived, ...]]] = {}
-        self._expected: dict[int, torch.Tensor | None] = {}  # leaf -> what its .grad must be in the end
+        self._expected: dict[int, torch.Tensor | None] = {}  # leaf -> what its .grad must be at the end
         self._checks: Counter[Check] = Counter()
         self._differing: list[int] = []
         self._changed: list[int] = []
         self._watched: Counter[str] = Counter()
         self._num_steps = 0
-        self._compares = not is_transforming()  # transformed tensors tell no values
+        self._compares = not is_transforming()  # transformed tensors have no readable values
         self._has_packed = any(_is_packed(value) for node in graph.nodes for value in node.saved)
         self._wanted = [self._place(tensor) for tensor in inputs]
         self._taken: dict[tuple[int, int], torch.Tensor] = {}
@@ -124,10 +124,10 @@ class Lockstep:
                 self._handles.append(type(node).register_hook(node, self._guarded(partial(self._after, number))))
 
     def finish(self, returned: Sequence[torch.Tensor | None] = ()) -> SteppingOutcome:
-        """Take the hooks away, and compare what the steps added up to with the leaves' `.grad`.
+        """Remove the hooks, and compare the sums of the steps with the leaves' `.grad`.
 
         Args:
-            returned: What `autograd.grad` has returned; compared instead, if it was asked for some.
+            returned: What `autograd.grad` returned, which is compared instead if it was called.
         """
         pairs = list(self._taken_out(returned) if self._wanted else self._accumulated()) if self._compares else []
         differing = tuple(name for name, is_equal in pairs if not is_equal)
@@ -144,11 +144,11 @@ class Lockstep:
         )
 
     def outcome_so_far(self) -> SteppingOutcome:
-        """Say how far it came, should the program end in the middle."""
+        """Return the outcome so far, if the program ends in the middle."""
         return SteppingOutcome(graph=self._graph, num_steps=self._num_steps, is_complete=False)
 
     def close(self) -> None:
-        """Take the hooks away and keep nothing."""
+        """Remove the hooks and release everything."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -158,7 +158,7 @@ class Lockstep:
         self._walk.close()
 
     def _guarded(self, hook: Callable[..., None]) -> Callable[..., None]:
-        """Keep a mistake of ours from the program, and look no further. Each device has a thread of its own."""
+        """Keep an error of ours from the program, and stop looking. Each device has its own thread."""
 
         @uncompiled
         def guarded(*gradients: Gradients) -> None:
@@ -176,7 +176,7 @@ class Lockstep:
         return self._walk.numbers.get(node, _NOWHERE), nr
 
     def _is_inside(self) -> bool:
-        """Tell whether this is a backward inside a node of ours, as a reentrant checkpoint calls."""
+        """Return whether this is a nested backward, as called by a reentrant checkpoint."""
         task = current_task()
         self._task = task if self._task is None else self._task
         return task != self._task
@@ -202,7 +202,7 @@ class Lockstep:
         if not reason:
             try:
                 made = _tuple(grad_fn(*gradients))
-            except Exception as error:  # the engine could, so the program is not at fault
+            except Exception as error:  # the engine succeeded, so the program is not at fault
                 reason = f"calling it by hand raises {type(error).__name__}"
         outgoing = self._passed(number, made, passed_on)
         is_changed = any(part.is_changed for part in outgoing)
@@ -211,32 +211,32 @@ class Lockstep:
             self._watched[reason] += 1
         elif is_changed:
             self._differing.append(number)
-        self._tell(number, gradients, passed_on, Step(
+        self._report(number, gradients, passed_on, Step(
             order=self._num_steps + 1, node=number, incoming=arrived, outgoing=outgoing,
             saved=tuple(show_saved(grad_fn, node)), check=check, reason=reason,
         ))  # fmt: skip
 
     def _why_not_by_hand(self, node: Node) -> str:
-        """Say why a formula shall not be called once more; a CopySlices hides the node that it goes through."""
+        """Say why not to call a formula again, or "". A CopySlices hides the node that it calls."""
         if not self._compares:
-            return "inside a transform of torch.func tensors cannot be compared"
+            return "tensors inside a torch.func transform cannot be compared"
         if not has_forward_metadata():
-            return "this torch does not tell the shape that a gradient is summed to"
+            return "this torch does not expose the shape that a gradient is summed to"
         hides = node.kind == "copy_slices" and self._has_packed
         if hides or any(map(_is_packed, node.saved)):
-            return "saved tensors behind an unpack hook, which runs once"
+            return "saved tensors with an unpack hook, which runs once"
         return "" if node.kind in _BY_HAND else _REASONS.get(node.kind, "a node of an unknown kind")
 
     def _leaf(self, number: int, gradients: Gradients, arrived: tuple[Arrived, ...]) -> None:
         before = getattr(self._walk.nodes[number].variable, "grad", None)
         self._expect(number, gradients[0] if gradients else None)
-        self._tell(number, gradients, (), Step(
+        self._report(number, gradients, (), Step(
             order=self._num_steps + 1, node=number, incoming=arrived, check="leaf",
             before=None if before is None else show_tensor(before),
         ))  # fmt: skip
 
     def _expect(self, number: int, gradient: torch.Tensor | None) -> None:
-        """Add up what the `.grad` of a leaf must be in the end; a reentrant checkpoint may add to it as well."""
+        """Add to the expected `.grad` of a leaf; a reentrant checkpoint may add to it as well."""
         if number not in self._expected:
             before = getattr(self._walk.nodes[number].variable, "grad", None)
             self._expected[number] = None if before is None else before.clone()
@@ -244,7 +244,7 @@ class Lockstep:
         with torch.no_grad():
             self._expected[number] = gradient if known is None else known if gradient is None else known + gradient
 
-    def _tell(self, number: int, incoming: Gradients, outgoing: Gradients, step: Step) -> None:
+    def _report(self, number: int, incoming: Gradients, outgoing: Gradients, step: Step) -> None:
         self._num_steps += 1
         if any(part.is_changed for part in step.incoming):
             self._changed.append(number)
@@ -300,21 +300,21 @@ class Lockstep:
         """
         if made is None or made.layout is not torch.strided or made.is_nested:
             return made
-        looks = forward_metadata(self._walk.nodes[number])[nr]
+        metadata = forward_metadata(self._walk.nodes[number])[nr]
         with torch.no_grad():
             made = made.detach()
-            if made.shape != looks.shape:
-                made = made.sum_to_size(looks.shape)
-            return made.to(looks.dtype) if made.dtype != looks.dtype else made
+            if made.shape != metadata.shape:
+                made = made.sum_to_size(metadata.shape)
+            return made.to(metadata.dtype) if made.dtype != metadata.dtype else made
 
     def _accumulated(self) -> Iterator[tuple[str, bool]]:
-        """Yield each leaf that ran, and whether its `.grad` is what it was plus what came."""
+        """Yield each leaf that ran, and whether its `.grad` is the expected sum."""
         for number, expected in self._expected.items():
             after = getattr(self._walk.nodes[number].variable, "grad", None)
             yield self._name(number), is_same(expected, after, to_the_bit=True)
 
     def _taken_out(self, returned: Sequence[torch.Tensor | None]) -> Iterator[tuple[str, bool]]:
-        """Yield what `autograd.grad` was asked for, and whether it returned what the steps added up to."""
+        """Yield each input of `autograd.grad`, and whether the returned gradient is the sum of the steps."""
         for place, gradient in zip(self._wanted, returned, strict=False):
             left = self._sums.get(place)
             taken = self._taken.get(place) if left is None else left.tensor

@@ -6,7 +6,7 @@ from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 
 
 def norm_of(tensor: torch.Tensor) -> float | None:
-    """Return the norm of a tensor, or None of one that has none."""
+    """Return the norm of a tensor, or None if it cannot be computed."""
     if computes_by_itself(tensor):
         return None
     try:
@@ -17,7 +17,7 @@ def norm_of(tensor: torch.Tensor) -> float | None:
 
 
 def plain_values(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the elements as real floats, in the order of memory: reductions are ten times slower in another."""
+    """Return the elements as real floats in memory order; reductions in another order are ten times slower."""
     values = tensor.detach()
     if values.layout is not torch.strided:
         values = values.coalesce().values() if values.layout is torch.sparse_coo else values.values()

@@ -1,4 +1,4 @@
-"""Record the graph that a backward builds under create_graph, in place of the one that it goes through."""
+"""Record the graph that backward builds under create_graph, instead of the graph that it runs."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from gradinspect.runner.run import Recorded, Run
 
 
 def record_second_graph(run: Run, first: Recorded, gradients: Sequence[torch.Tensor | None] | None) -> Recorded:
-    """Run a backward of our own under create_graph, and record the graph behind the gradients.
+    """Run our own backward under create_graph, and record the graph of the gradients.
 
     Args:
         run: The run.
-        first: The graph to go through.
+        first: The graph to run backward on.
         gradients: The gradient that each output starts with; None: ones.
     """
     run.stop_recording()

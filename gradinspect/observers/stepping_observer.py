@@ -1,4 +1,4 @@
-"""Step through one backward call, or through a backward of our own where the program calls none."""
+"""Step through one backward call, or through a backward of our own if the program calls none."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,18 +19,18 @@ from gradinspect.runner.run import Recorded, Run
 
 
 class SteppingObserver(Observer[SteppingOutcome]):
-    """Records a graph, and tells a listener of each node that runs."""
+    """Records a graph, and calls a listener for each node that runs."""
 
     needs_backward = False
     reports_missing_names = True
 
     def __init__(self, run: Run, listener: StepListener, grad_output: GradOutput | None) -> None:
-        """Look at nothing yet.
+        """Set up.
 
         Args:
             run: The run.
-            listener: Is told of each step.
-            grad_output: What to begin with where the program calls no backward.
+            listener: Called for each step.
+            grad_output: The gradient to start with if the program calls no backward.
         """
         self._run = run
         self._listener = listener
@@ -55,7 +55,7 @@ class SteppingObserver(Observer[SteppingOutcome]):
     def at_end(
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]
     ) -> None:
-        """Step through a backward from the tensors that are left."""
+        """Step through a backward from the remaining tensors."""
         recorded = self._run.record(kind, outputs, variables=variables)
         if recorded is not None and self._run.request.creates_graph:
             recorded = record_second_graph(self._run, recorded, None)
@@ -63,11 +63,11 @@ class SteppingObserver(Observer[SteppingOutcome]):
             self._step_alone(recorded)
 
     def result(self) -> SteppingOutcome | None:
-        """Return how the steps ended."""
+        """Return the outcome of the steps."""
         return self._outcome
 
     def _record_wanted(self, call: EngineCall) -> Recorded | None:
-        """Record the requested call; of earlier ones, note what they free."""
+        """Record the requested call; for earlier ones, store what they free."""
         if self._has_begun:
             return None
         if not self._run.is_wanted(call):
@@ -79,7 +79,7 @@ class SteppingObserver(Observer[SteppingOutcome]):
         return recorded
 
     def _step_alone(self, recorded: Recorded) -> None:
-        """Step through a backward that nobody else runs."""
+        """Step through our own backward."""
         graph = self._with_warning(recorded.graph)
         with self._run.interceptor.closed():
             self._outcome = step_from_outputs(
@@ -87,7 +87,7 @@ class SteppingObserver(Observer[SteppingOutcome]):
             )
 
     def _step_through(self, graph: Graph, outputs: list[OutputTensor], call: EngineCall) -> CallEnd:
-        """Step through the engine's run, and stop the program after it, or when the listener has seen enough."""
+        """Step through the engine's run, and stop the program after it, or when the listener does not continue."""
 
         def leave(steps: Lockstep) -> None:
             self._outcome = steps.outcome_so_far()
@@ -97,8 +97,8 @@ class SteppingObserver(Observer[SteppingOutcome]):
         if not self._listener.begin(graph, "", self._run.process_state.with_our_stdio):
             self._outcome = SteppingOutcome(graph=graph, num_steps=0, is_complete=False)
             self._run.stopper.stop(call.caller)
-        asked = [OutputTensor(None, value) for value in call.inputs] if call.kind == "grad" else []
-        steps = Lockstep(graph, outputs, call.gradients, self._listener, leave, inputs=asked)
+        inputs = [OutputTensor(None, value) for value in call.inputs] if call.kind == "grad" else []
+        steps = Lockstep(graph, outputs, call.gradients, self._listener, leave, inputs=inputs)
 
         def finish(returned: Sequence[torch.Tensor | None]) -> None:
             self.problem = self.problem or steps.problem
@@ -108,6 +108,6 @@ class SteppingObserver(Observer[SteppingOutcome]):
         return CallEnd(finish, steps.close)
 
     def _with_warning(self, graph: Graph) -> Graph:
-        """Say who has freed what a node saved: backward will fail there."""
+        """Add a warning if saved tensors were freed, because backward will fail there."""
         warning = self._freed.warning(graph)
         return graph if warning is None else replace(graph, warnings=(*graph.warnings, warning))

@@ -1,4 +1,4 @@
-"""Step through a graph that no program calls backward on: from a gradient of ones, a random one, or row by row."""
+"""Step through our own backward of a graph, starting from ones, a random gradient, or row by row."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -21,7 +21,7 @@ MAX_ROWS = 64
 
 
 class _LeftError(Exception):
-    """The listener has seen enough."""
+    """The listener does not continue."""
 
 
 def step_from_outputs(
@@ -31,10 +31,10 @@ def step_from_outputs(
     grad_output: GradOutput | None,
     with_our_stdio: Callable[[], AbstractContextManager[None]],
 ) -> SteppingOutcome:
-    """Call backward on these outputs, once or once a row, and step through it. Leaves keep the `.grad` they had.
+    """Call backward on these outputs, once or once per row, and step through it. Restores the leaves' `.grad`.
 
     Raises:
-        GradInspectError: An output is no scalar and no gradient was named, or there are too many rows.
+        GradInspectError: An output is not a scalar and no gradient was chosen, or there are too many rows.
     """
     tensors = [output.value for output in outputs if isinstance(output.value, torch.Tensor)]
     outcomes = []
@@ -42,8 +42,8 @@ def step_from_outputs(
         for start, gradients in _starts(outputs, tensors, grad_output):
             for leaf in leaves:
                 leaf.grad = None
-            goes_on = listener.begin(graph, start, with_our_stdio)
-            outcome = _steps(graph, outputs, tensors, gradients, listener) if goes_on else None
+            continues = listener.begin(graph, start, with_our_stdio)
+            outcome = _steps(graph, outputs, tensors, gradients, listener) if continues else None
             outcomes.append(outcome or SteppingOutcome(graph=graph, num_steps=0, is_complete=False))
             if not outcomes[-1].is_complete:
                 break
@@ -66,8 +66,8 @@ def _steps(
     except _LeftError:
         return steps.outcome_so_far()
     except RuntimeError as error:
-        why = " ".join(graph.warnings) or text_of(error).split("\n", 1)[0]
-        raise GradInspectError(f"Backward from {_described(outputs[0])} fails: {why}") from None
+        reason = " ".join(graph.warnings) or text_of(error).split("\n", 1)[0]
+        raise GradInspectError(f"Backward from {_described(outputs[0])} fails: {reason}") from None
     else:
         if steps.problem is not None:
             raise steps.problem
@@ -79,15 +79,15 @@ def _steps(
 def _starts(
     outputs: Sequence[OutputTensor], tensors: list[torch.Tensor], grad_output: GradOutput | None
 ) -> Iterator[tuple[str, list[torch.Tensor]]]:
-    """Yield what backward begins with, in words and as tensors."""
+    """Yield the starting gradient of each backward, in words and as tensors."""
     if grad_output == "rows":
         yield from _rows(outputs, tensors)
         return
     wide = _first_wide(outputs, tensors)
     if wide is not None and grad_output is None:
         raise GradInspectError(
-            f"The output {_described(wide)} is no scalar, so backward needs a gradient to begin with.",
-            "Give one: --grad-output ones, random, or rows for one backward an element.",
+            f"The output {_described(wide)} is not a scalar, so backward needs a gradient to start with.",
+            "Choose one: --grad-output ones, random, or rows for one backward per element.",
         )
     if grad_output == "random":
         generator = torch.Generator().manual_seed(0)
@@ -109,10 +109,10 @@ def _first_wide(outputs: Sequence[OutputTensor], tensors: list[torch.Tensor]) ->
 def starting_gradients(
     outputs: Sequence[OutputTensor], given: Sequence[torch.Tensor | None] | None
 ) -> Sequence[torch.Tensor | None]:
-    """Return what the program has given, or ones for scalars.
+    """Return the gradients given by the program, or ones for scalars.
 
     Raises:
-        GradInspectError: It has given none, and an output is no scalar.
+        GradInspectError: The program gave none, and an output is not a scalar.
     """
     if given is not None:
         return given
@@ -120,20 +120,22 @@ def starting_gradients(
     wide = _first_wide(outputs, tensors)
     if wide is not None:
         raise GradInspectError(
-            f"The output {_described(wide)} is no scalar, so there is no backward that builds a graph.",
-            "Sum it up in the script, or call backward there.",
+            f"The output {_described(wide)} is not a scalar, so backward needs a gradient to start with.",
+            "Reduce it to a scalar in the script, or call backward there with a gradient.",
         )
     return [torch.ones_like(tensor) for tensor in tensors]
 
 
 def _rows(outputs: Sequence[OutputTensor], tensors: list[torch.Tensor]) -> Iterator[tuple[str, list[torch.Tensor]]]:
     if len(tensors) != 1:
-        raise GradInspectError(f"'--grad-output rows' needs one output, and there are {len(tensors)}.", "Use --root.")
+        raise GradInspectError(
+            f"'--grad-output rows' needs one output, but there are {len(tensors)}.", "Choose one with --root."
+        )
     tensor = tensors[0]
     if tensor.numel() > MAX_ROWS:
         raise GradInspectError(
-            f"The output {_described(outputs[0])} has {tensor.numel():,} elements, and a row is one whole backward.",
-            f"Rows are for {MAX_ROWS} at most; use --grad-output ones or random.",
+            f"The output {_described(outputs[0])} has {tensor.numel():,} elements, and each row is one backward.",
+            f"Rows are limited to {MAX_ROWS}; use --grad-output ones or random.",
         )
     for row in range(tensor.numel()):
         gradient = torch.zeros_like(tensor, memory_format=torch.contiguous_format)
@@ -143,13 +145,13 @@ def _rows(outputs: Sequence[OutputTensor], tensors: list[torch.Tensor]) -> Itera
 
 
 def _described(output: OutputTensor) -> str:
-    looks = TensorInfoTable().of_tensor(output.value)
-    return f"'{output.name}' ({format_tensor(looks)})" if output.name else format_tensor(looks)
+    info = TensorInfoTable().of_tensor(output.value)
+    return f"'{output.name}' ({format_tensor(info)})" if output.name else format_tensor(info)
 
 
 @contextmanager
 def _kept_gradients(outputs: Sequence[OutputTensor]) -> Iterator[list[torch.Tensor]]:
-    """Give every leaf its `.grad` back afterwards."""
+    """Restore the `.grad` of every leaf afterwards."""
     walk = Walk(output.edge[0] for output in outputs)
     leaves = [node.variable for node in walk.nodes if getattr(node, "variable", None) is not None]
     walk.close()

@@ -1,4 +1,4 @@
-"""Time the nodes of one backward call while the engine goes through them."""
+"""Time the nodes of one backward call while the engine runs them."""
 
 from msgspec.structs import replace
 
@@ -14,13 +14,13 @@ class TimelineObserver(Observer[Timeline]):
     """Records the requested call, and times the engine's run of it."""
 
     def __init__(self, run: Run) -> None:
-        """Look at nothing yet."""
+        """Set up."""
         self._run = run
         self._has_begun = False
         self._timeline: Timeline | None = None
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
-        """Time the requested call; the program is stopped when it has ended."""
+        """Time the requested call, then stop the program."""
         recorded = self._run.record_call(call) if not self._has_begun and self._run.is_wanted(call) else None
         if recorded is None:
             if self._has_begun:
@@ -41,5 +41,5 @@ class TimelineObserver(Observer[Timeline]):
         return self._timeline
 
     def with_other_grads(self, result: Timeline, number: int) -> Timeline:
-        """Note the number in the graph."""
+        """Store the number in the graph."""
         return replace(result, graph=with_other_grads(result.graph, number))

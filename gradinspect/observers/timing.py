@@ -1,13 +1,13 @@
-"""Time one backward call: torch's own profiler tells when each node and each operator in it began and ended.
+"""Time one backward call: torch's profiler reports when each node, and each operator in it, started and ended.
 
 NOTE [Which node an event belongs to]
-The profiler knows classes of nodes, not nodes. So a hook before each node opens and closes a range named after its
-number, and the next backward function that begins on that thread is that node. The function's own event leaves the
-hook out. Nothing else is measured in such a run: it would be timed too.
+The profiler reports classes of nodes, not nodes. So a hook before each node opens and closes a range named after its
+number, and the next backward function that starts on that thread is that node. The function's own event excludes the
+hook. Nothing else is measured in such a run, because it would be timed too.
 
 NOTE [Devices run behind]
-A node has ended when its kernels have. Where there is an accelerator, the hook waits for it first, in a range of its
-own, and the node before lasts until that range ends.
+A node has ended when its kernels have. With an accelerator, the hook waits for the device first, in its own range, and
+the previous node lasts until that range ends.
 """
 
 import os
@@ -36,7 +36,7 @@ _BACKWARD_SCOPE = 1  # at::RecordScope::BACKWARD_FUNCTION
 
 
 class NodeTimer:
-    """Times the nodes of one recorded graph. Make it before the engine runs, finish after."""
+    """Times the nodes of one recorded graph. Create it before the engine runs, finish after."""
 
     def __init__(
         self, graph: Graph, outputs: Sequence[OutputTensor], synchronize: Callable[[], None] | None = None
@@ -44,7 +44,7 @@ class NodeTimer:
         """Hook every node and start the profiler.
 
         Raises:
-            GradInspectError: The program is being profiled already.
+            GradInspectError: The program is already being profiled.
         """
         require_profiler_ranges()
         self._graph = graph
@@ -57,7 +57,7 @@ class NodeTimer:
         ]
 
     def finish(self) -> Timeline:
-        """Take the hooks away and sort the events."""
+        """Remove the hooks and sort the events."""
         self._wait()
         self.close()
         results: Any = self._profiler.kineto_results
@@ -65,7 +65,7 @@ class NodeTimer:
         return Timeline(graph=self._graph, slices=tuple(_slices(events)), is_synchronized=self._synchronize is not None)
 
     def close(self) -> None:
-        """Take the hooks away and stop the profiler."""
+        """Remove the hooks and stop the profiler."""
         self._profiler.__exit__(None, None, None)
         for handle in self._handles:
             handle.remove()
@@ -84,10 +84,10 @@ class NodeTimer:
 
 
 def _start(profiler: profile) -> None:
-    """Start without the lines that libkineto writes to stderr; it reads its level once, when it is first used."""
-    if is_profiling():  # a second one would end the first
+    """Start without libkineto's messages on stderr; it reads its log level once, at first use."""
+    if is_profiling():  # a second profiler would end the first
         raise GradInspectError(
-            "The program runs a profiler of its own around this backward call.", "Choose another with --backward."
+            "The program runs its own profiler around this backward call.", "Choose another call with --backward."
         )
     is_ours = _LEVEL not in os.environ
     os.environ.setdefault(_LEVEL, "99")
@@ -103,7 +103,7 @@ def _synchronize_of_device() -> Callable[[], None] | None:
 
 
 def _slices(events: Sequence[Any]) -> list[NodeSlice]:
-    """Find the event of each node, and what lies inside it."""
+    """Find the event of each node, and the operators inside it."""
     by_thread: dict[int, list[Any]] = {}
     for event in sorted(events, key=lambda event: (event.start_ns(), -event.duration_ns())):
         by_thread.setdefault(event.start_thread_id(), []).append(event)

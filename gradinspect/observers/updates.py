@@ -1,11 +1,10 @@
-"""Measure what the optimizer makes of the gradients: the norm of what its step changed in each weight.
+"""Measure optimizer updates: the norm of the change of each weight in a step.
 
 NOTE [Waiting for a step]
-`torch.optim` calls global hooks before and after each step. They are there from just before a watched backward call
-until its optimizers have stepped: all those, found among the live objects, that hold one of its leaves. A program that
-steps later, or in a way of its own, is waited for until its next backward call or its end, and gets no numbers. The
-weights are copied before the step and let go after it. An optimizer may step inside another one's step, or, one for
-each parameter, inside backward itself.
+`torch.optim` calls global hooks before and after each step. Ours are registered before a backward call, and removed
+when all live optimizers that hold one of its leaves have stepped. If the program steps later, or without `torch.optim`,
+we wait until its next backward call or its end, and report no updates. The weights are copied before the step and
+released after it. An optimizer may step inside another one's step, or inside backward, one per parameter.
 """
 
 import sys
@@ -26,14 +25,14 @@ from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 
 
 class UpdateMeter:
-    """Watches steps that change some leaves. Make it before the engine runs; close it."""
+    """Measures the steps that change some leaves. Create it before the engine runs; close it."""
 
     def __init__(self, leaves: Mapping[int, torch.Tensor], on_done: Callable[[FrameType], None]) -> None:
-        """Begin to watch.
+        """Register the hooks.
 
         Args:
-            leaves: Number of the node -> the leaf that it adds into.
-            on_done: Is told when all optimizers of the leaves have stepped, once they are waited for.
+            leaves: Node number -> the leaf that the node accumulates into.
+            on_done: Called when all optimizers of the leaves have stepped, after `wait`.
         """
         self.update_norms: dict[int, float] = {}
         self.weight_norms: dict[int, float] = {}  # before the step
@@ -43,7 +42,7 @@ class UpdateMeter:
         self._before: dict[int, torch.Tensor] = {}
         self._inside: list[int] = []  # ids of the optimizers that are stepping
         self._stepped: set[int] = set()
-        self._pending: set[int] | None = None  # None: nobody waits
+        self._pending: set[int] | None = None  # None: not waiting
         self._on_done = on_done
         self._handles = [
             register_optimizer_step_pre_hook(self._before_step),
@@ -51,13 +50,13 @@ class UpdateMeter:
         ]
 
     def wait(self) -> bool:
-        """Wait from now on; return whether there is anything to wait for."""
+        """Start waiting; return whether there is anything to wait for."""
         holding = {id(optimizer) for optimizer in instances_of(Optimizer) if self._numbers_in(optimizer)}
         self._pending = holding - self._stepped
         return bool(self._pending)
 
     def close(self) -> None:
-        """Take the hooks away and let go of every tensor."""
+        """Remove the hooks and release every tensor."""
         for handle in self._handles:
             handle.remove()
         self._leaves.clear()
@@ -70,7 +69,7 @@ class UpdateMeter:
 
     @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if torch.compiler.is_compiling():  # first of all: anything before it would be traced
+        if torch.compiler.is_compiling():  # this must come first: anything before it would be traced
             return
         try:
             self._inside.append(id(optimizer))
@@ -94,8 +93,8 @@ class UpdateMeter:
             self._on_done(sys._getframe(1))
 
     def _measure(self, optimizer: Optimizer) -> bool:
-        """Compare the weights when the outermost step has ended; return whether no further one is waited for."""
-        if id(optimizer) not in self._inside:  # it began before the backward call: the gradients come from its closure
+        """Compare the weights when the outermost step has ended; return whether all steps are done."""
+        if id(optimizer) not in self._inside:  # it started before the backward call, which is in its closure
             return False
         del self._inside[self._inside.index(id(optimizer)) :]
         self._stepped.add(id(optimizer))
@@ -113,7 +112,7 @@ class UpdateMeter:
         return not self._pending
 
     def _fail(self, error: Exception) -> None:
-        """Keep a mistake of ours, which is not the program's; a copy that finds no memory is none."""
+        """Store an error of ours, unless it is a copy that ran out of memory. The program must not see it."""
         self._before.clear()
         if not isinstance(error, RuntimeError | NotImplementedError):
             self.problem = self.problem or error

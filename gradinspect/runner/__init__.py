@@ -1,1 +1,1 @@
-"""Run the user's program as python would, and tell an observer of its backward calls. Touches torch."""
+"""Run the user's program as Python would, and report its backward calls to an observer. Touches torch."""

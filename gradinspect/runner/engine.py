@@ -1,4 +1,4 @@
-"""Each call of torch's backward engine by the program, told of before it begins."""
+"""Intercept each call of the program to torch's backward engine before it starts."""
 
 import gc
 import os
@@ -22,28 +22,28 @@ from gradinspect.torch_api.engine import intercepted_engine, is_inside_backward
 from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
 from gradinspect.units import call_name
 
-_Told = TypeVar("_Told")
+_Returned = TypeVar("_Returned")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineCall:
-    """A call of the engine that is about to begin."""
+    """A call of the engine that is about to start."""
 
     kind: CallKind
     number: int  # 1 for the program's first one of its kind
     earlier_grads: int = 0  # calls of the other kind, autograd.grad, before a backward
     outputs: tuple[Any, ...]  # tensors or GradientEdges
     gradients: tuple[Any, ...] = ()  # of the outputs
-    inputs: tuple[Any, ...] = ()  # tensors or GradientEdges; none: every leaf
+    inputs: tuple[Any, ...] = ()  # tensors or GradientEdges; empty: every leaf
     keeps_graph: bool = False
     creates_graph: bool = False
-    allows_unused: bool = True  # inputs that the graph does not lead to
+    allows_unused: bool = True  # inputs that the graph does not reach
     frame: FrameType | None  # the user's line
     caller: FrameType  # who called the engine: torch itself
 
     @property
     def name(self) -> str:
-        """Return what tells it from all others: `backward #2`."""
+        """Return its unique name: `backward #2`."""
         return call_name(self.kind, self.number)
 
 
@@ -63,51 +63,51 @@ class CallCounts:
 
 
 class CallEnd(NamedTuple):
-    """What to do when one run of the engine has ended."""
+    """What to do when a run of the engine has ended."""
 
-    finish: Callable[[Any], None]  # is given what the engine has returned
-    abandon: Callable[[], None]  # the engine has failed
+    finish: Callable[[Any], None]  # called with what the engine returned
+    abandon: Callable[[], None]  # called if the engine failed
 
 
 class EngineInterceptor:
-    """Tells of each outermost engine call before it begins. Use it as a context manager.
+    """Reports each outermost engine call before it starts. Use it as a context manager.
 
-    Not told of: calls inside another one (a reentrant checkpoint), calls that a compiler makes on fake tensors while it
-    traces, and calls in a forked child.
+    Not reported: nested calls (a reentrant checkpoint), calls that a compiler makes on fake tensors while tracing, and
+    calls in a forked child.
     """
 
     def __init__(self, on_call: Callable[[EngineCall], "CallEnd | None"], *, sees_fake: bool = False) -> None:
         """Set up.
 
         Args:
-            on_call: Is told. What it returns is told how the engine's run ends.
-            sees_fake: Whether calls on fake tensors are the program's own.
+            on_call: Called before the engine starts. What it returns is called when the engine ends.
+            sees_fake: Whether calls on fake tensors are made by the program.
         """
         self._sees_fake = sees_fake
         self.counts = CallCounts()
-        self.is_open = True  # False: calls are our own, and nobody is told
-        self.problem: Exception | None = None  # what went wrong while telling
+        self.is_open = True  # False: calls are ours, and not reported
+        self.problem: Exception | None = None  # an error of ours in a callback
         self._on_call = on_call
         self._pid = os.getpid()
         self._patched = ExitStack()
 
     def __enter__(self) -> Self:
-        """Replace the engine's interceptor."""
+        """Intercept the engine."""
         self._patched.enter_context(intercepted_engine(self._wrap))
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Put the original back."""
+        """Restore the original."""
         self.leave()
 
     def leave(self) -> None:
-        """Put the original back; whoever has wrapped ours meanwhile goes on to call the original through it."""
+        """Restore the original; code that has wrapped ours still calls the original through it."""
         self.is_open = False
         self._patched.close()
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Call the engine ourselves."""
+        """Let our own calls of the engine pass unreported."""
         self.is_open = False
         try:
             yield
@@ -117,7 +117,7 @@ class EngineInterceptor:
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @passed_by
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            end = self._announce(t_outputs, args, sys._getframe(1)) if self._is_news(t_outputs) else None
+            end = self._report(t_outputs, args, sys._getframe(1)) if self._is_reported(t_outputs) else None
             try:
                 result = original(t_outputs, *args, **kwargs)
             except BaseException as error:  # NOTE [No frame of ours in a traceback]
@@ -132,8 +132,8 @@ class EngineInterceptor:
         return _engine_run_backward
 
     @uncompiled
-    def _is_news(self, outputs: Sequence[Any]) -> bool:
-        """Whether a call is one to tell of."""
+    def _is_reported(self, outputs: Sequence[Any]) -> bool:
+        """Return whether to report a call."""
         return (
             self.is_open
             and not is_inside_backward()
@@ -142,8 +142,8 @@ class EngineInterceptor:
         )
 
     @uncompiled
-    def _announce(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "CallEnd | None":
-        """Tell of a call.
+    def _report(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "CallEnd | None":
+        """Report a call.
 
         Its arguments are (gradients, retain_graph, create_graph, inputs, allow_unused).
         Source: torch/autograd/__init__.py, torch 2.13.
@@ -166,15 +166,15 @@ class EngineInterceptor:
         return self._guarded(lambda: self._on_call(call))
 
     @uncompiled
-    def _guarded(self, tell: Callable[[], _Told]) -> _Told | None:
-        """Call one of ours, unseen by the program. A mistake of ours is kept for later: it is not the program's."""
+    def _guarded(self, callback: Callable[[], _Returned]) -> _Returned | None:
+        """Run our own code, invisibly to the program. An error of ours is stored: the program must not see it."""
         is_collecting = gc.isenabled()
-        gc.disable()  # it would go through all that we note, over and over
+        gc.disable()  # it would traverse our growing record again and again
         try:
             with OwnBuiltins(), room_for_us(), held_signals():
                 try:
                     with plain_tensors_only():
-                        return tell()
+                        return callback()
                 except Exception as error:
                     self.problem = self.problem or error
             return None
@@ -185,7 +185,7 @@ class EngineInterceptor:
 
 @uncompiled
 def is_traced(outputs: Sequence[Any], *, sees_fake: bool = False) -> bool:
-    """Tell whether a compiler is recording this call on tensors without values."""
+    """Return whether a compiler is tracing this call, on tensors without values."""
     if torch.compiler.is_compiling():
         return True
     names = ("FunctionalTensor",) if sees_fake else ("FakeTensor", "FunctionalTensor")

@@ -1,4 +1,4 @@
-"""Made-up inputs for a callable: the shapes come from the user, the values do not matter."""
+"""Generated inputs for a callable: the user gives the shapes, and the values do not matter."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ SEED = 0
 
 
 def make_inputs(specs: Sequence[InputSpec]) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
-    """Make the tensors that some specs describe, the same ones each time, without touching torch's own generator.
+    """Make the tensors that the specs describe, the same ones each time, without using torch's global generator.
 
     Floats are normally distributed. Integers are 0 or 1, which is a valid index nearly everywhere; bools are True.
 

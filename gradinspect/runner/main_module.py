@@ -1,6 +1,7 @@
-"""Make the module that a program is while it runs, `__main__`, as `python` makes it from what was named.
+"""Make a program's `__main__` module as `python` makes it.
 
-A script, a folder or a zip file with a `__main__.py`, a module after -m, or standard input. Imports no torch.
+The program is a script, a folder or a zip file with a `__main__.py`, a module after -m, or standard input. Imports no
+torch.
 Source: Modules/main.c and Lib/runpy.py, Python 3.11 to 3.14.
 """
 
@@ -28,7 +29,7 @@ class MainModule(NamedTuple):
 
 
 def make_main_module(program: Script | Module, arguments: Sequence[str]) -> MainModule:
-    """Make the module, put it in its place, and set sys.argv.
+    """Make the module, store it in sys.modules, and set sys.argv.
 
     Raises:
         GradInspectError: There is no such module, or the file is not Python.
@@ -58,7 +59,7 @@ def _new_module(**attributes: Any) -> types.ModuleType:
 
 
 def _from_spec(spec: importlib.machinery.ModuleSpec) -> MainModule:
-    """Make what python runs by way of runpy, which the program therefore finds loaded."""
+    """Make a module that python runs through runpy, which is therefore loaded."""
     importlib.import_module("runpy")
     main = _new_module(
         __spec__=spec, __loader__=spec.loader, __package__=spec.parent, __file__=spec.origin, __cached__=spec.cached
@@ -69,7 +70,7 @@ def _from_spec(spec: importlib.machinery.ModuleSpec) -> MainModule:
 def _code_of(loader: Any, name: str) -> types.CodeType:
     code = loader.get_code(name) if hasattr(loader, "get_code") else None
     if code is None:
-        raise GradInspectError(f"'{name}' is not Python code.", "Name a .py file.")
+        raise GradInspectError(f"'{name}' is not Python code.", "Give a .py file.")
     return code  # type: ignore[no-any-return]
 
 
@@ -85,7 +86,7 @@ def _from_file(path: Path) -> MainModule:
 def _from_stdin() -> MainModule:
     source = b"" if sys.stdin is None else sys.stdin.buffer.read()
     lines = source.decode(errors="replace").splitlines(keepends=True)
-    linecache.cache["<stdin>"] = len(source), None, lines, "<stdin>"  # nobody can read it again
+    linecache.cache["<stdin>"] = len(source), None, lines, "<stdin>"  # it can be read only once
     loader = importlib.machinery.BuiltinImporter
     main = _new_module(__loader__=loader, __package__=None, __file__="<stdin>", __cached__=None)
     return MainModule(main, compile(source, "<stdin>", "exec", dont_inherit=True))
@@ -94,7 +95,7 @@ def _from_stdin() -> MainModule:
 def _spec_inside(path: Path) -> importlib.machinery.ModuleSpec:
     spec = importlib.machinery.PathFinder.find_spec("__main__", [str(path.absolute())])
     if spec is None:
-        raise GradInspectError(f"There is no '__main__.py' in '{path}'.", "Name a script in it.")
+        raise GradInspectError(f"There is no '__main__.py' in '{path}'.", "Give a script in it.")
     return spec
 
 
@@ -105,10 +106,10 @@ def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
             spec = importlib.util.find_spec(f"{name}.__main__")
     except (ImportError, ValueError) as error:
         raise GradInspectError(
-            f"The module '{name}' cannot be found: {error}.", "Check its name and sys.path."
+            f"The module '{name}' cannot be imported: {error}.", "Check its name and sys.path."
         ) from None
     if spec is None or not spec.has_location:
-        raise GradInspectError(f"There is no module '{name}' to run.", "Check its name and the folder you are in.")
+        raise GradInspectError(f"There is no module '{name}' to run.", "Check its name and the current directory.")
     return spec
 
 
@@ -119,5 +120,5 @@ def _compile(path: Path) -> types.CodeType:
     except OSError as error:
         raise GradInspectError(f"The script '{path}' cannot be read: {error.strerror}.", "Check the file.") from None
     if b"\0" in source:
-        raise GradInspectError(f"The file '{path}' is not Python: it holds null bytes.", "Name a .py file.")
+        raise GradInspectError(f"The file '{path}' is not Python: it contains null bytes.", "Give a .py file.")
     return compile(source, str(path), "exec", dont_inherit=True)

@@ -1,4 +1,4 @@
-"""The names of a program: its folder, its tensors and modules, and those that an expression sees."""
+"""The namespaces of a program: its folder, its tensors and modules, and the module of an expression."""
 
 import importlib
 import importlib.util
@@ -25,7 +25,7 @@ def base_folder(source: Script | Module | Expression) -> Path:
 
 
 def variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
-    """Yield the tensors and modules of a finished program, also those inside containers of any kind."""
+    """Yield the tensors and modules of a finished program, including those in containers of any kind."""
     for name, value in list(namespace.items()):
         if name.startswith("__"):
             continue
@@ -34,7 +34,7 @@ def variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
             continue
         try:
             inside = outputs_in(value, name)
-        except Exception:  # noqa: S112  # an object of the user that does not like to be looked at
+        except Exception:  # noqa: S112  # an object of the user that raises when inspected
             continue
         if isinstance(value, torch.Tensor) and not inside:
             yield Variable(name, value)
@@ -54,7 +54,7 @@ def namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, An
         path = Path(source.module)
         spec = importlib.util.spec_from_file_location(path.stem, path)
         if spec is None or spec.loader is None:
-            raise GradInspectError(f"The script '{path}' cannot be imported.", "Name a .py file.")
+            raise GradInspectError(f"The script '{path}' cannot be imported.", "Give a .py file.")
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)
@@ -64,6 +64,6 @@ def namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, An
     except ModuleNotFoundError as error:
         if error.name is not None and source.module.startswith(error.name):
             raise GradInspectError(
-                f"There is no module '{source.module}'.", "Check its name and the folder you are in."
+                f"There is no module '{source.module}'.", "Check its name and the current directory."
             ) from None
         raise

@@ -1,4 +1,4 @@
-"""What looks at a run of the user's program: one observer for each question."""
+"""The interface of an observer, which watches a run of the user's program to answer one question."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,26 +15,28 @@ T = TypeVar("T")
 
 
 class Observer(ABC, Generic[T]):
-    """Is told of each backward call of a run, and knows in the end what was seen: a `T`.
+    """Is called for each backward call of a run, and returns its result in the end: a `T`.
 
-    An observer is made with its `Run` before the program starts. `on_call` and `at_end` may raise: the session keeps
-    the error for after the program, which never sees it.
+    An observer is made with its `Run` before the program starts. `on_call` and `at_end` may raise: the session raises
+    the error after the program, which never sees it.
     """
 
-    needs_backward: ClassVar[bool] = True  # False: what a program leaves without calling backward will do too
-    takes_any_call: ClassVar[bool] = False  # a backward() is preferred, but an autograd.grad() will do
-    reports_missing_names: ClassVar[bool] = False  # its report says itself what this torch does not give
+    needs_backward: ClassVar[bool] = (
+        True  # False: the tensors that a program leaves without calling backward are accepted too
+    )
+    takes_any_call: ClassVar[bool] = False  # backward() is preferred, but autograd.grad() is accepted
+    reports_missing_names: ClassVar[bool] = False  # its report says which private names this torch lacks
     reports_before_failure: ClassVar[bool] = False  # its result explains the error that ends the program
-    has_left: bool = False  # as much was seen as was asked for, and the program goes on unobserved
-    problem: Exception | None = None  # what went wrong with us after a call was looked at
+    has_left: bool = False  # everything requested was seen, and the program runs on unobserved
+    problem: Exception | None = None  # an error of ours after `on_call` returned
 
     def attached(self) -> AbstractContextManager[object]:
-        """Return what to hold while the program runs."""
+        """Return the context in which the program runs."""
         return nullcontext()
 
     @abstractmethod
     def on_call(self, call: EngineCall) -> CallEnd | None:
-        """Look at a call that is about to begin, and stop the program when enough was seen.
+        """Look at a call that is about to start, and stop the program when enough was seen.
 
         Returns:
             What to do when the call has ended.
@@ -43,21 +45,21 @@ class Observer(ABC, Generic[T]):
     def at_end(  # most observers need a call
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]
     ) -> None:
-        """Look at the tensors that a program has left, or that a callable has returned."""
+        """Look at the tensors left at the end of a program, or returned by a callable."""
 
     def settle(self) -> None:  # most observers wait for nothing
-        """Wait no longer: the program has ended, or is about to be reported."""
+        """Stop waiting for later events: the program has ended, or the report comes next."""
 
     @abstractmethod
     def result(self) -> T | None:
-        """Return what was seen so far, None when nothing was. Asks, and changes nothing."""
+        """Return what was seen so far, None if nothing was. Changes nothing."""
 
     def result_of_backward(self) -> T | None:
         """Return what was seen so far, unless a backward() call would replace it."""
         return self.result()
 
     def with_other_grads(self, result: T, number: int) -> T:  # noqa: ARG002  # of those that record a graph
-        """Note in a result how many autograd.grad() calls could have been shown in place of it."""
+        """Add to a result how many autograd.grad() calls could be shown instead."""
         return result
 
 

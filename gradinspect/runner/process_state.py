@@ -1,7 +1,7 @@
-"""What a program may change of its process, and what our own work needs as it was: folder, imports, streams.
+"""Switch the process between the program's state and ours: working directory, imports, streams, signals.
 
-A script that calls os.chdir, replaces or closes sys.stdout, or clears sys.path must get what it asked for, and its
-report must still come, to the place the user named.
+A script may call os.chdir, replace or close sys.stdout, or clear sys.path. It gets what it asked for, and the report is
+still written where the user requested it.
 """
 
 import atexit
@@ -21,22 +21,22 @@ _STDOUT = 1
 
 
 class _State(NamedTuple):
-    """The process as one side wants it."""
+    """The working directory and streams of one side."""
 
-    folder: str | None  # None: it has been removed
+    folder: str | None  # None: it was deleted
     stdout: Any
     stderr: Any
-    stdout_copy: int | None  # what file descriptor 1 led to; None: nowhere
+    stdout_copy: int | None  # a duplicate of file descriptor 1; None: it was closed
 
 
 class ProcessState:
-    """The process as it was before the program ran. Made before it runs, in the process that reports."""
+    """The state of the process before the program ran. Create it before the run, in the process that reports."""
 
     def __init__(self, imports: Imports) -> None:
-        """Remember how things are.
+        """Store the current state.
 
         Args:
-            imports: Made before the program.
+            imports: Created before the program runs.
         """
         self._imports = imports
         self._ours = _current_state()
@@ -45,13 +45,13 @@ class ProcessState:
         self._theirs: _State | None = None
 
     def start_program(self, source: Script | Module | Expression) -> None:
-        """Let everything be as python has it when it starts a program."""
+        """Set up the state in which Python starts a program."""
         self._imports.start_program(first_folder(source))
         self._recursion.start_program()
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Work in our folder and with our modules for a moment, in the middle of the program."""
+        """Restore our folder and modules temporarily, in the middle of the program."""
         folder = _folder()
         _enter(self._ours.folder)
         try:
@@ -62,7 +62,7 @@ class ProcessState:
 
     @contextmanager
     def with_our_stdio(self) -> Iterator[None]:
-        """Work in our process_state, and with our stdout, for a moment in the middle of the program."""
+        """Restore our folder, modules and stdout temporarily, in the middle of the program."""
         theirs, copy = sys.stdout, _copy_of_stdout()
         _flush(theirs)
         if self._ours.stdout_copy is not None:
@@ -79,13 +79,13 @@ class ProcessState:
                 os.close(copy)
 
     def hide_stdout(self) -> None:
-        """Send what the program and its children write to stdout nowhere, until we come home."""
+        """Discard what the program and its children write to stdout, until `restore`."""
         _flush(sys.stdout)
-        with Path(os.devnull).open("w") as nowhere:
-            os.dup2(nowhere.fileno(), _STDOUT)
+        with Path(os.devnull).open("w") as null:
+            os.dup2(null.fileno(), _STDOUT)
 
     def restore(self) -> None:
-        """Take everything over from the program, which has ended; its atexit handlers get their own back."""
+        """Restore our state for good: the program has ended. Its atexit handlers get the program's state back."""
         if self._theirs is not None:
             return
         self._imports.restore()
@@ -141,7 +141,7 @@ def _enter(folder: str | None) -> None:
 
 
 def _flush(stream: Any) -> None:
-    """Flush a stream that may be closed, missing, or an object of the user."""
+    """Flush a stream that may be closed, None, or an object of the user."""
     with suppress(Exception):
         stream.flush()
 
@@ -149,5 +149,5 @@ def _flush(stream: Any) -> None:
 def _usable(stream: Any, descriptor: int) -> TextIO:
     """Return a stream, or a new one on the same descriptor if the program has closed it."""
     if getattr(stream, "closed", False):
-        return open(descriptor, "w", encoding="utf-8", closefd=False)  # it lives as long as we do
+        return open(descriptor, "w", encoding="utf-8", closefd=False)  # open until the process ends
     return stream  # type: ignore[no-any-return]

@@ -18,14 +18,14 @@ _CALLS_MODE = ("handle_torch_function", os.path.join("torch", "overrides.py"))  
 
 
 class Stops(Protocol):
-    """Whoever may stop the program early."""
+    """What may stop the program early."""
 
     @property
     def is_stopping(self) -> bool:
         """Whether the program is being stopped."""
 
     def ended(self) -> None:
-        """Say that the program has ended."""
+        """Mark the program as ended."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class ProgramEnd:
     """How a program ended."""
 
     exit_code: int
-    error: BaseException | None  # what it did not catch; its traceback holds the user's frames only
+    error: BaseException | None  # an uncaught error; its traceback contains only the user's frames
     namespace: dict[str, Any]
 
 
 def run_program(program: Script | Module, arguments: Sequence[str], stopper: Stops) -> ProgramEnd:
-    """Run a program as `__main__`; it stays there until the interpreter exits, as atexit handlers expect.
+    """Run a program as `__main__`, which stays in place until the interpreter exits, as atexit handlers expect.
 
-    Imports no torch: whether the program does is its own affair.
+    Does not import torch; the program may.
 
     Raises:
         GradInspectError: There is no such module, or the file is not Python.
@@ -50,7 +50,7 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
         try:
             main, code = make_main_module(program, arguments)
             namespace = main.__dict__
-            exec(code, namespace)  # noqa: S102  # running the user's program is what this is for
+            exec(code, namespace)  # noqa: S102  # the purpose of this function
         finally:
             stopper.ended()
     except GradInspectError:
@@ -59,7 +59,7 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
         if stopper.is_stopping:
             return ProgramEnd(0, None, namespace)
         return ProgramEnd(_exit_code(error), None, namespace)
-    except BaseException as error:  # also KeyboardInterrupt: the program's own end
+    except BaseException as error:  # KeyboardInterrupt too: it ends the program
         if stopper.is_stopping:
             return ProgramEnd(0, None, namespace)
         return ProgramEnd(1, without_our_frames(error), namespace)
@@ -67,7 +67,7 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
 
 
 def _exit_code(error: SystemExit) -> int:
-    """Do with the argument of sys.exit what python does: a text goes to stderr and means 1."""
+    """Treat the argument of sys.exit as Python does: text is printed to stderr and means 1."""
     if error.code is None:
         return 0
     if isinstance(error.code, int):
@@ -82,7 +82,7 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def without_our_frames(error: BaseException) -> BaseException:
-    """Take our frames out of an error's traceback, and out of those of the errors behind it."""
+    """Remove our frames from an error's traceback, and from those of its causes and contexts."""
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
     while todo:
@@ -101,7 +101,7 @@ def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
         code = traceback.tb_frame.f_code
         if code.co_filename.startswith(_OURS):
             if code.co_name == "__torch_function__" and kept and _calls_mode(kept[-1].tb_frame.f_code):
-                del kept[-2:]  # and the torch function that called it, which comes once more
+                del kept[-2:]  # and the torch function that called it, which appears again
         elif not code.co_filename.startswith("<frozen importlib"):
             kept.append(traceback)
         traceback = traceback.tb_next
@@ -117,14 +117,14 @@ def _calls_mode(code: types.CodeType) -> bool:
 
 
 def leave_as_python(end: ProgramEnd) -> NoReturn:
-    """End this process the way `python` ends it: what a forked child of the program expects."""
+    """End this process as Python would, in a forked child of the program."""
     if end.error is not None:
         print_error(end.error)
     raise SystemExit(end.exit_code)
 
 
 def print_error(error: BaseException) -> None:
-    """Print a program's error as python would, through the hook that the program may have set."""
+    """Print a program's error as Python would, with the excepthook that the program may have set."""
     with suppress(Exception):
         sys.stdout.flush()
     hook = sys.excepthook if callable(sys.excepthook) else sys.__excepthook__

@@ -1,10 +1,10 @@
-"""Let a program call as deep as without us, though frames of ours are below it, and between it and torch.
+"""Give a program its full recursion depth, despite our frames below it and between it and torch.
 
 NOTE [Two recursion limits]
 Python counts frames from the outermost one of a thread, and has one limit for all threads. So while a program runs,
-the limit is its own and what we need: for the frames below it, for those between it and torch, and, while some work of
-ours is under way on any thread, for that. The functions of `sys` that read and set the limit show the program its own;
-called after we have left, they do what Python's do.
+the limit is the program's plus what we need: for our frames below it, for those between it and torch, and, while our
+own code runs on any thread, for that. The functions of `sys` that read and set the limit show the program its own
+limit; called after the program has ended, they behave like Python's.
 """
 
 import re
@@ -16,21 +16,21 @@ from typing import Any
 
 from gradinspect.torch_api.patches import Patch, patched
 
-ON_TOP = 50  # frames and calls of C between the program and torch
-ROOM = 1000  # for a piece of work of ours
-_AT_DEPTH = re.compile(r"recursion depth (\d+)")  # in the error that says a limit is too low
+ON_TOP = 50  # frames and C calls between the program and torch
+ROOM = 1000  # for our own code
+_AT_DEPTH = re.compile(r"recursion depth (\d+)")  # in the error for a limit that is too low
 
 _get, _set = sys.getrecursionlimit, sys.setrecursionlimit
 _lock = threading.RLock()
 
 
 class _Limit:
-    """The limit of the process, by what it is made of."""
+    """The parts of the process's limit."""
 
     def __init__(self) -> None:
         self.of_program = _get()
         self.added: list[int] = []  # by each program that runs
-        self.num_works = 0  # pieces of work of ours, under way
+        self.num_works = 0  # how many pieces of our own code are running
 
     def apply(self) -> None:
         _set(self.of_program + max(self.added, default=0) + (ROOM if self.num_works else 0))
@@ -66,7 +66,7 @@ def setrecursionlimit(limit: int, /) -> None:
 
 @contextmanager
 def room_for_us() -> Iterator[None]:
-    """Let some work of ours call deep, wherever the program is."""
+    """Make room for our own code, however deep the program is."""
     _change_works(1)
     try:
         yield
@@ -83,16 +83,16 @@ def _change_works(by: int) -> None:
 
 
 class ProgramRecursionLimit:
-    """The limit that a program has. Made before it runs."""
+    """The limit of a program. Create it before the run."""
 
     def __init__(self) -> None:
-        """Change nothing yet."""
+        """Store the current limit."""
         self._patched = ExitStack()
         self._ours = self._theirs = getrecursionlimit()
         self._added: int | None = None  # while the program runs
 
     def start_program(self) -> None:
-        """Leave room for the frames that are there now, and for those on top. NOTE [Two recursion limits]."""
+        """Make room for our frames below and above the program's. NOTE [Two recursion limits]."""
         with _lock:
             self._added = _depth() + ON_TOP
             _limit.of_program = self._ours
@@ -101,7 +101,7 @@ class ProgramRecursionLimit:
         self._patched.enter_context(patched(_shown(getrecursionlimit), _shown(setrecursionlimit)))
 
     def restore(self) -> None:
-        """Have the limit from before."""
+        """Restore our limit."""
         self._theirs = getrecursionlimit()
         self._patched.close()
         with _lock:
@@ -112,7 +112,7 @@ class ProgramRecursionLimit:
             _limit.apply()
 
     def hand_back(self) -> None:
-        """Let the program's last handlers have theirs."""
+        """Give the program's last handlers its limit."""
         with suppress(RecursionError):
             setrecursionlimit(self._theirs)
 
@@ -122,7 +122,7 @@ def _shown(function: Callable[..., Any]) -> Patch:
 
 
 def _depth() -> int:
-    """Count the frames and calls of C on this thread's stack, as Python does."""
+    """Count the frames and C calls on this thread's stack, as Python does."""
     try:
         _set(1)
     except RecursionError as error:

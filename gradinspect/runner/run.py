@@ -33,25 +33,25 @@ class Recorded(NamedTuple):
 
 @dataclass(kw_only=True)
 class Run:
-    """What to run, and the means to look at it."""
+    """A program, and what an observer needs to inspect it."""
 
     program: Program
-    base_folder: Path  # file names in the record are relative to it
+    base_folder: Path  # file names in the record are relative to this folder
     request: Request
     recorder: Recorder
     process_state: ProcessState
     interceptor: EngineInterceptor
     stopper: Stopper
     fake: FakeRun | None = None
-    problem: Exception | None = None  # what went wrong with our own work; it must not reach the user's program
-    is_provisional: bool = False  # what is seen may give way to something better, so the program has to go on
+    problem: Exception | None = None  # an error of ours; it must not reach the user's program
+    is_provisional: bool = False  # a later result may replace this one, so the program must run on
 
     def provisional(self) -> "Run":
         """Return this run for an observer of autograd.grad() whose result a later backward() will replace."""
         return replace(self, request=replace(self.request, grad=1), is_provisional=True)
 
     def stop(self, frame: FrameType) -> None:
-        """Stop the program, unless it shall go on.
+        """Stop the program, unless it should run on.
 
         Raises:
             SystemExit: The stop.
@@ -60,23 +60,23 @@ class Run:
             self.stopper.stop(frame)
 
     def stop_recording(self) -> None:
-        """Record no further forward pass, unless it may still be needed."""
+        """Stop recording forward passes, unless they may still be needed."""
         if not self.is_provisional:
             self.recorder.pause()
 
     def is_wanted(self, call: EngineCall) -> bool:
-        """Tell whether a call is the first one that was asked for, or comes later, and has a graph to go through."""
+        """Return whether a call is the first requested one or a later one, and has a graph."""
         request = self.request
         kind, first = ("backward", request.backward or 1) if request.grad is None else ("grad", request.grad)
         is_reached = call.kind == kind and call.number >= first and request.at in (None, "backward")
-        return is_reached and has_graph(call.outputs)  # else the engine will refuse it
+        return is_reached and has_graph(call.outputs)  # otherwise the engine raises
 
     def record_call(self, call: EngineCall) -> Recorded | None:
-        """Record the graph that a call is about to go through; nothing where its root has none."""
+        """Record the graph of a call that is about to start; None if its root has no graph."""
         return self.record(call.kind, lambda: self.outputs_of(call), call)
 
     def walk_call(self, call: EngineCall) -> WalkedGraph | None:
-        """Do the same, and leave the walk open."""
+        """Do the same, and keep the walk open."""
         with self.process_state.restored():
             outputs = self.outputs_of(call)
             return walk_graph(outputs, self._moment(call.kind, call, ()), self.recorder) if outputs else None
@@ -85,13 +85,13 @@ class Run:
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], call: EngineCall | None = None,
         variables: tuple[Variable, ...] = (),
     ) -> Recorded | None:  # fmt: skip
-        """Record the graph behind some tensors.
+        """Record the graph of some tensors.
 
         Args:
-            kind: What the moment is.
+            kind: The kind of moment.
             outputs: Finds the tensors.
-            call: The call that is about to begin, if one is.
-            variables: Named tensors to know besides those that the call's frame sees.
+            call: The call that is about to start, if any.
+            variables: Named tensors, in addition to those visible in the call's frame.
         """
         with self.process_state.restored():
             moment = self._moment(kind, call, variables)
@@ -112,13 +112,13 @@ class Run:
         )
 
     def _other_grads(self, kind: CaptureKind, call: EngineCall | None) -> int:
-        """Count the autograd.grad() calls that the user could choose in place of this moment."""
+        """Count the autograd.grad() calls that the user could choose instead of this moment."""
         if call is not None:
             return call.earlier_grads
         return self.interceptor.counts.grads if kind == "call" else 0
 
     def outputs_of(self, call: EngineCall) -> list[OutputTensor]:
-        """Return the tensors that a call begins at, or the one that was asked for, with their names."""
+        """Return the tensors that a call starts from, or the requested one, with their names."""
         variables = list(variables_from(call.frame))
         if self.request.root is not None:
             return named_root(self.request.root, variables)
@@ -130,13 +130,17 @@ def named_root(root: str, variables: list[Variable]) -> list[OutputTensor]:
     """Find the tensor that the user named.
 
     Raises:
-        GradInspectError: There is none of this name, or it has no graph.
+        GradInspectError: There is no such variable, or it has no graph.
     """
     found = [value for name, value in variables if name == root]
     outputs = outputs_in(found[0], root) if found else []
     if outputs:
         return outputs
     names = [name for name, value in variables if isinstance(value, torch.Tensor) and value.requires_grad]
-    known = f"Tensors with a graph here: {', '.join(dict.fromkeys(names[:20]))}." if names else "There is none here."
-    what = "has no graph" if found else "is not a variable that can be seen"
+    known = (
+        f"Tensors with a graph here: {', '.join(dict.fromkeys(names[:20]))}."
+        if names
+        else "No tensor here has a graph."
+    )
+    what = "has no graph" if found else "is not a visible variable"
     raise GradInspectError(f"The root '{root}' {what}.", known)

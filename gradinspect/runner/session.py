@@ -1,4 +1,4 @@
-"""From a SOURCE to a result: run the user's program, and let an observer look at its backward calls."""
+"""Run the user's program, and let an observer look at its backward calls."""
 
 import atexit
 import os
@@ -62,13 +62,13 @@ class Session(Generic[T]):
         Args:
             program: What to run.
             request: What the user asked for.
-            make_observer: Makes what is told of the backward calls.
-            imports: Ours, and those that the program shall find.
-            finish: Delivers the result, should the program end the process before it returns to us.
+            make_observer: Makes the observer of the backward calls.
+            imports: The import states of both sides.
+            finish: Delivers the result if the program ends the process before control returns to us.
         """
         require_essentials()
         self.failure: str | None = None  # how the program failed after it was recorded
-        self.exit_code = 0  # of a program that was let run to its end
+        self.exit_code = 0  # of a program that ran to its end
         self.is_delivered = False
         self._request = request
         self._finish = finish
@@ -87,7 +87,7 @@ class Session(Generic[T]):
         self._pid = os.getpid()
 
     def run(self) -> T:
-        """Run the program and return what its observer has seen.
+        """Run the program and return the result of the observer.
 
         Raises:
             GradInspectError: There was nothing to record.
@@ -100,13 +100,15 @@ class Session(Generic[T]):
                 self._run.process_state.hide_stdout()
             stack.enter_context(self._early_exits_deliver())
             stack.enter_context(self._run.interceptor)
-            stack.enter_context(patched(*anomaly_stack_patches(stack_without_us)))  # also once the recorder has left
+            stack.enter_context(
+                patched(*anomaly_stack_patches(stack_without_us))
+            )  # even after the recorder has stopped
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
             stack.enter_context(self._observer.attached())
             if self._run.fake is not None:
                 stack.enter_context(self._run.fake)
-            stack.callback(self._restore)  # before all the others: what they undo is done with our builtins
+            stack.callback(self._restore)  # runs before the other exits, which need our builtins
             self._run.process_state.start_program(program)
             if isinstance(program, Expression):
                 self._run_expression(program)
@@ -124,13 +126,13 @@ class Session(Generic[T]):
         return result
 
     def _warn_of_missing_names(self) -> None:
-        """Say what this torch does not give, where the report has no place for it."""
+        """Say which private names this torch lacks, if the report does not."""
         if not self._observer.reports_missing_names:
             for sentence in missing_sentences():
                 print(f"warning: {sentence}", file=sys.stderr)
 
     def _on_engine_call(self, call: EngineCall) -> CallEnd | None:
-        """Let the observer look; whatever goes wrong is kept for later, it must not reach the user's program."""
+        """Call the observer; an error of ours is stored, because it must not reach the user's program."""
         if not self._is_looking:
             return None
         if self._run.problem is None:
@@ -142,7 +144,7 @@ class Session(Generic[T]):
         return None
 
     def _after(self, end: ProgramEnd) -> None:
-        """Look at how a script ended, and record its last tensors if nothing was recorded before."""
+        """Handle the end of a script, and record its remaining tensors if nothing was recorded before."""
         request = self._request
         if os.getpid() != self._pid:
             leave_as_python(end)
@@ -163,7 +165,7 @@ class Session(Generic[T]):
             self._take_namespace(end.namespace)
 
     def _failed(self, error: BaseException) -> None:
-        """Print how a script failed; what was recorded before that is reported.
+        """Print how a script failed; what was recorded before is still reported.
 
         Raises:
             KeyboardInterrupt: It was interrupted, and nothing was recorded.
@@ -177,7 +179,7 @@ class Session(Generic[T]):
             raise ScriptFailedError(self.failure, self.exit_code)
 
     def _takes_end(self) -> bool:
-        """Tell whether the tensors that a script leaves are to be recorded, where nothing else was."""
+        """Return whether to record the tensors left by a script, if nothing else was recorded."""
         request = self._request
         if request.backward is not None or request.grad is not None or request.at == "backward":
             return False
@@ -189,10 +191,10 @@ class Session(Generic[T]):
         return request.at is not None or not has_only_grads or self._observer.takes_any_call
 
     def _failure_of(self, error: BaseException) -> str:
-        """Print how a script failed, and say it in one sentence."""
+        """Print how a script failed, and return one sentence about it."""
         self._explain(error)
         if self._observer.reports_before_failure:
-            self._deliver_early()  # what was found stands before the error that it explains
+            self._deliver_early()  # the findings come before the error that they explain
         print_error(error)
         where = " on fake tensors" if self._request.fake else ""
         remedy = " Reduce that output to a scalar first, or pass backward a gradient of its shape."
@@ -212,13 +214,13 @@ class Session(Generic[T]):
         return f"after {watched if self._observer.has_left else calls}"
 
     def _explain(self, error: BaseException) -> None:
-        """Say in one sentence what a program without values met, if that is what has happened."""
+        """Raise one sentence in place of an error caused by fake tensors."""
         explained = explain_fake_error(error) if self._request.fake and not self._has_result() else None
         if explained is not None:
             raise explained from None
 
     def _take_namespace(self, namespace: dict[str, Any]) -> None:
-        """Record the tensors that a program has left behind."""
+        """Record the tensors left by a program."""
         variables = tuple(variables_of(namespace))
 
         def outputs() -> list[OutputTensor]:
@@ -231,17 +233,17 @@ class Session(Generic[T]):
     def _record_end(
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]
     ) -> None:
-        """Record what is there after the program, if that is what was asked for."""
+        """Let the observer record what is left after the program."""
         try:
             self._observer.at_end(kind, outputs, variables)
         except Exception as error:
             self._run.problem = error
 
     def _run_expression(self, source: Expression) -> None:
-        """Evaluate an expression, call it if it can be called, and record what comes out."""
+        """Evaluate an expression, call its value if callable, and record the result."""
         try:
             namespace = namespace_of(source, self._request.arguments)
-            value = named = eval(source.text, {"torch": torch, **namespace})  # noqa: S307  # the user's own words
+            value = named = eval(source.text, {"torch": torch, **namespace})  # noqa: S307  # the user's own code
             takes_call = callable(value) and not isinstance(value, torch.Tensor)
             if takes_call:
                 positional, keywords = make_inputs(self._request.inputs)
@@ -259,13 +261,15 @@ class Session(Generic[T]):
         finally:
             self._run.stopper.ended()
         self._observer.settle()
-        if self._observer.result_of_backward() is None and self._run.problem is None:  # says more than a grad() inside
+        if (
+            self._observer.result_of_backward() is None and self._run.problem is None
+        ):  # more useful than a grad() inside
             variables = tuple(variables_of(namespace))
             self._record_end("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables)
 
     @contextmanager
     def _early_exits_deliver(self) -> Iterator[None]:
-        """Deliver what was recorded also when a program that goes on leaves by os._exit."""
+        """Deliver the result even if the program leaves by os._exit."""
         original = os._exit
 
         def _exit(status: int) -> None:
@@ -280,13 +284,13 @@ class Session(Generic[T]):
             os._exit = original
 
     def _has_result(self) -> bool:
-        """Tell whether anything was seen, now that the program has ended."""
+        """Return whether there is a result, now that the program has ended."""
         with OwnBuiltins():
             self._observer.settle()
             return self._observer.result() is not None
 
     def _finish_now(self) -> None:
-        """End a program that does not end: deliver, run its atexit handlers, leave."""
+        """End a program that does not end by itself: run its atexit handlers and exit."""
         atexit._run_exitfuncs()
         with suppress(Exception):
             sys.stdout.flush()

@@ -1,10 +1,10 @@
-"""Keep the program's timers and signal handlers out of our own work.
+"""Keep the program's timers and signal handlers from interrupting our own code.
 
-A program may have set an alarm as a time limit, or a handler that raises or exits. Neither is meant for us: while we
-record or print, timers stand still, and a signal that the program handles waits until the program goes on.
+A program may set an alarm as a time limit, or a handler that raises or exits. Neither should interrupt us: while we
+record or print, timers are paused, and a signal that the program handles is delayed until the program continues.
 
-Only the main thread runs handlers, so there is nothing to hold in another one. Names that a platform lacks are skipped:
-Windows has no timers and few signals.
+Only the main thread runs handlers, so other threads need no care. Names that a platform lacks are skipped: Windows has
+no timers and few signals.
 """
 
 import faulthandler
@@ -24,13 +24,13 @@ _MEANT_FOR_US = tuple(
 
 
 class HeldSignals:
-    """What was stopped, and how to go on."""
+    """The paused timers and delayed signals of a program."""
 
     def __init__(self, ours: Mapping[int, Any] | None = None) -> None:
-        """Stop the timers, and note what the program would handle.
+        """Pause the timers, and record signals that the program would handle.
 
         Args:
-            ours: The handlers from before the program, for the signals that mean us when it has ended.
+            ours: The handlers from before the program, for signals sent to us after it has ended.
         """
         self._timers = {timer: signal.setitimer(timer, 0) for timer in _TIMERS}
         self._missed: list[int] = []
@@ -42,7 +42,7 @@ class HeldSignals:
                 signal.signal(number, wanted)
 
     def release(self) -> None:
-        """Go on as before; the program's handlers are called now for what came meanwhile, and may raise."""
+        """Resume; the program's handlers are now called for delayed signals, and may raise."""
         for number, handler in self._theirs.items():
             signal.signal(number, handler)
         for timer, (seconds, interval) in self._timers.items():
@@ -65,10 +65,10 @@ class HeldSignals:
 
 @contextmanager
 def held_signals() -> Iterator[None]:
-    """Hold the program's timers and signals during some work of ours.
+    """Hold the program's timers and signals while our own code runs.
 
     Raises:
-        BaseException: What a handler of the program raises afterwards.
+        BaseException: Raised by a handler of the program afterwards.
     """
     held = HeldSignals() if _is_main_thread() else None
     try:
@@ -79,21 +79,21 @@ def held_signals() -> Iterator[None]:
 
 
 class ProgramSignals:
-    """The signals and timers of a program that has ended, while we report on it. Made before the program runs."""
+    """The signals and timers of a program that has ended, while we report. Create it before the program runs."""
 
     def __init__(self) -> None:
-        """Remember how things are."""
+        """Store our handlers."""
         self._ours = _handlers()
         self._held: HeldSignals | None = None
 
     def restore(self) -> None:
-        """Take over."""
+        """Restore our handlers."""
         faulthandler.cancel_dump_traceback_later()
         if _is_main_thread():
             self._held = HeldSignals(self._ours)
 
     def hand_back(self) -> None:
-        """Let the program's last handlers have theirs."""
+        """Give the program's last handlers its signals."""
         held, self._held = self._held, None
         if held is not None:
             held.release()
@@ -104,6 +104,6 @@ def _is_main_thread() -> bool:
 
 
 def _handlers() -> dict[int, Any]:
-    """Map each signal to its handler, without those that were not set from Python."""
+    """Map each signal to its handler, if it was set from Python."""
     found = {number: signal.getsignal(number) for number in signal.valid_signals()}
     return {number: handler for number, handler in found.items() if handler is not None}

@@ -1,21 +1,21 @@
-"""End the user's program early, in good order, from inside one of its calls.
+"""End the user's program early and cleanly, from inside one of its calls.
 
-NOTE [A stop that nobody can swallow]
+NOTE [A stop that cannot be swallowed]
 The stop is a SystemExit, so threads end on it silently and `except Exception` lets it pass. A bare `except:` does not.
-Whoever swallows it has a frame on the stack of the moment it was raised. So a trace function watches exactly those
+Code that swallows it has a frame on the stack at the time it was raised. So a trace function watches exactly those
 frames: a line event in one of them while the stop is not being handled means that it was swallowed, and raises it
-again, outside the `try` that took it. `finally:` blocks, `with` exits and handlers handle the stop, or an exception
-that has it as context, so they run undisturbed; `__del__` methods and new calls have frames of their own, so they do
-too. CPython switches tracing off when a trace function raises; a profile function, told of the next call or return,
-switches it on again.
+again, outside the `try` that caught it. `finally:` blocks, `with` exits and handlers handle the stop, or an exception
+that has it as context, so they run undisturbed; so do `__del__` methods and new calls, which have their own frames.
+CPython switches tracing off when a trace function raises; a profile function switches it on again at the next call or
+return.
 
 NOTE [A stop inside a test runner]
-pytest takes a SystemExit for a crash of its own or a failed test. It ends in order, with its fixtures and its summary,
+pytest treats a SystemExit as an internal crash or a failed test. It ends cleanly, with its fixtures and its summary,
 on a KeyboardInterrupt. So one is raised there, and only the frames inside the test are watched.
 
 NOTE [A stop from another thread]
-Only the main thread's end ends a program. It may be blocked in a lock, which nothing but a signal interrupts; so a
-signal that nobody uses carries the stop there. Where there is none, as on Windows, the process is ended in the end.
+A program ends with its main thread, which may be blocked in a lock that only a signal interrupts; so an unused signal
+carries the stop there. If there is none, as on Windows, the process is ended after a timeout.
 """
 
 import concurrent.futures.thread
@@ -31,12 +31,12 @@ from typing import Any, Self
 from gradinspect.record.frames import RUNNERS
 
 _ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
-_SIGNAL = signal.SIGRTMAX - 2 if hasattr(signal, "SIGRTMAX") else getattr(signal, "SIGURG", 0)  # a signal nobody uses
-_THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # they end or go on with a thread in order
+_SIGNAL = signal.SIGRTMAX - 2 if hasattr(signal, "SIGRTMAX") else getattr(signal, "SIGURG", 0)  # an unused signal
+_THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # they end a thread or reuse it cleanly
 _TEST_RUNNERS = ("_pytest", "pluggy")
-PATIENCE_S = 120.0  # for the program's own clean-up
-PATIENCE_WITH_THREADS_S = 20.0  # a main thread that waits for a thread which has ended may wait forever
-PATIENCE_AT_EXIT_S = 5.0  # threads that the rest of the program would have ended
+PATIENCE_S = 120.0  # for the program's own cleanup
+PATIENCE_WITH_THREADS_S = 20.0  # the main thread may wait forever for one that was stopped
+PATIENCE_AT_EXIT_S = 5.0  # for threads that the rest of the program would have ended
 
 
 class Stopper:
@@ -50,23 +50,23 @@ class Stopper:
         """
         self.is_stopping = False
         self._finish = finish
-        self._watches: dict[int, _Watch] = {}
+        self._tracers: dict[int, _FrameTracer] = {}
         self._has_ended = False
         self._until_end = (
             threading.Lock()
-        )  # held until then; an Event calls builtins, which may be the program's by now
+        )  # held until the end; an Event calls builtins that the program may have replaced
         self._until_end.acquire()
         self._main = threading.main_thread()
         self._signal_handler: Any = None
 
     def __enter__(self) -> Self:
-        """Make the main thread reachable from others. NOTE [A stop from another thread]."""
+        """Let other threads reach the main thread. NOTE [A stop from another thread]."""
         if _SIGNAL > 0 and hasattr(signal, "pthread_kill") and threading.current_thread() is self._main:
             self._signal_handler = signal.signal(_SIGNAL, self._stop_main)
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Watch nothing any longer."""
+        """Stop watching."""
         self.ended()
         if self._signal_handler is not None:
             signal.signal(_SIGNAL, self._signal_handler)
@@ -78,7 +78,7 @@ class Stopper:
             program_frame: The innermost frame of the program, torch's included.
 
         Raises:
-            SystemExit: Always, and of exactly this type: a thread ends silently on no other. In a test: `Stopped`.
+            SystemExit: Always, and exactly this type, because threads end silently only on it. In a test: `Stopped`.
         """
         is_first = not self.is_stopping
         self.is_stopping = True
@@ -92,16 +92,16 @@ class Stopper:
         raise make_stop(is_in_test=_is_in_test(program_frame))
 
     def ended(self) -> None:
-        """Say that the program has ended: the main thread is watched no longer."""
+        """Mark the program as ended, and stop watching the main thread."""
         if not self._has_ended:
             self._has_ended = True
             self._until_end.release()
-        watch = self._watches.pop(self._main.ident or 0, None)
-        if watch is not None:
-            watch.end()
+        tracer = self._tracers.pop(self._main.ident or 0, None)
+        if tracer is not None:
+            tracer.end()
 
     def _stop_main(self, _signal: int, frame: FrameType | None) -> None:
-        """Take a stop over from another thread, unless it has arrived by itself, as out of `Future.result()`."""
+        """Raise a stop from another thread, unless it has already arrived, as through `Future.result()`."""
         if self._has_ended or not self.is_stopping:
             return
         self._watch(frame)
@@ -110,9 +110,9 @@ class Stopper:
 
     def _watch(self, frame: FrameType | None) -> None:
         thread = threading.get_ident()
-        if thread not in self._watches:
-            self._watches[thread] = _Watch(is_in_test=_is_in_test(frame))
-        self._watches[thread].begin(_stack(frame, in_main=thread == self._main.ident))
+        if thread not in self._tracers:
+            self._tracers[thread] = _FrameTracer(is_in_test=_is_in_test(frame))
+        self._tracers[thread].begin(_stack(frame, in_main=thread == self._main.ident))
 
     def _wait(self, patience_s: float) -> None:
         if self._until_end.acquire(timeout=patience_s):
@@ -121,8 +121,8 @@ class Stopper:
         self._finish()
 
 
-class _Watch:
-    """Watches frames of one thread, from that thread."""
+class _FrameTracer:
+    """Traces frames of one thread, from that thread."""
 
     def __init__(self, *, is_in_test: bool) -> None:
         self._previous = sys.gettrace(), sys.getprofile()
@@ -158,20 +158,20 @@ class _Watch:
 
 
 class Stopped(KeyboardInterrupt):
-    """Ends a test runner, which prints it. NOTE [A stop inside a test runner]."""
+    """Ends a test runner, which prints its message. NOTE [A stop inside a test runner]."""
 
     __module__ = "gradinspect"
 
 
 def make_stop(*, is_in_test: bool = False) -> BaseException:
-    """Make the exception that ends a program; it can be told from the program's own."""
-    stop: Any = Stopped("the backward call that was asked for is recorded") if is_in_test else SystemExit(0)
+    """Make the exception that ends a program, marked to distinguish it from the program's own."""
+    stop: Any = Stopped("the requested backward call is recorded") if is_in_test else SystemExit(0)
     stop.is_early_end = True
     return stop  # type: ignore[no-any-return]
 
 
 def is_stop(error: BaseException | None) -> bool:
-    """Tell whether an exception is a stop, or was raised while one was being handled."""
+    """Return whether an exception is a stop, or was raised while one was being handled."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if getattr(error, "is_early_end", False):
@@ -182,16 +182,16 @@ def is_stop(error: BaseException | None) -> bool:
 
 
 def _handles_stop(frame: FrameType) -> bool:
-    """Tell whether a frame is in a handler, a `finally:` or the exit of a `with`, or about to enter one."""
+    """Return whether a frame is in a handler, a `finally:` or the exit of a `with`, or about to enter one."""
     return is_stop(sys.exc_info()[1]) or frame.f_code.co_code[frame.f_lasti] == _ENTERS_HANDLER
 
 
 def _ignore_call(_frame: FrameType, _event: str, _argument: Any) -> None:
-    """Trace no new frame."""
+    """Do not trace new frames."""
 
 
 def _stack(frame: FrameType | None, *, in_main: bool) -> list[FrameType]:
-    """List the program's frames; those of whoever runs it, or a thread of it, catch the stop on purpose."""
+    """List the program's frames, without those of its runner or of a thread's runner, which catch the stop."""
     frames: list[FrameType] = []
     while frame is not None and frame.f_code.co_filename not in RUNNERS and not _runs_tests(frame):
         if in_main or frame.f_code.co_filename not in _THREAD_RUNNERS:

@@ -1,4 +1,4 @@
-"""Run a program beside which torch cannot be imported, so that it shows what it shows under python. No torch here."""
+"""Run a program that prevents torch from being imported, so that it fails as with python. Imports no torch."""
 
 from gradinspect.runner.process_state import ProcessState
 from gradinspect.runner.program import print_error, run_program
@@ -6,7 +6,7 @@ from gradinspect.source import Expression, Module, Script
 
 
 class _NeverStopped:
-    """Stands where `Stopper` is when there is something to stop for."""
+    """Stands in for `Stopper`: nothing here stops the program."""
 
     is_stopping = False
 
@@ -17,10 +17,10 @@ class _NeverStopped:
 def run_without_torch(
     source: Script | Module | Expression, arguments: tuple[str, ...], process_state: ProcessState, error: BaseException
 ) -> str:
-    """Run a program, or only show why torch cannot be imported where there is just an expression.
+    """Run a program; for an expression, only show why torch cannot be imported.
 
     Returns:
-        How it failed, in words; "" when it did not.
+        The name of the error that it failed with; "" if it did not fail.
     """
     if not isinstance(source, Expression):
         process_state.start_program(source)

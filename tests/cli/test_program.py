@@ -246,7 +246,7 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
         (["trace", "run.json", "--backward", "0"], "'--backward 0'"),
         (["saved", "run.json", "--sort", "size"], "'--sort size'"),
         (["export", "run.json", "-o", "a.csv", "-o", "a.csv"], "The file 'a.csv' is given twice."),
-        (["trace", "run.json", "--backward", "2", "--at", "end"], "exclude each other"),
+        (["trace", "run.json", "--backward", "2", "--at", "end"], "cannot be combined"),
         (["export", "run.json"], "No output file was given"),
         (["export", "run.json", "-o", "x.tiff"], "The format of 'x.tiff' is unknown"),
         (["export", "run.json", "-o", "run.json"], "The file 'run.json' exists. Use --force"),

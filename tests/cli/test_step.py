@@ -216,7 +216,7 @@ def test_an_output_that_nobody_calls_backward_on(tmp_path: Path) -> None:
     twice = [step(script, "watch a", "c", "c", options=("--grad-output", "random")).stdout for _ in range(2)]
 
     assert refused.returncode == 2
-    assert "The output 'y' (f32[2]) is no scalar" in refused.stderr
+    assert "The output 'y' (f32[2]) is not a scalar" in refused.stderr
     assert "Backward starts with a gradient of 1 at [1], 0 elsewhere: row 2 of 2." in rows.stdout
     assert "[[2, 0]" in rows.stdout
     assert "[[0, 4]" in rows.stdout
@@ -237,11 +237,11 @@ def test_a_graph_that_was_used_up(tmp_path: Path) -> None:
 
     assert at_end.returncode == 2
     assert at_end.stderr == (
-        "gradinspect: Backward from 'loss' (f32[]) fails: What #1 ExpBackward0 saved was freed by backward #1 "
-        "(twice.py:5), so backward cannot go through it again.\n"
+        "gradinspect: Backward from 'loss' (f32[]) fails: The saved tensors of #1 ExpBackward0 were freed by backward "
+        "#1 (twice.py:5), so backward cannot run it again.\n"
     )
     assert second.returncode == 3
-    assert "saved was freed by backward #1 (twice.py:5)" in " ".join(second.stdout.split())
+    assert "were freed by backward #1 (twice.py:5)" in " ".join(second.stdout.split())
     assert "second time" in second.stderr
 
 

@@ -20,12 +20,12 @@ from gradinspect.record.capture import Moment, record_graph
 from gradinspect.record.outputs import outputs_in
 
 
-def watched(output: torch.Tensor, **options: Any) -> Graph:
-    """Run backward with every node watched."""
+def measured(output: torch.Tensor, **options: Any) -> Graph:
+    """Run backward with every node measured."""
     outputs = outputs_in(output)
-    watch = GradientMeter(record_graph(outputs, Moment(source="test")), outputs)
+    meter = GradientMeter(record_graph(outputs, Moment(source="test")), outputs)
     output.backward(**options)
-    return watch.finish()
+    return meter.finish()
 
 
 def leaves_of(output: torch.Tensor) -> list[torch.Tensor]:
@@ -53,9 +53,9 @@ def test_gradients_are_measured_on_a_device_without_float64() -> None:
     """All numbers are there, and the same as with it."""
     torch.manual_seed(0)
     x, weight = torch.randn(8, 4), torch.randn(4, 3, requires_grad=True)
-    plain = watched((x @ weight).relu().sum())
+    plain = measured((x @ weight).relu().sum())
     with WithoutDoubles():
-        without = watched((x @ weight).relu().sum())
+        without = measured((x @ weight).relu().sum())
 
     assert plain.gradients is not None
     assert without.gradients is not None
@@ -66,14 +66,14 @@ def test_gradients_are_measured_on_a_device_without_float64() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_gradients_are_bit_equal(program: Callable[[], torch.Tensor]) -> None:
-    """With and without a watch; and no hook stays."""
+    """With and without a meter; and no hook stays."""
     torch.manual_seed(0)
     plain = program()
     plain.backward()
     expected = [leaf.grad for leaf in leaves_of(plain)]
     torch.manual_seed(0)
     output = program()
-    watched(output)
+    measured(output)
     actual = [leaf.grad for leaf in leaves_of(output)]
 
     assert len(expected) == len(actual) > 0
@@ -89,7 +89,7 @@ def test_numbers_are_those_of_the_gradients(program: Callable[[], torch.Tensor])
     torch.manual_seed(0)
     output = program()
     leaves = {id(leaf): leaf for leaf in leaves_of(output)}
-    found = watched(output)
+    found = measured(output)
     norms = sorted(row.stats.norm for row in parameter_rows(found) if row.stats is not None)
     expected = sorted(float(leaf.grad.to_dense().norm()) for leaf in leaves.values() if leaf.grad is not None)
 
@@ -100,7 +100,7 @@ def test_numbers_are_those_of_the_gradients(program: Callable[[], torch.Tensor])
 def test_each_number_by_hand() -> None:
     """Norm, largest, mean, zeros; two gradients into one leaf; the ratio to the weight."""
     x = torch.tensor([3.0, -4.0, 0.0, 1.0], requires_grad=True)
-    found = watched((x * torch.tensor([1.0, 2.0, 0.0, 0.0]) + x * 0.0).sum())
+    found = measured((x * torch.tensor([1.0, 2.0, 0.0, 0.0]) + x * 0.0).sum())
     (row,) = parameter_rows(found)
     assert row.stats is not None
 
@@ -143,20 +143,20 @@ STRANGE = (complex_program, half_program, empty_program, undefined_program, nest
 @pytest.mark.parametrize("program", STRANGE)
 def test_strange_gradients_break_nothing(program: Callable[[], torch.Tensor]) -> None:
     """Measured where they can be, left out where not."""
-    found = watched(program())
+    found = measured(program())
 
     assert len(gradients_of(found).nodes) == len(found.nodes)
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")
 def test_no_node_is_added_under_create_graph() -> None:
-    """The graph of the gradient is as large as without a watch."""
+    """The graph of the gradient is as large as without a meter."""
     sizes = []
     for watches in (False, True):
         x = torch.ones(3, requires_grad=True)
         y = (x**3).sum()
         if watches:
-            watched(y, create_graph=True)
+            measured(y, create_graph=True)
         else:
             y.backward(create_graph=True)
         assert x.grad is not None
@@ -203,9 +203,9 @@ def test_a_chain_that_vanishes_is_named() -> None:
     with Recorder() as recorder:
         output = model(torch.randn(16, 8)).sum()
     outputs = outputs_in(output)
-    watch = GradientMeter(record_graph(outputs, Moment(source="test"), recorder), outputs)
+    meter = GradientMeter(record_graph(outputs, Moment(source="test"), recorder), outputs)
     output.backward()
-    kinds = [finding.kind for finding in gradient_notes(watch.finish())]
+    kinds = [finding.kind for finding in gradient_notes(meter.finish())]
 
     assert "vanishing" in kinds
     assert "killed" not in kinds
@@ -231,12 +231,11 @@ def test_the_script_goes_on_bit_equal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["none.py"], "'none.py' never calls backward in this process, so there is nothing to watch."),
+        (["none.py"], "'none.py' never calls backward in this process, so there are no gradients to observe."),
         (["none.py", "--fake"], "'grads' has no option '--fake'."),
         (
             ["none.json"],
-            "'none.json' was captured without gradients. "
-            "Name a program to run, or make it again with export --gradients.",
+            "'none.json' was captured without gradients. Give a program to run, or export it again with --gradients.",
         ),
     ],
 )
@@ -270,8 +269,8 @@ def test_a_loss_inside_a_transform_is_left_alone() -> None:
     def loss(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         value = (x @ weight).tanh().sum()
         outputs = outputs_in(value)
-        watch = GradientMeter(record_graph(outputs, Moment(source="test")), outputs)
-        seen.append(watch.finish())
+        meter = GradientMeter(record_graph(outputs, Moment(source="test")), outputs)
+        seen.append(meter.finish())
         return value
 
     torch.func.vmap(torch.func.grad(loss), (None, 0))(torch.randn(4), torch.randn(3, 8, 4))
@@ -325,7 +324,7 @@ def test_a_picture_of_what_flowed_back(tmp_path: Path) -> None:
     assert (done.returncode, again.returncode, refused.returncode) == (0, 0, 2)
     assert "norm 6.0e+00" in (tmp_path / "a.svg").read_text().replace("\xa0", " ").replace("&#160;", " ")
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert "'plain.json' was captured without gradients. Name a program to run" in refused.stderr
+    assert "'plain.json' was captured without gradients. Give a program to run" in refused.stderr
     assert not (tmp_path / "c.svg").exists()
 
 
@@ -344,9 +343,9 @@ def test_a_gradient_that_is_passed_on_is_measured_once(monkeypatch: pytest.Monke
     for times in (True, False):
         measured.clear()
         outputs = outputs_in((x.exp() + torch.ones(4)).tanh().sum())
-        watch = GradientMeter(record_graph(outputs, Moment(source="test")), outputs, times=times)
+        meter = GradientMeter(record_graph(outputs, Moment(source="test")), outputs, times=times)
         torch.autograd.backward([output.value for output in outputs])
-        graphs.append(gradients_of(watch.finish()).nodes)
+        graphs.append(gradients_of(meter.finish()).nodes)
         if times:
             assert len(measured) == 5  # loss, tanh, add, exp, leaf
 
@@ -368,9 +367,9 @@ def test_a_gradient_that_code_has_written_into_is_not_taken_for_passed_on() -> N
 
     x = torch.randn(4, requires_grad=True)
     outputs = outputs_in(Doubling.apply(x.exp() * 3).tanh().sum())
-    watch = GradientMeter(record_graph(outputs, Moment(source="test")), outputs, times=False)
+    meter = GradientMeter(record_graph(outputs, Moment(source="test")), outputs, times=False)
     torch.autograd.backward([output.value for output in outputs])
-    graph = watch.finish()
+    graph = meter.finish()
     (doubling,) = [number for number, node in enumerate(graph.nodes) if node.kind == "custom"]
     (ran,) = [ran for ran in gradients_of(graph).nodes if ran.node == doubling]
 

@@ -55,9 +55,9 @@ def wrong_in(op: Any, dtype: torch.dtype) -> tuple[int, list[str]]:
         tensors[0].backward(weight, retain_graph=True)
         expected = [leaf.grad for leaf in leaves]
         forget(leaves)
-        watch = GradientMeter(record_graph(outputs, Moment(source="sweep")), outputs)
+        meter = GradientMeter(record_graph(outputs, Moment(source="sweep")), outputs)
         tensors[0].backward(weight, retain_graph=True)
-        found = watch.finish()
+        found = meter.finish()
         compared += 1
         if not all(same_bits(left, leaf.grad) for left, leaf in zip(expected, leaves, strict=True)):
             wrong.append(f"{op.name}: gradients differ")

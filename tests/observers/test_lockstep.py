@@ -146,7 +146,7 @@ def test_a_custom_backward_runs_once() -> None:
     _, outcome = steps_of(Double.apply(x).sum())
 
     assert len(runs) == 1
-    assert outcome.watched == (("the backward of a custom Function is code of the program", 1),)
+    assert outcome.watched == (("the backward of a custom Function is the program's code", 1),)
 
 
 def test_a_backward_inside_backward() -> None:

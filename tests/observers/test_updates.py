@@ -23,26 +23,26 @@ from gradinspect.record.capture import Moment, record_graph
 from gradinspect.record.outputs import outputs_in
 
 
-class Watched:
-    """A watch with what it said."""
+class Measured:
+    """Gradient calls, and the frames that they stopped at."""
 
     def __init__(self, steps: int = 1) -> None:
         """Start."""
         self.stops: list[FrameType] = []
-        self.watch = GradientCalls(steps, self.stops.append)
+        self.calls = GradientCalls(steps, self.stops.append)
 
     def backward(self, loss: torch.Tensor) -> None:
         """Run backward as a session would."""
-        self.watch.settle()
+        self.calls.settle()
         outputs = outputs_in(loss)
-        run = self.watch.begin(record_graph(outputs, Moment(source="test")), outputs, sys._getframe())
+        run = self.calls.begin(record_graph(outputs, Moment(source="test")), outputs, sys._getframe())
         loss.backward()
         run.finish(None)
 
     def settled(self) -> GradientSteps:
         """Return what was seen, now that the program has ended."""
-        self.watch.settle()
-        result = self.watch.result()
+        self.calls.settle()
+        result = self.calls.result()
         assert result is not None
         return result
 
@@ -76,17 +76,17 @@ def test_an_update_is_the_weight_after_minus_the_weight_before(
     make: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
 ) -> None:
     """As the script itself would take it; the ratio is to the weight before the step."""
-    layer, watched = model(), Watched()
+    layer, measured = model(), Measured()
     optimizer = make(list(layer.parameters()))
-    watched.backward(loss_of(layer))
-    assert watched.stops == []
+    measured.backward(loss_of(layer))
+    assert measured.stops == []
     before = {name: parameter.detach().clone() for name, parameter in layer.named_parameters()}
     optimizer.step()
     norms = {name: float((parameter.detach() - before[name]).norm()) for name, parameter in layer.named_parameters()}
-    result = watched.settled().graph
+    result = measured.settled().graph
     rows = parameter_rows(result)
 
-    assert len(watched.stops) == 1
+    assert len(measured.stops) == 1
     assert [row.update_norm for row in rows] == pytest.approx([norms["bias"], norms["weight"]])
     assert [row.update_ratio for row in rows] == pytest.approx([
         norms[name] / float(before[name].norm())
@@ -101,11 +101,11 @@ def test_nothing_is_kept() -> None:
     for steps in (True, False):
         gc.collect()
         before = sum(issubclass(type(item), torch.Tensor) for item in gc.get_objects())
-        watched = Watched()
-        watched.backward(loss_of(layer))
+        measured = Measured()
+        measured.backward(loss_of(layer))
         if steps:
             optimizer.step()
-        watched.watch.settle()
+        measured.calls.settle()
         optimizer.zero_grad()
         gc.collect()
 
@@ -118,11 +118,11 @@ def test_without_an_optimizer_of_these_leaves_it_stops_at_once() -> None:
     """There is nothing to wait for."""
     layer, other = model(), model()
     unrelated = torch.optim.SGD(other.parameters(), lr=0.1)
-    watched = Watched()
-    watched.backward(loss_of(layer))
+    measured = Measured()
+    measured.backward(loss_of(layer))
 
-    assert len(watched.stops) == 1
-    assert watched.update_norms() == [None, None]
+    assert len(measured.stops) == 1
+    assert measured.update_norms() == [None, None]
     assert unrelated.param_groups
 
 
@@ -130,14 +130,14 @@ def test_all_optimizers_of_the_leaves_are_waited_for() -> None:
     """One for the weight, one for the bias; a third that holds none of them is not."""
     layer = model()
     first, second = torch.optim.SGD([layer.weight], lr=0.1), torch.optim.SGD([layer.bias], lr=0.1)
-    watched = Watched()
-    watched.backward(loss_of(layer))
+    measured = Measured()
+    measured.backward(loss_of(layer))
     first.step()
-    assert watched.stops == []
+    assert measured.stops == []
     second.step()
 
-    assert len(watched.stops) == 1
-    assert None not in watched.update_norms()
+    assert len(measured.stops) == 1
+    assert None not in measured.update_norms()
 
 
 def test_an_optimizer_inside_another_one_counts_once() -> None:
@@ -152,14 +152,14 @@ def test_an_optimizer_inside_another_one_counts_once() -> None:
             self.inner.step()
             self.inner.step()
 
-    layer, watched = model(), Watched()
+    layer, measured = model(), Measured()
     optimizer = Twice(torch.optim.SGD(layer.parameters(), lr=0.1))
-    watched.backward(loss_of(layer))
+    measured.backward(loss_of(layer))
     assert layer.weight.grad is not None
     expected = 0.2 * float(layer.weight.grad.norm())
     optimizer.step()
 
-    assert watched.update_norms()[1] == pytest.approx(expected)
+    assert measured.update_norms()[1] == pytest.approx(expected)
 
 
 def test_an_optimizer_that_steps_inside_backward() -> None:
@@ -169,35 +169,35 @@ def test_an_optimizer_that_steps_inside_backward() -> None:
     optimizers = {parameter: torch.optim.SGD([parameter], lr=0.1) for parameter in layer.parameters()}
     for parameter in layer.parameters():
         parameter.register_post_accumulate_grad_hook(lambda leaf: optimizers[leaf].step())
-    watched = Watched()
-    watched.backward(loss_of(layer))
-    result = watched.settled().graph
+    measured = Measured()
+    measured.backward(loss_of(layer))
+    result = measured.settled().graph
     row = parameter_rows(result)[1]
 
-    assert len(watched.stops) == 1
+    assert len(measured.stops) == 1
     assert row.update_norm == pytest.approx(float((layer.weight.detach() - before).norm()))
     assert row.weight_norm == pytest.approx(float(before.norm()))
 
 
 def test_a_closure_has_no_update() -> None:
-    """The step began before its gradients were watched; nothing breaks, and the next call ends the wait."""
+    """The step began before its gradients were measured; nothing breaks, and the next call ends the wait."""
     layer = model()
     optimizer = torch.optim.LBFGS(layer.parameters(), lr=0.1, max_iter=2)
-    watched = Watched(3)
+    measured = Measured(3)
 
     def closure() -> float:
         optimizer.zero_grad()
         loss = loss_of(layer)
-        watched.watch.settle()
-        if watched.watch.is_done:
+        measured.calls.settle()
+        if measured.calls.is_done:
             loss.backward()
         else:
-            watched.backward(loss)
+            measured.backward(loss)
         return float(loss.detach())
 
     optimizer.step(closure)
     optimizer.step(closure)
-    result = watched.settled()
+    result = measured.settled()
 
     assert len(result.steps) == 3
     assert result.steps[0].parameters[0].update_norm is None
@@ -205,15 +205,15 @@ def test_a_closure_has_no_update() -> None:
 
 def test_a_failed_backward_leaves_nothing() -> None:
     """The program goes on by itself."""
-    layer, watched = model(), Watched()
+    layer, measured = model(), Measured()
     outputs = outputs_in(loss := loss_of(layer))
     loss.backward()
-    watched.watch.begin(record_graph(outputs, Moment(source="test")), outputs, sys._getframe())
+    measured.calls.begin(record_graph(outputs, Moment(source="test")), outputs, sys._getframe())
     with pytest.raises(RuntimeError):
         loss.backward()
 
-    watched.watch.settle()
-    assert watched.watch.result() is None
+    measured.calls.settle()
+    assert measured.calls.result() is None
     assert not hooks_of._global_optimizer_pre_hooks
 
 

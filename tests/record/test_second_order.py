@@ -117,8 +117,8 @@ def test_stepping_through_it(tmp_path: Path) -> None:
     assert "1 leaf gradient compared with the sums of these steps: bit-equal." in done.stdout
     assert refused.returncode == 2
     assert refused.stderr == (
-        "gradinspect: The output 'x.grad' (f32[2]) is no scalar, so backward needs a gradient to begin with. Give "
-        "one: --grad-output ones, random, or rows for one backward an element.\n"
+        "gradinspect: The output 'x.grad' (f32[2]) is not a scalar, so backward needs a gradient to start with. Choose "
+        "one: --grad-output ones, random, or rows for one backward per element.\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""A program runs as under plain python, and the moment that was asked for is recorded."""
+"""A program runs as under plain python, and the requested moment is recorded."""
 
 import json
 import subprocess
@@ -117,7 +117,7 @@ def test_a_root_can_be_picked_by_name(steps: Path) -> None:
 
     assert "root y: #0 PowBackward0" in done.stdout
     assert missing.returncode == 2
-    assert "The root 'yy' is not a variable that can be seen. Tensors with a graph here: y, x" in missing.stderr
+    assert "The root 'yy' is not a visible variable. Tensors with a graph here: y, x" in missing.stderr
 
 
 def test_a_backward_that_never_comes_is_said(steps: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_failing_script_shows_its_own_frames_only(tmp_path: Path) -> None:
         (
             "with torch.no_grad():\n    y = torch.ones(2, requires_grad=True) * 2\n",
             2,
-            "no variable it leaves has a graph",
+            "none of its global variables has a graph",
         ),
         ("def f(:\n", 3, "The script failed before any backward call: SyntaxError."),
         ("import sys\nsys.exit(4)\n", 3, "The script ended with exit code 4 before any backward call"),
