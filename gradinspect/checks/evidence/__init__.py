@@ -1,1 +1,1 @@
-"""What `check` notes while a program runs. Touches torch."""
+"""What `check` records while a program runs. Touches torch."""

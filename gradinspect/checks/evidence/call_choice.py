@@ -1,14 +1,14 @@
-"""Which calls of a program `check` watches.
+"""Which calls of a program `check` observes.
 
-It counts backward() calls. The autograd.grad() calls on the way to one belong to it: a gradient penalty, a residual, an
-inner loop. A solver may make thousands of those, so only the first few are looked at, and a program that makes nothing
-else is stopped in the end: it is a sampler, or something like it, and would run on for hours under a watch.
+It counts backward() calls. The autograd.grad() calls before one belong to it: a gradient penalty, a residual, an inner
+loop. A solver may make thousands of those, so only the first few are observed. A program that makes no other calls, for
+example a sampler, is eventually stopped, because it could run for hours.
 """
 
 from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts, EngineCall
 
-MAX_GRADS_WATCHED = 16  # before each backward() call
+MAX_GRADS_OBSERVED = 16  # before each backward() call
 MAX_GRADS_ALONE = 256  # without a backward() call between them
 
 
@@ -16,8 +16,8 @@ class CallChoice:
     """Chooses calls as they come."""
 
     def __init__(self, request: Request, num_calls: int) -> None:
-        """Choose so many calls, from the requested one on."""
-        self.watched = CallCounts()
+        """Choose a number of calls, starting with the requested one."""
+        self.observed = CallCounts()
         self._asked = num_calls
         self._first_grad = request.grad
         self._first_backward = request.backward or 1
@@ -26,17 +26,17 @@ class CallChoice:
 
     @property
     def is_done(self) -> bool:
-        """Whether no further call is to be watched."""
+        """Whether all calls were observed."""
         if self._first_grad is not None:
-            return self.watched.grads >= self._asked
-        return self.watched.backwards >= self._asked or self._grads_in_a_row >= MAX_GRADS_ALONE
+            return self.observed.grads >= self._asked
+        return self.observed.backwards >= self._asked or self._grads_in_a_row >= MAX_GRADS_ALONE
 
     def wants(self, call: EngineCall) -> bool:
-        """Tell whether to look at a call that is about to begin. Ask once for each call."""
+        """Return whether to observe a call that is about to start. Must be called once per call."""
         if call.kind == "backward":
             self._num_backwards, self._grads_in_a_row = call.number, 0
             return self._first_grad is None and call.number >= self._first_backward
         if self._first_grad is not None:
             return call.number >= self._first_grad
         self._grads_in_a_row += 1
-        return self._grads_in_a_row <= MAX_GRADS_WATCHED and self._num_backwards >= self._first_backward - 1
+        return self._grads_in_a_row <= MAX_GRADS_OBSERVED and self._num_backwards >= self._first_backward - 1

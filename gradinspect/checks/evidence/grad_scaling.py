@@ -1,4 +1,4 @@
-"""Whether a GradScaler is at work, which lets gradients overflow on purpose until it has found its scale."""
+"""Whether a GradScaler is active, which lets gradients overflow on purpose until it has found its scale."""
 
 import torch
 
@@ -6,5 +6,5 @@ from gradinspect.record.instances import instances_of
 
 
 def is_scaling() -> bool:
-    """Tell whether the program holds an enabled GradScaler. Looks at every object, so ask only where it matters."""
+    """Return whether the program has an enabled GradScaler. Slow: looks at every object."""
     return any(scaler.is_enabled() for scaler in instances_of(torch.amp.GradScaler))

@@ -1,4 +1,4 @@
-"""What keeps the graphs of earlier backward calls alive when another one begins: variables, and gradients."""
+"""What keeps the graphs of earlier backward calls alive when the next one starts: variables, and gradients."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,14 +16,14 @@ from gradinspect.runner.engine import EngineCall
 def kept_history(
     call: EngineCall, rounds: Sequence[EarlierCall], recorder: Recorder, base_folder: Path
 ) -> list[KeptHistory]:
-    """Find what holds nodes that earlier iterations went through, besides the graph of this call itself.
+    """Find what holds nodes of earlier iterations, besides the graph of this call itself.
 
-    Only what is made anew in each round can grow, so some line that made a held node has run again since.
+    Only what is made again in each iteration can grow, so a line that made a held node must have run again.
 
     Args:
-        call: The call, which has not begun.
-        rounds: The earlier ones.
-        recorder: Knows the lines.
+        call: The call, which has not started.
+        rounds: The earlier calls.
+        recorder: Has the source lines.
         base_folder: Files below it are named relative to it.
     """
     history = frozenset().union(*(earlier.nodes for earlier in rounds))
@@ -34,7 +34,7 @@ def kept_history(
         live.close()
 
 
-def _holders(  # what it takes to tell of all holders
+def _holders(  # everything about the holders
     live: LiveGraph,
     call: EngineCall,
     rounds: Sequence[EarlierCall],

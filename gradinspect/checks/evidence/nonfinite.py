@@ -1,4 +1,4 @@
-"""Where a loss that is not finite came from: the earliest saved value that is not finite."""
+"""The origin of a nonfinite loss: the earliest saved value that is not finite."""
 
 import torch
 
@@ -13,10 +13,10 @@ from gradinspect.units import format_tensor
 
 
 def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | None:
-    """Search the saved values from the first node of the forward pass on; None while the outputs are finite.
+    """Search the saved values, from the first node of the forward pass; None if the outputs are finite.
 
-    Only what nodes keep is known, so the operator named may come a little after the culprit; the last resort is the
-    output itself.
+    Only saved values are known, so the reported operator may come slightly after the cause. The fallback is the output
+    itself.
     """
     with Unobserved():
         if not any(isinstance(output, torch.Tensor) and not _is_finite(output) for output in call.outputs):
@@ -38,7 +38,7 @@ def _judge(number: int, value: SavedValue, walk: Walk) -> NonfiniteValue | None:
         return None
     maker = number if value.origin == "output" else value.tensor.made_by
     name = value.origin_name or f"a {format_tensor(value.tensor.info)}"
-    if maker is None:  # a constant may hold infinities on purpose, as a mask does
+    if maker is None:  # a constant such as a mask may contain infinities on purpose
         return NonfiniteValue(node=None, label=name) if bool(torch.isnan(tensor).any()) else None
     kind = "NaN" if bool(torch.isnan(tensor).any()) else "Inf"
     return NonfiniteValue(node=maker, label=f"{format_tensor(value.tensor.info)} with {kind}")

@@ -1,4 +1,4 @@
-"""Look for what is wrong in the first backward calls of a program, before and while the engine goes through them."""
+"""Look for problems in the first backward calls of a program, before and during the engine's run."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ from gradinspect.torch_api.tensors import require_autocast_switch
 
 
 class ChecksObserver(Observer[Findings]):
-    """Looks for problems in so many backward calls of one program."""
+    """Looks for problems in a number of backward calls of one program."""
 
     reports_missing_names = True
     reports_before_failure = True
@@ -65,37 +65,37 @@ class ChecksObserver(Observer[Findings]):
         self._folder: Path = run.base_folder
         recorder = run.recorder
         flow = Dataflow(recorder)
-        self._watching = ExitStack()
-        self._calls_seen = TorchCallLog(recorder, flow)
+        self._attached = ExitStack()
+        self._call_log = TorchCallLog(recorder, flow)
         self._checkpoints = CheckpointRuns(self._folder)
         self._ranks = ranks_of_this_run()
         self._custom = CustomFunctions(self._folder) if gradcheck else None
         self._cuts = GradientCuts(recorder, flow, self._folder)
-        self._calls_to_watch = CallChoice(run.request, num_calls)
+        self._choice = CallChoice(run.request, num_calls)
         self._source = run.request.label
         self._recorder = recorder
         self._stop = run.stop
         self._opaque: set[tuple[str, str]] = set()
         self._findings: list[Finding] = []
-        self._ends: list[tuple[Frame | None, list[Finding]]] = []  # of each call that came to its end: its gradients'
+        self._ends: list[tuple[Frame | None, list[Finding]]] = []  # gradient findings of each call that completed
         self._calls: list[EarlierCall] = []
-        self._survivors: list[Survivors] = []  # of the graphs that they went through
-        self._freed_by: list[EarlierCall] = []  # those of them that freed what they went through
+        self._survivors: list[Survivors] = []  # of their graphs
+        self._freed_by: list[EarlierCall] = []  # those that freed their graph
         self._to_repeat = {rule.code for rule in registry().rules.values() if rule.must_repeat}
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Note what the program does, from before it runs until all calls were watched."""
-        with self._watching:
-            self._watching.callback(self._run.interceptor.leave)
-            for watch in (self._calls_seen, self._cuts, self._checkpoints, self._custom or nullcontext()):
-                self._watching.enter_context(watch)
+        """Record what the program does, from before it runs until all calls were observed."""
+        with self._attached:
+            self._attached.callback(self._run.interceptor.leave)
+            for log in (self._call_log, self._cuts, self._checkpoints, self._custom or nullcontext()):
+                self._attached.enter_context(log)
             yield
 
     @property
     def is_done(self) -> bool:
-        """Whether all calls were watched."""
-        return self._calls_to_watch.is_done
+        """Whether all calls were observed."""
+        return self._choice.is_done
 
     def settle(self) -> None:
         """Check the custom Functions: the program has ended."""
@@ -104,16 +104,16 @@ class ChecksObserver(Observer[Findings]):
 
     def result(self) -> Findings | None:
         """Return what was found so far; None before the first call."""
-        watched = self._calls_to_watch.watched
-        if not (watched.backwards or watched.grads):
+        observed = self._choice.observed
+        if not (observed.backwards or observed.grads):
             return None
         checked = [] if self._custom is None else self._custom.checked()
         ranks = () if self._ranks is None else self._ranks.missing
         return Findings(
             rank=0 if self._ranks is None else self._ranks.rank,
             source=self._source,
-            num_calls=watched.backwards,
-            num_grads=watched.grads,
+            num_calls=observed.backwards,
+            num_grads=observed.grads,
             findings=declared(
                 (
                     *self._findings,
@@ -132,11 +132,11 @@ class ChecksObserver(Observer[Findings]):
         )
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
-        """Record, look for what is wrong before the engine meets it, then watch the engine run."""
+        """Record the graph, look for problems before the engine runs, then observe the run."""
         if self.is_done:
             return None
-        is_wanted = self._calls_to_watch.wants(call)
-        if self.is_done:  # this call is one too many of its kind
+        is_wanted = self._choice.wants(call)
+        if self.is_done:  # this call exceeds the limit for its kind
             self._leave_if_done()
             self._stop(call.caller)
             return None
@@ -157,29 +157,29 @@ class ChecksObserver(Observer[Findings]):
             raise
 
     def begin(self, walked: WalkedGraph, call: EngineCall) -> CallEnd:
-        """Look at a call that is about to begin. The walk is closed when the engine has run."""
+        """Look at a call that is about to start. The walk is closed after the engine has run."""
         graph = walked.graph
-        self._calls_to_watch.watched.add(call.kind)
+        self._choice.observed.add(call.kind)
         backward = self._backward_line(graph)
         self._opaque.update(opaque_parts(graph))
-        release_wrappers()  # those that only we hold
+        release_wrappers()  # those held only by us
         self._survivors = [earlier for earlier in self._survivors if earlier.are_there()]
         found = list(self._before(walked, call))
         self._findings += found
         is_explained = any(rule_of(finding.code).explains_gradients for finding in found)
         if any(rule_of(finding.code).stops_run for finding in found):
-            self._stop(call.caller)  # on every rank: the engine would wait for what does not come
+            self._stop(call.caller)  # on every rank: otherwise the engine would hang
         self._calls.append(self._earlier_call(graph, call))
         if not call.keeps_graph:
             self._freed_by.append(self._calls[-1])
         outputs = [OutputTensor(None, output) for output in call.outputs]
         gradients = GradientMeter(graph, outputs, walked.walk, times=False)
         self._survivors.append(gradients.survivors())
-        self._calls_seen.enter_backward()
-        let_go = _kept_from_collector()
+        self._call_log.enter_backward()
+        unfreeze = _frozen_for_collector()
 
         def after(_returned: object) -> None:
-            let_go()
+            unfreeze()
             self._ran(backward)
             self.has_left = self.is_done
             ended = gradients.finish()
@@ -188,38 +188,38 @@ class ChecksObserver(Observer[Findings]):
                 self._stop(call.caller)
 
         def abandon() -> None:
-            let_go()
+            unfreeze()
             gradients.close()
             self._ran(backward)
 
         return CallEnd(after, abandon)
 
     def _ran(self, backward: Frame | None) -> None:
-        """Look at what happened inside a call, whether it came to its end or not."""
-        self._calls_seen.leave_backward()
+        """Look at what happened inside a call, whether or not it completed."""
+        self._call_log.leave_backward()
         self._leave_if_done()
         self._findings += checkpoint_findings(self._checkpoints.take(), backward)
 
     def _refused(self, call: EngineCall) -> None:
-        """Look at a call that has no graph to go through."""
-        self._calls_to_watch.watched.add(call.kind)
+        """Look at a call without a graph."""
+        self._choice.observed.add(call.kind)
         self._findings += self._cuts.refused(call)
         self._leave_if_done()
 
     def _leave_if_done(self) -> None:
-        """Leave the program as it would be without us, when all calls were watched."""
+        """Undo our changes to the program when all calls were observed."""
         if self.is_done:
             self._recorder.pause()
-            self._watching.close()
+            self._attached.close()
 
     def _before(self, walked: WalkedGraph, call: EngineCall) -> Iterator[Finding]:
-        """Find what the engine will fail on, or fail to notice."""
+        """Find what will make the engine fail, or what it will not notice."""
         graph = walked.graph
-        values = stale_values(walked, call, self._calls_seen.writes, self._frame)
+        values = stale_values(walked, call, self._call_log.writes, self._frame)
         backward = self._backward_line(graph)
         yield from stale_findings(graph, values, backward)
         yield from findings_on(BackwardStarts(graph, backward, self._freed_by))
-        yield from broadcast_findings(graph, self._calls_seen.broadcasts.operators(self._frame), backward)
+        yield from broadcast_findings(graph, self._call_log.broadcasts.operators(self._frame), backward)
         yield from self._between_ranks(walked, call, backward)
         yield from self._growing(graph, call, backward)
         value = nonfinite_value(walked, call)
@@ -235,13 +235,13 @@ class ChecksObserver(Observer[Findings]):
             yield from growing_findings(graph, rounds, kept, backward)
 
     def _between_ranks(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
-        """Compare this call with that of the other ranks."""
+        """Compare this call with those of the other ranks."""
         if self._ranks is not None:
             mine = summary_of_rank(self._ranks.rank, walked, self._recorder)
             yield from rank_findings(self._ranks.exchange(call.name, mine), backward)
 
     def _earlier_call(self, graph: Graph, call: EngineCall) -> EarlierCall:
-        """Remember what a call is about to go through."""
+        """Store what a call is about to run."""
         return EarlierCall(
             name=call.name,
             frame=self._backward_line(graph),
@@ -259,15 +259,15 @@ class ChecksObserver(Observer[Findings]):
 
 
 def _judged(graph: Graph, backward: Frame | None) -> Iterator[Finding]:
-    """Look at the gradients that flowed."""
+    """Look at the gradients of a call."""
     return findings_on(BackwardEnded(graph, gradient_notes(graph), backward, is_scaling))
 
 
-def _kept_from_collector() -> Callable[[], None]:
-    """Keep the garbage collector from going through a whole record again and again while backward runs.
+def _frozen_for_collector() -> Callable[[], None]:
+    """Keep the garbage collector from repeatedly traversing a whole record while backward runs.
 
     Returns:
-        Ends it.
+        A function that undoes it.
     """
     if gc.get_freeze_count():  # the program does so itself
         return lambda: None

@@ -1,9 +1,9 @@
-"""What each rank under torchrun is about to do, told to all others before the engine begins.
+"""What each rank under torchrun is about to do, exchanged with all others before the engine starts.
 
-NOTE [How ranks talk]
-Not through the program's process group, whose collectives would be out of step by ours. torchrun itself keeps a store
-that every worker can reach (TORCHELASTIC_USE_AGENT_STORE), and each rank waits there for the others no longer than a
-limit. Every rank compares, and so every rank comes to the same end; only rank 0 prints.
+NOTE [How ranks communicate]
+Not through the program's process group, because our collectives would put its own out of order. torchrun has a store
+that every worker can reach (TORCHELASTIC_USE_AGENT_STORE), where each rank waits for the others up to a time limit.
+Every rank compares, so all reach the same result; only rank 0 prints.
 Source: torch/distributed/rendezvous.py, `_create_c10d_store`, torch 2.13.
 """
 
@@ -25,23 +25,23 @@ PATIENCE = timedelta(seconds=30)
 
 
 class Ranks:
-    """This rank, and a way to tell the others."""
+    """This rank, and a store for exchanging data with the others."""
 
     def __init__(self, rank: int, num_ranks: int, store: Any) -> None:
         """Set up.
 
         Args:
-            rank: This one.
-            num_ranks: How many there are.
-            store: Where keys can be set, and waited for.
+            rank: The number of this rank.
+            num_ranks: The number of ranks.
+            store: The shared key-value store.
         """
         self.rank = rank
         self._num_ranks = num_ranks
         self._store = store
-        self.missing: tuple[int, ...] = ()  # ranks that did not come in time; nobody waits for them again
+        self.missing: tuple[int, ...] = ()  # ranks that timed out; no longer waited for
 
     def exchange(self, call: str, summary: RankSummary) -> list[RankSummary]:
-        """Tell the others about one call, and hear from them; without those that do not come in time."""
+        """Exchange the summaries of one call, without ranks that time out."""
         self._store.set(f"{call}/{self.rank}", msgspec.json.encode(summary))
         found = []
         for rank in range(self._num_ranks):
@@ -57,7 +57,7 @@ class Ranks:
 
 
 def ranks_of_this_run() -> Ranks | None:
-    """Reach the store of torchrun; None where this is no such run, or only one process of it."""
+    """Connect to the store of torchrun; None without torchrun, or with only one process."""
     environment = os.environ
     num_ranks = int(environment.get("WORLD_SIZE", "1"))
     if environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or num_ranks < 2:
@@ -74,7 +74,7 @@ def ranks_of_this_run() -> Ranks | None:
 
 
 def summary_of_rank(rank: int, walked: WalkedGraph, recorder: Recorder) -> RankSummary:
-    """Say what this rank is about to do."""
+    """Summarize what this rank is about to do."""
     parallel = [
         module
         for module in recorder.called_modules()
@@ -87,7 +87,7 @@ def summary_of_rank(rank: int, walked: WalkedGraph, recorder: Recorder) -> RankS
 
 
 def _unused_parameters(walk: Walk, modules: Sequence[nn.Module]) -> list[str]:
-    """List the parameters that DistributedDataParallel waits for, and this backward does not reach."""
+    """List the parameters that DistributedDataParallel waits for but this backward does not reach."""
     reached = set(map(id, walk.leaves().values()))
     return [
         name

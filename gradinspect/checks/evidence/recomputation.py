@@ -1,10 +1,10 @@
-"""Two runs of each checkpointed block compared, tensor by tensor: in the forward pass, and when backward repeats it.
+"""Compare the two runs of each checkpointed block, tensor by tensor: forward, and recomputation in backward.
 
 NOTE [Both runs of a block]
-`checkpoint(use_reentrant=False)` runs the block under hooks that see each saved tensor, in the forward pass and again
-in backward, and raises where the tensors do not match. The two classes of hooks are globals of torch.utils.checkpoint;
-theirs are replaced by ones that also remember the line inside the block. The operator is the torch function that a mode
-is just passing on: the recorder's in the forward pass, one of ours in backward, where torch has put the others aside.
+`checkpoint(use_reentrant=False)` runs the block under hooks that get each saved tensor, in the forward pass and again
+in backward, and raises if the tensors do not match. The two classes of hooks are globals of torch.utils.checkpoint, and
+are replaced by subclasses that also store the line inside the block. The operator is the torch function that a mode is
+forwarding: the recorder's mode in the forward pass, one of ours in backward, where torch has disabled the others.
 Source: torch/utils/checkpoint.py, `_checkpoint_hook` and `_recomputation_hook`, torch 2.13.
 """
 
@@ -32,7 +32,7 @@ from gradinspect.torch_api.tensors import plain_tensors_only
 
 
 class _Kept(NamedTuple):
-    """One saved tensor; two of them are equal if the same line and operator saved a tensor that looks the same."""
+    """One saved tensor; two are equal if the same line and operator saved a tensor of the same type."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -43,14 +43,14 @@ class _Kept(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """What one run of a block saved."""
+    """The tensors saved by one run of a block."""
 
     kept: list[_Kept]
     called_at: tuple[CodeType, int] | None  # the line that called checkpoint()
 
 
-class _PassingOn(TorchFunctionMode):
-    """Passes every torch function on, so that its name stands on the stack."""
+class _Forwarding(TorchFunctionMode):
+    """Forwards every torch function, so that its name is on the stack."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -58,7 +58,7 @@ class _PassingOn(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-_PASSING_ON = frozenset((CALL_MODE, _PassingOn.__torch_function__.__code__))
+_FORWARDING = frozenset((CALL_MODE, _Forwarding.__torch_function__.__code__))
 
 
 class CheckpointRuns:
@@ -84,16 +84,16 @@ class CheckpointRuns:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Put the originals back."""
+        """Restore the originals."""
         self._patched.close()
 
     def take(self) -> list[Mismatch]:
-        """Return what was found since the last time."""
+        """Return the mismatches found since the last call."""
         found, self._mismatches = self._mismatches, []
         return found
 
     def _compare(self, block: Any, again: Sequence[_Kept]) -> None:
-        """Compare a second run with the first one, as soon as it has ended."""
+        """Compare a recomputation with the first run, when it has ended."""
         run = self._first.get(block)
         if run is None or getattr(block, "ignore_saved_mismatch", False):
             return
@@ -128,7 +128,7 @@ def _first_hook(original: Any, first: "WeakKeyDictionary[Any, _Run]") -> Any:
             super().__init__(frame)
             user = next(user_frames(sys._getframe(1)), None)
             run = first[frame] = _Run([], None if user is None else (user.f_code, user.f_lineno))
-            self.pack_hook: Any = _remembering(self.pack_hook, run.kept)
+            self.pack_hook: Any = _recording(self.pack_hook, run.kept)
 
     return _checkpoint_hook
 
@@ -139,8 +139,8 @@ def _again_hook(original: Any, compare: Any) -> Any:
             super().__init__(target_frame_ref, gid)
             self._block = target_frame_ref
             self._kept: list[_Kept] = []
-            self._mode = _PassingOn()
-            self.pack_hook: Any = out_of_dynamo(_remembering(self.pack_hook, self._kept))
+            self._mode = _Forwarding()
+            self.pack_hook: Any = out_of_dynamo(_recording(self.pack_hook, self._kept))
 
         def __enter__(self) -> None:
             super().__enter__()
@@ -158,22 +158,22 @@ def _again_hook(original: Any, compare: Any) -> Any:
     return _recomputation_hook
 
 
-def _remembering(pack: Any, kept: list[_Kept]) -> Any:
+def _recording(pack: Any, kept: list[_Kept]) -> Any:
     @wraps(pack)  # torch marks its own hooks with attributes
     def pack_hook(tensor: torch.Tensor) -> Any:
-        kept.append(_look(tensor, sys._getframe(1)))
+        kept.append(_describe(tensor, sys._getframe(1)))
         return pack(tensor)
 
     return pack_hook
 
 
-def _look(tensor: torch.Tensor, frame: FrameType | None) -> _Kept:
-    """Describe a tensor that is being saved: the torch function that runs, and the innermost line of the block."""
+def _describe(tensor: torch.Tensor, frame: FrameType | None) -> _Kept:
+    """Describe a tensor being saved, with the running torch function and the innermost line of the block."""
     op = None
     while frame is not None and frame.f_code.co_filename != CHECKPOINT_FILE:
         if is_user_file(frame.f_code.co_filename):
             break
-        if frame.f_code in _PASSING_ON and op is None:
+        if frame.f_code in _FORWARDING and op is None:
             op = getattr(frame.f_locals.get("func"), "__name__", None)
         frame = frame.f_back
     is_inside = frame is not None and frame.f_code.co_filename != CHECKPOINT_FILE

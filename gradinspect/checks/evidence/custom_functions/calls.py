@@ -19,26 +19,26 @@ class CustomCall(NamedTuple):
 
 
 class CustomCalls:
-    """Remembers one call of each Function while it is active. Use it as a context manager.
+    """Stores one call of each Function while it is active. Use it as a context manager.
 
     `torch.autograd.Function.apply` is replaced, so a Function that overrides `apply` itself is not seen.
     """
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start empty."""
         self._calls: dict[str, CustomCall] = {}
         self._patched = ExitStack()
 
     def __enter__(self) -> Self:
         """Replace `apply`."""
-        self._patched.enter_context(patched(autograd_function_patch(self._noting)))
+        self._patched.enter_context(patched(autograd_function_patch(self._recording)))
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Put the original back."""
+        """Restore the original."""
         self._patched.close()
 
-    def _noting(self, original: Any) -> Any:
+    def _recording(self, original: Any) -> Any:
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
             if not torch.compiler.is_compiling():
                 self._note(cls, args, kwargs)
@@ -47,7 +47,7 @@ class CustomCalls:
         return classmethod(apply)
 
     def take(self, name: str) -> CustomCall | None:
-        """Return the call of a Function, known by its qualified name, and forget it."""
+        """Remove and return the call of a Function, given its qualified name."""
         return self._calls.pop(name, None)
 
     def _note(self, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

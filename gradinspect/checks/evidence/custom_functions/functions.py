@@ -1,4 +1,4 @@
-"""The custom autograd.Functions of a program, checked numerically (finite differences) once it has ended."""
+"""The custom autograd.Functions of a program, checked numerically (finite differences) after it has ended."""
 
 import inspect
 import linecache
@@ -19,7 +19,7 @@ MAX_DECORATORS = 5
 
 
 class CustomFunctions:
-    """Remembers a call of each Function, and which of them stand in the watched graphs. Use it as a context manager."""
+    """Stores a call of each Function, and which are in the observed graphs. Use it as a context manager."""
 
     def __init__(self, base_folder: Path) -> None:
         """Set up.
@@ -34,35 +34,35 @@ class CustomFunctions:
         self._checked: list[CheckedFunction] | None = None
 
     def __enter__(self) -> Self:
-        """Begin to watch."""
+        """Start storing calls."""
         self._calls.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Stop watching."""
+        """Stop storing calls."""
         self._calls.__exit__(*error)
 
     def note(self, graph: Graph, interceptor: EngineInterceptor) -> None:
-        """Remember the Functions of a graph; the interceptor is closed while they are checked."""
+        """Store the Functions of a graph; the interceptor is closed while they are checked."""
         self._interceptor = interceptor
         for node in graph.nodes:
             if node.kind == "custom" and node.function is not None and not node.function.startswith("torch."):
                 self._applied.setdefault(node.function, frame_of(graph, node))
 
     def check(self) -> None:
-        """Check each one, once: the program has ended, so that none of its numbers can change."""
+        """Check each one, once, after the program has ended, so that none of its numbers can change."""
         if self._checked is None and self._interceptor is not None:
             with self._interceptor.closed():
                 self._checked = [self._check(name, frame) for name, frame in self._applied.items()]
 
     def checked(self) -> list[CheckedFunction]:
-        """Return what the checks have found."""
+        """Return the results of the checks."""
         return self._checked or []
 
     def _check(self, name: str, applied: Frame | None) -> CheckedFunction:
         call = self._calls.take(name)
         if call is None:
-            reason = "its call was not seen, as when it defines its own apply"
+            reason = "its call was not recorded, for example because it overrides apply"
             return CheckedFunction(name=name.rpartition(".")[2], verdict="not checked", reason=reason, applied=applied)
         return replace(check_function(call), applied=applied, defined=self._defined(call.function))
 

@@ -1,9 +1,9 @@
 """Check the backward of a custom autograd.Function, and its double backward, against finite differences.
 
-NOTE [Gradients by choice]
-A backward need not be a derivative: a straight-through estimator passes gradients through a step, whose derivative is
-0, and gradient reversal turns the sign behind an identity. A forward that does not move when its inputs move a little,
-or that returns its input, leaves no other reason to be a custom Function, so it is right by definition.
+NOTE [Intentional gradients]
+A backward need not be a derivative: a straight-through estimator passes gradients through a step function, whose
+derivative is 0, and gradient reversal negates the gradient of an identity. If forward does not change when its inputs
+change a little, or returns its input, the gradient is the only purpose of the Function, so it is correct by definition.
 """
 
 import inspect
@@ -23,31 +23,31 @@ from gradinspect.checks.rules.custom_derivatives import CheckedFunction, Gradche
 from gradinspect.errors import text_of
 from gradinspect.torch_api.tensors import without_autocast
 
-SLOW_ELEMENTS = 100  # up to which each derivative is measured by itself
+SLOW_ELEMENTS = 100  # up to which each derivative is measured separately
 _STEP = 1e-6
 _OPTIONS: dict[str, Any] = {"check_undefined_grad": False, "check_batched_grad": False, "nondet_tol": 1e-7}
 
 
 class _Ready(NamedTuple):
-    """A Function with arguments that it can be checked on."""
+    """A Function, with arguments to check it on."""
 
     run: Callable[..., tuple[torch.Tensor, ...]]
     args: list[Any]
 
 
 class _CannotBeCheckedError(Exception):
-    """Finite differences say nothing about a Function, for the reason given."""
+    """Finite differences cannot be applied to a Function, for the given reason."""
 
 
 def check_function(call: CustomCall) -> CheckedFunction:
-    """Check one Function on copies of its recorded arguments. No number of the program changes."""
+    """Check one Function on copies of its recorded arguments. Changes no number of the program."""
     name = call.function.__name__
-    with _in_peace():
+    with _isolated():
         try:
             ready = _prepare(call)
-            if _is_by_choice(ready):
+            if _is_intentional(ready):
                 return CheckedFunction(name=name, verdict="correct")
-            verdict, reason = _judge(ready, twice=not _is_for_once(call.function))
+            verdict, reason = _judge(ready, twice=not _is_once_differentiable(call.function))
             slopes = tuple(_slopes(call, ready)) if verdict == "wrong backward" else ()
         except _CannotBeCheckedError as error:
             return CheckedFunction(name=name, verdict="not checked", reason=text_of(error))
@@ -55,8 +55,8 @@ def check_function(call: CustomCall) -> CheckedFunction:
 
 
 @contextmanager
-def _in_peace() -> Iterator[None]:
-    """Run code of the user again: with gradients, without autocast, in silence, and put the random numbers back."""
+def _isolated() -> Iterator[None]:
+    """Run the user's code again: with gradients, without autocast or output, restoring the random state."""
     state = random.getstate()
     try:
         with (
@@ -73,14 +73,14 @@ def _in_peace() -> Iterator[None]:
 
 
 def _prepare(call: CustomCall) -> _Ready:
-    """Find arguments that the Function runs on in double precision: small ones, or else those that it got."""
+    """Find arguments that the Function accepts in double precision: small ones, or else the recorded ones."""
 
     def run(*args: Any) -> tuple[torch.Tensor, ...]:
         outputs = call.function.apply(*args, **call.kwargs)
         found = outputs if isinstance(outputs, tuple | list) else (outputs,)
         return tuple(output for output in found if isinstance(output, torch.Tensor) and output.requires_grad)
 
-    problem = "none of its arguments takes a gradient"
+    problem = "none of its arguments requires a gradient"
     for args in (shrunk(call.args), list(call.args)):
         if not 0 < num_elements(args) <= WORKABLE:
             continue
@@ -89,7 +89,7 @@ def _prepare(call: CustomCall) -> _Ready:
             outputs = run(*ready.args)
             gradients = torch.autograd.grad(outputs, _inputs(ready), [torch.ones_like(one) for one in outputs],
                                             allow_unused=True)  # fmt: skip
-        except Exception as error:  # whatever the user's code raises
+        except Exception as error:  # anything that the user's code raises
             problem = f"it fails in double precision with {type(error).__name__}: {_first_line(error)}"
             continue
         _check_numbers(ready, outputs, gradients)
@@ -117,14 +117,14 @@ def _first_line(error: Exception) -> str:
 
 
 def _moved(ready: _Ready, steps: dict[int, torch.Tensor]) -> list[Any]:
-    """Copy the arguments, some of them a step further; the id of an argument says which."""
+    """Copy the arguments, adding a step to those with these ids."""
     return [
         (value + steps[id(value)]).detach().requires_grad_() if id(value) in steps else value for value in ready.args
     ]
 
 
-def _is_by_choice(ready: _Ready) -> bool:
-    """Tell whether forward is a step or the identity. NOTE [Gradients by choice]."""
+def _is_intentional(ready: _Ready) -> bool:
+    """Return whether forward is a step function or the identity. NOTE [Intentional gradients]."""
     outputs = [output.detach() for output in ready.run(*ready.args)]
     inputs = _inputs(ready)
     if all(any(one.shape == two.shape and torch.equal(one, two) for two in inputs) for one in outputs):
@@ -133,8 +133,8 @@ def _is_by_choice(ready: _Ready) -> bool:
     return all(torch.equal(one, two) for one, two in zip(outputs, ready.run(*_moved(ready, steps)), strict=True))
 
 
-def _is_for_once(function: Any) -> bool:
-    """Tell whether a backward is marked as once_differentiable: torch refuses to derive it, with a word why."""
+def _is_once_differentiable(function: Any) -> bool:
+    """Return whether a backward is marked as once_differentiable, so that torch refuses to differentiate it."""
     code = getattr(function.backward, "__code__", None)
     return bool(getattr(code, "co_filename", None) == torch.autograd.function.__file__)
 
@@ -146,7 +146,7 @@ def _judge(ready: _Ready, *, twice: bool) -> tuple[GradcheckVerdict, str]:
     except GradcheckError as error:
         _check_precision(ready, fast=fast)
         return "wrong backward", _first_line(error)
-    except Exception as error:  # whatever the user's backward raises
+    except Exception as error:  # anything that the user's backward raises
         raise _CannotBeCheckedError(f"its backward fails with {type(error).__name__}: {_first_line(error)}") from None
     if not twice:
         return "correct", ""
@@ -163,14 +163,14 @@ def _judge(ready: _Ready, *, twice: bool) -> tuple[GradcheckVerdict, str]:
 
 
 def _check_precision(ready: _Ready, *, fast: bool) -> None:
-    """Tell a wrong backward from a forward with a smaller dtype inside, which larger steps bring right."""
+    """Detect a forward that computes in lower precision: unlike a wrong backward, it passes with larger steps."""
     with suppress(GradcheckError):
         gradcheck(ready.run, ready.args, eps=1e-2, atol=1e-2, rtol=1e-1, fast_mode=fast, **_OPTIONS)
         raise _CannotBeCheckedError("it computes in lower precision inside, which is too coarse for finite differences")
 
 
 def _slopes(call: CustomCall, ready: _Ready) -> Iterator[Slope]:
-    """Measure the derivative by each real argument, in one random direction."""
+    """Measure the derivative with respect to each real argument, in one random direction."""
     generator = torch.Generator().manual_seed(0)
     outputs = ready.run(*ready.args)
     weights = [_random(output, generator) for output in outputs]
@@ -199,7 +199,7 @@ def _random(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _argument_names(call: CustomCall) -> dict[int, str]:
-    """Name the positions of `apply` by the parameters of forward, of which the first is ctx without setup_context."""
+    """Map the positions of `apply` to parameters of forward, without ctx if there is no setup_context."""
     try:
         names = list(inspect.signature(call.function.forward).parameters)
     except (TypeError, ValueError):

@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-SMALL = 4  # dimensions up to this stay
-WORKABLE = 20_000  # elements that may be checked as they are
+SMALL = 4  # shorter dimensions are kept
+WORKABLE = 20_000  # elements that may be checked without shrinking
 
 
 def shrunk(args: Sequence[Any]) -> list[Any]:
-    """Cut long dimensions; the same length becomes the same length everywhere, and other lengths stay others."""
+    """Shorten long dimensions; equal lengths stay equal, and different ones stay different."""
     tensors = [value for value in args if isinstance(value, torch.Tensor)]
     lengths = sorted({size for tensor in tensors for size in tensor.shape if size > SMALL})
     smaller = {length: min(length, 3 + place) for place, length in enumerate(lengths)}
@@ -18,12 +18,12 @@ def shrunk(args: Sequence[Any]) -> list[Any]:
 
 
 def num_elements(args: Sequence[Any]) -> int:
-    """Count the elements that differences are taken of."""
+    """Count the elements that require gradients."""
     return sum(value.numel() for value in args if isinstance(value, torch.Tensor) and value.requires_grad)
 
 
 def in_double_precision(args: Sequence[Any]) -> list[Any]:
-    """Copy tensors, and move each element a little, so that none lies on a kink, where a derivative is a choice."""
+    """Copy tensors, and move each element a little away from kinks, where the derivative is ambiguous."""
     generator = torch.Generator().manual_seed(0)
     return [_double(value, generator) if isinstance(value, torch.Tensor) else value for value in args]
 
@@ -33,7 +33,7 @@ def _cut(tensor: torch.Tensor, smaller: dict[int, int]) -> torch.Tensor:
     for place, size in enumerate(tensor.shape):
         cut = cut.narrow(place, 0, smaller.get(size, size))
     if not (cut.is_floating_point() or cut.is_complex() or cut.dtype is torch.bool):
-        cut = cut.clamp(max=2)  # an index stays inside what has been cut
+        cut = cut.clamp(max=2)  # keep indices within the shortened dimensions
     return cut.clone().requires_grad_(tensor.requires_grad)
 
 

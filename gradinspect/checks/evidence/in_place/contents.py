@@ -1,4 +1,4 @@
-"""Checksums of what memory holds, to tell whether a value was put back."""
+"""Checksums of memory, to detect that a value was restored."""
 
 import ctypes
 import zlib
@@ -7,11 +7,11 @@ import torch
 
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 
-MAX_BYTES = 8 << 20  # of a storage; larger ones are taken for changed
+MAX_BYTES = 8 << 20  # of a storage; larger ones count as changed
 
 
 def checksum(tensor: torch.Tensor) -> int | None:
-    """Return a checksum of the whole storage of a tensor; None of a large one, or where memory cannot be read."""
+    """Return a checksum of the whole storage of a tensor; None if it is large or cannot be read."""
     if computes_by_itself(tensor):
         return None
     with Unobserved():

@@ -24,12 +24,12 @@ class Region(NamedTuple):
 
 
 def region_of(tensor: torch.Tensor) -> Region:
-    """Describe where a tensor lies."""
+    """Return the region of a tensor."""
     return Region(tensor.element_size(), tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
 
 
 def overlaps(one: Region, other: Region) -> bool:
-    """Tell whether two tensors of one storage share an element; the columns of a matrix do not, rows between rows."""
+    """Return whether two tensors of one storage share an element; interleaved rows, for example, do not."""
     start = max(one.offset * one.item_size, other.offset * other.item_size)
     end = min(one.end * one.item_size, other.end * other.item_size)
     if start >= end:
@@ -39,5 +39,5 @@ def overlaps(one: Region, other: Region) -> bool:
         return True
     first = min(one.offset, other.offset)
     marks = torch.zeros(num_elements - first, dtype=torch.bool)
-    marks.as_strided(one.shape, one.strides, one.offset - first).fill_(True)  # a tensor's value
+    marks.as_strided(one.shape, one.strides, one.offset - first).fill_(True)  # returns a tensor
     return bool(marks.as_strided(other.shape, other.strides, other.offset - first).any())

@@ -1,4 +1,4 @@
-"""Saved tensors of a recorded graph that were modified afterwards: which ones, and by what."""
+"""Saved tensors of a recorded graph that were modified after saving, and the writes that modified them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -24,12 +24,12 @@ FrameOf = Callable[[int | None], Frame | None]
 
 
 def stale_values(walked: WalkedGraph, call: EngineCall, log: WriteLog, frame_of: FrameOf) -> Sequence[StaleValue]:
-    """Find every saved tensor that was modified. Runs no hook.
+    """Find every saved tensor that was modified. Runs no hooks.
 
     Args:
-        walked: The graph that the call begins at.
-        call: The call, which has not begun.
-        log: Who wrote what.
+        walked: The graph of the call.
+        call: The call, which has not started.
+        log: The writes.
         frame_of: Makes the record of a frame.
     """
     graph, walk, keys = walked
@@ -43,14 +43,14 @@ def stale_values(walked: WalkedGraph, call: EngineCall, log: WriteLog, frame_of:
 
 
 def _may_be_stale(value: SavedValue, node: Node, last_writes: list[int]) -> bool:
-    """Tell whether a value needs a closer look: nearly all lie in memory that nobody has written into since."""
+    """Return whether a value needs a closer look: most are in memory that was not written since."""
     if value.tensor is None or node.sequence_nr is None:
         return False
     storage = value.tensor.storage
     return value.status != "live" or storage is None or last_writes[storage] > node.sequence_nr
 
 
-def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
+def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
     graph: Graph, number: int, node: Node, live: Any, call: EngineCall, log: WriteLog, frame_of: FrameOf
 ) -> Iterator[StaleValue]:
     for value in node.saved:
@@ -65,12 +65,14 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
             continue
         seen = log.since(key, node.sequence_nr, None if node.function is None else forward_code(live))
         expected = value.tensor.expected_version
-        if expected is not None and value.tensor.version is not None:  # one version for all that shares the memory
+        if (
+            expected is not None and value.tensor.version is not None
+        ):  # one version counter for all tensors that share the memory
             seen = [one for one in seen if one.versions[0] < value.tensor.version and expected < one.versions[1]]
         else:
             region = region_of(tensor)
             seen = [one for one in seen if one.start > node.sequence_nr and overlaps(one.region, region)]
-            if not seen or _is_unused(value, node) or _is_put_back(tensor, seen):
+            if not seen or _is_unused(value, node) or _is_restored(tensor, seen):
                 continue
         yield StaleValue(
             node=number,
@@ -84,7 +86,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # what it takes to tell of one node
 
 def _stale_unseen(number: int, node: Node, value: SavedValue, log: WriteLog, frame_of: FrameOf) -> StaleValue:
     """Report a value that torch refuses to unpack: NOTE [Where no hook can be] in `torch_api.saved`."""
-    assert value.tensor is not None  # noqa: S101  # the caller looked
+    assert value.tensor is not None  # noqa: S101  # checked by the caller
     assert node.sequence_nr is not None  # noqa: S101  # as above
     version, expected = value.tensor.version or 0, value.tensor.expected_version or 0
     return StaleValue(
@@ -98,14 +100,14 @@ def _stale_unseen(number: int, node: Node, value: SavedValue, log: WriteLog, fra
 
 
 def _is_unused(value: SavedValue, node: Node) -> bool:
-    """Tell whether backward will not read a value: in training batch norm keeps its running statistics for nothing."""
+    """Return whether backward ignores a value: in training, batch norm does not need its running statistics."""
     if value.name not in ("_saved_running_mean", "_saved_running_var"):
         return False
     return any(other.name == "_saved_training" and other.value is True for other in node.saved)
 
 
-def _is_put_back(tensor: torch.Tensor, seen: Sequence[SeenWrite]) -> bool:
-    """Tell whether memory holds what it held before the first write. NOTE [Put back] in `writes`."""
+def _is_restored(tensor: torch.Tensor, seen: Sequence[SeenWrite]) -> bool:
+    """Return whether memory has the content from before the first write. NOTE [Restored values] in `writes`."""
     before = seen[0].content
     return before is not None and before == checksum(tensor)
 
@@ -115,7 +117,7 @@ def _write(write: SeenWrite, frame_of: FrameOf) -> Write:
 
 
 def _label(graph: Graph, value: SavedValue, tensor: torch.Tensor, call: EngineCall) -> str:
-    """Name a tensor: the parameter it is, the variable that shares its memory, or what made it."""
+    """Label a tensor by its parameter, a variable that shares its memory, or the node that made it."""
     if value.origin_name is not None:
         return value.origin_name
     storage = None if value.tensor is None or value.tensor.storage is None else graph.storages[value.tensor.storage]

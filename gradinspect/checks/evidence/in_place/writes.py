@@ -1,16 +1,15 @@
-"""Every write into memory while the program runs: which memory, at which version, on which line.
+"""Every write to memory while the program runs: which memory, at which version, on which line.
 
 NOTE [When a write happened]
-torch numbers the nodes of a thread, so the number that the next node would get is a clock. A call that writes begins at
-one number and ends at another. A node that was made before the call began, and saved the memory that it wrote, holds
-something else now; one that was made inside the call, as an operator makes its own, may have saved before or after the
-write, and its version tells. What was written before the memory was given to somebody else needs no care: a saved
-tensor keeps its memory from before it was saved. A custom Function is numbered before its forward runs, and saves after
-it: what was written below the line that applied it came before.
+torch numbers the nodes of a thread, so the next sequence number serves as a clock. A call that writes starts at one
+number and ends at another. If a node made before the call saved the written memory, its saved tensor has changed. If
+the node was made inside the call, it may have saved before or after the write, and the version decides. Reused memory
+needs no care: a saved tensor keeps its memory alive. A custom Function is numbered before its forward runs, and saves
+after it, so writes inside its forward came before saving.
 
-NOTE [Put back]
-Whoever measures a derivative moves one value through `.data`, computes, and puts it back: what was saved is what it was
-again. So a write into memory that `.data` was asked for is noted with a checksum of what the whole storage held before.
+NOTE [Restored values]
+A numerical derivative changes one value through `.data`, computes, and restores it, so the saved tensor has its old
+value again. So a write to memory accessed through `.data` is stored with a checksum of the whole storage before it.
 """
 
 import sys
@@ -29,41 +28,41 @@ from gradinspect.record.variables import local_variables
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.tensors import key_of_storage, version_of
 
-MAX_WRITES = 500_000  # remembered; then the older ones are forgotten
+MAX_WRITES = 500_000  # stored; then the older ones are dropped
 
 
 class SeenWrite(NamedTuple):
     """One write into one storage."""
 
-    start: int  # the number that the next node would get, before the call
+    start: int  # the next sequence number before the call
     end: int  # and after it
-    versions: tuple[int, int]  # before it and after it
+    versions: tuple[int, int]  # before and after the call
     op: str
     frame: int | None  # number in the recorder's table
     optimizer: str | None
     region: Region
-    content: int | None  # checksum of what the storage held before. NOTE [Put back]
+    content: int | None  # checksum of the storage before. NOTE [Restored values]
 
     @property
     def makes_node(self) -> bool:
-        """Whether autograd knows of the write."""
+        """Whether autograd recorded the write."""
         return self.end != self.start
 
 
 class WriteLog:
-    """Remembers writes. Use it as a context manager, around the program."""
+    """Stores writes. Use it as a context manager, around the program."""
 
     def __init__(self, recorder: Recorder) -> None:
         """Share the recorder's frames."""
         self._recorder = recorder
         self._by_storage: dict[int, list[SeenWrite]] = {}
         self._num_writes = 0
-        self._detached: set[int] = set()  # storages that `.data` was asked for
+        self._detached: set[int] = set()  # storages accessed through `.data`
         self._stepping: list[str] = []
         self._handles: list[Any] = []
 
     def __enter__(self) -> "WriteLog":
-        """Begin to listen to every optimizer."""
+        """Register hooks of all optimizers."""
         self._handles = [
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
@@ -72,16 +71,16 @@ class WriteLog:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Stop listening."""
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
 
     def detached(self, tensor: torch.Tensor) -> None:
-        """Remember that the memory of a tensor can now be written without raising its version."""
+        """Mark the memory of a tensor as writable without incrementing its version."""
         self._detached.add(key_of_storage(tensor.untyped_storage()))
 
     def contents(self, tensors: Sequence[torch.Tensor]) -> tuple[int | None, ...]:
-        """Take checksums of tensors that are about to be written. NOTE [Put back]."""
+        """Compute checksums of tensors that are about to be written. NOTE [Restored values]."""
         if not self._detached:
             return ()
         return tuple(
@@ -91,18 +90,18 @@ class WriteLog:
             for tensor in tensors
         )
 
-    def note(  # all that there is to one call
+    def note(  # everything about one call
         self, op: str, start: int, end: int, frame: FrameType | None,
         written: Sequence[tuple[torch.Tensor, int, int | None]],
     ) -> None:  # fmt: skip
-        """Remember one call that has written.
+        """Store a call that has written.
 
         Args:
-            op: What it did.
-            start: The number that the next node would get, before it.
+            op: The operator.
+            start: The next sequence number before the call.
             end: The same, after it.
-            frame: Who called.
-            written: Tensors, with the version and the checksum of before.
+            frame: The calling frame.
+            written: Tensors, with their version and checksum before the call.
         """
         number = self._recorder.frames.number_of(frame)
         optimizer = self._stepping[-1] if self._stepping else None
@@ -114,19 +113,19 @@ class WriteLog:
             self._by_storage.setdefault(key_of_storage(tensor.untyped_storage()), []).append(write)
             self._num_writes += 1
         if self._num_writes > MAX_WRITES:
-            self._forget()
+            self._drop_older()
 
     def last_end(self, key: int) -> int:
-        """Return the number at which the last write into a storage ended; -1 if none is remembered."""
+        """Return the sequence number at which the last write to a storage ended; -1 if there is none."""
         return max((write.end for write in self._by_storage.get(key, ())), default=-1)
 
     def since(self, key: int, sequence_nr: int, forward: CodeType | None = None) -> list[SeenWrite]:
-        """List the writes into a storage that ended after a node was made. NOTE [When a write happened].
+        """List the writes to a storage that ended after a node was made. NOTE [When a write happened].
 
         Args:
             key: The storage.
             sequence_nr: The node's.
-            forward: Code of a custom Function's `forward`, whose node it is.
+            forward: The code of `forward`, if the node is a custom Function.
         """
         frames = self._recorder.frames
         applied = None if forward is None else self._recorder.frame_of(sequence_nr, forward)
@@ -139,9 +138,9 @@ class WriteLog:
     def between(self, sequence_nr: int, versions: tuple[int, int]) -> list[SeenWrite]:
         """List the writes that took memory from one version to another since a node saved.
 
-        For a torch that does not show the memory. Where the writes into two storages fit, nobody knows which it was.
+        For a torch that does not expose the memory. Ambiguous if the writes to two storages match, so then it is empty.
         """
-        fitting = []
+        matching = []
         for key in self._by_storage:
             seen = [
                 write
@@ -150,11 +149,11 @@ class WriteLog:
             ]
             reached = {version for write in seen for version in range(*write.versions)}
             if reached >= set(range(*versions)):
-                fitting.append(seen)
-        return fitting[0] if len(fitting) == 1 else []
+                matching.append(seen)
+        return matching[0] if len(matching) == 1 else []
 
-    def _forget(self) -> None:
-        """Keep the later half of the storages."""
+    def _drop_older(self) -> None:
+        """Drop the older half of the storages."""
         keys = list(self._by_storage)
         for key in keys[: len(keys) // 2 + 1]:
             del self._by_storage[key]
@@ -165,7 +164,7 @@ class WriteLog:
             return
         try:
             name = name_of_optimizer(optimizer)
-        except Exception:  # whatever the program keeps there
+        except Exception:  # inspecting objects of the program may raise
             name = type(optimizer).__name__
         self._stepping.append(name)
 
@@ -175,12 +174,12 @@ class WriteLog:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Tell whether a tensor has memory and a version of the usual kind."""
+    """Return whether a tensor has ordinary memory and a version."""
     return tensor.layout is torch.strided and not tensor.is_inference()
 
 
 def name_of_optimizer(optimizer: Optimizer) -> str:
-    """Find the variable that holds an optimizer, where its step is called."""
+    """Find the variable that holds an optimizer, in the frames that call its step."""
     for frame in user_frames(sys._getframe(2)):
         for space in (local_variables(frame), frame.f_globals):
             name = _name_in(space, optimizer)

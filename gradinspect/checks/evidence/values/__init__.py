@@ -1,1 +1,1 @@
-"""How values flow through the program, and where gradients cannot flow back."""
+"""How values flow through the program, and where gradient flow stops."""

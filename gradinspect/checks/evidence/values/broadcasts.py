@@ -1,4 +1,4 @@
-"""Operators on two tensors whose result was broadcast, as they run: shapes, line, and the node they belong to."""
+"""Operators on two tensors whose result was broadcast: their shapes, line and node."""
 
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -21,7 +21,7 @@ _GROWING = {
 
 
 def growing_operator(name: str) -> str | None:
-    """Tell which operator a torch function is, if it is one whose result may be broadcast by accident; else None."""
+    """Return the operator of a torch function, if its result may be broadcast by accident; otherwise None."""
     return _GROWING.get(short_name(name).strip("_"))
 
 
@@ -34,7 +34,7 @@ class _Grown(NamedTuple):
 
 
 class BroadcastLog:
-    """Remembers operators that broadcast in a way that looks accidental."""
+    """Stores operators whose broadcast looks accidental."""
 
     def __init__(self, recorder: Recorder) -> None:
         """Share the recorder's frames."""
@@ -45,10 +45,10 @@ class BroadcastLog:
         """Look at a call that has run.
 
         Args:
-            op: What `growing_operator` calls it.
+            op: The result of `growing_operator`.
             inputs: The tensors among its arguments.
-            sequence_nr: Of the last node that it made.
-            frame: Who called.
+            sequence_nr: The sequence number of the last node that it made.
+            frame: The calling frame.
         """
         if len(inputs) < 2 or len(self._grown) >= MAX_REMEMBERED:
             return
@@ -61,7 +61,7 @@ class BroadcastLog:
         self._grown[sequence_nr] = _Grown(sequence_nr, op, shapes, learned, number)
 
     def operators(self, frame_of: Callable[[int | None], Frame | None]) -> list[GrownOperator]:
-        """List what was seen."""
+        """List the stored operators."""
         return [
             GrownOperator(
                 sequence_nr=seen.sequence_nr,

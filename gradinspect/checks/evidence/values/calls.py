@@ -1,11 +1,10 @@
-"""Every call of a torch function, once: its tensors are collected, and whoever asks is told.
+"""Log every call of a torch function: its tensors are collected once, and passed to the other logs.
 
-Tensors of an unusual kind may refuse any question. That is no trouble of the program's, so a call that cannot be read
-is left out.
+Unusual kinds of tensors may raise when inspected. That must not affect the program, so such a call is skipped.
 
 NOTE [Inside backward]
-`Tensor.backward` is a torch function itself, so whatever its hooks do is hidden from the recorder's mode, which is just
-passing it on. There a second one tells of writes alone: what hooks compute is no part of the program's forward pass.
+`Tensor.backward` is itself a torch function, so the calls of its hooks are hidden from the recorder's mode, which is
+forwarding it. A second mode reports only writes there: what hooks compute is not part of the program's forward pass.
 """
 
 import sys
@@ -33,13 +32,13 @@ _DATA = "torch.Tensor.data.__get__"
 
 
 class _Known(NamedTuple):
-    """What is known of a function."""
+    """What is known about a function."""
 
     name: str
     kind: CallKind
     access: Access
     grows: str | None  # the operator, if broadcasting may grow its result
-    is_skipped: bool  # whether a call without keywords is of no interest to anybody
+    is_skipped: bool  # whether calls without keywords can be ignored
 
 
 class _Begun(Struct, frozen=True, gc=False):
@@ -49,15 +48,15 @@ class _Begun(Struct, frozen=True, gc=False):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     inputs: list[torch.Tensor]
-    versions: list[int]  # of the inputs; empty where nothing can be written
+    versions: list[int]  # of the inputs; empty if none can be written to
     contents: tuple[int | None, ...]
 
 
 class TorchCallLog:
-    """Listens to the recorder while it is active. Use it as a context manager."""
+    """Logs calls reported by the recorder while it is active. Use it as a context manager."""
 
     def __init__(self, recorder: Recorder, flow: Dataflow) -> None:
-        """Share the recorder, and tell the flow of values."""
+        """Store the recorder and the dataflow."""
         self.writes = WriteLog(recorder)
         self.broadcasts = BroadcastLog(recorder)
         self._recorder = recorder
@@ -66,7 +65,7 @@ class TorchCallLog:
         self._inside = _InsideBackward(self)
 
     def __enter__(self) -> "TorchCallLog":
-        """Begin to listen."""
+        """Start listening."""
         self._recorder.listener = self
         self.writes.__enter__()
         return self
@@ -77,16 +76,16 @@ class TorchCallLog:
         self.writes.__exit__(*error)
 
     def enter_backward(self) -> None:
-        """Listen inside a call of the engine. NOTE [Inside backward]."""
+        """Start listening inside a call of the engine. NOTE [Inside backward]."""
         if self._recorder.is_hidden:
             push_function_mode(self._inside)
 
     def leave_backward(self) -> None:
-        """Listen there no longer, unless a hook has left a mode of its own above."""
+        """Stop listening there, unless a hook has left its own mode on top."""
         pop_function_mode(self._inside)
 
     def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Begun | None:
-        """Look at the arguments of a call that is about to begin; None if nobody is interested in it."""
+        """Look at the arguments of a call that is about to start; None to ignore the call."""
         try:
             known = self._known.get(func)
             if known is None:
@@ -103,18 +102,18 @@ class TorchCallLog:
         except Exception:
             return None
 
-    def after(  # all that there is to one call
+    def after(  # everything about one call
         self, begun: _Begun, result: Any, start: int, end: int, number: int | None, frame: FrameType | None
     ) -> None:
         """Look at a call that has returned.
 
         Args:
-            begun: What was seen of it before.
-            result: What it returned.
-            start: The number that the next node would get, before it.
+            begun: The result of `before`.
+            result: What the call returned.
+            start: The next sequence number before the call.
             end: The same, after it.
-            number: The user's frame in the recorder's table, where that is known already.
-            frame: Who called.
+            number: The user's frame in the recorder's table, if already known.
+            frame: The calling frame.
         """
         known = begun.known
         try:
@@ -141,7 +140,7 @@ class TorchCallLog:
             return
 
     def _look_for_writes(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:
-        """Compare versions. NOTE [How a write shows] in `write_access`."""
+        """Compare versions. NOTE [Detecting writes] in `write_access`."""
         inputs, versions, access = begun.inputs, begun.versions, begun.known.access
         written = {
             place: None for place, before in enumerate(versions) if before >= 0 and version_of(inputs[place]) != before
@@ -156,22 +155,22 @@ class TorchCallLog:
 
 
 class _InsideBackward(TorchFunctionMode):
-    """Tells of writes. NOTE [Inside backward]."""
+    """Reports writes. NOTE [Inside backward]."""
 
-    def __init__(self, watch: TorchCallLog) -> None:
+    def __init__(self, log: TorchCallLog) -> None:
         super().__init__()
-        self._watch = watch
+        self._log = log
 
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if torch.compiler.is_compiling():
             return func(*args, **(kwargs or {}))
-        begun = self._watch.before(func, args, kwargs or {})
+        begun = self._log.before(func, args, kwargs or {})
         start = next_sequence_nr()
         result = func(*args, **(kwargs or {}))
         if begun is not None:
-            self._watch.look_for_writes(begun, start, next_sequence_nr(), sys._getframe(1))
+            self._log.look_for_writes(begun, start, next_sequence_nr(), sys._getframe(1))
         return result
 
 
@@ -184,7 +183,7 @@ def _learn(func: Any) -> _Known:
 
 
 def _operator(begun: _Begun) -> str:
-    """Name what wrote as torch names the operator: `relu(x, inplace=True)` is `relu_`, `x += 1` is `add_`."""
+    """Name the operator that wrote, as torch does: `relu(x, inplace=True)` is `relu_`, `x += 1` is `add_`."""
     short = short_name(begun.known.name)
     if short == "__setitem__":
         return "item assignment"

@@ -1,7 +1,7 @@
-"""Tensors that should get a gradient and do not: an optimizer's, those that are asked for, those whose `.grad` is read.
+"""Tensors that lack an expected gradient: stepped by an optimizer, passed to autograd.grad, or with `.grad` read.
 
-An optimizer that holds a tensor proves nothing: a generator gets no gradient while the discriminator learns. A step
-that finds a tensor without a gradient does, unless another watched backward reaches that tensor.
+That an optimizer holds a tensor proves nothing: a generator gets no gradient while the discriminator learns. But a step
+on a tensor without a gradient does, unless another observed backward reaches that tensor.
 """
 
 import sys
@@ -46,7 +46,7 @@ class _Root(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """A tensor that was found without a gradient, and what shows that one is wanted."""
+    """A tensor without a gradient, and the evidence that one is expected."""
 
     tensor: ReferenceType[torch.Tensor]
     name: str
@@ -56,14 +56,14 @@ class _Wanted(NamedTuple):
 
 
 class GradientCuts:
-    """Watches for tensors without a gradient. Use it as a context manager, around the program."""
+    """Finds tensors without a gradient. Use it as a context manager, around the program."""
 
     def __init__(self, recorder: Recorder, flow: Dataflow, folder: Path) -> None:
-        """Share the recorder's frames, its thread and its pauses.
+        """Set up.
 
         Args:
-            recorder: Knows the modules.
-            flow: Which tensor went from which call into which.
+            recorder: Has the frames and modules.
+            flow: The flow of values.
             folder: Files below it are named relative to it.
         """
         self._recorder = recorder
@@ -75,11 +75,11 @@ class GradientCuts:
         self._reached: set[int] = set()
         self._wanted: dict[int, _Wanted] = {}
         self._found: list[Finding] = []
-        self._is_opaque = False  # a compiled part, which nobody looks into
+        self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._handles: list[Any] = []
 
     def __enter__(self) -> "GradientCuts":
-        """Begin to listen to every optimizer."""
+        """Register hooks of all optimizers."""
         self._handles = [
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
@@ -88,13 +88,13 @@ class GradientCuts:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Stop listening."""
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
         self._flow.close()
 
     def begin(self, walked: WalkedGraph, call: EngineCall) -> Iterator[Finding]:
-        """Look at a call that is about to begin: what it reaches, and which of its inputs it does not."""
+        """Look at a call that is about to start: what it reaches, and which of its inputs it does not."""
         graph, walk, _ = walked
         backward = frame_of(graph, graph.captured_at)
         roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
@@ -112,11 +112,11 @@ class GradientCuts:
                 yield lost_term_finding(gradient, used, backward)
 
     def refused(self, call: EngineCall) -> Iterator[Finding]:
-        """Explain why a call has no graph to go through."""
+        """Explain why a call has no graph."""
         return refused_findings(self._flow, call, self._recorder, self._frame)
 
     def findings(self) -> Iterator[Finding]:
-        """Report the tensors found without a gradient so far that no watched call reaches."""
+        """Report the tensors found without a gradient that no observed call reaches."""
         yield from self._found
         wanted = [one for key, one in self._wanted.items() if key not in self._reached and one.tensor() is not None]
         if not self._roots or self._flow.is_full or not can_watch_storages():
@@ -157,7 +157,7 @@ class GradientCuts:
         )
 
     def _before_step(self, _optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Ignore an optimizer's own arithmetic, unless it runs a forward pass of the program in a closure."""
+        """Ignore an optimizer's own arithmetic, unless it runs the forward pass in a closure."""
         if not torch.compiler.is_compiling() and not _has_closure(args, kwargs):
             self._flow.num_pauses += 1
 
@@ -166,7 +166,7 @@ class GradientCuts:
             return
         if not _has_closure(args, kwargs):
             self._flow.num_pauses = max(0, self._flow.num_pauses - 1)
-        # inside backward, which has not come to all of them yet, nothing is missing
+        # inside backward nothing is missing yet: it has not reached all tensors
         if is_inside_backward() or not self._roots or not self._recorder.is_active:
             return
         with plain_tensors_only():
@@ -185,7 +185,7 @@ class GradientCuts:
         noticed: Callable[[], NoticedAt],
         frame: FrameType,
     ) -> None:
-        """Remember tensors that were found without a gradient and that no call has reached so far."""
+        """Store tensors that have no gradient, and that no call has reached so far."""
         fresh = [one for one in tensors if id(one) not in self._reached and id(one) not in self._wanted]
         if not fresh:
             return
@@ -199,7 +199,7 @@ class GradientCuts:
             self._wanted[id(one)] = _Wanted(ref(one), names[id(one)], made, owner, self._roots[-1].backward)
 
     def _on_missing_grad(self, tensor: torch.Tensor, read: Read, frame: FrameType | None) -> None:
-        """Look at a `.grad` that the program has read and that is None, unless it makes sure of that."""
+        """Look at a `.grad` that is None when the program reads it, unless the line checks for None."""
         if frame is None or not self._roots or not is_own_file(frame.f_code.co_filename):
             return
         if any("None" in line for line in lines_from(frame, 2)):
@@ -230,7 +230,7 @@ def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def _is_in(value: Any, walk: Walk, reached: set[int]) -> bool:
-    """Tell whether a graph leads to a tensor or an edge."""
+    """Return whether a graph reaches a tensor or an edge."""
     if isinstance(value, torch.Tensor) and grad_fn_of(value) is None:
         return id(value) in reached
     return OutputTensor(None, value).edge[0] in walk.numbers

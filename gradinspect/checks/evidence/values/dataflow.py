@@ -1,9 +1,9 @@
-"""The calls of torch functions that a program makes, and which tensor went from which call into which.
+"""The calls of torch functions that a program makes, and how tensors flow between them.
 
-NOTE [Which tensor is it]
-A tensor is known by its Python object, checked by a weak reference, because an address is used again. Where the object
-is new and its memory is not, as with nn.Parameter(h), the memory tells: a weak reference to a storage keeps its number
-from being used again, and lets its bytes go. Nothing here keeps memory of the program.
+NOTE [Identifying tensors]
+A tensor is identified by its Python object, verified by a weak reference because addresses are reused. If the object is
+new but its memory is not, as with nn.Parameter(h), the memory identifies it: a weak reference to a storage keeps its
+number from being reused, without keeping its bytes. Nothing here keeps memory of the program alive.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ from gradinspect.record.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.tensors import forget_storage, is_leaf_here, key_of_storage, remember_storage
 
-MAX_CALLS = 100_000  # then nothing more is noted, and nothing is said of missing gradients
+MAX_CALLS = 100_000  # then recording stops, and missing gradients are not reported
 
 
 class _Made(Struct, frozen=True, gc=False):
-    """Which call made a tensor."""
+    """The call that made a tensor."""
 
     tensor: ReferenceType[torch.Tensor]
     call: int
@@ -34,10 +34,10 @@ class _Made(Struct, frozen=True, gc=False):
 
 
 class Dataflow:
-    """Notes calls while the recorder is active."""
+    """Records calls while the recorder is active."""
 
     def __init__(self, recorder: Recorder) -> None:
-        """Start with nothing noted."""
+        """Start empty."""
         self.calls: list[Call] = []
         self.leaves: list[ReferenceType[torch.Tensor]] = []
         self.frozen: dict[int, int | None] = {}  # id of a leaf -> the frame that froze it
@@ -47,32 +47,32 @@ class Dataflow:
         self.grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
         self._recorder = recorder
         self._made: dict[int, _Made] = {}
-        self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote into it
+        self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote to it
         self._leaf_numbers: dict[int, int] = {}
         self._switched_off: int | None = None
         self._was_on = True
-        self._forwards = ForwardFrames()  # one for all calls: it looks at each Function class once
+        self._forwards = ForwardFrames()  # shared, because it inspects each Function class once
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for more."""
+        """Whether the limit of calls is reached."""
         return len(self.calls) >= MAX_CALLS
 
-    def note(  # noqa: PLR0913, PLR0917  # all that there is to one call
+    def note(  # noqa: PLR0913, PLR0917  # everything about one call
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor],
         result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
-        """Note a call that has returned. The caller has switched torch functions off.
+        """Record a call that has returned. The caller has disabled torch functions.
 
         Args:
-            name: What torch documents the function as.
-            kind: How it is to be read.
+            name: The function's name in the documentation of torch.
+            kind: How to interpret the call.
             args: Its positional arguments.
             kwargs: Its keyword arguments.
             inputs: The tensors among both.
             result: What it returned.
-            number: The user's frame in the recorder's table, where that is known already.
-            frame: Who called.
+            number: The user's frame in the recorder's table, if already known.
+            frame: The calling frame.
         """
         if self.num_pauses or self.is_full or kind is CallKind.SKIPPED:
             return
@@ -88,13 +88,13 @@ class Dataflow:
             self._note(name, kind, args, kwargs, inputs, result, number, frame)
 
     def close(self) -> None:
-        """Let go of the numbers of all storages. What was noted stays."""
+        """Release the numbers of all storages, but keep the record."""
         for key in self._memory:
             forget_storage(key)
         self._memory.clear()
 
     def read(self, tensor: torch.Tensor) -> Read:
-        """Tell which tensor this is."""
+        """Return the read of a tensor."""
         return self._reads(tensor)[-1]
 
     def leaf(self, number: int) -> torch.Tensor | None:
@@ -122,7 +122,7 @@ class Dataflow:
         if outputs and not _any_requires_grad(outputs) and any(read.is_live for read in reads):
             cause = detach_cause_of(name, kind, outputs, frame, self._forwards)
             if cause == "gradient" and _creates_graph(args, kwargs):
-                cause = "unknown"  # as of a linear function, whose derivative is a constant
+                cause = "unknown"  # for example a linear function, whose derivative is constant
         is_off = not torch.is_grad_enabled()
         if is_off:
             self.grad_off[len(self.calls)] = self._switched_off
@@ -131,7 +131,7 @@ class Dataflow:
         self._remember(outputs, is_write=is_write)
 
     def _remember(self, outputs: list[torch.Tensor], *, is_write: bool) -> None:
-        """Remember what the latest call has made. NOTE [Which tensor is it]."""
+        """Store what the latest call has made. NOTE [Identifying tensors]."""
         number = len(self.calls) - 1
         for output in outputs:
             self._made[id(output)] = _Made(ref(output), number, output.requires_grad)
@@ -155,7 +155,7 @@ class Dataflow:
         return tuple(dict.fromkeys(read for tensor in tensors for read in self._reads(tensor)))
 
     def _reads(self, tensor: torch.Tensor) -> list[Read]:
-        """Return a read of what was written into the tensor's memory by others, if something was, and of itself."""
+        """Return the read of the last write to the tensor's memory by another call, if any, and the tensor's own."""
         is_live = tensor.requires_grad
         leaf = self._leaf_number(tensor) if _is_leaf(tensor, is_live=is_live) else NO_LEAF
         kept = self._made.get(id(tensor))
@@ -173,7 +173,7 @@ class Dataflow:
         return kept if kept is not None and kept.tensor() is tensor else None
 
     def _overwritten(self, tensor: torch.Tensor) -> tuple[Read, ...]:
-        """Return the read of a tensor as it was before the call that has just written into it."""
+        """Return the read of a tensor before the call that has just written to it."""
         kept = self._maker(tensor)
         return (
             ()
@@ -213,7 +213,7 @@ class Dataflow:
 def _taken_and_made(
     kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor], result: Any
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """List the tensors whose values a call read, and those that it made or wrote into."""
+    """List the tensors that a call read, and those that it made or wrote to."""
     if kind is CallKind.GRADIENT:
         of = kwargs.get("outputs", args[0] if args else ())
         return tensors_in(of), tensors_in(result)
@@ -231,7 +231,7 @@ def _any_requires_grad(tensors: list[torch.Tensor]) -> bool:
 
 
 def _is_leaf(tensor: torch.Tensor, *, is_live: bool) -> bool:
-    """Tell what was made to be learned from a constant, which torch calls a leaf too."""
+    """Return whether a tensor is a trainable leaf, unlike constants, which torch also calls leaves."""
     return (is_live or isinstance(tensor, nn.Parameter)) and is_leaf_here(tensor)
 
 

@@ -18,7 +18,7 @@ FrameOf = Callable[[int | None], Frame | None]
 
 
 def names_of(tensors: Sequence[torch.Tensor], recorder: Recorder, frame: FrameType | None) -> list[str]:
-    """Name tensors as the program does where it stands."""
+    """Name tensors as visible in this frame."""
     variables = list(variables_from(frame))
     names = collect_names([tensor for tensor in tensors if is_leaf(tensor)], recorder.called_modules(), variables)
     by_variable = {id(value): name for name, value in reversed(variables)}
@@ -29,7 +29,7 @@ def names_of(tensors: Sequence[torch.Tensor], recorder: Recorder, frame: FrameTy
 
 
 def outcomes_of(flow: Dataflow, starts: Sequence[Read], roots: Sequence[Read]) -> list[FlowOutcome]:
-    """Find out why no gradient reaches each start: where it was detached, from the last root on."""
+    """Find why no gradient reaches each start: where it was detached, trying the last root first."""
     found: dict[int, FlowOutcome] = {}
     for root in reversed(roots):
         left = [place for place in range(len(starts)) if place not in found or found[place].kind != "cut"]
@@ -46,7 +46,7 @@ def outcomes_of(flow: Dataflow, starts: Sequence[Read], roots: Sequence[Read]) -
 def missing_gradient(
     flow: Dataflow, name: str, outcome: FlowOutcome, noticed: NoticedAt, backward: Frame | None, frame_of: FrameOf
 ) -> MissingGradient:
-    """Make the record of one tensor."""
+    """Build the record of one tensor."""
 
     def line(call: int | None) -> Frame | None:
         return None if call is None else frame_of(flow.calls[call].frame)

@@ -9,7 +9,7 @@ from torch import nn
 
 from gradinspect.torch_api.modules import own_children, own_parameters
 
-_HOLDERS = (nn.ParameterList, nn.ParameterDict)  # nobody calls these
+_HOLDERS = (nn.ParameterList, nn.ParameterDict)  # these are never called
 
 
 class Owner(NamedTuple):
@@ -17,7 +17,7 @@ class Owner(NamedTuple):
 
     module: nn.Module
     is_called: bool
-    is_unused_choice: bool  # one of several in a list or dict of modules of which others were called: a choice
+    is_unused_choice: bool  # in a list or dict of modules of which only others were called
 
 
 def owner_of(parameter: torch.Tensor, roots: Iterable[nn.Module], called: set[int]) -> Owner | None:
@@ -37,7 +37,7 @@ def owner_of(parameter: torch.Tensor, roots: Iterable[nn.Module], called: set[in
 
 
 def _chains(root: nn.Module) -> Iterator[tuple[nn.Module, ...]]:
-    """Yield each module once, after the modules that it is part of."""
+    """Yield each module once, preceded by its parents."""
     todo: list[tuple[nn.Module, ...]] = [(root,)]
     seen: set[int] = set()
     while todo:

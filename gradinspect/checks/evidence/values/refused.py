@@ -1,4 +1,4 @@
-"""Why a backward has no graph to go through."""
+"""Why a backward call has no graph."""
 
 from collections.abc import Callable, Iterator
 
@@ -57,7 +57,7 @@ def _cuts(flow: Dataflow, call: EngineCall, root: Read, recorder: Recorder, fram
 
 
 def _frozen_leaves(flow: Dataflow, behind: list[int]) -> list[torch.Tensor]:
-    """List the parameters that a loss was computed from and that do not require grad."""
+    """List the parameters of a loss that do not require grad."""
     numbers = dict.fromkeys(read.leaf for call in behind for read in flow.calls[call].reads if read.leaf != NO_LEAF)
     leaves = (flow.leaf(number) for number in numbers)
     return [leaf for leaf in leaves if isinstance(leaf, nn.Parameter) and not leaf.requires_grad]

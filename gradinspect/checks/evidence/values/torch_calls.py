@@ -20,20 +20,20 @@ _TO_PYTHON = frozenset((
 ))  # fmt: skip
 _COPIES = frozenset(("tensor", "as_tensor", "asarray", "new_tensor", "new"))
 _AUGMENTED = frozenset(("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imatmul__"))
-_PLAIN = frozenset((int, float, bool, str, type(None)))  # the most frequent arguments, told at once
+_PLAIN = frozenset((int, float, bool, str, type(None)))  # the most frequent arguments, checked first
 _CONTAINERS = (list, tuple, dict)
 MAX_DEPTH = 3
-MAX_NESTED = 1_000  # elements of one list of arguments that are looked at
+MAX_NESTED = 1_000  # elements of one list of arguments that are inspected
 
 
-# Without the wrapper that changes the filters of warnings for a moment: Python then forgets which ones it has shown.
+# Without the wrapper that temporarily changes the warning filters, which makes Python forget the warnings shown.
 _resolve_name = getattr(resolve_name, "__wrapped__", resolve_name)
 
 
 class CallKind(Enum):
-    """How a call is to be read."""
+    """How to interpret a call."""
 
-    SKIPPED = auto()  # gives no tensor, or nothing of its values
+    SKIPPED = auto()  # returns no tensor, or one without its values
     MAKES = auto()
     WRITES = auto()  # into its first argument
     TO_PYTHON = auto()
@@ -51,7 +51,7 @@ def function_name(func: Callable[..., Any]) -> str:
 
 
 def call_kind(name: str) -> CallKind:
-    """Tell how a call of this function is to be read."""
+    """Return how to interpret a call of this function."""
     short = short_name(name)
     if name.endswith((".__get__", ".__set__")):
         return _kind_of_attribute(short, is_set=name.endswith(".__set__"))
@@ -74,7 +74,7 @@ def call_kind(name: str) -> CallKind:
 def detach_cause_of(
     name: str, kind: CallKind, outputs: list[torch.Tensor], frame: FrameType | None, forwards: ForwardFrames
 ) -> DetachCause:
-    """Tell why a call read what requires grad and returned what does not."""
+    """Return why a call took tensors that require grad and returned none that does."""
     short = short_name(name)
     if kind is CallKind.GRADIENT:
         return "gradient"
@@ -128,7 +128,7 @@ def _kind_of_attribute(short: str, *, is_set: bool) -> CallKind:
 
 
 def _who_switched_off(frame: FrameType | None, forwards: ForwardFrames) -> DetachCause:
-    """Tell a scope of the program from those inside torch: reentrant checkpoints, custom Functions."""
+    """Distinguish the program's no_grad from those inside torch: reentrant checkpoints, custom Functions."""
     while frame is not None:
         if frame.f_code is REENTRANT_FORWARD:
             return "checkpoint"
