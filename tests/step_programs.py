@@ -1,4 +1,4 @@
-"""What tests of stepping share: somebody who watches, and one call of backward that is stepped through."""
+"""Shared by tests of stepping: a listener, and one call of backward that is stepped through."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -14,10 +14,10 @@ from gradinspect.record.outputs import OutputTensor
 
 
 class Silent:
-    """Sees every step and says nothing."""
+    """Stores every step and prints nothing."""
 
     def __init__(self) -> None:
-        """Start with nothing seen."""
+        """Start empty."""
         self.steps: list[Step] = []
 
     def begin(self, graph: Graph, start: str, with_our_stdio: Callable[[], AbstractContextManager[None]]) -> bool:
@@ -25,7 +25,7 @@ class Silent:
         return True
 
     def ran(self, live: LiveStep) -> bool:
-        """Keep the step."""
+        """Store the step."""
         self.steps.append(live.step)
         return True
 
@@ -56,6 +56,6 @@ def leaves_in(value: Any) -> list[torch.Tensor]:
 
 
 def forget(leaves: list[torch.Tensor]) -> None:
-    """Take the gradients away."""
+    """Remove the gradients."""
     for leaf in leaves:
         leaf.grad = None

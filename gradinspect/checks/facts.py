@@ -1,4 +1,4 @@
-"""Facts that every watched backward call offers to the rules; a rule picks one with a `Judge`."""
+"""Facts that every observed backward call offers to the rules; a rule picks one with a `Judge`."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

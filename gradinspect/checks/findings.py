@@ -32,7 +32,7 @@ class Findings(Record, frozen=True, kw_only=True):
     """What was found in one run."""
 
     source: str
-    num_calls: int  # backward() calls that were watched
+    num_calls: int  # backward() calls that were observed
     num_grads: int = 0  # autograd.grad() calls
     findings: tuple[Finding, ...]
     rank: int = 0  # of the process; only rank 0 reports
@@ -70,7 +70,7 @@ def _line(frame: Frame | None) -> tuple[str, int] | None:
 
 
 def selected(findings: Sequence[Finding], only: Sequence[str], skip: Sequence[str]) -> tuple[Finding, ...]:
-    """Keep the findings that were asked for; what several calls show on the same lines counts once.
+    """Keep the requested findings; what several calls show on the same lines counts once.
 
     A code also stands for all those that begin with it: GI1.
     """

@@ -74,7 +74,7 @@ def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: 
 
 
 class WalkedGraph(NamedTuple):
-    """A record, and the live graph that it was made from. Close the walk as soon as nobody looks at it any longer."""
+    """A record, and the live graph that it was made from. Close the walk as soon as it is no longer needed."""
 
     graph: Graph
     walk: Walk  # of the same nodes, under the same numbers

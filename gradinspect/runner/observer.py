@@ -1,4 +1,4 @@
-"""The interface of an observer, which watches a run of the user's program to answer one question."""
+"""The interface of an observer, which looks at a run of the user's program to answer one question."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

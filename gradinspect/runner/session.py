@@ -210,8 +210,8 @@ class Session(Generic[T]):
         if not number:
             return "before any backward call"
         calls = format_calls(counts.backwards, counts.grads)
-        watched = f"the {calls} that {'was' if number == 1 else 'were'} watched"
-        return f"after {watched if self._observer.has_left else calls}"
+        observed = f"the {calls} that {'was' if number == 1 else 'were'} observed"
+        return f"after {observed if self._observer.has_left else calls}"
 
     def _explain(self, error: BaseException) -> None:
         """Raise one sentence in place of an error caused by fake tensors."""

@@ -51,7 +51,7 @@ def test_nothing_stays_after_a_call_that_failed(tmp_path: Path) -> None:
 
 
 def test_the_count_of_calls_is_that_of_those_watched(tmp_path: Path) -> None:
-    """Of a program that fails after we have left it, it is said how many calls were watched."""
+    """Of a program that fails after we have left it, it is said how many calls were observed."""
     script = tmp_path / "later.py"
     script.write_text(
         "import torch\nw = torch.ones(3, requires_grad=True)\n"
@@ -59,7 +59,7 @@ def test_the_count_of_calls_is_that_of_those_watched(tmp_path: Path) -> None:
     )
     checked = gradinspect("check", script, "--continue", "--steps", "2")
 
-    assert checked.stderr.endswith("failed with ValueError after the 2 backward calls that were watched.\n")
+    assert checked.stderr.endswith("failed with ValueError after the 2 backward calls that were observed.\n")
 
 
 def without_timestamps(text: str) -> list[str]:

@@ -101,7 +101,7 @@ def test_an_autograd_grad_can_be_chosen(programs: Path) -> None:
 
 
 def test_a_program_without_backward_shows_its_first_autograd_grad(programs: Path) -> None:
-    """It was recorded when it happened, so its saved tensors were there; the program has gone on to its end."""
+    """It was recorded when it happened, so its saved tensors were live; the program ran to its end."""
     done = gradinspect("trace", programs / "sampler.py")
     lines = done.stdout.splitlines()
 
@@ -125,7 +125,7 @@ def test_a_program_without_backward_shows_its_first_autograd_grad(programs: Path
 def test_what_was_recorded_is_shown_though_the_program_ends_badly(
     programs: Path, word: str, code: int, sentence: str
 ) -> None:
-    """A program without backward() that fails has its first autograd.grad() to show all the same."""
+    """If a program without backward() fails, its first autograd.grad() is still shown."""
     done = gradinspect("trace", programs / "sampler.py", "--", "20", word)
 
     assert done.returncode == code
@@ -134,7 +134,7 @@ def test_what_was_recorded_is_shown_though_the_program_ends_badly(
 
 
 def test_an_interrupt_shows_what_was_recorded(tmp_path: Path) -> None:
-    """A sampler that runs for hours need not come to its end."""
+    """A sampler that runs for hours does not have to end."""
     script = tmp_path / "long.py"
     script.write_text(
         "import os, signal\nimport torch\nx = torch.ones(2, requires_grad=True)\n"
@@ -150,7 +150,7 @@ def test_an_interrupt_shows_what_was_recorded(tmp_path: Path) -> None:
 
 
 def test_only_the_first_autograd_grad_is_recorded_and_no_tensor_is_kept(tmp_path: Path) -> None:
-    """A program of many calls has the memory that it would have had; what was recorded holds no tensor."""
+    """A program of many calls needs no more memory; the record holds no tensor."""
     script = tmp_path / "many.py"
     script.write_text(
         "import gc, weakref\nimport torch\nseen = []\n"
@@ -187,7 +187,7 @@ def test_the_program_is_as_without_us(tmp_path: Path) -> None:
 
 
 def test_a_capture_file_tells_of_the_other_calls(programs: Path, tmp_path: Path) -> None:
-    """What stands in the head is in the record."""
+    """What the heading shows is in the record."""
     file = tmp_path / "run.json"
     gradinspect("export", programs / "residual.py", "-o", file)
     read = gradinspect("trace", file)

@@ -1,4 +1,4 @@
-"""Watching backward: the numbers are those of the gradients, and backward does not notice."""
+"""Measuring backward: the statistics are those of the gradients, and backward is unchanged."""
 
 import json
 from collections.abc import Callable
@@ -250,7 +250,7 @@ def test_what_has_no_gradients_is_one_sentence(arguments: list[str], sentence: s
 
 
 def test_autograd_grad_takes_gradients_before_the_leaves(tmp_path: Path) -> None:
-    """They are measured where they leave; leaves that were not asked for are no finding."""
+    """They are measured where they leave; leaves that were not requested are not reported."""
     (tmp_path / "inner.py").write_text(
         "import torch\nw, b = torch.ones(3, requires_grad=True), torch.zeros(3, requires_grad=True)\n"
         "loss = (w * torch.arange(3.0) + b).sum()\n(g,) = torch.autograd.grad(loss, [w])\n"
@@ -263,7 +263,7 @@ def test_autograd_grad_takes_gradients_before_the_leaves(tmp_path: Path) -> None
 
 
 def test_a_loss_inside_a_transform_is_left_alone() -> None:
-    """Tensors that torch.func wraps do not tell their values."""
+    """Tensors that torch.func wraps have no readable values."""
     seen = []
 
     def loss(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -280,7 +280,7 @@ def test_a_loss_inside_a_transform_is_left_alone() -> None:
 
 
 def test_batched_gradients_break_nothing(tmp_path: Path) -> None:
-    """Of gradients that come many at once there are no numbers, and the script gets its own."""
+    """Batched gradients have no statistics, and the script gets the same gradients."""
     script = tmp_path / "batched.py"
     script.write_text(
         "import torch\nx = torch.randn(3, requires_grad=True)\n"
@@ -329,7 +329,7 @@ def test_a_picture_of_what_flowed_back(tmp_path: Path) -> None:
 
 
 def test_a_gradient_that_is_passed_on_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An addition hands on the tensor that it got, so the next node's numbers are those of the addition."""
+    """An addition passes on the tensor that it got, so the next node's numbers are those of the addition."""
     measured = []
     measure = Measurements._measure
 

@@ -1,4 +1,4 @@
-"""Every operator's backward, plain and watched: the same bits, and every node is told of."""
+"""Every operator's backward, plain and measured: the same bits, and every node is measured."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def leaves_in(value: Any) -> list[torch.Tensor]:
 
 
 def forget(leaves: list[torch.Tensor]) -> None:
-    """Take the gradients away."""
+    """Remove the gradients."""
     for leaf in leaves:
         leaf.grad = None
 

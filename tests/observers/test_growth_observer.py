@@ -36,12 +36,12 @@ def test_each_holder_is_named(program: str, held_by: str, name: str, line: str |
 
 @pytest.mark.parametrize("program", CLEAN.values(), ids=CLEAN)
 def test_a_clean_loop_does_not_grow(program: str, tmp_path: Path) -> None:
-    """Whatever it does, it lets go."""
+    """Such a program keeps no history."""
     assert not watched(program, tmp_path)["grows"]
 
 
 def test_watching_changes_nothing(tmp_path: Path) -> None:
-    """The script goes on to the same result, and the graph dies when the script lets it go."""
+    """The script gets the same result, and the graph is freed when the script releases it."""
     program = GROWING["hidden state"][0] + (
         "import gc\ndel h\nmodel.zero_grad()\ncell.zero_grad()\ngc.collect()\n"
         "tensors = [item for item in gc.get_objects() if issubclass(type(item), torch.Tensor)]\n"

@@ -1,4 +1,4 @@
-"""What is alive of a graph, told without keeping it alive."""
+"""Whether a graph is alive, without keeping it alive."""
 
 import torch
 

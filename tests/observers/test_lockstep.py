@@ -95,7 +95,7 @@ def test_unused_outputs_get_no_gradient() -> None:
 
 
 def test_hooks_run_once_and_are_seen() -> None:
-    """What a hook makes of a gradient is told apart from what was passed on."""
+    """A gradient changed by a hook is distinguished from what was passed on."""
     calls = []
 
     def twice(gradient: torch.Tensor) -> torch.Tensor:
@@ -129,7 +129,7 @@ def test_hooks_run_once_and_are_seen() -> None:
 
 
 def test_a_custom_backward_runs_once() -> None:
-    """It is code of the user, so it is only watched."""
+    """It is the user's code, so it is not called again."""
     runs = []
 
     class Double(torch.autograd.Function):
@@ -150,7 +150,7 @@ def test_a_custom_backward_runs_once() -> None:
 
 
 def test_a_backward_inside_backward() -> None:
-    """A reentrant checkpoint adds to a weight that is used outside of it too: one step a node, and the sum is right."""
+    """A reentrant checkpoint adds to a weight that is used outside of it too: one step per node, and the right sum."""
     layer = nn.Linear(3, 3)
     x = torch.randn(2, 3, requires_grad=True)
     inside = checkpoint(layer, layer(x), use_reentrant=True)
@@ -214,7 +214,7 @@ def _never_leaves(_steps: Lockstep) -> None:
 
 
 def test_nothing_is_left() -> None:
-    """Hooks and tensors are given up, also after an engine that failed."""
+    """Hooks and tensors are released, even if the engine failed."""
     x = torch.ones(2, requires_grad=True)
     y = x.exp()
     loss = y.sum()
@@ -265,7 +265,7 @@ def test_strange_tensors_are_shown() -> None:
 
 
 def test_an_expression_of_the_user() -> None:
-    """Tensors in numbers, all else as Python writes it, a mistake as a sentence."""
+    """Tensors as previews, other values as their repr, errors as a sentence."""
     found: list[Any] = []
 
     class Looking(Silent):

@@ -1,4 +1,4 @@
-"""What the optimizer makes of the gradients: measured right, and without the program noticing."""
+"""Optimizer updates: measured correctly, without changing the program."""
 
 import csv
 import gc
@@ -95,7 +95,7 @@ def test_an_update_is_the_weight_after_minus_the_weight_before(
 
 
 def test_nothing_is_kept() -> None:
-    """No hook and no tensor, whether the optimizer came or not."""
+    """No hook and no tensor stays, whether or not the optimizer stepped."""
     layer = model()
     optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
     for steps in (True, False):
@@ -245,7 +245,7 @@ def test_norms_of_every_call_and_bit_equal_weights(tmp_path: Path) -> None:
 
 
 def test_the_script_stops_after_the_step(tmp_path: Path) -> None:
-    """Not before, so that the update is seen, and not later; a shorter program is told so."""
+    """Not before, so that the update is seen, and not later; a shorter program is reported as such."""
     (tmp_path / "train.py").write_text(TRAIN)
     one = gradinspect("grads", "train.py", cwd=tmp_path)
     more = gradinspect("grads", "train.py", "--steps", "9", "--quiet-script", cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""A backward inside a function under torch.compile is seen, and torch.compile does what it would have done."""
+"""A backward inside a function under torch.compile is recorded, and torch.compile does what it would do without us."""
 
 from pathlib import Path
 
@@ -54,5 +54,5 @@ def test_a_compiled_step_is_as_without_us(program: Path, words: list[str]) -> No
 
 
 def _untimed(log: str) -> list[str]:
-    """Take time and process off the lines of torch's own log."""
+    """Remove time and process from the lines of torch's own log."""
     return [line.partition("]")[2] if line[1:5].isdigit() else line for line in log.splitlines()]

@@ -1,4 +1,4 @@
-"""Python's recursion limit is the program's, whatever of ours is on the stack."""
+"""The program has its full recursion limit, regardless of our frames on the stack."""
 
 from pathlib import Path
 
@@ -29,6 +29,6 @@ def test_a_backward_far_down_the_stack(verb: str, tmp_path: Path) -> None:
 
     assert plain.stdout == ("True\ncannot set the\nrecursion limit must be greater or equal than 1 60\n60 None\n")
     assert (done.returncode, done.stderr.replace("Wrote t.json\n", "")) == (0, "")
-    assert plain.stdout.removesuffix("60 None\n") in done.stdout  # step talks before
+    assert plain.stdout.removesuffix("60 None\n") in done.stdout  # step prints before it
     assert done.stdout.endswith("60 None\n")
     assert "Mul" in done.stdout or "No problems found" in done.stdout or verb not in {"trace", "check"}

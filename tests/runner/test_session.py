@@ -102,7 +102,7 @@ def test_a_later_backward_can_be_chosen(steps: Path) -> None:
 
 
 def test_the_end_of_a_script_is_the_tensors_it_leaves(steps: Path) -> None:
-    """Only those count that no other one was computed from."""
+    """Only tensors from which no other was computed count."""
     done = gradinspect("trace", steps, "--at", "end")
 
     assert done.stdout.startswith("end of steps.py\n2 roots")
@@ -111,7 +111,7 @@ def test_the_end_of_a_script_is_the_tensors_it_leaves(steps: Path) -> None:
 
 
 def test_a_root_can_be_picked_by_name(steps: Path) -> None:
-    """Also a tensor that is not what backward was called on."""
+    """Even a tensor that backward was not called on."""
     done = gradinspect("trace", steps, "--root", "y")
     missing = gradinspect("trace", steps, "--root", "yy")
 
@@ -121,7 +121,7 @@ def test_a_root_can_be_picked_by_name(steps: Path) -> None:
 
 
 def test_a_backward_that_never_comes_is_said(steps: Path) -> None:
-    """The sentence counts what there was."""
+    """The error counts the calls that were made."""
     done = gradinspect("trace", steps, "--backward", "9")
 
     assert done.returncode == 2
@@ -129,7 +129,7 @@ def test_a_backward_that_never_comes_is_said(steps: Path) -> None:
 
 
 def test_os_exit_does_not_lose_the_report(steps: Path) -> None:
-    """A program that goes on and leaves by os._exit is reported on all the same, and keeps its exit code."""
+    """A program that continues and leaves by os._exit is still reported on, and keeps its exit code."""
     done = gradinspect("trace", steps, "--continue", "--", "leave")
 
     assert done.returncode == 7
@@ -190,7 +190,7 @@ def test_a_failing_script_shows_its_own_frames_only(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_to_record_is_one_sentence(body: str, code: int, sentence: str, tmp_path: Path) -> None:
-    """Each case says what was seen."""
+    """Each error says what happened."""
     script = tmp_path / "script.py"
     script.write_text("import torch\n" + body)
     done = gradinspect("trace", script)
@@ -201,7 +201,7 @@ def test_nothing_to_record_is_one_sentence(body: str, code: int, sentence: str, 
 
 
 def test_callables_are_called_with_made_up_inputs(tmp_path: Path) -> None:
-    """Their output is recorded, or the backward inside them; parameters are named though nobody holds the model."""
+    """Their output is recorded, or the backward inside them; parameters are named even if the model is gone."""
     (tmp_path / "net.py").write_text(
         "import torch\nw = torch.ones(3, requires_grad=True)\n"
         "def step(x, mask=None):\n    loss = (w * x * mask).sum()\n    loss.backward()\n    return loss\n"
@@ -230,7 +230,7 @@ print("counted", dict(counters["stats"]), dict(counters["graph_break"]), counter
 
 
 def test_a_compiled_program_compiles_what_it_compiled_before(tmp_path: Path) -> None:
-    """No graph break, no recompile and no warning comes from watching."""
+    """Recording causes no graph break, no recompile and no warning."""
     script = tmp_path / "compiled.py"
     script.write_text(COMPILED)
     plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
@@ -294,7 +294,7 @@ ROOMS = {
 @pytest.mark.parametrize("change", ROOMS.values(), ids=ROOMS)
 @pytest.mark.parametrize("option", ["--continue", "--quiet-script"])
 def test_what_a_script_does_to_its_process_is_its_own_affair(change: str, option: str, tmp_path: Path) -> None:
-    """The report comes to where the user asked for it, and the script finds its process as it left it."""
+    """The report goes where the user asked for it, and the script finds its process unchanged."""
     (tmp_path / "move.py").write_text(
         "import torch\nx = torch.ones(3, requires_grad=True, dtype=torch.float32)\n"
         f"{change}\n(x * x).sum().backward()\n"

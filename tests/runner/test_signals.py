@@ -1,4 +1,4 @@
-"""A program's timers and signal handlers stay out of our own work, and are told afterwards."""
+"""A program's timers and signal handlers do not interrupt our own code, and run afterwards."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ def caught() -> Any:
 
 
 def test_a_signal_waits(caught: list[int]) -> None:
-    """Two of a kind are one, as the system has it."""
+    """Two signals of a kind count as one, as in the system."""
     with held_signals(), held_signals():
         signal.raise_signal(signal.SIGUSR1)
         signal.raise_signal(signal.SIGUSR1)
@@ -38,7 +38,7 @@ def test_a_signal_waits(caught: list[int]) -> None:
 
 @needs_timers
 def test_a_timer_stands_still() -> None:
-    """It has as long to go afterwards as before, and fires no more while it is held."""
+    """It has the same time left afterwards, and does not fire while held."""
     signal.setitimer(signal.ITIMER_REAL, 1000, 7)
     try:
         with held_signals():
@@ -51,7 +51,7 @@ def test_a_timer_stands_still() -> None:
 
 
 def test_an_error_of_a_handler_comes_out(caught: list[int]) -> None:
-    """Where the program's own code goes on."""
+    """Where the program's own code continues."""
 
     def too_late(*_: object) -> None:
         raise TimeoutError
@@ -62,7 +62,7 @@ def test_an_error_of_a_handler_comes_out(caught: list[int]) -> None:
 
 
 def test_after_the_program_ctrl_c_means_us(caught: list[int]) -> None:
-    """A handler that the program has set for it is not asked while we print, and is put back."""
+    """A handler that the program has set is not called while we print, and is restored."""
 
     def theirs(*_: object) -> None:
         raise AssertionError

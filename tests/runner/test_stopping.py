@@ -144,7 +144,7 @@ for _ in DataLoader(TensorDataset(torch.ones(8, 2)), num_workers=2):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_program_stops_and_cleans_up(name: str, tmp_path: Path) -> None:
-    """What must run runs, what must not does not, nobody prints a traceback, and the report comes."""
+    """What must run runs, what must not does not, no traceback is printed, and there is a report."""
     body = PROGRAMS[name]
     script = tmp_path / "program.py"
     script.write_text(PREAMBLE + body)

@@ -2,7 +2,7 @@
 
 NOTE [What is accidental]
 Two tensors with the same elements in the same order except for dimensions of length 1, and with different numbers of
-dimensions: nobody who wants all pairs relies on the rule that adds a dimension in front. It counts where one side is
+dimensions: code that wants all pairs does not rely on an implicit leading dimension. It counts where one side is
 learned and the other is given, and where only elementwise operators lie between the growth and the reduction to a
 scalar. A dimension that is added on the spot, or a mask of the grown shape, shows that all pairs are wanted.
 """
@@ -101,7 +101,7 @@ def _without_ones(shape: Shape) -> Shape:
 
 
 def _is_on_purpose(graph: Graph, node: Node, frame: Frame | None) -> bool:
-    """Tell whether a dimension was added on the same line, or in the same function right before."""
+    """Return whether a dimension was added on the same line, or in the same function right before."""
     if frame is not None and _ON_PURPOSE.search(frame.code):
         return True
     for edge in node.next_edges:
@@ -140,7 +140,7 @@ def _goes_on(node: Node, shape: Shape) -> bool:
 
 
 def _masks(node: Node, shape: Shape) -> bool:
-    """Tell whether a node multiplies by constants of the grown shape."""
+    """Return whether a node multiplies by constants of the grown shape."""
     if not node.name.startswith("MulBackward") or all(edge is not None for edge in node.next_edges):
         return False
     tensors = (value.tensor for value in node.saved if value.tensor is not None)

@@ -13,7 +13,7 @@ WRONG_BACKWARD = Rule(
         code="GI201",
         title="incorrect backward of a custom Function",
         summary="The backward of a custom autograd.Function is not the derivative of its forward.",
-        explanation="With --gradcheck, each custom autograd.Function in the watched graphs is run again after the "
+        explanation="With --gradcheck, each custom autograd.Function in the observed graphs is run again after the "
         "program has ended: in double precision, on copies of the arguments of its first call, reduced to a small size "
         "where it supports that. Its backward is compared with the numerical derivative (finite differences) of its "
         "forward, as in torch.autograd.gradcheck. An intentional gradient, of a step function (a straight-through "

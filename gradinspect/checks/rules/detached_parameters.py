@@ -18,7 +18,7 @@ DETACHED = Rule(
         "nn.Parameter, a reentrant checkpoint without an input that requires grad. torch says nothing: the optimizer "
         "finds .grad is None and skips the parameter. gradinspect records every call, follows the value forward from "
         "the parameter, and names the call whose result no longer requires grad. Intentional detaching is not "
-        "reported: parameters that another watched backward reaches, and those that no optimizer step finds without a "
+        "reported: parameters that another observed backward reaches, and those that no optimizer step finds without a "
         "gradient.",
         sample="""\
 import torch
@@ -77,7 +77,7 @@ def detached_words(group: SameCause) -> tuple[str, str]:
 
 
 def _is_sample(one: MissingGradient) -> bool:
-    """Tell whether a distribution's sample() disabled gradients."""
+    """Return whether a distribution's sample() disabled gradients."""
     return one.cause == "grad_off" and one.off is not None and ".sample(" in one.off.code
 
 

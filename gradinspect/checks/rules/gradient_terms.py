@@ -118,7 +118,7 @@ def lost_term_finding(
 
 
 def only_path_findings(group: SameCause) -> Iterator[Finding]:
-    """Tell of parameters whose only way to the loss is through a gradient without a graph."""
+    """Report parameters whose only path to the loss is through a gradient without a graph."""
     first = group.first
     if first.kind == "cut" and first.cause == "gradient":
         why, remedy = detached_words(group)
@@ -152,7 +152,7 @@ def _is_same(first: Read, second: Read) -> bool:
 
 
 def _share_a_leaf(calls: Sequence[Call], gradient: int, others: Sequence[Read]) -> bool:
-    """Tell whether a gradient was taken in the same network that the rest comes from."""
+    """Return whether a gradient was taken in the same network that the rest comes from."""
     behind = _leaves(calls, ancestors(calls, gradient, stops_at_leaves=True))
     return any(behind & _leaves(calls, ancestors(calls, other.call, stops_at_leaves=True)) for other in others)
 

@@ -32,7 +32,7 @@ class MissingGradient(Record, frozen=True, kw_only=True):
     used: Frame | None = None  # where the value went on without its graph
     backward: Frame | None = None
     module: str | None = None  # that holds it, if that module was not called
-    num_calls: int | None = None  # backward calls that were watched: what is not used in them may be used later
+    num_calls: int | None = None  # backward calls that were observed: what is not used in them may be used later
 
 
 class SameCause(NamedTuple):

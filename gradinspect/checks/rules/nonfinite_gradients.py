@@ -124,7 +124,7 @@ def loss_finding(graph: Graph, value: NonfiniteValue, backward: Frame | None) ->
 
 
 def _overflows_in_half(ran: NodeGradients | None) -> bool:
-    """Tell whether the gradients that are not finite are float16, as a GradScaler's are on purpose."""
+    """Return whether the gradients that are not finite are float16, as a GradScaler's are on purpose."""
     bad = _nonfinite(ran)
     return bool(bad) and all(stats.dtype == "float16" for stats in bad)
 
@@ -134,7 +134,7 @@ def _nonfinite(ran: NodeGradients | None) -> list[GradientStats]:
 
 
 def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backward: Frame | None) -> Finding:
-    """Tell of the first node that made a gradient non-finite, and 0 * inf from what is too large."""
+    """Report the first node that made a gradient non-finite, and distinguish 0 * inf from overflow."""
     came = [] if ran is None else [stats for stats in ran.incoming if stats is not None]
     bad = _nonfinite(ran)
     num_bad, num_elements = sum(stats.num_nonfinite for stats in bad), sum(stats.num_elements for stats in bad)

@@ -1,4 +1,4 @@
-"""The parts of a graph that no rule checks, for whoever reads that no problems were found."""
+"""The parts of a graph that no rule checks, for the note on a report."""
 
 from collections.abc import Iterable, Iterator
 

@@ -95,7 +95,7 @@ def _join(graph: Graph, old: set[int]) -> _Join | None:
 
 def _why(graph: Graph, call: EarlierCall | None, old: set[int], join: _Join, freed: Sequence[Node]) -> str:
     if call is None:
-        return f"What {freed[0].name} saved has been freed, by a backward before the watched ones."
+        return f"What {freed[0].name} saved has been freed, by a backward before the observed ones."
     made = sum(node.leaf is None for node in graph.nodes)
     by = f"{call.name} ({line_of(call.frame)})"
     what = f"{len(freed):,} nodes have lost their" if len(freed) > 1 else f"{freed[0].name} has lost its"

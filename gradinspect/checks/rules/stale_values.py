@@ -124,7 +124,7 @@ class StaleValue(Record, frozen=True, kw_only=True):
     node: int
     name: str  # of the saved attribute
     label: str  # of the tensor: a parameter's or a variable's name, or what made it
-    writes: tuple[Write, ...]  # since it was saved; none where nobody saw them
+    writes: tuple[Write, ...]  # since it was saved; empty if they were not recorded
     version: int
     expected_version: int | None = None  # None: its version did not move, so torch will not notice
 

@@ -12,7 +12,7 @@ DROPPED = Rule(
         code="GI303",
         title="parameters do not contribute to the loss",
         summary="Something is computed from these parameters, but the loss does not depend on it.",
-        explanation="The result ends there: a head whose loss is never added, a pooler whose output nobody reads, a "
+        explanation="The result ends there: a head whose loss is never added, a pooler whose output is not read, a "
         "value that is only logged, a variable that the next line overwrites. An optimizer holds the parameters, so "
         "they are meant to learn. Under DistributedDataParallel they cause 'Expected to have finished reduction in the "
         "prior iteration' unless find_unused_parameters=True.",
@@ -79,13 +79,13 @@ for _ in range(2):
     optimizer.step()
 """,
         remedy="Create the optimizer once the model is complete, and remove unused layers. If a later batch uses them, "
-        "watch more backward calls with --steps.",
+        "check more backward calls with --steps.",
     )
 )
 
 
 def unused_findings(group: SameCause) -> Iterator[Finding]:
-    """Tell of parameters that the loss does not depend on."""
+    """Report parameters that the loss does not depend on."""
     first = group.first
     if first.kind == "cut":
         return
@@ -116,8 +116,8 @@ def _unused(group: SameCause) -> tuple[str, str]:
     them = "it" if group.is_one else "them"
     modules = list(dict.fromkeys(one.module for one in group.tensors if one.module))
     uncalled = f"{listed(modules)} {'was' if len(modules) == 1 else 'were'} not called" if modules else ""
-    watched = "" if first.num_calls is None else f" in {format_count(first.num_calls, 'watched backward call')}"
-    why = f"No gradient reaches {names}: {uncalled or f'no operator on the way to the loss reads {them}'}{watched}."
+    observed = "" if first.num_calls is None else f" in {format_count(first.num_calls, 'observed backward call')}"
+    why = f"No gradient reaches {names}: {uncalled or f'no operator on the way to the loss reads {them}'}{observed}."
     if first.noticed.kind != "step":
         return why, f"Check whether the loss was computed from a different tensor than {names}, such as a copy."
     return (
@@ -131,4 +131,4 @@ def _used_later(one: MissingGradient) -> str:
     """Say how to find out that something is used in a later step after all."""
     if one.num_calls is None:
         return ""
-    return f" If a later step uses {one.module or 'it'}, watch more: --steps {max(10, 4 * one.num_calls)}."
+    return f" If a later step uses {one.module or 'it'}, check more calls: --steps {max(10, 4 * one.num_calls)}."

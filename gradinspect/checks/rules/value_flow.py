@@ -29,7 +29,7 @@ class Read(Struct, frozen=True, gc=False):
 
     @property
     def leads_back(self) -> bool:
-        """Whether a gradient goes on from here to the call that made it; at a leaf it ends."""
+        """Whether a gradient flows on to the call that made it; at a leaf it ends."""
         return self.is_live and self.leaf == NO_LEAF
 
 
@@ -171,7 +171,7 @@ def _used_outside(calls: Sequence[Call], touched: Sequence[int], needed: set[int
 
 
 def _later(call: Call) -> DetachCause:
-    """Tell how a graph was lost after a call that kept it."""
+    """Return how a graph was lost after a call that kept it."""
     if call.is_off:
         return "grad_off"
     return "assigned" if call.is_write else "rewrapped"

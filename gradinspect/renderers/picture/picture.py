@@ -27,7 +27,7 @@ from gradinspect.renderers.picture.svg.to_pdf import require_typst, svg_to_pdf
 PictureFormat: TypeAlias = Literal["dot", "svg", "png", "pdf"]
 FIRST_TRY_SHARE, SECOND_TRY_SHARE = 0.6, 0.3  # of the time limit
 LAST_TRY_S = 10.0  # granted even after the time limit: such a small picture is quick
-FULL_FACTOR = 4  # times the boxes with --full: whoever asks for it can wait
+FULL_FACTOR = 4  # times the boxes with --full, which may take longer
 TOO_MANY_FOR_GRAPHVIZ = 4000  # boxes: dot takes a minute or never ends, so we draw a full SVG ourselves
 FEWER = 5  # a coarser attempt gets a fifth of the boxes
 FEWEST_BOXES = 20

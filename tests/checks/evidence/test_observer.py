@@ -34,7 +34,7 @@ for _ in range(3):
 
 
 def test_a_graph_is_walked_once(tmp_path: Path) -> None:
-    """Whoever looks at a backward call is handed the same walk."""
+    """All observers of a backward call get the same walk."""
     (tmp_path / "train.py").write_text(TRAIN)
     done = subprocess.run(
         [sys.executable, "-c", COUNT], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False

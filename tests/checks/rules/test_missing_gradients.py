@@ -120,7 +120,7 @@ def test_unused() -> None:
 
 
 def test_unread() -> None:
-    """The module that was not called is named, with how many calls were watched; else that nothing reads them."""
+    """The module that was not called is named, with how many calls were observed; else that nothing reads them."""
     called = MissingGradient(name="scale", kind="unread", noticed=NOTICED, backward=BACKWARD)
     uncalled = MissingGradient(
         name="fc2.weight", kind="unread", noticed=NOTICED, backward=BACKWARD, module="fc2", num_calls=2
@@ -130,8 +130,8 @@ def test_unread() -> None:
 
     assert alone.code == other.code == "GI304"
     assert alone.text.startswith("No gradient reaches scale: no operator on the way to the loss reads it. opt holds it")
-    assert other.text.startswith("No gradient reaches fc2.weight: fc2 was not called in 2 watched backward calls.")
-    assert other.remedy.endswith("If a later step uses fc2, watch more: --steps 10.")
+    assert other.text.startswith("No gradient reaches fc2.weight: fc2 was not called in 2 observed backward calls.")
+    assert other.remedy.endswith("If a later step uses fc2, check more calls: --steps 10.")
 
 
 def test_an_input_of_autograd_grad() -> None:

@@ -63,7 +63,7 @@ def test_a_call_before_those_that_were_watched() -> None:
     """That there was one is all that is known."""
     (found,) = second_backward_findings(BackwardStarts(joined(7), BACKWARD))
 
-    assert "has been freed, by a backward before the watched ones." in found.text
+    assert "has been freed, by a backward before the observed ones." in found.text
 
 
 def test_a_graph_that_has_everything_is_fine() -> None:
