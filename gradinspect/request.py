@@ -23,6 +23,7 @@ class Request:
     root: str | None = None  # name of the tensor to start from
     quiet: bool = False
     fake: bool = False  # run on fake tensors
+    values_hint: str = "Move it after the backward call, or run without --fake."  # where fake tensors lack a value
     device: str | None = None  # of fake tensors for which the program names none
     creates_graph: bool = False  # record the graph that backward itself builds
 

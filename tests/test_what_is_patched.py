@@ -46,6 +46,8 @@ VERBS: dict[str, set[str]] = {
     "memory": set(),
     "memory --iterations 2": set(),
     "memory --fake": FAKE,
+    "fit": {*FAKE, "UntypedStorage.resize_", "torch.get_rng_state", "torch.random.get_rng_state"},
+    "fit --real": set(),
     "grads": set(),
     "grads --steps 2": set(),
     "check": CHECK,

@@ -14,6 +14,7 @@ from gradinspect.cli.check import check
 from gradinspect.cli.explain import explain
 from gradinspect.cli.explore import explore
 from gradinspect.cli.export import export, us_spelling
+from gradinspect.cli.fit import fit
 from gradinspect.cli.grads import grads
 from gradinspect.cli.memory import memory
 from gradinspect.cli.printing import ReaderLeft, finish_output, print_problem, print_text
@@ -52,6 +53,7 @@ def root(
 app.command()(trace)
 app.command()(saved)
 app.command()(memory)
+app.command()(fit)
 app.command(context_settings={"token_normalize_func": us_spelling})(export)
 app.command()(explore)
 app.command()(check)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gradinspect.analyses.gradients.steps import GradientSteps
     from gradinspect.analyses.gradients.timeline import Timeline
     from gradinspect.analyses.memory.growth import Growth
+    from gradinspect.analyses.memory.step import StepMemory
     from gradinspect.checks.findings import Findings
     from gradinspect.graph import Graph
     from gradinspect.observers.lockstep import StepListener
@@ -118,3 +119,14 @@ def stepping(
         return SteppingObserver(run, listener, grad_output)
 
     return Question(observe=observe, a_capture_cannot="be stepped through", needs_values=True)
+
+
+def step_memory(num_steps: int) -> "Question[StepMemory]":
+    """Ask what so many whole training steps need."""
+
+    def observe(run: "Run") -> "Observer[StepMemory]":
+        from gradinspect.observers.step_memory_observer import StepMemoryObserver
+
+        return StepMemoryObserver(run, num_steps)
+
+    return Question(observe=observe, a_capture_cannot="show the memory of a whole step", needs_backward=True)

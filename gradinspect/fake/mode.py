@@ -29,7 +29,6 @@ _NO_KERNELS = "not linked with support for cuda"
 _NO_DRIVER = "Found no NVIDIA driver"
 _OTHER_BUILD = "Install a build that supports it, or use the CPU."
 _OTHER_MACHINE = "Run on a machine that has one, or use the CPU."
-_WITHOUT = "Move it after the backward call, or run without --fake."
 
 
 class FakeRun:
@@ -67,15 +66,20 @@ class FakeRun:
         self._stack.close()
 
 
-def explain_fake_error(error: BaseException | None) -> GradInspectError | None:
-    """Explain an error caused by missing values, with its line; None for the program's own errors."""
+def explain_fake_error(error: BaseException | None, hint: str) -> GradInspectError | None:
+    """Explain an error caused by missing values, with its line; None for the program's own errors.
+
+    Args:
+        error: The error that the program raised.
+        hint: What to do about a line that reads values.
+    """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         if isinstance(error, GradInspectError):
             return error
         if isinstance(error, NEEDS_VALUES) or _NUMPY in text_of(error):
-            return GradInspectError(f"{_place(error)} reads values, which fake tensors do not have.", _WITHOUT)
+            return GradInspectError(f"{_place(error)} reads values, which fake tensors do not have.", hint)
         if _NO_KERNELS in text_of(error):
             return GradInspectError(f"{_place(error)} needs CUDA: this build of PyTorch has no CUDA.", _OTHER_BUILD)
         if _NO_DRIVER in str(error):

@@ -50,7 +50,7 @@ class NodeTimer:
         self._graph = graph
         self._synchronize = synchronize or _synchronize_of_device()
         self._profiler = profile()
-        _start(self._profiler)
+        start_quietly(self._profiler)
         self._walk = Walk(output.edge[0] for output in outputs)
         self._handles = [
             type(node).register_prehook(node, partial(self._before, n)) for n, node in enumerate(self._walk.nodes)
@@ -83,7 +83,7 @@ class NodeTimer:
                 self._synchronize()
 
 
-def _start(profiler: profile) -> None:
+def start_quietly(profiler: profile) -> None:
     """Start without libkineto's messages on stderr; it reads its log level once, at first use."""
     if is_profiling():  # a second profiler would end the first
         raise GradInspectError(

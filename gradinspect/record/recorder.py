@@ -95,6 +95,7 @@ class Recorder:
         self.call_frames = array("q")  # frame number, or NOWHERE
         self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
         self.listener: CallListener | None = None  # observes each call of a torch function
+        self.on_module: Callable[[], None] | None = None  # called when another module begins to run
         self.kept_names = KeptNames()
         self._noted: set[int] = set()  # numbers of modules whose names are kept
         self._module_numbers: dict[int, int] = {}
@@ -176,6 +177,8 @@ class Recorder:
         parent = self._open[-1][0] if self._open else NOWHERE
         self._open.append((len(self.module_windows), start))
         self.module_windows.append(ModuleWindow(start, NOWHERE, self._number_of(module), parent))
+        if self.on_module is not None:
+            self.on_module()
 
     @uncompiled
     def _leave_module(self, module: nn.Module, _args: object, _output: object) -> None:
@@ -191,6 +194,8 @@ class Recorder:
         if not self._open and number not in self._noted:
             self._noted.add(number)
             self.kept_names.note(module, self._module_numbers)
+        if self.on_module is not None:
+            self.on_module()
 
     def _number_of(self, module: nn.Module) -> int:
         number = self._module_numbers.get(id(module))
@@ -212,6 +217,21 @@ class Recorder:
         class_name = self._class_names[number]
         path = names.gone_paths.get(number) if module is None else names.module_paths.get(id(module))
         return (class_name if path is None else path), class_name
+
+    @property
+    def running_module(self) -> int | None:
+        """The number of the innermost module that is running on the recorded thread."""
+        return self.module_windows[self._open[-1][0]].module if self._open else None
+
+    def module_of(self, sequence_nr: int) -> int | None:
+        """Find the innermost module that made a node."""
+        index = bisect_right(self.module_windows, sequence_nr, key=lambda window: window.start) - 1
+        while index != NOWHERE:
+            window = self.module_windows[index]
+            if window.end == NOWHERE or window.end > sequence_nr:
+                return window.module
+            index = window.parent
+        return None
 
     def close_open_windows(self) -> None:
         """Close the windows of module calls that are still running."""

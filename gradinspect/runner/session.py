@@ -105,9 +105,9 @@ class Session(Generic[T]):
             )  # even after the recorder has stopped
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
-            stack.enter_context(self._observer.attached())
             if self._run.fake is not None:
                 stack.enter_context(self._run.fake)
+            stack.enter_context(self._observer.attached())
             stack.callback(self._restore)  # runs before the other exits, which need our builtins
             self._run.process_state.start_program(program)
             if isinstance(program, Expression):
@@ -171,9 +171,11 @@ class Session(Generic[T]):
             KeyboardInterrupt: It was interrupted, and nothing was recorded.
             ScriptFailedError: It failed, and nothing was recorded.
         """
+        if self._request.fake and self._observer.has_left and explain_fake_error(error, self._request.values_hint):
+            return  # it would have been stopped before that
         self.failure = self._failure_of(error)
         self.exit_code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else SCRIPT_FAILED
-        if not self._has_result() and self._run.problem is None:
+        if not self._has_answer() and self._run.problem is None:
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt
             raise ScriptFailedError(self.failure, self.exit_code)
@@ -215,7 +217,8 @@ class Session(Generic[T]):
 
     def _explain(self, error: BaseException) -> None:
         """Raise one sentence in place of an error caused by fake tensors."""
-        explained = explain_fake_error(error) if self._request.fake and not self._has_result() else None
+        is_fake = self._request.fake and not self._has_answer()
+        explained = explain_fake_error(error, self._request.values_hint) if is_fake else None
         if explained is not None:
             raise explained from None
 
@@ -295,6 +298,10 @@ class Session(Generic[T]):
         with suppress(Exception):
             sys.stdout.flush()
         os._exit(0)
+
+    def _has_answer(self) -> bool:
+        """Tell whether what was seen is worth reporting, now that the program has failed."""
+        return self._has_result() and not self._observer.is_partial
 
     def _deliver_early(self) -> None:
         with OwnBuiltins():

@@ -49,6 +49,8 @@ VERBS = (
     ("memory",),
     ("memory", "--iterations", "2"),
     ("memory", "--fake"),
+    ("fit",),
+    ("fit", "--real"),
     ("grads",),
     ("grads", "--steps", "2"),
     ("grads", "--timeline", "backward.json"),

@@ -1,0 +1,189 @@
+"""The memory of whole training steps: the peak, what is alive at it, and how it got there.
+
+What comes in: a frozen record of what was alive at the peak, row by row. What goes out: the same bytes by kind, by
+module, by line, and what would have to go to stay below a limit.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, Literal, TypeAlias
+
+from msgspec.structs import replace
+
+from gradinspect.graph import Record
+
+StorageKind: TypeAlias = Literal[
+    "parameter", "buffer", "gradient", "optimizer_state", "saved", "input", "recomputed", "passing"
+]
+Phase: TypeAlias = Literal["setup", "forward", "backward", "after backward", "optimizer", "after step"]
+By: TypeAlias = Literal["module", "line", "storage", "phase", "kind"]
+
+# The first that a storage ever was is what it counts as.
+KINDS: Final[tuple[StorageKind, ...]] = (
+    "parameter", "buffer", "optimizer_state", "gradient", "saved", "input", "recomputed", "passing"
+)  # fmt: skip
+KIND_NAMES: Final[dict[StorageKind, str]] = {
+    "parameter": "parameters",
+    "buffer": "buffers",
+    "optimizer_state": "optimizer state",
+    "gradient": "gradients",
+    "saved": "saved for backward",
+    "input": "inputs and variables",
+    "recomputed": "recomputed",
+    "passing": "passing",
+}
+_SCRATCH: Final = "scratch memory inside kernels (convolutions and recurrent layers have some)"
+NOT_COUNTED: Final = ("the allocator's rounding and fragmentation", "the CUDA context", "buffers of NCCL")
+MAX_MODULES = 12
+
+
+class Origin(Record, frozen=True):
+    """Who made a storage, and when."""
+
+    step: int  # 1: the first one; 0: before it
+    phase: Phase
+    op: str = ""  # "aten.addmm"
+    node: str = ""  # the backward node that ran: "AddmmBackward0"
+    module: str = ""  # "encoder.0.linear"
+    line: str = ""  # "train.py:22"
+    code: str = ""
+
+
+class AliveRow(Record, frozen=True):
+    """Storages of one kind and one origin that are alive at the peak."""
+
+    kind: StorageKind
+    name: str  # "encoder.0.weight", also of its gradient; "" of what has none
+    num_bytes: int
+    num_storages: int
+    made: Origin
+
+
+class StepPeak(Record, frozen=True):
+    """What one step needed."""
+
+    number: int
+    peak_bytes: int
+    at: Origin
+    end_bytes: int  # alive when the step had ended
+
+
+class CurvePoint(Record, frozen=True):
+    """The most that was alive in a short time."""
+
+    step: int
+    phase: Phase
+    num_bytes: int
+
+
+class StepMemory(Record, frozen=True):
+    """What was alive, from the start of a program to the end of its last step that was watched."""
+
+    source: str
+    torch_version: str
+    is_real: bool
+    asked: int  # steps
+    peak_bytes: int
+    at: Origin
+    alive: tuple[AliveRow, ...]  # their bytes add up to the peak
+    steps: tuple[StepPeak, ...]
+    curve: tuple[CurvePoint, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def not_counted(self) -> tuple[str, ...]:
+        """What a process needs besides."""
+        return NOT_COUNTED if self.is_real else (_SCRATCH, *NOT_COUNTED)
+
+
+class Group(Record, frozen=True):
+    """Some of what is alive at the peak."""
+
+    label: str
+    num_bytes: int
+    num_storages: int
+    detail: str = ""
+
+
+def bytes_by_kind(memory: StepMemory) -> dict[StorageKind, int]:
+    """Sum what is alive at the peak; kinds that are not there are left out."""
+    sums = {kind: sum(row.num_bytes for row in memory.alive if row.kind == kind) for kind in KINDS}
+    return {kind: num_bytes for kind, num_bytes in sums.items() if num_bytes}
+
+
+def groups_by(memory: StepMemory, by: By) -> tuple[Group, ...]:
+    """Group what is alive at the peak, the largest first. Their bytes add up to the peak."""
+    match by:
+        case "kind":
+            return _grouped(memory.alive, lambda row: (KIND_NAMES[row.kind], ""))
+        case "module":
+            depth = _module_depth(memory)
+            return _grouped(memory.alive, lambda row: (_outer(row.made.module, depth), ""))
+        case "line":
+            return _grouped(memory.alive, lambda row: (row.made.line or "(no line)", row.made.code))
+        case "phase":
+            return _grouped(memory.alive, lambda row: (moment_name(row.made), ""))
+        case "storage":
+            return _grouped(memory.alive, lambda row: (_storage_name(row), row.made.line))
+
+
+def to_make_room(memory: StepMemory, limit: int) -> tuple[Group, ...]:
+    """Name the largest groups of storages that together are at least as large as what is too much."""
+    excess = memory.peak_bytes - limit
+    named: list[Group] = []
+    for group in _grouped(memory.alive, lambda row: (_place(row), KIND_NAMES[row.kind])):
+        if excess <= 0:
+            break
+        named.append(group)
+        excess -= group.num_bytes
+    return tuple(named)
+
+
+def moment_name(origin: Origin) -> str:
+    """Write when something happened: `backward of step 2`."""
+    match origin.phase:
+        case "setup":
+            return "before the first step"
+        case "optimizer":
+            return f"optimizer step of step {origin.step}"
+        case "after backward":
+            return f"after backward in step {origin.step}"
+        case "after step":
+            return f"after the optimizer step of step {origin.step}"
+        case _:
+            return f"{origin.phase} of step {origin.step}"
+
+
+def _grouped(rows: Iterable[AliveRow], key: Callable[[AliveRow], tuple[str, str]]) -> tuple[Group, ...]:
+    groups: dict[tuple[str, str], Group] = {}
+    for row in rows:
+        label, detail = key(row)
+        before = groups.get((label, detail), Group(label=label, num_bytes=0, num_storages=0, detail=detail))
+        groups[label, detail] = replace(
+            before,
+            num_bytes=before.num_bytes + row.num_bytes,
+            num_storages=before.num_storages + row.num_storages,
+        )
+    return tuple(sorted(groups.values(), key=lambda group: (-group.num_bytes, group.label, group.detail)))
+
+
+def _module_depth(memory: StepMemory) -> int:
+    """Choose how deep modules are told apart: as deep as leaves few enough of them."""
+    paths = {row.made.module for row in memory.alive}
+    deepest = max((path.count(".") + 1 for path in paths), default=1)
+    fitting = [depth for depth in range(1, deepest + 1) if len({_outer(path, depth) for path in paths}) <= MAX_MODULES]
+    return max(fitting, default=1)
+
+
+def _outer(path: str, depth: int) -> str:
+    return ".".join(path.split(".")[:depth]) if path else "(no module)"
+
+
+def _storage_name(row: AliveRow) -> str:
+    if row.name:
+        return f"{row.name} ({row.kind.replace('_', ' ')})" if row.kind != "parameter" else row.name
+    made_by = row.made.node or row.made.op or "unknown operator"
+    return f"{made_by} ({row.kind})"
+
+
+def _place(row: AliveRow) -> str:
+    return row.made.module or row.name or row.made.line or row.made.op or "(no module)"

@@ -1,0 +1,75 @@
+"""`gradinspect fit`: will a whole training step fit into memory?"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gradinspect.cli import questions
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import OF_THE_GRAPH, takes_source
+from gradinspect.errors import FOUND_SOMETHING, GradInspectError
+from gradinspect.request import Request
+from gradinspect.units import parse_bytes
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.memory.step import StepMemory
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+
+
+@takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root"})
+def fit(
+    request: Request,
+    *,
+    limit: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Memory that there is, such as 24GiB: exit 1 if it is too little."),
+    ] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps; the optimizer's state is made in the first.")] = 2,
+    by: Annotated[
+        Literal["module", "line", "storage", "phase", "kind"], typer.Option(help="How to group what is alive.")
+    ] = "module",
+    real: Annotated[
+        bool, typer.Option("--real", help="Run on tensors with values, and measure the allocator.")
+    ] = False,
+    output_format: Annotated[Literal["text", "json"], typer.Option("--format")] = "text",
+) -> int:
+    """Find the peak of memory of whole training steps, without needing that memory.
+
+    gradinspect fit samples/fit.py
+
+    gradinspect fit samples/fit.py --limit 512KiB --by line
+    """
+    available = None if limit is None else _size(limit)
+    fits = True
+
+    def report(memory: "StepMemory") -> None:
+        from gradinspect.renderers.data.step_memory import render_step_memory_json
+        from gradinspect.renderers.terminal.step_memory import StepMemoryPage
+
+        nonlocal fits
+        fits = available is None or memory.peak_bytes <= available
+        if output_format == "json":
+            print_text(render_step_memory_json(memory, available, by))
+            return
+        console = output_console()
+        page = StepMemoryPage(width=console.width, unicode=can_print_unicode(console))
+        print_lines(page.lines(memory, available, by))
+
+    asked = replace(request, fake=not real, values_hint="Run with --real, or move it after the last step.")
+    report_on(asked, questions.step_memory(steps), report)
+    return 0 if fits else FOUND_SOMETHING
+
+
+def _size(text: str) -> int:
+    """Read a limit.
+
+    Raises:
+        GradInspectError: It is no size, or nothing.
+    """
+    size = parse_bytes(text)
+    if not size:
+        raise GradInspectError(f"'--limit {text}' leaves no memory at all.", "Give a size such as 24GiB.")
+    return size

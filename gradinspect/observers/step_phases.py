@@ -1,0 +1,82 @@
+"""Where a program is in its training step: forward, backward, the optimizer's step, and what lies between.
+
+NOTE [Where a step ends]
+A step ends with the first forward operator after an optimizer has stepped, and is complete then. Several backward calls
+before it, of accumulated gradients, belong to one step. Where the process holds no optimizer, each backward call ends a
+step.
+"""
+
+from dataclasses import dataclass, field
+
+from torch.optim import Optimizer
+
+from gradinspect.analyses.memory.step import Phase
+from gradinspect.record.instances import instances_of
+from gradinspect.runner.engine import EngineCall
+from gradinspect.torch_api.nodes import next_sequence_nr
+
+
+@dataclass
+class StepPhases:
+    """Counts steps."""
+
+    step: int = 0
+    phase: Phase = "setup"
+    num_optimizer_steps: int = 0
+    has_optimizer: bool = False
+    _nodes: int = field(default_factory=next_sequence_nr)  # made until the phase began
+    _stepping: int = 0
+    _before_call: Phase = "forward"
+
+    @property
+    def is_between(self) -> bool:
+        """Whether no step is under way: the last one is complete."""
+        return self.phase in ("setup", "after step")
+
+    def operator(self) -> bool:
+        """Go on to forward when a node has been made; tell whether a step begins."""
+        if self.phase not in ("setup", "after step", "after backward") or next_sequence_nr() == self._nodes:
+            return False
+        begins = self.is_between
+        self._enter("forward")
+        self.step += begins
+        return begins
+
+    def call_begins(self) -> bool:
+        """Go on to backward; tell whether a step begins, of which no forward was seen."""
+        begins = self.is_between and not self._stepping
+        self.step += begins
+        self._before_call = self.phase
+        self._enter("backward")
+        return begins
+
+    def call_ends(self, call: EngineCall) -> None:
+        """Leave backward."""
+        if self._stepping:
+            self._enter("optimizer")
+            return
+        self.has_optimizer = self.has_optimizer or bool(instances_of(Optimizer))
+        if not self.has_optimizer:
+            self._enter("after step")
+        else:
+            self._enter("after backward" if call.kind == "backward" else "forward")
+
+    def optimizer_begins(self) -> None:
+        """Go on to the optimizer's step; one may step inside another's."""
+        self._stepping += 1
+        self.has_optimizer = True
+        if self.phase != "backward":
+            self._enter("optimizer")
+
+    def optimizer_ends(self) -> bool:
+        """Leave the optimizer's step; tell whether it was the outermost one, outside any backward call."""
+        self._stepping = max(self._stepping - 1, 0)
+        self.num_optimizer_steps += 1
+        if self._stepping or self.phase == "backward":
+            return False
+        self._enter("after step")
+        return True
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self._nodes = next_sequence_nr()

@@ -1,0 +1,179 @@
+"""The life of every storage: a sum of what is alive, its peak, and what was alive at it. Holds no tensor.
+
+NOTE [What was alive at the peak]
+The peak is known only when it is over. Each storage has the number of its birth, and the peak the number of the birth
+that made it. What was born until then and is alive, or has died since, was alive at the peak. So only those that died
+since are kept, and they are let go at the next, higher peak: there are never more than were alive at once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gradinspect.analyses.memory.step import KINDS, Phase, StorageKind
+
+MAX_POINTS = 256
+_RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
+
+
+class Maker(NamedTuple):
+    """What ran when a storage was made; everything is looked up at the end, for those that matter."""
+
+    step: int
+    phase: Phase
+    op: str
+    node: str = ""
+    sequence_nr: int | None = None  # of the node
+    module: int | None = None  # number that the recorder gave the innermost module that was running
+    frame: int | None = None  # number of the user's line
+
+
+class Purpose(NamedTuple):
+    """What a storage is for."""
+
+    kind: StorageKind
+    name: str = ""
+    owner: str = ""  # path of the module that it belongs to
+
+
+class Life:
+    """One storage, from its allocation on."""
+
+    __slots__ = ("birth", "maker", "num_bytes", "purpose")
+
+    def __init__(self, num_bytes: int, maker: Maker, birth: int) -> None:
+        """Begin."""
+        self.num_bytes = num_bytes
+        self.maker = maker
+        self.birth = birth
+        is_recomputed = maker.phase == "backward" and maker.module is not None
+        self.purpose = Purpose("recomputed" if is_recomputed else "passing")
+
+    def claim(self, purpose: Purpose) -> None:
+        """Say what it is for; the more lasting purpose counts."""
+        if _RANKS[purpose.kind] < _RANKS[self.purpose.kind]:
+            self.purpose = purpose
+
+
+class Peak(NamedTuple):
+    """The most that was alive at once, and what ran then."""
+
+    num_bytes: int
+    maker: Maker
+
+
+@dataclass
+class _Point:
+    step: int
+    phase: Phase
+    num_bytes: int
+
+
+class Ledger:
+    """Adds up storages."""
+
+    def __init__(self, num_steps: int) -> None:
+        """Start with nothing, and end after so many steps."""
+        self.num_steps = num_steps
+        self._step = 0
+        self.num_bytes = 0
+        self.peak: Peak | None = None
+        self.step_peaks: dict[int, Peak] = {}
+        self.end_bytes: dict[int, int] = {}  # after each step
+        self.is_open = True
+        self._births = 0
+        self._peak_birth = 0
+        self._alive: dict[Life, None] = {}
+        self._dead_since_peak: list[Life] = []
+        self._curve: list[_Point] = []
+        self._per_point = 1
+        self._num_in_point = 0
+
+    def begin(self, num_bytes: int, maker: Maker) -> Life:
+        """Add a storage."""
+        self._at(maker.step)
+        self._births += 1
+        life = Life(num_bytes, maker, self._births)
+        if self.is_open:
+            self._alive[life] = None
+            self._grow(num_bytes, maker)
+        return life
+
+    def end(self, life: Life) -> None:
+        """Take a storage away."""
+        if self.is_open and life in self._alive:
+            del self._alive[life]
+            self.num_bytes -= life.num_bytes
+            if life.birth <= self._peak_birth:
+                self._dead_since_peak.append(life)
+
+    def resize(self, life: Life, num_bytes: int, maker: Maker) -> None:
+        """Give a storage another size: its memory is given back when there is other memory, with the same purpose."""
+        self._at(maker.step)
+        if not self.is_open or life not in self._alive:
+            return
+        before = Life(life.num_bytes, life.maker, life.birth)
+        before.purpose = life.purpose
+        del self._alive[life]
+        self._alive[before] = None
+        self._births += 1
+        life.birth, life.num_bytes = self._births, num_bytes
+        self._alive[life] = None
+        self._grow(num_bytes, maker)
+        self.end(before)
+
+    def alive_at_peak(self) -> Iterator[Life]:
+        """Yield what was alive at the peak. NOTE [What was alive at the peak]."""
+        yield from (life for life in self._alive if life.birth <= self._peak_birth)
+        yield from self._dead_since_peak
+
+    def curve(self) -> Iterator[tuple[int, Phase, int]]:
+        """Yield step, phase and the most that was alive, in time."""
+        yield from ((point.step, point.phase, point.num_bytes) for point in self._curve)
+
+    def _at(self, step: int) -> None:
+        """Go on to a step: those before it have ended."""
+        if self.is_open and step != self._step:
+            self.end_bytes[self._step] = self.num_bytes
+            self._step = step
+            self.is_open = step <= self.num_steps
+
+    def _grow(self, num_bytes: int, maker: Maker) -> None:
+        self.num_bytes += num_bytes
+        if self.peak is None or self.num_bytes > self.peak.num_bytes:
+            self.peak = Peak(self.num_bytes, maker)
+            self._peak_birth = self._births
+            self._dead_since_peak.clear()
+        step_peak = self.step_peaks.get(maker.step)
+        if step_peak is None or self.num_bytes > step_peak.num_bytes:
+            self.step_peaks[maker.step] = Peak(self.num_bytes, maker)
+        self._draw(maker)
+
+    def _draw(self, maker: Maker) -> None:
+        """Add to the curve; two points become one when there are too many."""
+        last = self._curve[-1] if self._curve else None
+        if last is not None and self._num_in_point < self._per_point and (last.step, last.phase) == maker[:2]:
+            last.num_bytes = max(last.num_bytes, self.num_bytes)
+            self._num_in_point += 1
+            return
+        self._curve.append(_Point(maker.step, maker.phase, self.num_bytes))
+        self._num_in_point = 1
+        if len(self._curve) > MAX_POINTS:
+            self._per_point *= 2
+            self._curve = _halved(self._curve)
+
+
+def _halved(points: list[_Point]) -> list[_Point]:
+    """Join neighbours of one phase."""
+    joined: list[_Point] = []
+    is_pair = False
+    for point in points:
+        before = joined[-1] if joined else None
+        is_same = before is not None and (before.step, before.phase) == (point.step, point.phase)
+        if before is not None and is_same and not is_pair:
+            before.num_bytes = max(before.num_bytes, point.num_bytes)
+            is_pair = True
+        else:
+            joined.append(point)
+            is_pair = False
+    return joined

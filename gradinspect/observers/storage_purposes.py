@@ -1,0 +1,105 @@
+"""What storages are for: parameters, buffers, gradients, optimizer state, saved for backward, variables of the user.
+
+What comes in: a live graph, a live optimizer, or what the user's frames see. What goes out: claims on storages. A
+parameter, its gradient and its optimizer state have one name and belong to one module.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+from weakref import ReferenceType, ref
+
+import torch
+from torch.optim import Optimizer
+
+from gradinspect.analyses.memory.step import StorageKind
+from gradinspect.record.names import Names, collect_names, members_of
+from gradinspect.record.recorder import Recorder
+from gradinspect.record.storages import plain_tensors, storage_key
+from gradinspect.record.variables import Variable
+from gradinspect.record.walk import Walk
+from gradinspect.torch_api.saved import saved_contents
+
+
+class Claim(NamedTuple):
+    """One tensor, and what its memory is for."""
+
+    tensor: torch.Tensor
+    kind: StorageKind
+    name: str = ""
+    owner: str = ""
+
+
+class Purposes:
+    """Finds them, and remembers what parameters are called."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Know nothing yet."""
+        self.names = Names()  # of the last graph
+        self._recorder = recorder
+        self._names: dict[int, str] = {}  # key of a parameter's storage -> its name
+        self._saved_names: dict[type, list[str]] = {}
+        self._leaves: list[ReferenceType[torch.Tensor]] = []  # of the graph that backward goes through
+
+    def of_graph(self, roots: Iterable[Any], variables: Callable[[], list[Variable]]) -> Iterator[Claim]:
+        """Claim what a graph holds that backward is about to go through, and what the user's variables show."""
+        walk = Walk(roots)
+        try:
+            leaves = list(walk.leaves().values())
+            self._leaves = [ref(leaf) for leaf in leaves]
+            found = variables()
+            called = self._recorder.called_modules()
+            names = collect_names(leaves, called, found, self._recorder.kept_names.gone())
+            self.names = names
+            self._names |= {key: name for key, (_, name) in names.storages.items()}
+            modules = [variable.value for variable in found if isinstance(variable.value, torch.nn.Module)]
+            for module in dict.fromkeys([*called, *modules]):
+                yield from self._of_module(module)
+            for leaf in leaves:
+                yield self._claim(leaf, "parameter" if isinstance(leaf, torch.nn.Parameter) else "input")
+            for node in walk.nodes:
+                yield from (Claim(tensor, "saved") for tensor in self._saved_by(node))
+            for variable in found:
+                if isinstance(variable.value, torch.Tensor) and variable.value.is_leaf:
+                    yield Claim(variable.value, "input", variable.name)
+            yield from self.gradients(leaves)
+        finally:
+            walk.close()
+
+    def after_call(self) -> Iterator[Claim]:
+        """Claim the gradients that backward has left."""
+        yield from self.gradients(leaf for reference in self._leaves if (leaf := reference()) is not None)
+
+    def gradients(self, leaves: Iterable[torch.Tensor]) -> Iterator[Claim]:
+        """Claim the gradients of some leaves."""
+        for leaf in leaves:
+            if leaf.grad is not None:
+                yield self._claim(leaf, "gradient")._replace(tensor=leaf.grad)
+
+    def of_optimizer(self, optimizer: Optimizer) -> Iterator[Claim]:
+        """Claim the parameters of an optimizer, their gradients, and its state."""
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        yield from (self._claim(parameter, "parameter") for parameter in parameters)
+        yield from self.gradients(parameters)
+        state = optimizer.state
+        for parameter in parameters:
+            if parameter in state:
+                of_parameter = self._claim(parameter, "optimizer_state")
+                yield from (of_parameter._replace(tensor=tensor) for tensor in plain_tensors(dict(state[parameter])))
+        groups = [dict(group, params=()) for group in optimizer.param_groups]
+        yield from (Claim(tensor, "optimizer_state") for tensor in plain_tensors(groups))
+
+    def _of_module(self, module: torch.nn.Module) -> Iterator[Claim]:
+        for kind, _, tensor in members_of(module):
+            if tensor is not None:
+                yield self._claim(tensor, "buffer" if kind == "buffer" else "parameter")
+                yield from self.gradients([tensor] if tensor.is_leaf else [])
+
+    def _claim(self, tensor: torch.Tensor, kind: StorageKind) -> Claim:
+        name = self._names.get(storage_key(tensor) or 0, "")
+        return Claim(tensor, kind, name, name.rpartition(".")[0])
+
+    def _saved_by(self, node: Any) -> Iterator[torch.Tensor]:
+        kind = type(node)
+        if kind not in self._saved_names:
+            self._saved_names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+        return plain_tensors(saved_contents(node, self._saved_names[kind], self._recorder.saved_hooks))

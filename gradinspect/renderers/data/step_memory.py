@@ -1,0 +1,25 @@
+"""The memory of whole steps for machines: JSON with all figures."""
+
+from gradinspect.analyses.memory.step import By, StepMemory, bytes_by_kind, groups_by, to_make_room
+from gradinspect.renderers.data.json import render_json
+
+
+def render_step_memory_json(memory: StepMemory, limit: int | None, by: By) -> str:
+    """Write everything: the peak, when, of what, each step, the curve, and what is not counted."""
+    return render_json({
+        "source": memory.source,
+        "torch_version": memory.torch_version,
+        "measured": memory.is_real,
+        "peak_bytes": memory.peak_bytes,
+        "at": memory.at,
+        "by_kind": bytes_by_kind(memory),
+        "not_counted": memory.not_counted,
+        "limit": limit,
+        "fits": None if limit is None else memory.peak_bytes <= limit,
+        "to_make_room": [] if limit is None else to_make_room(memory, limit),
+        "by": by,
+        "groups": groups_by(memory, by),
+        "steps": memory.steps,
+        "curve": memory.curve,
+        "notes": memory.notes,
+    })  # fmt: skip

@@ -1,0 +1,147 @@
+"""The memory of whole steps for the terminal: the verdict, the moment, what was alive, and the curve.
+
+What comes in: a `StepMemory`. What goes out: lines that fit the terminal.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from gradinspect.analyses.memory.step import (
+    By,
+    CurvePoint,
+    Group,
+    Origin,
+    StepMemory,
+    groups_by,
+    moment_name,
+    to_make_room,
+)
+from gradinspect.renderers.terminal.text import cut_end, shorten, visible
+from gradinspect.units import format_bytes, format_count
+
+MAX_ROWS = 12
+_BARS = " ▁▂▃▄▅▆▇█"
+_PLAIN_BARS = " .:-=+*#%"
+_TITLES = {
+    "module": "by module", "line": "by line", "storage": "by storage", "phase": "by when made", "kind": "by kind",
+}  # fmt: skip
+
+
+class StepMemoryPage:
+    """Writes one page."""
+
+    def __init__(self, *, width: int, unicode: bool) -> None:
+        """Choose how wide it is, and which characters it has."""
+        self._width = width
+        self._unicode = unicode
+        self._ellipsis = "…" if unicode else "..."
+
+    def lines(self, memory: StepMemory, limit: int | None, by: By) -> Iterator[Text]:
+        """Yield the page."""
+        yield self._line(_verdict(memory, limit), "bold")
+        yield from (self._line(line) for line in _moment(memory.at))
+        if limit is not None and memory.peak_bytes > limit:
+            yield from self._room(memory, limit)
+        yield from self._table("at the peak, by kind", groups_by(memory, "kind"), memory.peak_bytes)
+        if by != "kind":
+            yield from self._table(_TITLES[by], groups_by(memory, by), memory.peak_bytes)
+        yield from self._steps(memory)
+        yield Text()
+        for note in memory.notes:
+            yield from self._wrapped(note)
+        yield from self._wrapped(f"Not counted: {', '.join(memory.not_counted)}.")
+
+    def _room(self, memory: StepMemory, limit: int) -> Iterator[Text]:
+        excess = format_bytes(memory.peak_bytes - limit)
+        yield Text()
+        yield self._line(f"To fit, {excess} of this would have to go:", "bold")
+        groups = to_make_room(memory, limit)
+        for group in groups[:MAX_ROWS]:
+            yield self._row(f"{group.label}: {group.detail}", group.num_bytes, memory.peak_bytes)
+        if len(groups) > MAX_ROWS:
+            yield self._rest(groups[MAX_ROWS:], memory.peak_bytes)
+
+    def _table(self, title: str, groups: Sequence[Group], total: int) -> Iterator[Text]:
+        yield Text()
+        yield self._line(title, "bold")
+        for group in groups[:MAX_ROWS]:
+            label = f"{group.label}  {group.detail}".rstrip()
+            yield self._row(label, group.num_bytes, total)
+        if len(groups) > MAX_ROWS:
+            yield self._rest(groups[MAX_ROWS:], total)
+
+    def _rest(self, groups: Sequence[Group], total: int) -> Text:
+        return self._row(format_count(len(groups), "other"), sum(group.num_bytes for group in groups), total)
+
+    def _row(self, label: str, num_bytes: int, total: int) -> Text:
+        room = max(self._width - 22, 10)
+        name = shorten(visible(label, unicode=self._unicode), room, self._ellipsis)
+        return Text(f"  {name:<{room}}{format_bytes(num_bytes):>12}{num_bytes / max(total, 1):>7.1%}")
+
+    def _steps(self, memory: StepMemory) -> Iterator[Text]:
+        """Yield the curve, and one line a step."""
+        yield Text()
+        yield self._line("alive over time", "bold")
+        bars = max(self._width - 2, 10)
+        yield from (Text(f"  {line}") for line in curve_lines(memory.curve, bars, unicode=self._unicode))
+        for step in memory.steps:
+            what = f"step {step.number}: peak {format_bytes(step.peak_bytes)} in {step.at.phase}"
+            yield self._line(f"  {what}, {format_bytes(step.end_bytes)} at its end")
+
+    def _line(self, text: str, style: str = "") -> Text:
+        return Text(cut_end(visible(text, unicode=self._unicode), self._width, self._ellipsis), style)
+
+    def _wrapped(self, text: str) -> Iterator[Text]:
+        line = ""
+        for word in visible(text, unicode=self._unicode).split():
+            if line and len(line) + 1 + len(word) > self._width:
+                yield Text(line)
+                line = word
+            else:
+                line = f"{line} {word}".lstrip()
+        yield Text(line)
+
+
+def curve_lines(points: Sequence[CurvePoint], num_bars: int, *, unicode: bool) -> list[str]:
+    """Draw what was alive as one row of bars, and below it the phases, by their first letters."""
+    if not points:
+        return []
+    bars = _BARS if unicode else _PLAIN_BARS
+    num_bars = min(num_bars, len(points))
+    columns = [points[len(points) * n // num_bars : len(points) * (n + 1) // num_bars] for n in range(num_bars)]
+    highest = max(1, *(point.num_bytes for point in points))
+    heights = [max(point.num_bytes for point in column) for column in columns]
+    row = "".join(bars[-(-height * (len(bars) - 1) // highest)] for height in heights)
+    return [row, _phases([column[0] for column in columns])]
+
+
+def _phases(points: Sequence[CurvePoint]) -> str:
+    """Mark where each phase begins, if there is room for its name."""
+    begins = [
+        n
+        for n, point in enumerate(points)
+        if not n or (points[n - 1].step, points[n - 1].phase) != (point.step, point.phase)
+    ]
+    row = ""
+    for place, end in zip(begins, [*begins[1:], len(points)], strict=True):
+        name = f"|{points[place].phase}"
+        row += name[: end - place].ljust(end - place)
+    return row.rstrip()
+
+
+def _verdict(memory: StepMemory, limit: int | None) -> str:
+    peak = f"{format_bytes(memory.peak_bytes)} ({'measured' if memory.is_real else 'predicted'})"
+    if limit is None:
+        return f"Peak: {peak}, {memory.source}"
+    if memory.peak_bytes <= limit:
+        return f"It fits: peak {peak}, limit {format_bytes(limit)}, {memory.source}"
+    return f"It does not fit: peak {peak}, limit {format_bytes(limit)}, {memory.source}"
+
+
+def _moment(at: Origin) -> Iterator[str]:
+    """Say when: phase, node, operator, module, then the line."""
+    parts = [moment_name(at), at.node, at.op.removesuffix(".default"), at.module and f"module {at.module}"]
+    yield f"  {', '.join(filter(None, parts))}"
+    if at.line:
+        yield f"  {at.line}  {at.code}".rstrip()

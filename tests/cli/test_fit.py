@@ -1,0 +1,107 @@
+"""`gradinspect fit`: exit statuses, what it says, and what it cannot do."""
+
+import json
+from pathlib import Path
+
+import pytest
+from runs import gradinspect
+from step_memory_programs import PROGRAMS
+
+SAMPLES = Path(__file__).parent.parent.parent / "samples"
+CAPTURE = "'run.json' is a capture of one moment: it can't show the memory of a whole step. Give a program to run.\n"
+READS = """
+import torch
+weight = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for _ in range(2):
+    loss = (weight * 2).sum()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(("limit", "status"), [("2MiB", 0), ("512KiB", 1)])
+def test_the_status_says_whether_it_fits(limit: str, status: int) -> None:
+    """0 where it does, 1 where it does not; the first line says it too."""
+    done = gradinspect("fit", "fit.py", "--limit", limit, cwd=SAMPLES)
+
+    assert done.returncode == status
+    assert done.stdout.startswith("It does not fit: " if status else "It fits: ")
+    assert done.stderr == ""
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_json_has_the_peak_its_moment_its_kinds_and_what_is_not_counted() -> None:
+    """Under these names."""
+    figures = json.loads(gradinspect("fit", "fit.py", "--format", "json", "--limit", "1KiB", cwd=SAMPLES).stdout)
+
+    assert sum(figures["by_kind"].values()) == figures["peak_bytes"]
+    assert figures["at"]["line"] == "fit.py:27"
+    assert figures["fits"] is False
+    assert figures["not_counted"]
+    assert len(figures["steps"]) == 2
+
+
+@pytest.mark.parametrize("by", ["module", "line", "storage", "phase", "kind"])
+def test_each_grouping_is_shown(by: str) -> None:
+    """Its bytes add up to the peak."""
+    figures = json.loads(gradinspect("fit", "fit.py", "--format", "json", "--by", by, cwd=SAMPLES).stdout)
+
+    assert sum(group["num_bytes"] for group in figures["groups"]) == figures["peak_bytes"]
+    assert gradinspect("fit", "fit.py", "--by", by, cwd=SAMPLES).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "sentence"),
+    [
+        (READS, (), "'print(loss.item())' (train.py:9) reads values, and fake tensors have none. "
+         "Move it behind what is watched, or run with --real.\n"),
+        ("import torch\n", (), "'train.py' never calls backward in this process, so there is nothing to watch. "
+         "Name a script that trains.\n"),
+        (PROGRAMS["SGD"], ("--limit", "much"),
+         "'much' is no size. Write a number of bytes, or one with a unit: 512KiB, 1MiB, 2GiB.\n"),
+        (PROGRAMS["SGD"], ("--limit", "0"), "'--limit 0' leaves no memory at all. Give a size such as 24GiB.\n"),
+    ],
+    ids=["values", "no backward", "no size", "nothing"],
+)  # fmt: skip
+def test_what_cannot_be_done_is_one_sentence(
+    program: str, options: tuple[str, ...], sentence: str, tmp_path: Path
+) -> None:
+    """Exit 2, and no traceback."""
+    (tmp_path / "train.py").write_text(program)
+    done = gradinspect("fit", "train.py", *options, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr == f"gradinspect: {sentence}"
+    assert "It fits" not in done.stdout
+
+
+def test_a_capture_file_holds_no_whole_step(tmp_path: Path) -> None:
+    """It is said in one sentence."""
+    gradinspect("export", SAMPLES / "mlp.py", "-o", "run.json", cwd=tmp_path)
+    done = gradinspect("fit", "run.json", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr == f"gradinspect: {CAPTURE}"
+
+
+def test_a_program_that_reads_values_is_measured(tmp_path: Path) -> None:
+    """On real tensors it runs as it is, and prints what it prints."""
+    (tmp_path / "train.py").write_text(READS)
+    done = gradinspect("fit", "train.py", "--real", cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("6.0\n4.8")
+    assert "\nPeak: " in done.stdout
+    assert "(measured)" in done.stdout
+
+
+def test_a_program_that_fails_before_its_steps_are_complete_gets_no_peak(tmp_path: Path) -> None:
+    """What was seen until then would mislead."""
+    (tmp_path / "train.py").write_text(READS.replace("print(loss.item())", "raise ValueError('mine')"))
+    done = gradinspect("fit", "train.py", "--limit", "1GiB", cwd=tmp_path)
+
+    assert done.returncode == 3
+    assert "ValueError: mine" in done.stderr
+    assert "It fits" not in done.stdout

@@ -1,0 +1,71 @@
+"""The page of a step's memory: at 80 columns, and where there is no room or no Unicode."""
+
+import pytest
+
+from gradinspect.analyses.memory.step import AliveRow, CurvePoint, Origin, StepMemory, StepPeak
+from gradinspect.renderers.terminal.step_memory import StepMemoryPage, curve_lines
+
+AT = Origin(
+    step=2, phase="backward", op="aten.mul.Tensor", node="MulBackward0", module="body.0", line="train.py:5",
+    code="return self.head(x) * " + "x" * 80,
+)  # fmt: skip
+MEMORY = StepMemory(
+    source="train.py", torch_version="2.13.0", is_real=False, asked=2, peak_bytes=3 * 2**20, at=AT,
+    alive=(
+        AliveRow(kind="parameter", name="body.0.weight", num_bytes=2**21, num_storages=1, made=AT),
+        AliveRow(kind="passing", name="", num_bytes=2**20, num_storages=1, made=AT),
+    ),
+    steps=(StepPeak(number=2, peak_bytes=3 * 2**20, at=AT, end_bytes=2**21),),
+    curve=(
+        *(CurvePoint(step=2, phase="forward", num_bytes=n * 2**18) for n in range(10)),
+        *(CurvePoint(step=2, phase="backward", num_bytes=n * 2**18) for n in range(12, 0, -1)),
+    ),
+    notes=("A note.",),
+)  # fmt: skip
+
+
+def page(limit: int | None, *, width: int = 80, unicode: bool = True) -> list[str]:
+    """Write the page."""
+    return [line.plain for line in StepMemoryPage(width=width, unicode=unicode).lines(MEMORY, limit, "module")]
+
+
+def test_the_first_line_says_whether_it_fits() -> None:
+    """With the peak and the limit."""
+    assert page(None)[0] == "Peak: 3.0 MiB (predicted), train.py"
+    assert page(2**22)[0] == "It fits: peak 3.0 MiB (predicted), limit 4.0 MiB, train.py"
+    assert page(2**21)[0] == "It does not fit: peak 3.0 MiB (predicted), limit 2.0 MiB, train.py"
+
+
+def test_the_moment_comes_next_and_what_is_not_counted_last() -> None:
+    """Phase, node, operator and module, then the line; one sentence at the end."""
+    lines = page(None)
+
+    assert lines[1] == "  backward of step 2, MulBackward0, aten.mul.Tensor, module body.0"
+    assert lines[2].startswith("  train.py:5  return self.head(x) * xx")
+    assert " ".join(lines[lines.index("A note.") + 1 :]).startswith("Not counted: scratch memory inside kernels")
+
+
+def test_what_would_have_to_go_is_listed_only_where_it_does_not_fit() -> None:
+    """With its share of the peak."""
+    assert "To fit, 1.0 MiB of this would have to go:" in page(2**21)
+    assert not any("would have to go" in line for line in page(2**22))
+    assert any(line.split() == ["body.0:", "parameters", "2.0", "MiB", "66.7%"] for line in page(2**21))
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("unicode", [True, False])
+def test_no_line_is_wider_than_the_screen(width: int, unicode: bool) -> None:
+    """And without Unicode all of it is ASCII."""
+    lines = page(2**21, width=width, unicode=unicode)
+
+    assert max(map(len, lines)) <= width
+    assert unicode or "".join(lines).isascii()
+
+
+def test_the_curve_shows_its_highest_point_and_its_phases() -> None:
+    """One column of bars for some points, and below it where each phase begins."""
+    bars, phases = curve_lines(MEMORY.curve, 78, unicode=True)
+
+    assert bars == " ▁▂▂▃▄▄▅▆▆██▇▆▆▅▄▄▃▂▂▁"
+    assert phases == "|forward  |backward"
+    assert curve_lines((), 78, unicode=True) == []
