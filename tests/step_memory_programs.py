@@ -168,13 +168,23 @@ for _ in range(2):
             old.lerp_(new, 0.1)
 """,
     "gradients that meet": _HEAD + """
-weight = nn.Parameter(torch.randn(64, 64))
+weight = nn.Parameter(torch.randn(500, 8))
 optimizer = torch.optim.SGD([weight], lr=0.1)
 for _ in range(2):
-    x = torch.randn(64, 64) @ weight
-    loss = (x.sin() + x.cos() + x.exp() + x.tanh() * x).sum()
-    del x
+    loss = sum(F.embedding(torch.randint(500, (3,)), weight).square().sum() for _ in range(4))
     loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""",
+    "gradients that meet and are held": _HEAD + """
+weight = nn.Parameter(torch.randn(500, 8))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for _ in range(2):
+    table = weight * 1
+    table.retain_grad()
+    parts = [F.embedding(torch.randint(500, (3,)), table.view(500, 8)) for _ in range(4)]
+    sum(part.square().sum() for part in parts).backward()
+    del table
     optimizer.step()
     optimizer.zero_grad()
 """,

@@ -23,6 +23,7 @@ from gradinspect.record.storages import plain_tensors, storage_of
 from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses, running_node, watched_allocations
 from gradinspect.torch_api.fakes import FakeTensor
 from gradinspect.torch_api.modes import TorchDispatchMode
+from gradinspect.torch_api.operators import operator_name, shows_its_arguments
 from gradinspect.torch_api.tensors import key_of_storage
 
 _ADD = torch.ops.aten.add.Tensor
@@ -70,7 +71,12 @@ class StorageTracker(TorchDispatchMode):
         """Note what the memory of some tensors is for."""
         for claim in claims:
             purpose = Purpose(claim.kind, claim.name, claim.owner)
-            for storage in filter(None, map(storage_of, plain_tensors(claim.tensor))):
+            for part in plain_tensors(claim.tensor):
+                storage = storage_of(part)
+                if storage is None:
+                    continue
+                if claim.kind == "saved" and not part.dim() and not isinstance(part, FakeTensor):
+                    self._made(part)  # a number that a node keeps as a tensor, which no operator has made
                 if key_of_storage(storage) in self._lives:
                     self._lives[key_of_storage(storage)][0].claim(purpose)
 
@@ -96,7 +102,7 @@ class StorageTracker(TorchDispatchMode):
         with self._numbers_as_tensors(func, args, node):
             result = func(*args, **(kwargs or {}))
             for tensor in plain_tensors(result):
-                self._note(tensor, func, node, brought if brought is not None and _is_view(func) else None)
+                self._note(tensor, func, node, brought if brought is not None and shows_its_arguments(func) else None)
             return result
 
     def _note(self, tensor: torch.Tensor, func: Any, node: Any, twin_of: Life | None) -> None:
@@ -167,7 +173,7 @@ class StorageTracker(TorchDispatchMode):
     def _made(self, tensor: torch.Tensor) -> None:
         storage = storage_of(tensor)
         if storage is not None and key_of_storage(storage) not in self._lives:
-            self._add(storage, self._maker("get_rng_state", None))
+            self._add(storage, self._maker("", None))
 
 
 def _bytes_of_numbers(func: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
@@ -175,8 +181,10 @@ def _bytes_of_numbers(func: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
 
     The copy is of the dtype that the operator computes in. Source: aten/src/ATen/TensorIterator.cpp, torch 2.13.
     """
-    name = func._schema.name
-    if name.rstrip("_").rpartition("::")[2].removeprefix("_foreach_") not in _TAKES_NUMBERS or len(args) < 2:
+    if (
+        operator_name(func).rpartition(".")[2].rstrip("_").removeprefix("_foreach_") not in _TAKES_NUMBERS
+        or len(args) < 2
+    ):
         return ()
     first = args[0][0] if isinstance(args[0], list | tuple) and args[0] else args[0]
     second = args[1][0] if isinstance(args[1], list | tuple) and args[1] else args[1]
@@ -185,11 +193,6 @@ def _bytes_of_numbers(func: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
     computes_in = first.dtype if first.is_floating_point() or type(second) is int else torch.get_default_dtype()
     same = computes_in is (torch.int64 if type(second) is int else torch.float64)
     return (8,) if same else (8, computes_in.itemsize)
-
-
-def _is_view(func: Any) -> bool:
-    """Tell whether an operator's results show the memory of its arguments."""
-    return any(returned.alias_info is not None for returned in func._schema.returns)
 
 
 def _size(storage: Any) -> int:

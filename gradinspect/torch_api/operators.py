@@ -37,3 +37,8 @@ def writes(argument: Any) -> bool:
 def operator_name(func: Any) -> str:
     """Return the name of an operator without its overload: `aten.add_`."""
     return str(func._schema.name).replace("::", ".")
+
+
+def shows_its_arguments(operator: Any) -> bool:
+    """Tell whether an operator's results show the memory of its arguments: a view, or a change in place."""
+    return any(result.alias_info is not None for result in operator._schema.returns)
