@@ -25,7 +25,7 @@ def fit(
     *,
     limit: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Memory that there is, such as 24GiB: exit 1 if it is too little."),
+        typer.Option(metavar="SIZE", help="Available memory, such as 24GiB: exit 1 if the peak is above it."),
     ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Training steps; the optimizer's state is made in the first.")] = 2,
     by: Annotated[
@@ -67,7 +67,7 @@ def _size(text: str) -> int:
     """Read a limit.
 
     Raises:
-        GradInspectError: It is no size, or nothing.
+        GradInspectError: It is not a valid size, or zero.
     """
     size = parse_bytes(text)
     if not size:

@@ -25,7 +25,7 @@ from gradinspect.torch_api.tensors import plain_tensors_only, require_storage_ke
 
 
 class Tracker(AbstractContextManager["Tracker"], Protocol):
-    """Whoever keeps the ledger while the program runs."""
+    """Keeps the ledger while the program runs."""
 
     def claim(self, claims: Iterable[Claim]) -> None:
         """Note what the memory of some tensors is for."""
@@ -92,7 +92,7 @@ class StepMemoryObserver(Observer[StepMemory]):
             return None
         self._tracker.moved_on()
         roots = [output.edge[0] for output in self._run.outputs_of(call)]
-        with self._run.process_state.visit():
+        with self._run.process_state.restored():
             self._claim(self._purposes.of_graph(roots, lambda: list(variables_from(call.frame))))
         return CallEnd(lambda _returned: self._call_ended(call), lambda: self._call_ended(call))
 
@@ -140,7 +140,7 @@ class StepMemoryObserver(Observer[StepMemory]):
     def _guarded(self, claim: Callable[[], None]) -> None:
         try:
             claim()
-        except Exception as error:  # a mistake of ours is not the program's
+        except Exception as error:  # an error of ours must not reach the program
             self.problem = self.problem or error
 
     def _claim(self, claims: Iterable[Claim]) -> None:

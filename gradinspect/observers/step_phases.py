@@ -34,7 +34,7 @@ class StepPhases:
         return self.phase in ("setup", "after step")
 
     def operator(self) -> bool:
-        """Go on to forward when a node has been made; tell whether a step begins."""
+        """Go on to forward when a node has been made; return whether a step begins."""
         if self.phase not in ("setup", "after step", "after backward") or next_sequence_nr() == self._nodes:
             return False
         begins = self.is_between
@@ -43,7 +43,7 @@ class StepPhases:
         return begins
 
     def call_begins(self) -> bool:
-        """Go on to backward; tell whether a step begins, of which no forward was seen."""
+        """Go on to backward; return whether a step begins whose forward was not seen."""
         begins = self.is_between and not self._stepping
         self.step += begins
         self._before_call = self.phase
@@ -69,7 +69,7 @@ class StepPhases:
             self._enter("optimizer")
 
     def optimizer_ends(self) -> bool:
-        """Leave the optimizer's step; tell whether it was the outermost one, outside any backward call."""
+        """Leave the optimizer's step; return whether it was the outermost one, outside any backward call."""
         self._stepping = max(self._stepping - 1, 0)
         self.num_optimizer_steps += 1
         if self._stepping or self.phase == "backward":

@@ -3,7 +3,7 @@
 NOTE [What was alive at the peak]
 The peak is known only when it is over. Each storage has the number of its birth, and the peak the number of the birth
 that made it. What was born until then and is alive, or has died since, was alive at the peak. So only those that died
-since are kept, and they are let go at the next, higher peak: there are never more than were alive at once.
+since are kept, until the next, higher peak: there are never more than were alive at once.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Life:
         self.maker = maker
         self.birth = birth
         is_recomputed = maker.phase == "backward" and maker.module is not None
-        self.purpose = Purpose("recomputed" if is_recomputed else "passing")
+        self.purpose = Purpose("recomputed" if is_recomputed else "temporary")
 
     def claim(self, purpose: Purpose) -> None:
         """Say what it is for; the more lasting purpose counts."""
@@ -164,7 +164,7 @@ class Ledger:
 
 
 def _halved(points: list[_Point]) -> list[_Point]:
-    """Join neighbours of one phase."""
+    """Merge adjacent points of one phase."""
     joined: list[_Point] = []
     is_pair = False
     for point in points:

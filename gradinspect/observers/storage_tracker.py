@@ -130,7 +130,7 @@ class StorageTracker(TorchDispatchMode):
                 self._ledger.end(life)
 
     def _is_of_engine(self, args: tuple[Any, ...]) -> bool:
-        """Tell whether the engine adds a gradient to one that only it holds. NOTE [Gradients that the engine adds]."""
+        """Return whether the engine adds to a gradient that only it holds. NOTE [Gradients that the engine adds]."""
         first = args[0]
         key = key_of_storage(first.untyped_storage())
         is_alone = self._held_once == (num_uses(first), sys.getrefcount(first))

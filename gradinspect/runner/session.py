@@ -300,7 +300,7 @@ class Session(Generic[T]):
         os._exit(0)
 
     def _has_answer(self) -> bool:
-        """Tell whether what was seen is worth reporting, now that the program has failed."""
+        """Return whether the result so far is worth reporting after a failure."""
         return self._has_result() and not self._observer.is_partial
 
     def _deliver_early(self) -> None:

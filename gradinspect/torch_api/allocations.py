@@ -36,11 +36,11 @@ def num_uses(tensor: torch.Tensor) -> tuple[int, int] | None:
 
 @contextmanager
 def watched_allocations(on_resize: Callable[[Any], None], on_made: Callable[[torch.Tensor], None]) -> Iterator[None]:
-    """Tell of what dispatch modes do not see.
+    """Report what dispatch modes do not see.
 
     Args:
-        on_resize: Is told of a storage that `untyped_storage().resize_()` has just resized.
-        on_made: Is told of a tensor that was made without an operator.
+        on_resize: Called with a storage that `untyped_storage().resize_()` has just resized.
+        on_made: Called with a tensor that was made without an operator.
     """
 
     def resizing(original: Any) -> Any:

@@ -40,5 +40,5 @@ def operator_name(func: Any) -> str:
 
 
 def shows_its_arguments(operator: Any) -> bool:
-    """Tell whether an operator's results show the memory of its arguments: a view, or a change in place."""
+    """Return whether an operator's results share memory with its arguments: a view, or a change in place."""
     return any(result.alias_info is not None for result in operator._schema.returns)

@@ -55,12 +55,12 @@ def test_each_grouping_is_shown(by: str) -> None:
 @pytest.mark.parametrize(
     ("program", "options", "sentence"),
     [
-        (READS, (), "'print(loss.item())' (train.py:9) reads values, and fake tensors have none. "
-         "Move it behind what is watched, or run with --real.\n"),
-        ("import torch\n", (), "'train.py' never calls backward in this process, so there is nothing to watch. "
-         "Name a script that trains.\n"),
+        (READS, (), "'print(loss.item())' (train.py:9) reads values, which fake tensors do not have. "
+         "Run with --real, or move it after the last step.\n"),
+        ("import torch\n", (), "'train.py' never calls backward in this process, so there are no gradients to observe. "
+         "Give a script that trains.\n"),
         (PROGRAMS["SGD"], ("--limit", "much"),
-         "'much' is no size. Write a number of bytes, or one with a unit: 512KiB, 1MiB, 2GiB.\n"),
+         "'much' is not a valid size. Give a number of bytes, or one with a unit: 512KiB, 1MiB, 2GiB.\n"),
         (PROGRAMS["SGD"], ("--limit", "0"), "'--limit 0' leaves no memory at all. Give a size such as 24GiB.\n"),
     ],
     ids=["values", "no backward", "no size", "nothing"],

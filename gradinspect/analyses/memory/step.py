@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from gradinspect.graph import Record
 
 StorageKind: TypeAlias = Literal[
-    "parameter", "buffer", "gradient", "optimizer_state", "saved", "input", "recomputed", "passing"
+    "parameter", "buffer", "gradient", "optimizer_state", "saved", "input", "recomputed", "temporary"
 ]
 Phase: TypeAlias = Literal["setup", "forward", "backward", "after backward", "optimizer", "after step"]
 By: TypeAlias = Literal["module", "line", "storage", "phase", "kind"]
 
 # The first that a storage ever was is what it counts as.
 KINDS: Final[tuple[StorageKind, ...]] = (
-    "parameter", "buffer", "optimizer_state", "gradient", "saved", "input", "recomputed", "passing"
+    "parameter", "buffer", "optimizer_state", "gradient", "saved", "input", "recomputed", "temporary"
 )  # fmt: skip
 KIND_NAMES: Final[dict[StorageKind, str]] = {
     "parameter": "parameters",
@@ -29,7 +29,7 @@ KIND_NAMES: Final[dict[StorageKind, str]] = {
     "saved": "saved for backward",
     "input": "inputs and variables",
     "recomputed": "recomputed",
-    "passing": "passing",
+    "temporary": "temporary",
 }
 _SCRATCH: Final = "scratch memory inside kernels (convolutions and recurrent layers have some)"
 NOT_COUNTED: Final = ("the allocator's rounding and fragmentation", "the CUDA context", "buffers of NCCL")

@@ -33,7 +33,7 @@ LOGITS = AliveRow(
     made=Origin(step=2, phase="forward", op="aten.addmm.default", module="head", line="train.py:5"),
 )  # fmt: skip
 PASSING = AliveRow(
-    kind="passing", name="", num_bytes=40, num_storages=1,
+    kind="temporary", name="", num_bytes=40, num_storages=1,
     made=Origin(step=2, phase="backward", op="aten.mul.Tensor", node="MulBackward0"),
 )  # fmt: skip
 ALL = memory(WEIGHT, STATE, LOGITS, PASSING)
@@ -53,7 +53,7 @@ def test_groups_are_named_and_sorted() -> None:
     ]  # fmt: skip
     assert [group.label for group in groups_by(ALL, "line")] == ["train.py:9", "train.py:5", "train.py:3", "(no line)"]
     assert [group.label for group in groups_by(ALL, "storage")] == [
-        "body.0.weight (optimizer state)", "aten.addmm.default (saved)", "body.0.weight", "MulBackward0 (passing)",
+        "body.0.weight (optimizer state)", "aten.addmm.default (saved)", "body.0.weight", "MulBackward0 (temporary)",
     ]  # fmt: skip
 
 

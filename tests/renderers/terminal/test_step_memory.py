@@ -13,7 +13,7 @@ MEMORY = StepMemory(
     source="train.py", torch_version="2.13.0", is_real=False, asked=2, peak_bytes=3 * 2**20, at=AT,
     alive=(
         AliveRow(kind="parameter", name="body.0.weight", num_bytes=2**21, num_storages=1, made=AT),
-        AliveRow(kind="passing", name="", num_bytes=2**20, num_storages=1, made=AT),
+        AliveRow(kind="temporary", name="", num_bytes=2**20, num_storages=1, made=AT),
     ),
     steps=(StepPeak(number=2, peak_bytes=3 * 2**20, at=AT, end_bytes=2**21),),
     curve=(
