@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 from runs import gradinspect, python
+from turns import one_in
 
 FOLDER = Path(__file__).parent / "transparency_programs"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "fingerprint")
 FOUND_SOMETHING = 1
-VERBS = ("trace", "grads", "check --steps 1", "memory --iterations 3")
+VERBS = ("trace", "grads", "check", "check --steps 1", "memory --iterations 3")
 RUNNER_FRAME = re.compile(r'  File "[^"]*(?:fork_server\.py|<frozen runpy>)", .*\n(?:    .*\n)?')
 
 
@@ -39,10 +40,10 @@ def without_messages(printed: str) -> str:
     return "".join(line for line in lines if not line.startswith(("gradinspect: ", "USDT:")))
 
 
-@pytest.mark.parametrize("program", [*PROGRAMS[::4], *PROGRAMS[1::4]])
+@pytest.mark.parametrize("program", PROGRAMS[1::2])
 def test_nothing_is_changed_by_a_capture(program: str) -> None:
     """By trace or by grads, in turns; the sweep has each program under each verb."""
-    compare(program, VERBS[PROGRAMS.index(program) % 2])
+    compare(program, VERBS[PROGRAMS.index(program) // 2 % 2])
 
 
 @pytest.mark.sweep
@@ -55,7 +56,7 @@ def test_nothing_is_changed(program: str, words: str) -> None:
     compare(program, words)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", one_in(2, PROGRAMS))
 def test_nothing_is_changed_by_check(program: str) -> None:
     """It looks at every operator, and still the program cannot tell."""
     compare(program, "check")

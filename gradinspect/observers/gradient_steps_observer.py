@@ -43,6 +43,11 @@ class GradientCalls:
         """Whether all calls were measured, and no optimizer step is pending."""
         return self.num_left == 0
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the engine is in the middle of a measured call: any other call comes from another thread."""
+        return self._gradients is not None
+
     def result(self) -> GradientSteps | None:
         """Return the result so far."""
         if self._graph is None:
@@ -55,6 +60,8 @@ class GradientCalls:
         updates = self._updates = UpdateMeter(gradients.leaves(), self._after_step)
 
         def after(_returned: object) -> None:
+            if self._gradients is not gradients:  # the program has ended meanwhile, on another thread
+                return
             self._graph, self._gradients = gradients.finish(), None
             if not updates.wait():
                 self._after_step(caller)
@@ -97,7 +104,12 @@ class GradientStepsObserver(Observer[GradientSteps]):
         self._calls = GradientCalls(num_steps, run.stop)
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
-        """Record the graph, then measure while the engine runs; stop the program after the last call."""
+        """Record the graph, then measure while the engine runs; stop the program after the last call.
+
+        Calls are measured one at a time: those of other threads meanwhile are not.
+        """
+        if self._calls.is_running:
+            return None
         self.settle()
         if self._calls.is_done or self.problem is not None:
             self._run.stop(call.caller)

@@ -269,3 +269,25 @@ def test_steps_of_a_capture_file_is_one_sentence(tmp_path: Path) -> None:
     assert done.stderr == (
         "gradinspect: 'run.json' is a capture of one moment: it can't show 3 steps. Give a program to run.\n"
     )
+
+
+def test_a_call_of_another_thread_meanwhile_is_not_measured(tmp_path: Path) -> None:
+    """It neither ends the measurement that is running nor starts one."""
+    (tmp_path / "threads.py").write_text(
+        "import threading, torch\n"
+        "inside, done = threading.Event(), threading.Event()\n"
+        "w = torch.ones(3, requires_grad=True)\n"
+        "v = torch.ones(2, requires_grad=True)\n"
+        "def wait(_grad):\n    inside.set()\n    done.wait(20)\n"
+        "def other():\n    inside.wait(20)\n    (v * v).sum().backward()\n    done.set()\n"
+        "thread = threading.Thread(target=other)\n"
+        "thread.start()\n"
+        "loss = (w * w).sum()\n"
+        "loss.register_hook(wait)\n"
+        "loss.backward()\n"
+        "thread.join()\n"
+    )
+    done = gradinspect("grads", "threads.py", "--continue", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "3 of 3 nodes ran, loss 3" in done.stdout

@@ -160,8 +160,12 @@ def test_a_paused_recorder_leaves_at_the_next_module_call(has_compiled: bool, mo
 def test_a_warning_from_torch_points_at_the_line_that_called_it() -> None:
     """While somebody watches, the innermost Python frame is not the user's, and must not be named."""
     x = torch.ones(2, requires_grad=True)
-    with warnings.catch_warnings(record=True) as caught, Recorder():
-        warnings.simplefilter("always")
-        float(x.sum())
+    torch.set_warn_always(True)  # else once in a process
+    try:
+        with warnings.catch_warnings(record=True) as caught, Recorder():
+            warnings.simplefilter("always")
+            float(x.sum())
+    finally:
+        torch.set_warn_always(False)
 
     assert [warning.filename for warning in caught] == [__file__]
