@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
-from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.optim.optimizer import Optimizer
 
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.observers.allocator_tracker import AllocatorTracker
@@ -20,6 +20,7 @@ from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.nodes import require_sequence_numbers, sequence_nr
 from gradinspect.torch_api.tensors import plain_tensors_only, require_storage_keys
 
@@ -71,10 +72,7 @@ class StepMemoryObserver(Observer[StepMemory]):
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Follow storages, and be told of each optimizer's step."""
-        handles = [
-            register_optimizer_step_pre_hook(self._before_step),
-            register_optimizer_step_post_hook(self._after_step),
-        ]
+        handles = hook_optimizer_steps(self._before_step, self._after_step)
         try:
             with self._tracker:
                 yield

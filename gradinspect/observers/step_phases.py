@@ -26,29 +26,22 @@ class StepPhases:
     has_optimizer: bool = False
     _nodes: int = field(default_factory=next_sequence_nr)  # made until the phase began
     _stepping: int = 0
-    _before_call: Phase = "forward"
 
     @property
     def is_between(self) -> bool:
         """Whether no step is under way: the last one is complete."""
         return self.phase in ("setup", "after step")
 
-    def operator(self) -> bool:
-        """Go on to forward when a node has been made; return whether a step begins."""
-        if self.phase not in ("setup", "after step", "after backward") or next_sequence_nr() == self._nodes:
-            return False
-        begins = self.is_between
-        self._enter("forward")
-        self.step += begins
-        return begins
+    def operator(self) -> None:
+        """Go on to forward when a node has been made: a step begins, unless one is under way."""
+        if self.phase in ("setup", "after step", "after backward") and next_sequence_nr() != self._nodes:
+            self.step += self.is_between
+            self._enter("forward")
 
-    def call_begins(self) -> bool:
-        """Go on to backward; return whether a step begins whose forward was not seen."""
-        begins = self.is_between and not self._stepping
-        self.step += begins
-        self._before_call = self.phase
+    def call_begins(self) -> None:
+        """Go on to backward: a step begins whose forward was not seen, unless one is under way."""
+        self.step += self.is_between and not self._stepping
         self._enter("backward")
-        return begins
 
     def call_ends(self, call: EngineCall) -> None:
         """Leave backward."""
@@ -68,14 +61,12 @@ class StepPhases:
         if self.phase != "backward":
             self._enter("optimizer")
 
-    def optimizer_ends(self) -> bool:
-        """Leave the optimizer's step; return whether it was the outermost one, outside any backward call."""
+    def optimizer_ends(self) -> None:
+        """Leave the optimizer's step, if it is the outermost one and outside any backward call."""
         self._stepping = max(self._stepping - 1, 0)
         self.num_optimizer_steps += 1
-        if self._stepping or self.phase == "backward":
-            return False
-        self._enter("after step")
-        return True
+        if not self._stepping and self.phase != "backward":
+            self._enter("after step")
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase

@@ -12,15 +12,12 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 
 import torch
-from torch.optim.optimizer import (
-    Optimizer,
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from torch.optim.optimizer import Optimizer
 
 from gradinspect.observers.norms import norm_of
 from gradinspect.record.instances import instances_of
 from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 
 
@@ -44,10 +41,7 @@ class UpdateMeter:
         self._stepped: set[int] = set()
         self._pending: set[int] | None = None  # None: not waiting
         self._on_done = on_done
-        self._handles = [
-            register_optimizer_step_pre_hook(self._before_step),
-            register_optimizer_step_post_hook(self._after_step),
-        ]
+        self._handles = hook_optimizer_steps(self._before_step, self._after_step)
 
     def wait(self) -> bool:
         """Start waiting; return whether there is anything to wait for."""

@@ -100,9 +100,7 @@ class Session(Generic[T]):
                 self._run.process_state.hide_stdout()
             stack.enter_context(self._early_exits_deliver())
             stack.enter_context(self._run.interceptor)
-            stack.enter_context(
-                patched(*anomaly_stack_patches(stack_without_us))
-            )  # even after the recorder has stopped
+            stack.enter_context(patched(*anomaly_stack_patches(stack_without_us)))  # even when the recorder has stopped
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
             if self._run.fake is not None:
@@ -115,8 +113,7 @@ class Session(Generic[T]):
             else:
                 self._after(run_program(program, self._request.arguments, self._run.stopper))
         release_wrappers()
-        self._observer.settle()
-        result = self._observer.result()
+        result = self._settled_result()
         problem = self._run.problem or self._run.interceptor.problem or self._observer.problem
         if problem is not None:
             raise problem
@@ -187,10 +184,8 @@ class Session(Generic[T]):
             return False
         if self._observer.needs_backward:
             return False
-        has_only_grads = bool(
-            self._run.interceptor.counts.grads
-        )  # which are not offered only where they had to be chosen
-        return request.at is not None or not has_only_grads or self._observer.takes_any_call
+        has_grads = self._run.interceptor.counts.grads > 0  # the user is told to name one of them
+        return request.at is not None or not has_grads or self._observer.takes_any_call
 
     def _failure_of(self, error: BaseException) -> str:
         """Print how a script failed, and return one sentence about it."""
@@ -264,9 +259,8 @@ class Session(Generic[T]):
         finally:
             self._run.stopper.ended()
         self._observer.settle()
-        if (
-            self._observer.result_of_backward() is None and self._run.problem is None
-        ):  # more useful than a grad() inside
+        has_backward = self._observer.result_of_backward() is not None
+        if not has_backward and self._run.problem is None:  # the output says more than a grad() inside
             variables = tuple(variables_of(namespace))
             self._record_end("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables)
 
@@ -286,11 +280,14 @@ class Session(Generic[T]):
         finally:
             os._exit = original
 
-    def _has_result(self) -> bool:
-        """Return whether there is a result, now that the program has ended."""
+    def _settled_result(self) -> T | None:
+        """Return the result, now that the program has ended or is about to."""
         with OwnBuiltins():
             self._observer.settle()
-            return self._observer.result() is not None
+            return self._observer.result()
+
+    def _has_result(self) -> bool:
+        return self._settled_result() is not None
 
     def _finish_now(self) -> None:
         """End a program that does not end by itself: run its atexit handlers and exit."""
@@ -304,9 +301,7 @@ class Session(Generic[T]):
         return self._has_result() and not self._observer.is_partial
 
     def _deliver_early(self) -> None:
-        with OwnBuiltins():
-            self._observer.settle()
-            result = self._observer.result()
+        result = self._settled_result()
         if result is not None and not self.is_delivered:
             self.is_delivered = True
             self._restore()

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
 from gradinspect.torch_api.patches import Patch, patched
@@ -65,6 +66,13 @@ class _Ours:
 def note_ours(handles: Sequence[Any]) -> None:
     """Exclude our own hooks from `hooks_were_made`. Calling this is optional, and saves time."""
     _Ours.number += len(handles)
+
+
+def hook_optimizer_steps(before: Callable[..., None], after: Callable[..., None]) -> list[RemovableHandle]:
+    """Register hooks of ours around each step of every optimizer; the handles remove them."""
+    handles = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
+    note_ours(handles)
+    return handles
 
 
 def hooks_were_made() -> bool:

@@ -27,7 +27,7 @@ class ExplanationPage(Page):
     def explanation(self, found: Explanation) -> Iterator[Text]:
         """Yield the screen of one class."""
         yield Text(self.visible(found.name), "bold")
-        yield from self._wrapped(found.text)
+        yield from self.paragraph(found.text)
         if found.signature:
             yield from self._labeled("backward of", found.signature)
         for _, group in groupby(found.gradients, key=lambda gradient: gradient.formula):
@@ -89,14 +89,14 @@ class ExplanationPage(Page):
         if line.cell_len <= self.width:
             yield line
         else:
-            yield from self._wrapped(line.plain)
-        yield from self._wrapped(inputs[0].formula, indent="  ")
+            yield from self.paragraph(line.plain)
+        yield from self.paragraph(inputs[0].formula, indent="  ")
 
     def custom(self, function: CustomFunction) -> Iterator[Text]:
         """Yield the screen of a custom autograd.Function."""
         yield Text(self.visible(function.name), "bold")
         yield from self._labeled("autograd.Function", f"{function.file}:{function.line}")
-        yield from self._wrapped(function.docstring)
+        yield from self.paragraph(function.docstring)
         for part in (function.forward, function.backward):
             if part:
                 yield Text()
@@ -123,10 +123,6 @@ class ExplanationPage(Page):
         for index, line in enumerate(lines):
             head = Text(f"{label if index == 0 else '':<{LABEL_CELLS}}", "dim")
             yield head.append(line, style)
-
-    def _wrapped(self, text: str, indent: str = "") -> Iterator[Text]:
-        lines = wrap(self.visible(text), self.width - len(indent), break_on_hyphens=False, break_long_words=False)
-        yield from (Text(f"{indent}{line}") for line in lines)
 
     def visible(self, text: str) -> str:
         """Join the lines of a multi-line text, such as a docstring."""

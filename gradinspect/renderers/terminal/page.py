@@ -41,6 +41,11 @@ class Page:
         for line in wrap(self.fit(text, MAX_SENTENCE), self.width, initial_indent=indent, subsequent_indent=GAP):
             yield Text(line, style)
 
+    def paragraph(self, text: str, indent: str = "") -> Iterator[Text]:
+        """Wrap a text without a hanging indent; a word that is wider than the page stays whole."""
+        lines = wrap(self.visible(text), self.width - len(indent), break_on_hyphens=False, break_long_words=False)
+        yield from (Text(f"{indent}{line}") for line in lines)
+
     def capture_lines(self, graph: Graph) -> Iterator[Text]:
         """Yield where a graph was recorded, and which other calls could be shown."""
         yield self.title(describe_capture(graph))

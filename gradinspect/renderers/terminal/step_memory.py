@@ -17,7 +17,8 @@ from gradinspect.analyses.memory.step import (
     moment_name,
     to_make_room,
 )
-from gradinspect.renderers.terminal.text import cut_end, shorten, visible
+from gradinspect.renderers.terminal.page import Page
+from gradinspect.renderers.terminal.text import cut_end
 from gradinspect.units import format_bytes, format_count
 
 MAX_ROWS = 12
@@ -28,14 +29,8 @@ _TITLES = {
 }  # fmt: skip
 
 
-class StepMemoryPage:
+class StepMemoryPage(Page):
     """Writes one page."""
-
-    def __init__(self, *, width: int, unicode: bool) -> None:
-        """Choose how wide it is, and which characters it has."""
-        self._width = width
-        self._unicode = unicode
-        self._ellipsis = "…" if unicode else "..."
 
     def lines(self, memory: StepMemory, limit: int | None, by: By) -> Iterator[Text]:
         """Yield the page."""
@@ -49,8 +44,8 @@ class StepMemoryPage:
         yield from self._steps(memory)
         yield Text()
         for note in memory.notes:
-            yield from self._wrapped(note)
-        yield from self._wrapped(f"Not counted: {', '.join(memory.not_counted)}.")
+            yield from self.paragraph(note)
+        yield from self.paragraph(f"Not counted: {', '.join(memory.not_counted)}.")
 
     def _room(self, memory: StepMemory, limit: int) -> Iterator[Text]:
         excess = format_bytes(memory.peak_bytes - limit)
@@ -75,32 +70,22 @@ class StepMemoryPage:
         return self._row(format_count(len(groups), "other"), sum(group.num_bytes for group in groups), total)
 
     def _row(self, label: str, num_bytes: int, total: int) -> Text:
-        room = max(self._width - 22, 10)
-        name = shorten(visible(label, unicode=self._unicode), room, self._ellipsis)
+        room = max(self.width - 22, 10)
+        name = self.fit(label, room)
         return Text(f"  {name:<{room}}{format_bytes(num_bytes):>12}{num_bytes / max(total, 1):>7.1%}")
 
     def _steps(self, memory: StepMemory) -> Iterator[Text]:
         """Yield the curve, and one line a step."""
         yield Text()
         yield self._line("alive over time", "bold")
-        bars = max(self._width - 2, 10)
-        yield from (Text(f"  {line}") for line in curve_lines(memory.curve, bars, unicode=self._unicode))
+        bars = max(self.width - 2, 10)
+        yield from (Text(f"  {line}") for line in curve_lines(memory.curve, bars, unicode=self.unicode))
         for step in memory.steps:
             what = f"step {step.number}: peak {format_bytes(step.peak_bytes)} in {step.at.phase}"
             yield self._line(f"  {what}, {format_bytes(step.end_bytes)} at its end")
 
     def _line(self, text: str, style: str = "") -> Text:
-        return Text(cut_end(visible(text, unicode=self._unicode), self._width, self._ellipsis), style)
-
-    def _wrapped(self, text: str) -> Iterator[Text]:
-        line = ""
-        for word in visible(text, unicode=self._unicode).split():
-            if line and len(line) + 1 + len(word) > self._width:
-                yield Text(line)
-                line = word
-            else:
-                line = f"{line} {word}".lstrip()
-        yield Text(line)
+        return Text(cut_end(self.visible(text), self.width, self.ellipsis), style)
 
 
 def curve_lines(points: Sequence[CurvePoint], num_bars: int, *, unicode: bool) -> list[str]:

@@ -18,14 +18,14 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import torch
-from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.in_place.contents import checksum
 from gradinspect.checks.evidence.in_place.regions import Region, region_of
 from gradinspect.record.frames import user_frames
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.variables import local_variables
-from gradinspect.torch_api.hooks import note_ours
+from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.tensors import key_of_storage, version_of
 
 MAX_WRITES = 500_000  # stored; then the older ones are dropped
@@ -63,11 +63,7 @@ class WriteLog:
 
     def __enter__(self) -> "WriteLog":
         """Register hooks of all optimizers."""
-        self._handles = [
-            register_optimizer_step_pre_hook(self._before_step),
-            register_optimizer_step_post_hook(self._after_step),
-        ]
-        note_ours(self._handles)
+        self._handles = hook_optimizer_steps(self._before_step, self._after_step)
         return self
 
     def __exit__(self, *_error: object) -> None:

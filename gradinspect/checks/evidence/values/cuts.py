@@ -14,7 +14,7 @@ from weakref import ReferenceType, ref
 import torch
 from msgspec.structs import replace
 from torch import nn
-from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
@@ -36,7 +36,7 @@ from gradinspect.record.variables import variables_from
 from gradinspect.record.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
-from gradinspect.torch_api.hooks import note_ours
+from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.tensors import can_watch_storages, grad_fn_of, is_leaf, plain_tensors_only
 
 
@@ -80,11 +80,7 @@ class GradientCuts:
 
     def __enter__(self) -> "GradientCuts":
         """Register hooks of all optimizers."""
-        self._handles = [
-            register_optimizer_step_pre_hook(self._before_step),
-            register_optimizer_step_post_hook(self._after_step),
-        ]
-        note_ours(self._handles)
+        self._handles = hook_optimizer_steps(self._before_step, self._after_step)
         return self
 
     def __exit__(self, *_error: object) -> None:
