@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gradinspect.cli import questions
+from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_problem, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import OF_THE_GRAPH, takes_source
@@ -27,20 +28,23 @@ def check(
     steps: Annotated[int, typer.Option(min=1, metavar="N", help="Watch N backward calls.")] = 2,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="CODE", help="Report only these codes: GI101, or GI1 for all that start with it."),
+        typer.Option(metavar="CODE", help="Report only GI101, or GI1 for all that start so."),
     ] = None,
     skip: Annotated[list[str] | None, typer.Option(metavar="CODE", help="Do not report these codes.")] = None,
     gradcheck: Annotated[
         bool,
-        typer.Option("--gradcheck", help="Check the backward of custom Functions numerically (finite differences)."),
+        typer.Option("--gradcheck", help="Check custom Functions by finite differences."),
     ] = False,
-    output_format: Annotated[Format, typer.Option("--format")] = "text",
+    output_format: Annotated[
+        Format,
+        typer.Option("--format", metavar="KIND", help="Print text, json or github.", rich_help_panel=OUTPUT),
+    ] = "text",
 ) -> int:
-    """Run a program and report problems in its backward: which lines, why, what to do. Exits 1 if anything is found.
+    """Report problems in backward: which lines, why, what to do. Exits 1 if anything is found.
 
-    gradinspect check samples/gan.py
+    gradinspect check train.py
 
-    gradinspect check samples/train.py --steps 4 --skip GI6 --format github
+    gradinspect check train.py --steps 4 --skip GI6 --format github
     """
     from gradinspect.checks.findings import check_codes
     from gradinspect.checks.registry import codes

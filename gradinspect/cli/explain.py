@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.errors import GradInspectError
 
@@ -23,23 +24,24 @@ if TYPE_CHECKING:
 def explain(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="NAME...", help="MulBackward0, mul, run.json#17, script.py:MyFunction, or a code of check: GI101."
-        ),
+        typer.Argument(metavar="NAME...", help="mul, MulBackward0, run.json#17, script.py:MyFunction, GI101."),
     ] = None,
     *,
     list_all: Annotated[bool, typer.Option("--list", help="List every class, one per line.")] = False,
     search: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="List the classes whose name, signature or formulas contain this."),
+        typer.Option(metavar="TEXT", help="List classes with this in a name or formula."),
     ] = None,
-    output_format: Annotated[Literal["text", "json"], typer.Option("--format")] = "text",
+    output_format: Annotated[
+        Literal["text", "json"],
+        typer.Option("--format", metavar="KIND", help="Print text or json.", rich_help_panel=OUTPUT),
+    ] = "text",
 ) -> None:
-    """Explain what a node computes: formulas, what it saves, double backward, where its source is.
+    """Explain what a node computes and saves, and where its source is.
 
     gradinspect explain MulBackward0 torch.addcdiv
 
-    gradinspect explain samples/custom_function.py:LeakyClamp
+    gradinspect explain train.py:MyFunction
 
     gradinspect explain GI102
     """

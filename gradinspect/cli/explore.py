@@ -30,9 +30,9 @@ def explore(
     *,
     gradients: Annotated[bool, typer.Option("--gradients", help="Let backward run, and show its gradients.")] = False,
 ) -> int:
-    """Browse the graph in the terminal: an expandable tree, with the details of each node.
+    """Browse the graph in the terminal, node by node.
 
-    gradinspect explore samples/mlp.py
+    gradinspect explore train.py
 
     gradinspect explore run.json.gz
     """

@@ -8,6 +8,7 @@ import typer
 from gradinspect.cli import questions
 from gradinspect.cli.files import parse_targets, write_targets
 from gradinspect.cli.focusing import takes_focus
+from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import takes_source
 from gradinspect.cli.user_source import path_finder
@@ -33,38 +34,35 @@ def export(  # noqa: PLR0913  # the drawing options live here
     focus: "Focus",
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", metavar="FILE", help=f"File to write, repeatable: {suffixes()}"),
+        typer.Option("-o", metavar="FILE", help=f"File to write, repeatable: {suffixes()}", rich_help_panel=OUTPUT),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
-    depth: Annotated[int | None, typer.Option(min=0, help="Expand modules this deep.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files.", rich_help_panel=OUTPUT)] = False,
+    depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
     fold_shapes: Annotated[
-        bool, typer.Option("--fold-shapes", help="Draw a chain of views and transposes as one box.")
+        bool, typer.Option("--fold-shapes", help="Draw a chain of views as one box.", hidden=True)
     ] = False,
-    none_edges: Annotated[bool, typer.Option("--none", help="Draw None edges.")] = False,
+    none_edges: Annotated[bool, typer.Option("--none", help="Draw None edges.", hidden=True)] = False,
     saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
-    gradients: Annotated[
-        bool, typer.Option("--gradients", help="Let backward run and keep its gradients, for 'grads'.")
-    ] = False,
+    gradients: Annotated[bool, typer.Option("--gradients", help="Let backward run, and keep its gradients.")] = False,
     color_by: Annotated[
         Literal["grad", "bytes", "dtype", "device", "module", "file"] | None,
-        typer.Option(help="Color boxes by gradient norm, bytes saved, or kind."),
+        typer.Option(metavar="KIND", help="Color by grad, bytes, dtype, device, module, file."),
     ] = None,
-    dark: Annotated[
-        bool, typer.Option("--dark", help="Use a dark background. HTML pages follow the system setting.")
-    ] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="Use a dark background (a page follows the system).")] = False,
     link: Annotated[
-        str | None, typer.Option(metavar="URL", help="Link each node to its line; may contain {path}, {file}, {line}.")
+        str | None, typer.Option(metavar="URL", help="Link nodes to lines, with {path}, {file}, {line}.", hidden=True)
     ] = None,
     direction: Annotated[
-        Literal["TB", "BT", "LR", "RL"], typer.Option(help="Direction of the arrows; TB puts the roots on top.")
+        Literal["TB", "BT", "LR", "RL"],
+        typer.Option(metavar="TB|BT|LR|RL", help="Direction of the arrows; TB: roots on top.", hidden=True),
     ] = "TB",
 ) -> None:
     """Write the graph to files; the suffix determines the format.
 
-    gradinspect export samples/mlp.py -o mlp.svg
+    gradinspect export train.py -o graph.svg
 
-    gradinspect export samples/resnet.py -o resnet.png -o resnet.json.gz --depth 1
+    gradinspect export train.py -o graph.png -o graph.json.gz --depth 1
     """
     if not output:
         raise GradInspectError("No output file was given.", "Add one: -o graph.svg")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gradinspect.cli import questions
+from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import OF_THE_GRAPH, takes_source
@@ -25,22 +26,24 @@ def fit(
     *,
     limit: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Available memory, such as 24GiB: exit 1 if the peak is above it."),
+        typer.Option(metavar="SIZE", help="Available memory, such as 24GiB; exits 1 above it."),
     ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Training steps; the optimizer's state is made in the first.")] = 2,
+    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Training steps to watch.")] = 2,
     by: Annotated[
-        Literal["module", "line", "storage", "phase", "kind"], typer.Option(help="How to group what is alive.")
+        Literal["module", "line", "storage", "phase", "kind"],
+        typer.Option(metavar="KIND", help="By module, line, storage, phase or kind."),
     ] = "module",
-    real: Annotated[
-        bool, typer.Option("--real", help="Run on tensors with values, and measure the allocator.")
-    ] = False,
-    output_format: Annotated[Literal["text", "json"], typer.Option("--format")] = "text",
+    real: Annotated[bool, typer.Option("--real", help="Run with values, and measure the allocator.")] = False,
+    output_format: Annotated[
+        Literal["text", "json"],
+        typer.Option("--format", metavar="KIND", help="Print text or json.", rich_help_panel=OUTPUT),
+    ] = "text",
 ) -> int:
-    """Find the peak of memory of whole training steps, without needing that memory.
+    """Find the peak of memory of whole training steps.
 
-    gradinspect fit samples/fit.py
+    gradinspect fit train.py
 
-    gradinspect fit samples/fit.py --limit 512KiB --by line
+    gradinspect fit train.py --limit 24GiB --by line
     """
     available = None if limit is None else _size(limit)
     fits = True

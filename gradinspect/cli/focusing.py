@@ -9,32 +9,26 @@ from gradinspect.cli.options import with_options
 from gradinspect.errors import GradInspectError
 from gradinspect.units import parse_bytes
 
-PANEL = "Show part of the graph"
-
 
 def _read_focus(
     around: Annotated[
         str | None,
-        typer.Option(
-            rich_help_panel=PANEL, metavar="NAME", help="Only nodes near a node (#17), class, module or parameter."
-        ),
+        typer.Option(metavar="NAME", help="Only nodes near #17, a class, module or parameter."),
     ] = None,
     radius: Annotated[
         int | None,
-        typer.Option(rich_help_panel=PANEL, min=0, help="With --around: the distance in edges.  [default: 2]"),
+        typer.Option(min=0, metavar="N", help="With --around: distance in edges.  [default: 2]", hidden=True),
     ] = None,
     path_to: Annotated[
         str | None,
-        typer.Option(
-            rich_help_panel=PANEL, metavar="NAME", help="Only paths from a root to a parameter, module or node."
-        ),
+        typer.Option(metavar="NAME", help="Only paths to a parameter, module or node."),
     ] = None,
     only_class: Annotated[
-        str | None, typer.Option(rich_help_panel=PANEL, metavar="PATTERN", help="Only nodes of this class: 'Addmm*'.")
+        str | None, typer.Option(metavar="PATTERN", help="Only nodes of this class: 'Addmm*'.", hidden=True)
     ] = None,
     min_bytes: Annotated[
         str | None,
-        typer.Option(rich_help_panel=PANEL, metavar="SIZE", help="Only nodes that save at least this much: 1MiB."),
+        typer.Option(metavar="SIZE", help="Only nodes that save at least this: 1MiB.", hidden=True),
     ] = None,
 ) -> Focus:
     if radius is not None and around is None:

@@ -8,6 +8,7 @@ import typer
 
 from gradinspect.cli import questions
 from gradinspect.cli.files import check_target, write_content
+from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import OF_THE_GRAPH, takes_source
@@ -32,27 +33,30 @@ MAX_SLOWEST = 15
 def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     request: Request,
     *,
-    by: Annotated[By | None, typer.Option(help="Only this table.  [default: modules, then parameters]")] = None,
+    by: Annotated[By | None, typer.Option(metavar="KIND", help="Only modules, parameters or nodes.")] = None,
     full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Observe N consecutive backward calls and compare gradient norms."),
+        typer.Option(min=1, metavar="N", help="Watch N backward calls and compare the norms."),
     ] = None,
     timeline: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Time each node instead, and write a .json trace for Perfetto.")
+        Path | None, typer.Option(metavar="FILE", help="Time each node; writes a .json for Perfetto.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-    output_format: Annotated[Literal["text", "csv", "json"], typer.Option("--format")] = "text",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.", rich_help_panel=OUTPUT)] = False,
+    output_format: Annotated[
+        Literal["text", "csv", "json"],
+        typer.Option("--format", metavar="KIND", help="Print text, csv or json.", rich_help_panel=OUTPUT),
+    ] = "text",
 ) -> None:
-    """Run a program's backward and show the gradient at each module, parameter and node.
+    """Show the gradient at each module, parameter and node.
 
-    gradinspect grads samples/transformer.py
+    gradinspect grads train.py
 
-    gradinspect grads samples/mlp.py --by node
+    gradinspect grads train.py --by node
 
-    gradinspect grads samples/train.py --steps 5
+    gradinspect grads train.py --steps 5
 
-    gradinspect grads samples/transformer.py --timeline backward.json
+    gradinspect grads train.py --timeline backward.json
     """
     if timeline is not None:
         if by is not None or steps is not None or output_format != "text":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gradinspect.cli import questions
+from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import takes_source
@@ -30,26 +31,29 @@ MAX_TABLE_ROWS = 20
 def memory(  # noqa: PLR0913  # one option for each way to cut the table
     request: Request,
     *,
-    by: Annotated[By, typer.Option(help="Group by modules, operators, source lines or storages.")] = "module",
-    top: Annotated[int | None, typer.Option(min=1, help="Only the largest rows of a table.")] = None,
-    depth: Annotated[int | None, typer.Option(min=0, help="Open modules this deep.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="All rows, with every repeated block separate.")] = False,
+    by: Annotated[By, typer.Option(metavar="KIND", help="By module, operator, line or storage.")] = "module",
+    top: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the N largest rows.")] = None,
+    depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand modules this deep.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="All rows, each repeated block separately.")] = False,
     module: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Only memory kept by these modules: 'h.*.attn'.")
+        str | None, typer.Option(metavar="PATTERN", help="Only what these modules keep: 'h.*.attn'.")
     ] = None,
     iterations: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Observe N backward calls: does the graph grow, and what holds it?"),
+        typer.Option(min=1, metavar="N", help="Watch N backward calls: does the graph grow?"),
     ] = None,
-    output_format: Annotated[Literal["table", "csv", "json"], typer.Option("--format")] = "table",
+    output_format: Annotated[
+        Literal["table", "csv", "json"],
+        typer.Option("--format", metavar="KIND", help="Print table, csv or json.", rich_help_panel=OUTPUT),
+    ] = "table",
 ) -> None:
     """Show what holds memory for backward, each storage counted once.
 
-    gradinspect memory samples/resnet.py
+    gradinspect memory train.py
 
-    gradinspect memory samples/transformer.py --by line
+    gradinspect memory train.py --by line
 
-    gradinspect memory samples/growing.py --iterations 5
+    gradinspect memory train.py --iterations 5
     """
 
     def report(graph: "Graph") -> None:

@@ -16,6 +16,7 @@ from gradinspect.cli.explore import explore
 from gradinspect.cli.export import export, us_spelling
 from gradinspect.cli.fit import fit
 from gradinspect.cli.grads import grads
+from gradinspect.cli.help import VerbCommand
 from gradinspect.cli.memory import memory
 from gradinspect.cli.printing import ReaderLeft, finish_output, print_problem, print_text
 from gradinspect.cli.saved import saved
@@ -27,10 +28,11 @@ from gradinspect.isolation import OwnSearchPath
 app = typer.Typer(
     name="gradinspect",
     help="See what a PyTorch backward graph holds: every node, every saved tensor, the line that made it.",
-    epilog="SOURCE is a script.py, pkg.mod:expression, or a capture file (run.json). The script's own arguments "
-    "follow --, as in: gradinspect trace train.py --depth 2 -- --lr 0.1",
+    epilog="SOURCE is a script.py, pkg.mod:expression, or a capture file (run.json). What follows -- goes to "
+    "the script: gradinspect trace train.py -- --lr 0.1",
     invoke_without_command=True,
     add_completion=False,
+    rich_markup_mode=None,  # see cli/help.py
     pretty_exceptions_enable=False,
 )
 
@@ -47,19 +49,19 @@ def root(
     if version:
         print_text(versions())
     elif context.invoked_subcommand is None:
-        sys.stdout.write(context.get_help())  # with rich, typer prints it and returns an empty text
+        print_text(context.get_help())
 
 
-app.command()(trace)
-app.command()(saved)
-app.command()(memory)
-app.command()(fit)
-app.command(context_settings={"token_normalize_func": us_spelling})(export)
-app.command()(explore)
-app.command()(check)
-app.command()(grads)
-app.command()(step)
-app.command()(explain)
+app.command(cls=VerbCommand)(trace)
+app.command(cls=VerbCommand)(saved)
+app.command(cls=VerbCommand)(memory)
+app.command(cls=VerbCommand)(fit)
+app.command(cls=VerbCommand, context_settings={"token_normalize_func": us_spelling})(export)
+app.command(cls=VerbCommand)(explore)
+app.command(cls=VerbCommand)(check)
+app.command(cls=VerbCommand)(grads)
+app.command(cls=VerbCommand)(step)
+app.command(cls=VerbCommand)(explain)
 
 
 def versions() -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from gradinspect.cli.help import RUN
 from gradinspect.cli.options import Command, with_options
 from gradinspect.errors import GradInspectError
 from gradinspect.request import At, Request
@@ -20,30 +21,51 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         str | None, typer.Argument(metavar="SOURCE", help="script.py, pkg.mod:expression, or a capture file.")
     ] = None,
     run_module: Annotated[
-        str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.")
+        str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.", rich_help_panel=RUN)
     ] = None,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", metavar="SHAPE", help="Input for a callable: 2x3x8x8, 2x9:int64, mask=2x9:bool."),
+        typer.Option(
+            "--input", metavar="SHAPE", help="Input of a callable: 2x3x8x8, mask=2x9:bool.", rich_help_panel=RUN
+        ),
     ] = None,
     backward: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Record at the N-th backward() call.  [default: the first]")
+        int | None, typer.Option(min=1, metavar="N", help="Record at the N-th backward() call.", rich_help_panel=RUN)
     ] = None,
     grad: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Record at the N-th autograd.grad() call instead.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Record at the N-th autograd.grad() call.", rich_help_panel=RUN),
     ] = None,
     at: Annotated[
-        At | None, typer.Option(help="Record at a backward call, at the script's end, or a callable's output.")
+        At | None,
+        typer.Option(
+            metavar="MOMENT",
+            help="Record at 'backward', 'end' or 'call' (its output).",
+            rich_help_panel=RUN,
+            hidden=True,
+        ),
     ] = None,
-    goes_on: Annotated[bool, typer.Option("--continue", help="Let the script finish after the capture.")] = False,
-    root: Annotated[str | None, typer.Option(metavar="NAME", help="Start from this variable.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet-script", help="Hide what the script prints to stdout.")] = False,
-    fake: Annotated[
-        bool, typer.Option("--fake", help="Run on tensors without values: for models larger than this machine.")
+    goes_on: Annotated[
+        bool, typer.Option("--continue", help="Let the script finish after the capture.", rich_help_panel=RUN)
     ] = False,
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="With --fake: where tensors are.")] = None,
+    root: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Start from this variable.", rich_help_panel=RUN, hidden=True)
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet-script", help="Hide what the script prints.", rich_help_panel=RUN, hidden=True)
+    ] = False,
+    fake: Annotated[
+        bool, typer.Option("--fake", help="Run on tensors without values, for huge models.", rich_help_panel=RUN)
+    ] = False,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --fake: where tensors are.", rich_help_panel=RUN, hidden=True),
+    ] = None,
     creates_graph: Annotated[
-        bool, typer.Option("--create-graph", help="Look at the graph that backward itself builds.")
+        bool,
+        typer.Option(
+            "--create-graph", help="Look at the graph that backward builds.", rich_help_panel=RUN, hidden=True
+        ),
     ] = False,
 ) -> Request:
     if (source is None) == (run_module is None):

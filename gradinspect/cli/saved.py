@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gradinspect.cli import questions
+from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import takes_source
@@ -18,21 +19,28 @@ if TYPE_CHECKING:
 def saved(  # noqa: PLR0913  # one option for each thing to filter by
     request: Request,
     *,
-    sort: Annotated[Literal["graph", "bytes"], typer.Option(help="Order of the rows.")] = "graph",
+    sort: Annotated[
+        Literal["graph", "bytes"], typer.Option(metavar="graph|bytes", help="Order of the rows.")
+    ] = "graph",
     node: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only nodes of this class: 'Conv*'.")] = None,
     module: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only nodes in this module: 'h.3'.")] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Only this attribute or parameter: '_saved_self'.")
+    name: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only this attribute: '_saved_self'.")] = None,
+    status: Annotated[
+        str | None, typer.Option(metavar="STATUS", help="Only tensors that are live, freed, modified, ...")
     ] = None,
-    status: Annotated[str | None, typer.Option(help="Only tensors that are live, freed, modified, ...")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only values of this kind: tensor, int, tuple, ...")] = None,
-    output_format: Annotated[Literal["table", "csv", "json", "markdown"], typer.Option("--format")] = "table",
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only this kind of value: tensor, int, tuple, ...")
+    ] = None,
+    output_format: Annotated[
+        Literal["table", "csv", "json", "markdown"],
+        typer.Option("--format", metavar="KIND", help="Print table, csv, json or markdown.", rich_help_panel=OUTPUT),
+    ] = "table",
 ) -> None:
     """Show every saved attribute (_saved_*) of every node.
 
-    gradinspect saved samples/mlp.py --sort bytes
+    gradinspect saved train.py --sort bytes
 
-    gradinspect saved samples/operators.py --node 'Conv*' --kind tensor
+    gradinspect saved train.py --node 'Conv*' --kind tensor
     """
 
     def report(graph: "Graph") -> None:

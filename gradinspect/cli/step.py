@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gradinspect.cli import questions
+from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import takes_source
@@ -26,21 +27,21 @@ def step(
     *,
     grad_output: Annotated[
         Literal["ones", "random", "rows"] | None,
-        typer.Option(help="If the program calls no backward: start with this gradient, or once per element."),
+        typer.Option(metavar="KIND", help="Without a backward(): start with ones, random or rows."),
     ] = None,
     script: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Read commands from a file, one per line.")
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every step to a .md or .html file instead of prompting.")
+        Path | None, typer.Option(metavar="FILE", help="Write all steps to a .md or .html file, no prompt.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
-    """Step through a program's backward, one node at a time: gradients, saved values, formulas.
+    """Step through backward node by node: gradients, values, formulas.
 
-    gradinspect step samples/mlp.py
+    gradinspect step train.py
 
-    gradinspect step samples/broadcast_scalar.py --report steps.html
+    gradinspect step train.py --report steps.html
     """
     from gradinspect.cli.debugger import Debugger
     from gradinspect.cli.step_report import ReportWriter, check_report

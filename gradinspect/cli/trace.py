@@ -10,6 +10,7 @@ from gradinspect.cli import questions
 from gradinspect.cli.browser import open_page, temporary_page
 from gradinspect.cli.files import parse_target, parse_targets, write_targets
 from gradinspect.cli.focusing import takes_focus
+from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import takes_source
@@ -30,23 +31,31 @@ def trace(  # noqa: PLR0913  # the options of the tree
     request: Request,
     *,
     focus: "Focus",
-    depth: Annotated[int | None, typer.Option(min=0, help="Expand modules this deep.")] = None,
+    depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Fold nothing and leave nothing out.")] = False,
     fold_shapes: Annotated[
-        bool, typer.Option("--fold-shapes", help="Show a chain of views and transposes as one row.")
+        bool, typer.Option("--fold-shapes", help="Show a chain of views as one row.", hidden=True)
     ] = False,
-    output_format: Annotated[Literal["text", "json", "markdown"], typer.Option("--format")] = "text",
+    output_format: Annotated[
+        Literal["text", "json", "markdown"],
+        typer.Option("--format", metavar="KIND", help="Print text, json or markdown.", rich_help_panel=OUTPUT),
+    ] = "text",
     output: Annotated[
-        list[Path] | None, typer.Option("-o", metavar="FILE", help=f"Also write a file, repeatable: {suffixes()}")
+        list[Path] | None,
+        typer.Option("-o", metavar="FILE", help=f"Also write a file, repeatable: {suffixes()}", rich_help_panel=OUTPUT),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
-    opens: Annotated[bool, typer.Option("--open", help="Also open the graph as a page in a browser.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files.", rich_help_panel=OUTPUT)] = False,
+    opens: Annotated[
+        bool, typer.Option("--open", help="Also open the graph as a page in a browser.", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Run a program and show the autograd graph at its first backward call.
+    """Show the autograd graph of a program at its first backward call.
 
-    gradinspect trace samples/mlp.py
+    gradinspect trace train.py
 
-    gradinspect trace samples/train.py --backward 2 -- --epochs 1
+    gradinspect trace train.py --depth 1 -o graph.svg -- --lr 0.1
+
+    gradinspect trace model.py:'Net()' --input 2x3x32x32
     """
     targets = parse_targets(output or [], force=force)
     if focus.is_set and output_format != "text" and not (targets or opens):
