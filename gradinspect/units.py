@@ -26,6 +26,12 @@ def format_bytes(num_bytes: int) -> str:
     return f"{size:.1f} TiB"
 
 
+def format_held(held: int, weights: int) -> str:
+    """Write what is held because of backward, and beside it the weights, which are in memory anyway."""
+    beside = f" (+ {format_bytes(weights)} of weights, in memory anyway)" if weights else ""
+    return f"{format_bytes(held)} held{beside}"
+
+
 def call_name(kind: CallKind, number: int | None = None) -> str:
     """Name an engine call: `backward #2`, `autograd.grad #1`. Each kind has its own numbers."""
     name = "autograd.grad" if kind == "grad" else "backward"

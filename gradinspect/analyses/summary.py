@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import get_args
 
-from gradinspect.analyses.memory.saved_storages import origins_of_saved
+from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved
 from gradinspect.graph import CapturePoint, Graph, Origin, Record
 from gradinspect.units import call_name, format_count
 
@@ -18,8 +18,9 @@ class Summary(Record, frozen=True, kw_only=True):
     leaves: int
     max_depth: int  # nodes on the longest path
     classes: dict[str, int]  # most frequent first, then by name
-    saved_bytes: int  # of whole storages, each counted once, including parameters
-    saved_bytes_by_origin: dict[Origin, int]  # adds up to saved_bytes; has every origin, even at 0
+    held_bytes: int  # NOTE [Bytes held] in `saved_storages`
+    weight_bytes: int  # of saved parameters and buffers, in memory anyway
+    saved_bytes_by_origin: dict[Origin, int]  # adds up to both; has every origin, even at 0
     captured_at: str  # "backward #1  train.py:41  loss.backward()"
     other_calls: str = ""  # "3 autograd.grad calls before it; --grad N shows one"
     warnings: tuple[str, ...] = ()
@@ -30,6 +31,7 @@ def summarize(graph: Graph) -> Summary:
     edges, none_edges, max_depth = _measure_edges(graph)
     classes = Counter(node.name for node in graph.nodes)
     by_origin = _saved_bytes_by_origin(graph)
+    weights = sum(by_origin[origin] for origin in IN_MEMORY_ANYWAY)
     return Summary(
         nodes=len(graph.nodes),
         edges=edges,
@@ -38,7 +40,8 @@ def summarize(graph: Graph) -> Summary:
         leaves=sum(node.kind == "accumulate_grad" for node in graph.nodes),
         max_depth=max_depth,
         classes=dict(sorted(classes.items(), key=lambda entry: (-entry[1], entry[0]))),
-        saved_bytes=sum(by_origin.values()),
+        held_bytes=sum(by_origin.values()) - weights,
+        weight_bytes=weights,
         saved_bytes_by_origin=by_origin,
         captured_at=describe_capture(graph),
         other_calls=describe_other_calls(graph),

@@ -20,7 +20,7 @@ from gradinspect.renderers.terminal.panel_page import Explain, Facts, PageLine, 
 from gradinspect.renderers.terminal.scope_page import ScopePage
 from gradinspect.renderers.terminal.text import Part, fit, visible
 from gradinspect.source import ReadSource
-from gradinspect.units import format_bytes, format_count
+from gradinspect.units import format_count, format_held
 
 MIN_WIDTH_BESIDE = 110  # cells from which the panel is beside the tree
 HINTS = {
@@ -182,7 +182,7 @@ class Explorer(App[None]):
         warnings = f"  {format_count(len(graph.warnings), 'warning')}: w" if graph.warnings else ""
         parts = [
             Part(visible(describe_capture(graph), unicode=self.exploration.unicode), "bold", can_shrink=True),
-            Part(f"  {format_count(figures.nodes, 'node')}, {format_bytes(figures.saved_bytes)} saved", "dim"),
+            Part(f"  {format_count(figures.nodes, 'node')}, {format_held(figures.held_bytes, 0)}", "dim"),
             Part(warnings, "yellow"),
         ]
         self.head.show(fit(parts, self.head.size.width, "…" if self.exploration.unicode else "..."))

@@ -160,7 +160,10 @@ def _names(walk: Walk, moment: Moment, recorder: Recorder | None) -> Names:
     leaves = list(walk.leaves().values())
     called = recorder.called_modules() if recorder is not None else []
     gone = recorder.kept_names.gone() if recorder is not None else []
-    return collect_names(leaves, called, [*moment.variables, *variables_from(moment.frame)], gone)
+    names = collect_names(leaves, called, [*moment.variables, *variables_from(moment.frame)], gone)
+    if recorder is not None:
+        names.inputs = recorder.inputs.storage_keys()
+    return names
 
 
 def _origins(walk: Walk, makers: Mapping[int, Maker]) -> list[int]:

@@ -64,6 +64,7 @@ class Names:
     def __init__(self) -> None:
         """Start empty; `collect_names` fills it."""
         self.storages: dict[int, tuple[Origin, str]] = {}
+        self.inputs: frozenset[int] = frozenset()  # storage keys of the tensors that models were given
         self.module_paths: dict[int, str] = {}
         self.gone_paths: dict[int, str] = {}  # recorder's number of a module that is gone -> path
         self._leaves: dict[int, LeafName] = {}

@@ -69,7 +69,7 @@ class NodeRecorder:
     ) -> None:
         """Set up the tables that the nodes of one capture share."""
         self.infos = infos
-        self.storages = StorageTable(names.storages)
+        self.storages = StorageTable(names.storages, names.inputs)
         self._walk = walk
         self._catalog = catalog
         self._names = names
@@ -98,13 +98,14 @@ class NodeRecorder:
         sequence_nr = walk.sequence_nrs[number]
         node_class = self.node_class(node)
         leaf = self._leaf(node) if node_class.kind == "accumulate_grad" else None
+        names = node_class.saved
         return Node(
             name=node_class.name or type(node).name(node).removeprefix("torch::autograd::"),
             kind=node_class.kind,
             sequence_nr=None if sequence_nr >= UNKNOWN_NR else sequence_nr,
             forward_outputs=self._forward_outputs(node),
             next_edges=walk.next_edges[number],
-            saved=() if node_class.saved.is_empty else self._saved.read(node, node_class.saved),
+            saved=() if names.is_empty else self._saved.read(node, names, is_in_model=module is not None),
             leaf=leaf,
             function=node_class.function,
             module=module,

@@ -40,6 +40,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradinspect.record.frames import FrameTable
 from gradinspect.record.kept_names import KeptNames
+from gradinspect.record.model_inputs import ModelInputs
 from gradinspect.record.names import Names
 from gradinspect.record.transparency import transparent
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
@@ -97,6 +98,7 @@ class Recorder:
         self.listener: CallListener | None = None  # observes each call of a torch function
         self.on_module: Callable[[], None] | None = None  # called when another module begins to run
         self.kept_names = KeptNames()
+        self.inputs = ModelInputs()
         self._noted: set[int] = set()  # numbers of modules whose names are kept
         self._module_numbers: dict[int, int] = {}
         self._open: list[tuple[int, int]] = []  # window index, start
@@ -166,13 +168,15 @@ class Recorder:
         self._handles = []
 
     @uncompiled
-    def _enter_module(self, module: nn.Module, _args: object) -> None:
+    def _enter_module(self, module: nn.Module, args: object) -> None:
         if torch.compiler.is_compiling() or get_ident() != self._thread:
             return
         if not self.is_active:
             if self._is_leaving:
                 self._leave()
             return
+        if not self._open:
+            self.inputs.note(args, sys._getframe(1))
         start = next_sequence_nr()
         parent = self._open[-1][0] if self._open else NOWHERE
         self._open.append((len(self.module_windows), start))

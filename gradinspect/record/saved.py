@@ -9,7 +9,7 @@ import torch
 
 from gradinspect.graph import Origin, SavedTensor, SavedValue, Size, TensorInfo
 from gradinspect.record.scalar_attributes import saved_value
-from gradinspect.record.storages import StorageEntry, StorageTable, plain_tensors
+from gradinspect.record.storages import StorageEntry, StorageTable, plain_tensors, storage_key
 from gradinspect.record.tensors import TensorInfoTable, count_bytes, plain_size
 from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
 from gradinspect.torch_api.nodes import sequence_nr
@@ -60,7 +60,11 @@ class SavedReader:
     """Reads the saved attributes of the nodes of one graph."""
 
     def __init__(
-        self, storages: StorageTable, infos: TensorInfoTable, numbers: dict[Any, int], hooks: PushedHooks | None = None
+        self,
+        storages: StorageTable,
+        infos: TensorInfoTable,
+        numbers: dict[Any, int],
+        hooks: PushedHooks | None = None,
     ) -> None:
         """Share the tables of one capture.
 
@@ -74,11 +78,19 @@ class SavedReader:
         self._infos = infos
         self._numbers = numbers
         self._hooks = hooks
+        self._is_in_model = False
         self._can_read_raw = can_read_raw()
         self._leaves: dict[tuple[int, str, int | None], tuple[torch.Tensor, SavedValue]] = {}
 
-    def read(self, node: Any, names: SavedNames) -> tuple[SavedValue, ...]:
-        """Record everything that a node saves. Runs no hook, never raises."""
+    def read(self, node: Any, names: SavedNames, *, is_in_model: bool = False) -> tuple[SavedValue, ...]:
+        """Record everything that a node saves. Runs no hook, never raises.
+
+        Args:
+            node: The live node.
+            names: The attributes of its class.
+            is_in_model: Whether a module made it.
+        """
+        self._is_in_model = is_in_model
         found: list[SavedValue] = []
         for raw_name, name in names.tensors:
             try:
@@ -207,11 +219,18 @@ class SavedReader:
         Reading the grad_fn of a view whose base was modified since creates a new node, so it is not read.
         """
         if version and is_view(tensor):
-            return None, "output" if is_output else "input" if is_leaf(tensor) else "activation"
+            return None, "output" if is_output else self._leaf_origin(tensor) if is_leaf(tensor) else "activation"
         maker = grad_fn_of(tensor)
         if maker is None:
-            return None, "output" if is_output else "input"
+            return None, "output" if is_output else self._leaf_origin(tensor)
         return self._numbers.get(maker), "output" if is_output else "activation"
+
+    def _leaf_origin(self, tensor: torch.Tensor) -> Origin:
+        """Tell what came from outside a model from what it made for itself, such as a dropout mask."""
+        if not self._is_in_model or tensor.requires_grad:
+            return "input"
+        key = storage_key(tensor)
+        return "input" if key is None or self._storages.is_from_outside(key) else "activation"
 
     def _strange_value(
         self,

@@ -31,12 +31,14 @@ class StorageEntry:
 class StorageTable:
     """Numbers the storages of one capture in order of appearance."""
 
-    def __init__(self, known: dict[int, tuple[Origin, str]]) -> None:
+    def __init__(self, known: dict[int, tuple[Origin, str]], inputs: frozenset[int] = frozenset()) -> None:
         """Start empty.
 
         Args:
             known: Storage key -> origin and name, for parameters, buffers and the user's variables.
+            inputs: Storage keys of the tensors that models were given.
         """
+        self._inputs = inputs
         self._known = known
         self._entries: dict[int, StorageEntry] = {}
 
@@ -59,6 +61,10 @@ class StorageTable:
         elif entry.origin is not origin and entry.name is None and _RANK[origin] < _RANK[entry.origin]:
             entry.origin = origin
         return entry
+
+    def is_from_outside(self, key: int) -> bool:
+        """Return whether a storage is not what a model made for itself: its argument, or it has a name."""
+        return key in self._inputs or key in self._known
 
     def numbers_within(self, value: object) -> tuple[int, ...]:
         """Number every storage in an object: a container, a sparse tensor, a wrapper subclass."""

@@ -1,6 +1,7 @@
 """The members of an nn.Module, and the global module hooks."""
 
 from collections.abc import Iterable, Mapping
+from types import FrameType
 from typing import Any
 
 import torch
@@ -38,6 +39,19 @@ def own_children(module: nn.Module) -> Mapping[str, nn.Module | None]:
     """Return a module's direct submodules."""
     found: Mapping[str, nn.Module | None] = vars(module).get("_modules", {})
     return found
+
+
+def call_keywords(frame: FrameType | None) -> Mapping[str, object]:
+    """Return the keyword arguments of the module call whose pre-hooks run; global hooks are not given them.
+
+    Source: torch/nn/modules/module.py `_call_impl`, torch 2.13.
+    """
+    while frame is not None and frame.f_code.co_filename == torch_module.__file__:
+        keywords = frame.f_locals.get("kwargs")
+        if type(keywords) is dict:
+            return keywords
+        frame = frame.f_back
+    return {}
 
 
 def global_hook_ids() -> Iterable[int]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from strategies import graphs
 
 from gradinspect.analyses.memory.saved_rows import saved_rows
-from gradinspect.analyses.memory.saved_storages import first_savers
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.summary import Summary, summarize
 from gradinspect.graph import CaptureKind, CapturePoint, Frame, Graph, SavedValue, Storage
 
@@ -22,7 +22,8 @@ def test_a_small_graph() -> None:
         leaves=1,
         max_depth=3,
         classes={"AccumulateGrad": 1, "AddBackward0": 1, "MulBackward0": 1},
-        saved_bytes=8,
+        held_bytes=8,
+        weight_bytes=0,
         saved_bytes_by_origin={"parameter": 0, "buffer": 0, "input": 4, "output": 0, "activation": 4},
         captured_at="backward #1",
     )
@@ -34,7 +35,7 @@ def test_an_empty_graph() -> None:
     """A graph without nodes has figures too."""
     figures = summarize(graph(roots=()))
 
-    assert (figures.nodes, figures.max_depth, figures.classes, figures.saved_bytes) == (0, 0, {}, 0)
+    assert (figures.nodes, figures.max_depth, figures.classes, figures.held_bytes) == (0, 0, {}, 0)
 
 
 def test_classes_are_ordered_by_count_then_name() -> None:
@@ -61,8 +62,8 @@ def test_a_storage_counts_once_and_only_when_saved() -> None:
         storages=(Storage(num_bytes=64, origin="activation"), Storage(num_bytes=400, origin="parameter")),
     )
 
-    assert summarize(record).saved_bytes == 64
-    assert first_savers(record) == {0: 0}
+    assert summarize(record).held_bytes == 64
+    assert held_bytes_by_node(record) == [64, 0, 0]
 
 
 def test_what_a_storage_without_origin_is() -> None:
@@ -104,7 +105,7 @@ def test_figures_agree_with_each_other(record: Graph) -> None:
     figures = summarize(record)
 
     assert figures.nodes == sum(figures.classes.values())
-    assert figures.saved_bytes == sum(figures.saved_bytes_by_origin.values())
-    assert figures.saved_bytes == sum(row.own_bytes for row in saved_rows(record))
+    assert figures.held_bytes + figures.weight_bytes == sum(figures.saved_bytes_by_origin.values())
+    assert figures.held_bytes == sum(row.own_bytes for row in saved_rows(record))
     assert figures.max_depth <= figures.nodes
     assert figures == msgspec.convert(msgspec.to_builtins(figures), Summary)

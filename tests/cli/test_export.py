@@ -19,7 +19,7 @@ def test_both_spellings_of_color_by(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert main(["export", "run.json", "-o", f"{number}.dot", *option]) == 0
         pictures.append(Path(f"{number}.dot").read_text())
 
-    assert "bytes saved for backward" in pictures[0]
+    assert "bytes held for backward" in pictures[0]
     assert pictures == pictures[:1] * len(spellings)
 
 

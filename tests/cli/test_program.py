@@ -174,7 +174,7 @@ def test_the_figures_for_machines(capture_file: str, capsys: pytest.CaptureFixtu
 
     assert sorted(figures) == sorted((
         "nodes", "edges", "none_edges", "roots", "leaves", "max_depth",
-        "classes", "saved_bytes", "saved_bytes_by_origin", "captured_at", "other_calls",
+        "classes", "held_bytes", "weight_bytes", "saved_bytes_by_origin", "captured_at", "other_calls",
     ))  # fmt: skip
     assert (figures["nodes"], figures["edges"], figures["none_edges"], figures["max_depth"]) == (3, 4, 1, 3)
 

@@ -111,7 +111,7 @@ def test_a_program_without_backward_shows_its_first_autograd_grad(programs: Path
         "autograd.grad #1  sampler.py:8  (force,) = torch.autograd.grad(energy, at)",
         "19 autograd.grad calls more, and no backward call; --grad N shows one",
     ]
-    assert "12 B saved: 12 B inputs" in done.stdout
+    assert "12 B held: 12 B inputs" in done.stdout
     assert "freed" not in done.stdout
 
 

@@ -12,13 +12,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Literal, TypeAlias, get_args
 
-from gradinspect.analyses.memory.saved_storages import origins_of_saved, storages_of
+from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
 from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, TensorInfo
 
 HeldAs: TypeAlias = Literal["activation", "output", "input", "cast", "packed", "checkpoint", "parameter", "buffer"]
-NOT_EXTRA: frozenset[HeldAs] = frozenset({"parameter", "buffer"})  # in memory anyway
 
 # Nodes whose output is a view of their input. Only generated names; others do not forward a cast.
 VIEWS = frozenset(
@@ -81,7 +80,7 @@ def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory
     for storage, uses in found.items():
         held_as: HeldAs = origins[storage]
         cast_of = None
-        if held_as not in NOT_EXTRA:
+        if held_as not in IN_MEMORY_ANYWAY:
             cast_of = _cast_of(graph, uses)
             held_as = _kind(uses, held_as, is_cast=cast_of is not None)
         held.append(_held_storage(graph, storage, uses, held_as, cast_of if held_as == "cast" else None))
@@ -91,7 +90,7 @@ def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory
     total = sum(by_kind.values())
     return Memory(
         total_bytes=total,
-        extra_bytes=total - sum(by_kind[kind] for kind in NOT_EXTRA),
+        extra_bytes=total - sum(by_kind[kind] for kind in IN_MEMORY_ANYWAY),
         bytes_by_kind=by_kind,
         num_recomputed=num_recomputed,
         storages=tuple(held),

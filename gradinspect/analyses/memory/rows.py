@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Hashable, Sequence
 
-from gradinspect.analyses.memory.held import NOT_EXTRA, HeldStorage, Memory
+from gradinspect.analyses.memory.held import HeldStorage, Memory
+from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.graph import Graph, Record, source_of
 from gradinspect.units import format_tensor
 
@@ -81,7 +82,7 @@ def rows_by_storage(graph: Graph, memory: Memory) -> tuple[MemoryRow, ...]:
 
 def extra_storages(memory: Memory) -> list[HeldStorage]:
     """Return what is held beyond parameters and buffers."""
-    return [held for held in memory.storages if held.held_as not in NOT_EXTRA]
+    return [held for held in memory.storages if held.held_as not in IN_MEMORY_ANYWAY]
 
 
 def _storage_label(graph: Graph, held: HeldStorage) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias, get_args
 
-from gradinspect.analyses.memory.saved_storages import storages_of
+from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
 from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names, no_such_name
 from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
@@ -19,8 +19,9 @@ class SavedRow(Record, frozen=True, kw_only=True):
     attribute: str  # "_saved_self", "saved_tensors[1]"
     kind: SavedKind
     value: str  # "f32[2, 3]" for a tensor, else the value itself
-    num_bytes: int | None = None  # of the whole storages it keeps alive; None if it is not a tensor
-    own_bytes: int = 0  # of those that no earlier row keeps; all rows add up to the saved bytes
+    num_bytes: int | None = None  # of the whole storages it holds, without parameters; None if it is not a tensor
+    own_bytes: int = 0  # of those that no earlier row holds; all rows add up to the bytes held
+    weight_bytes: int = 0  # of parameters and buffers that no earlier row saves: in memory anyway
     shared_with: int | None = None  # the node whose row counts a storage of this one
     status: SavedStatus | None = None
     status_detail: str = ""  # "at version 3, expected 2"
@@ -42,24 +43,47 @@ class SavedFilter(Record, frozen=True, kw_only=True):
 
 def saved_rows(graph: Graph) -> tuple[SavedRow, ...]:
     """List every saved value, in the order of the nodes."""
-    first_savers: dict[int, int] = {}
-    return tuple(
-        _row(graph, node_id, value, first_savers) for node_id, node in enumerate(graph.nodes) for value in node.saved
-    )
+    table = _Table(graph)
+    return tuple(table.row(node_id, value) for node_id, node in enumerate(graph.nodes) for value in node.saved)
 
 
 def saved_rows_of(graph: Graph, node_id: int) -> tuple[SavedRow, ...]:
     """List the saved values of one node, with all of their bytes, even if shared."""
-    first_savers: dict[int, int] = {}
-    return tuple(_row(graph, node_id, value, first_savers) for value in graph.nodes[node_id].saved)
+    table = _Table(graph)
+    return tuple(table.row(node_id, value) for value in graph.nodes[node_id].saved)
 
 
-def _row(graph: Graph, node_id: int, value: SavedValue, first_savers: dict[int, int]) -> SavedRow:
+class _Table:
+    """Makes the rows of one table; the first row that saves a storage counts it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.origins = origins_of_saved(graph)
+        self.first_savers: dict[int, int] = {}
+
+    def row(self, node_id: int, value: SavedValue) -> SavedRow:
+        storages = tuple(dict.fromkeys(storages_of(value)))
+        held = [storage for storage in storages if self.origins[storage] not in IN_MEMORY_ANYWAY]
+        weights = [storage for storage in storages if self.origins[storage] in IN_MEMORY_ANYWAY]
+        shared = [self.first_savers[storage] for storage in held if storage in self.first_savers]
+        own_bytes, weight_bytes = self._first_saved(held), self._first_saved(weights)
+        self.first_savers.update((storage, node_id) for storage in storages if storage not in self.first_savers)
+        return _row(
+            self.graph,
+            node_id,
+            value,
+            num_bytes=sum(self.graph.storages[storage].num_bytes for storage in held) if storages else None,
+            own_bytes=own_bytes,
+            weight_bytes=weight_bytes,
+            shared_with=shared[0] if shared else None,
+        )
+
+    def _first_saved(self, storages: Sequence[int]) -> int:
+        return sum(self.graph.storages[storage].num_bytes for storage in storages if storage not in self.first_savers)
+
+
+def _row(graph: Graph, node_id: int, value: SavedValue, **counted: int | None) -> SavedRow:
     node = graph.nodes[node_id]
-    storages = tuple(dict.fromkeys(storages_of(value)))
-    shared = [first_savers[storage] for storage in storages if storage in first_savers]
-    own_bytes = sum(graph.storages[storage].num_bytes for storage in storages if storage not in first_savers)
-    first_savers.update((storage, node_id) for storage in storages if storage not in first_savers)
     origin, origin_name = _origin(graph, value)
     return SavedRow(
         node=node_id,
@@ -67,15 +91,13 @@ def _row(graph: Graph, node_id: int, value: SavedValue, first_savers: dict[int, 
         attribute=value.name if value.index is None else f"{value.name}[{value.index}]",
         kind=value.kind,
         value=_value_text(value),
-        num_bytes=sum(graph.storages[storage].num_bytes for storage in storages) if storages else None,
-        own_bytes=own_bytes,
-        shared_with=shared[0] if shared else None,
         status=value.status,
         status_detail=_status_detail(value),
         origin=origin,
         origin_name=origin_name,
         module=None if node.module is None else graph.modules[node.module].path,
         source=source_of(graph, node),
+        **counted,  # type: ignore[arg-type]  # only counts of bytes
     )
 
 

@@ -1,6 +1,14 @@
-"""Attribution of bytes: each storage saved for backward counts once, for the value that saves it first."""
+"""Attribution of bytes: each storage held because of backward counts once, for the value that saves it first.
+
+NOTE [Bytes held]
+There is one definition of bytes on every screen: those of storages that are in memory because backward will need them,
+each counted once, as a whole, for the first node that saves it. Parameters and buffers are in memory anyway: they are
+left out, and named beside the total.
+"""
 
 from gradinspect.graph import Graph, Origin, SavedValue
+
+IN_MEMORY_ANYWAY: frozenset[Origin] = frozenset({"parameter", "buffer"})
 
 
 def storages_of(value: SavedValue) -> tuple[int, ...]:
@@ -10,12 +18,18 @@ def storages_of(value: SavedValue) -> tuple[int, ...]:
     return (value.tensor.storage, *value.held_storages) if value.held_storages else (value.tensor.storage,)
 
 
-def first_savers(graph: Graph) -> dict[int, int]:
-    """Find the node that saves each storage first, in the order of node ids and attributes.
+def held_bytes_by_node(graph: Graph) -> list[int]:
+    """Return for each node the bytes of the storages that it is the first to hold: NOTE [Bytes held]."""
+    origins = origins_of_saved(graph)
+    num_bytes = [0] * len(graph.nodes)
+    for storage, node_id in _first_savers(graph).items():
+        if origins[storage] not in IN_MEMORY_ANYWAY:
+            num_bytes[node_id] += graph.storages[storage].num_bytes
+    return num_bytes
 
-    Returns:
-        Storage -> node id. Storages that no node saves are left out.
-    """
+
+def _first_savers(graph: Graph) -> dict[int, int]:
+    """Find the node that saves each storage first, in the order of node ids."""
     savers: dict[int, int] = {}
     for node_id, node in enumerate(graph.nodes):
         for value in node.saved:

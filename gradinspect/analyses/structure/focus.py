@@ -5,8 +5,8 @@ What comes in: a `Graph` and a `Focus`. What goes out: the graph cut down to tha
 
 from collections.abc import Iterable, Iterator
 
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.cut import Cut, cut_graph, edges_of
-from gradinspect.analyses.structure.folding import first_saved_bytes
 from gradinspect.analyses.structure.name_patterns import matching_names
 from gradinspect.analyses.structure.node_names import named_nodes
 from gradinspect.errors import GradInspectError
@@ -60,7 +60,7 @@ def _parts(graph: Graph, focus: Focus) -> Iterator[tuple[str, frozenset[int]]]:
         names = matching_names(focus.only_class, {node.name for node in graph.nodes}, "class")
         yield f"of class {focus.only_class}", _where(node.name in names for node in graph.nodes)
     if focus.min_bytes is not None:
-        saved = first_saved_bytes(graph)
+        saved = held_bytes_by_node(graph)
         words = f"saving {format_bytes(focus.min_bytes)} or more"
         yield words, _where(num_bytes >= focus.min_bytes for num_bytes in saved)
 
@@ -70,7 +70,7 @@ def _hint(graph: Graph, focus: Focus, num_parts: int) -> str:
         return "Combine fewer options."
     if focus.min_bytes is None:
         return "Name a node, module or parameter on a path of this graph."
-    saved = first_saved_bytes(graph)
+    saved = held_bytes_by_node(graph)
     most = max(saved, default=0)
     return f"The largest is {format_bytes(most)}, at #{saved.index(most)}." if most else "This graph saves nothing."
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
-from gradinspect.analyses.memory.saved_storages import first_savers
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.repeats import Repeat, Wiring, find_repeats, read_wiring
 from gradinspect.analyses.structure.shape_chains import chain_links
 from gradinspect.graph import Graph, Record
@@ -27,7 +27,7 @@ class Scope(Record, frozen=True, kw_only=True):
     module: int | None = None  # index into Graph.modules, if kind is "module"
     copies: tuple[tuple["Item", ...], ...] = ()  # the 2nd, 3rd, ... copy, aligned with `items`, if kind is "repeat"
     num_nodes: int  # with copies, without AccumulateGrad
-    saved_bytes: int  # of storages that no earlier node saves, with copies
+    held_bytes: int  # with copies: NOTE [Bytes held] in `saved_storages`
 
 
 Item: TypeAlias = int | Scope  # a node id, or part of the graph
@@ -46,14 +46,6 @@ def fold_graph(graph: Graph, *, repeats: bool = True, shapes: bool = False) -> S
     for node_id in folder.wiring.positions:
         folder.add(node_id, chains[graph.nodes[node_id].module])
     return folder.finish()
-
-
-def first_saved_bytes(graph: Graph) -> list[int]:
-    """Return for each node the bytes of the storages that it saves first."""
-    num_bytes = [0] * len(graph.nodes)
-    for storage, node_id in first_savers(graph).items():
-        num_bytes[node_id] += graph.storages[storage].num_bytes
-    return num_bytes
 
 
 def walk_scopes(scope: Scope) -> Iterator[Scope]:
@@ -125,8 +117,8 @@ class _Folder:
         self.links = links
         self.numbers: dict[Hashable, int] = {}
         self.wiring: Wiring = read_wiring(graph, self.numbers)
-        saved = first_saved_bytes(graph)
-        self.saved_before = list(accumulate((saved[node_id] for node_id in self.wiring.positions), initial=0))
+        held = held_bytes_by_node(graph)
+        self.held_before = list(accumulate((held[node_id] for node_id in self.wiring.positions), initial=0))
         self.position = 0
         self.open = [_OpenScope(None)]
 
@@ -139,7 +131,7 @@ class _Folder:
     def finish(self) -> Scope:
         self._enter(())
         items = self._close_items(self.open[0])
-        return Scope(kind="graph", items=items, num_nodes=self.position, saved_bytes=self.saved_before[-1])
+        return Scope(kind="graph", items=items, num_nodes=self.position, held_bytes=self.held_before[-1])
 
     def _enter(self, chain: tuple[int, ...]) -> None:
         shared = 0
@@ -164,7 +156,7 @@ class _Folder:
                 module=scope.module,
                 items=items,
                 num_nodes=self.position - start,
-                saved_bytes=self.saved_before[self.position] - self.saved_before[start],
+                held_bytes=self.held_before[self.position] - self.held_before[start],
             ),
             self.numbers.setdefault(("module", structure), len(self.numbers)),
             start,
@@ -211,7 +203,7 @@ class _Folder:
         first, last = places.start, places.stop
         begin = scope.starts[first]
         end = scope.starts[last] if last < len(scope.starts) else stop
-        saved_bytes = self.saved_before[end] - self.saved_before[begin]
-        scope.items[first:last] = [Scope(num_nodes=end - begin, saved_bytes=saved_bytes, **fields)]
+        held_bytes = self.held_before[end] - self.held_before[begin]
+        scope.items[first:last] = [Scope(num_nodes=end - begin, held_bytes=held_bytes, **fields)]
         scope.structure[first:last] = [self.numbers.setdefault(structure, len(self.numbers))]
         scope.starts[first:last] = [begin]

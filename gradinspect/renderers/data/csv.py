@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gradinspect.analyses.memory.saved_rows import SavedRow
-from gradinspect.analyses.memory.saved_storages import first_savers
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.graph import Edge, Graph, source_of
 from gradinspect.renderers.formats import FileContent
 from gradinspect.renderers.picture.plan.parts import DrawOptions
@@ -26,7 +26,7 @@ from gradinspect.units import escape_control, format_tensor
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")  # including full-width forms
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
-NODE_COLUMNS = ("id", "name", "kind", "outputs", "module", "source", "saved_bytes", "next_edges")
+NODE_COLUMNS = ("id", "name", "kind", "outputs", "module", "source", "held_bytes", "next_edges")
 
 
 def render_saved_csv(rows: Iterable[SavedRow]) -> str:
@@ -40,15 +40,13 @@ def render_nodes_csv(graph: Graph) -> str:
 
     Edges are written in order, separated by spaces: `7`, `7:2` (into its input 2), or `None`.
     """
-    saved_bytes = [0] * len(graph.nodes)
-    for storage, node_id in first_savers(graph).items():
-        saved_bytes[node_id] += graph.storages[storage].num_bytes
+    held_bytes = held_bytes_by_node(graph)
     return render_csv(
-        NODE_COLUMNS, (_node_cells(graph, node_id, saved_bytes[node_id]) for node_id in range(len(graph.nodes)))
+        NODE_COLUMNS, (_node_cells(graph, node_id, held_bytes[node_id]) for node_id in range(len(graph.nodes)))
     )
 
 
-def _node_cells(graph: Graph, node_id: int, saved_bytes: int) -> Sequence[object]:
+def _node_cells(graph: Graph, node_id: int, held_bytes: int) -> Sequence[object]:
     node = graph.nodes[node_id]
     return (
         node_id,
@@ -57,7 +55,7 @@ def _node_cells(graph: Graph, node_id: int, saved_bytes: int) -> Sequence[object
         "; ".join("None" if info is None else format_tensor(info) for info in node.forward_outputs),
         None if node.module is None else graph.modules[node.module].path,
         source_of(graph, node),
-        saved_bytes,
+        held_bytes,
         " ".join(map(_edge_text, node.next_edges)),
     )
 

@@ -1,4 +1,4 @@
-// Color boxes by module, bytes saved, dtype, device, file or gradient norm. Dark fills get white text, light ones black.
+// Color boxes by module, bytes held, dtype, device, file or gradient norm. Dark fills get white text, light ones black.
 
 // ColorBrewer's Blues, light to dark, so that the order survives grayscale printing; Okabe-Ito tints for kinds.
 const RAMP = ['#F0F6FC', '#DAE8F5', '#BAD6EB', '#89BEDC', '#539ECD', '#2B7BBA', '#0B559F', '#08306B'];
@@ -71,7 +71,7 @@ const COLORINGS = {
     nodes.forEach((node, id) => before.push(before[id] + (node.bytes || 0)));
     const sum = (item) => (isScope(item) ? before[scopes[-item].last + 1] - before[scopes[-item].first] : nodes[item].bytes || 0);
     const { fill: fillOf, scale } = logScale([...nodes.map((node) => node.bytes || 0), ...scopes.map((_, place) => (place ? sum(-place) : 0))], (value) => formatBytes(Math.round(value)));
-    return { look: (item) => (sum(item) ? { fill: fillOf(sum(item)), words: `${formatBytes(sum(item))} saved` } : NOTHING), scale };
+    return { look: (item) => (sum(item) ? { fill: fillOf(sum(item)), words: `${formatBytes(sum(item))} held` } : NOTHING), scale };
   },
   dtype: () => byKind((id) => textAt(nodes[id].dtype), 'several dtypes'),
   device: () => byKind((id) => textAt(nodes[id].device) || (nodes[id].dtype === undefined ? '' : page.device), 'several devices'),

@@ -16,7 +16,7 @@ from gradinspect.renderers.html.memory import page_memory
 from gradinspect.renderers.html.nodes import Texts, page_nodes, usual_device
 from gradinspect.renderers.html.tree import page_scopes
 from gradinspect.renderers.picture.plan.parts import DrawOptions
-from gradinspect.units import escape_control, format_bytes, format_count
+from gradinspect.units import escape_control, format_count, format_held
 
 
 def page_json(graph: Graph, options: DrawOptions) -> str:
@@ -65,7 +65,7 @@ def _figures(figures: Summary) -> list[str]:
         format_count(figures.nodes, "node"),
         format_count(figures.edges - figures.none_edges, "edge"),
         format_count(figures.leaves, "leaf", "leaves"),
-        f"{format_bytes(figures.saved_bytes)} saved",
+        format_held(figures.held_bytes, figures.weight_bytes),
     ]
 
 

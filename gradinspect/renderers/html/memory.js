@@ -69,6 +69,9 @@ function moduleCell([label, className, path, bytes, inside], room, depth) {
   return [cell, ...parts.flatMap((part, index) => moduleCell(part, rooms[index], depth + 1))];
 }
 
+/** What is held because of backward, and beside it the weights, which are in memory anyway. */
+const formatHeld = (held, weights) => `${formatBytes(held)} held${weights ? ` (+ ${formatBytes(weights)} of weights, in memory anyway)` : ''}`;
+
 function moduleMap() {
   const tops = [...page.memory.modules].sort((a, b) => b[3] - a[3]);
   const rooms = squares(tops.map((part) => part[3]), { x: 0, y: 0, ...MAP_SIZE });
@@ -100,8 +103,8 @@ function largestReleases() {
 
 function drawMemory() {
   const { total, extra, kinds } = page.memory;
-  const words = Object.entries(kinds).map(([kind, bytes]) => `${formatBytes(bytes)} ${kind}`).join(', ');
-  memoryView.replaceChildren(html('p', { text: `${formatBytes(total)} held for backward, ${formatBytes(extra)} of it beyond parameters and buffers: ${words}` }),
+  const words = Object.entries(kinds).filter(([kind]) => kind !== 'parameter' && kind !== 'buffer').map(([kind, bytes]) => `${formatBytes(bytes)} ${kind}`).join(', ');
+  memoryView.replaceChildren(html('p', { text: `${formatHeld(extra, total - extra)}: ${words}` }),
     html('h2', { text: page.memory.by }), moduleMap(), html('h2', { text: 'During backward' }), releaseCurve(),
     html('h2', { text: 'Largest releases' }), largestReleases());
 }

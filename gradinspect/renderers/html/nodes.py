@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of, parameter_rows
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
-from gradinspect.analyses.memory.saved_storages import storages_of
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node, storages_of
 from gradinspect.analyses.structure.cut import Cut, uses_in_whole
-from gradinspect.analyses.structure.folding import first_saved_bytes
 from gradinspect.graph import Edge, Graph, Node, Record, SavedValue, argument_name
 from gradinspect.renderers.picture.colors.kinds import tensor_of
 from gradinspect.units import escape_control, format_tensor
@@ -91,7 +90,7 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
         alone: Nodes that are the only node of their module call.
     """
     saved = _saved_by_node(graph)
-    num_bytes, uses, norms = first_saved_bytes(graph), uses_in_whole(graph, cut), _norms(graph)
+    num_bytes, uses, norms = held_bytes_by_node(graph), uses_in_whole(graph, cut), _norms(graph)
     tensors = [tensor_of(node) for node in graph.nodes]
     usual = usual_device(graph)
     return [

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.memory.held import NOT_EXTRA, HeldAs, Memory
+from gradinspect.analyses.memory.held import HeldAs, Memory
 from gradinspect.analyses.memory.notes import MemoryNote
 from gradinspect.analyses.memory.rows import MemoryRow
+from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.analyses.memory.tree import ModuleBytes
 from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.units import format_bytes, format_count
+from gradinspect.units import format_bytes, format_count, format_held
 
 KIND_NAMES: dict[HeldAs, str] = {
     "activation": "activations", "input": "inputs", "output": "outputs", "cast": "casts to another dtype",
@@ -35,18 +36,15 @@ class MemoryPage(Page):
         for warning in graph.warnings:
             yield from self.wrapped(f"warning: {warning}", "yellow")
         extra = memory.extra_bytes
-        num_extra = sum(held.held_as not in NOT_EXTRA for held in memory.storages)
-        yield Text(f"{format_bytes(extra)} held for backward in {format_count(num_extra, 'storage')}")
+        num_extra = sum(held.held_as not in IN_MEMORY_ANYWAY for held in memory.storages)
+        held = format_held(extra, memory.total_bytes - extra)
+        yield from self.wrapped(f"{held}, {format_count(num_extra, 'storage')}")
         kinds = sorted(((memory.bytes_by_kind[kind], name) for kind, name in KIND_NAMES.items()), reverse=True)
         for num_bytes, name in kinds:
             if num_bytes:
                 yield self._kind_line(name, num_bytes, extra)
         if memory.num_recomputed:
             yield Text(f"and {format_count(memory.num_recomputed, 'saved value')} that checkpoints recompute")
-        not_extra = memory.total_bytes - extra
-        if not_extra:
-            words = "of parameters and buffers, in memory anyway and not counted below"
-            yield Text(f"and {format_bytes(not_extra)} {words}", "dim")
 
     def _kind_line(self, name: str, num_bytes: int, total: int) -> Text:
         width = max(map(len, KIND_NAMES.values()))

@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from gradinspect.analyses.memory.saved_rows import SavedRow
 from gradinspect.renderers.data.json import json_text
-from gradinspect.units import escape_control, format_bytes, format_count
+from gradinspect.units import escape_control, format_bytes, format_count, format_held
 
 COLUMNS = ("#", "node", "attribute", "value", "bytes", "status", "origin", "module", "source")
 RIGHT_ALIGNED = frozenset({"#", "bytes"})
@@ -35,7 +35,7 @@ def render_saved_table(rows: Sequence[SavedRow], *, width: int = 80) -> str:
     natural = [max(map(cell_len, column)) for column in zip(COLUMNS, *cells, strict=True)]
     widths = _fit_widths(dict(zip(COLUMNS, natural, strict=True)), width)
     lines = [_line(line, widths) for line in (COLUMNS, *cells)]
-    lines.append(_total_line(rows))
+    lines.extend(_total_lines(rows, width))
     left_out = [column for column in COLUMNS if column not in widths]
     if left_out:
         lines.append(f"not shown at this width: {', '.join(left_out)}")
@@ -50,7 +50,7 @@ def _cells(row: SavedRow) -> tuple[str, ...]:
             row.node_name,
             row.attribute,
             row.value,
-            "" if row.num_bytes is None else format_bytes(row.num_bytes),
+            format_bytes(row.num_bytes) if row.num_bytes else "",
             status_text(row),
             " ".join(filter(None, (row.origin, row.origin_name))),
             row.module or "",
@@ -109,11 +109,12 @@ def _cut(text: str, width: int, *, at_start: bool) -> str:
     return f"{set_cell_size(text, width - 1).rstrip()}…"
 
 
-def _total_line(rows: Sequence[SavedRow]) -> str:
-    own_bytes = sum(row.own_bytes for row in rows)
-    return (
-        f"{format_count(len(rows), 'row')}, {format_bytes(own_bytes)}: each storage counted once; as #n: shared with #n"
-    )
+def _total_lines(rows: Sequence[SavedRow], width: int) -> tuple[str, ...]:
+    held = format_held(sum(row.own_bytes for row in rows), sum(row.weight_bytes for row in rows))
+    count = format_count(len(rows), "row")
+    rule = "each storage counted once; as #n: shared with #n"
+    line = f"{count}, {held}: {rule}"
+    return (line,) if cell_len(line) <= width else (f"{count}, {held}", rule)
 
 
 def render_saved_json(rows: Sequence[SavedRow]) -> str:

@@ -28,7 +28,7 @@ class ScopePage(PanelPage):
             yield self.short_line(f"{module.path or 'model'}{GAP}{module.class_name}", "bold")
             yield from self.labeled("call", str(module.call) if module.call > 1 else "")
         yield from self.labeled("nodes", f"{len(ids):,}, #{ids.start} to #{ids.stop - 1}")
-        yield from self.labeled("saved", f"{format_bytes(scope.saved_bytes)}{' by all copies' if times > 1 else ''}")
+        yield from self.labeled("held", f"{format_bytes(scope.held_bytes)}{' by all copies' if times > 1 else ''}")
         yield from self.section("classes", self._classes(Counter(self.graph.nodes[node_id].name for node_id in ids)))
         targets = {edge.next_node for node_id in ids for edge in self.graph.nodes[node_id].next_edges if edge}
         outside = sorted(targets.difference(ids))

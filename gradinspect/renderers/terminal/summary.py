@@ -6,12 +6,13 @@ import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
+from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.analyses.summary import Summary
 from gradinspect.graph import Origin
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.data.markdown import code, table
 from gradinspect.renderers.terminal.text import cut_end, shorten
-from gradinspect.units import brief, escape_control, format_bytes, format_count
+from gradinspect.units import brief, escape_control, format_bytes, format_count, format_held
 
 MAX_WARNING = 2000  # characters, ten times our longest warning
 PLURALS: dict[Origin, str] = {
@@ -24,7 +25,7 @@ def render_summary(summary: Summary, *, width: int = 80) -> Text:
     lines = [Text(cut_end(escape_control(summary.captured_at), width, "…"), "bold")]
     if summary.other_calls:
         lines.append(Text(shorten(summary.other_calls, width, "…"), "bold"))
-    lines += [Text(line) for line in (_size_line(summary), _bytes_line(summary, width))]
+    lines += [Text(line) for line in (_size_line(summary), *_bytes_lines(summary, width))]
     if summary.classes:
         lines.append(Text(_classes_line(summary, width), "dim"))
     lines += [Text(f"warning: {brief(warning, MAX_WARNING)}", "yellow") for warning in summary.warnings]
@@ -42,15 +43,17 @@ def _size_line(summary: Summary) -> str:
     ))  # fmt: skip
 
 
-def _bytes_line(summary: Summary, width: int) -> str:
-    """Say how many bytes are saved, and by which origins, largest first, as far as they fit."""
-    parts = [f"{format_bytes(num_bytes)} {PLURALS[origin]}" for origin, num_bytes in _largest_first(summary)]
-    head = f"{format_bytes(summary.saved_bytes)} saved"
-    for kept in range(len(parts), 0, -1):
-        line = f"{head}: {', '.join(parts[:kept])}{', ...' if kept < len(parts) else ''}"
-        if cell_len(line) <= width:
-            return line
-    return head
+def _bytes_lines(summary: Summary, width: int) -> Iterator[str]:
+    """Say how many bytes are held, and by which origins, largest first: beside the total, or else below it."""
+    head = format_held(summary.held_bytes, summary.weight_bytes)
+    parts = [f"{format_bytes(num_bytes)} {PLURALS[origin]}" for origin, num_bytes in _largest_first(summary)
+             if origin not in IN_MEMORY_ANYWAY]  # fmt: skip
+    kinds = ", ".join(parts)
+    line = f"{head}: {kinds}" if parts else head
+    if cell_len(line) <= width:
+        yield line
+    else:
+        yield from (cut_end(part, width, "…") for part in (head, kinds))
 
 
 def _largest_first(summary: Summary) -> Iterator[tuple[Origin, int]]:
@@ -88,7 +91,7 @@ def render_summary_markdown(summary: Summary) -> str:
         (name.replace("_", " "), f"{getattr(summary, name):,}")
         for name in ("roots", "nodes", "edges", "none_edges", "leaves", "max_depth")
     ]
-    figures.append(("saved", format_bytes(summary.saved_bytes)))
+    figures.append(("held", format_bytes(summary.held_bytes)))
     figures += [(f"saved: {PLURALS[origin]}", format_bytes(num_bytes)) for origin, num_bytes in _largest_first(summary)]
     classes = [(code(name), f"{count:,}") for name, count in summary.classes.items()]
     head = [code(summary.captured_at), *filter(None, [summary.other_calls])]

@@ -9,9 +9,10 @@ from itertools import chain, islice, pairwise
 from rich.cells import cell_len
 from rich.text import Text
 
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.cut import Cut, describe_cut
 from gradinspect.analyses.structure.expansion import can_open, depth_that_fits, opens_to
-from gradinspect.analyses.structure.folding import Scope, first_saved_bytes, fold_graph, node_ids
+from gradinspect.analyses.structure.folding import Scope, fold_graph, node_ids
 from gradinspect.analyses.structure.outline import IsOpen, outline
 from gradinspect.analyses.structure.outline_rows import Guide, Row, guides_below, split_row
 from gradinspect.graph import Frame, Graph, Record, own_frame
@@ -73,7 +74,7 @@ class TreePage:
         """Measure the columns."""
         self.graph = graph
         self.options = options
-        self.saved = first_saved_bytes(graph)
+        self.saved = held_bytes_by_node(graph)
         self.writer = RowWriter(graph, self.saved, unicode=options.unicode, cut=options.cut)
         self.symbols: Symbols = self.writer.symbols
         self.bytes_cells = BYTES_CELLS + 1 if any(self.saved) else 0
@@ -188,7 +189,7 @@ class TreePage:
         return mark + text[len(text) - limit + len(mark) :]
 
     def _bytes_text(self, row: Row) -> str:
-        num_bytes = row.scope.saved_bytes if row.scope else sum(self.saved[node] for node in row.nodes)
+        num_bytes = row.scope.held_bytes if row.scope else sum(self.saved[node] for node in row.nodes)
         return (format_bytes(num_bytes) if num_bytes else "").rjust(self.bytes_cells)
 
     def _source_text(self, row: Row) -> str:
@@ -213,7 +214,7 @@ class TreePage:
             (f"{leaf} leaf (AccumulateGrad)", "leaf" in self.kinds),
             (f"{arrow} #n shown elsewhere", "reference" in self.kinds),
             ("cut: to hidden nodes", self.options.cut is not None),
-            ("bytes saved", bool(self.bytes_cells)),
+            ("bytes held", bool(self.bytes_cells)),
             (f"{self.symbols.closed} expand with --depth", "closed" in self.kinds),
         )
         legend = ""

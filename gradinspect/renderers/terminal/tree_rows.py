@@ -31,7 +31,7 @@ class RowWriter:
 
         Args:
             graph: The graph.
-            saved: Bytes for each node, from `first_saved_bytes`.
+            saved: Bytes for each node, from `held_bytes_by_node`.
             unicode: Whether the output can show more than ASCII.
             cut: What is missing, if the graph is part of another.
         """

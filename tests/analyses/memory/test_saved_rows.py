@@ -45,8 +45,8 @@ def test_a_row_tells_all_about_a_value() -> None:
         attribute="_saved_mat2",
         kind="tensor",
         value="f32[8]",
-        num_bytes=32,
-        own_bytes=32,
+        num_bytes=0,
+        weight_bytes=32,
         status="live",
         origin="parameter",
         origin_name="h.0.fc.weight",
@@ -166,6 +166,6 @@ def test_order() -> None:
     """By bytes the largest come first, equals and numbers stay in the order of the graph."""
     rows = saved_rows(model())
 
-    assert [row.num_bytes for row in sort_rows(rows, "bytes")] == [32, 16, 16, None]
+    assert [row.num_bytes for row in sort_rows(rows, "bytes")] == [16, 16, 0, None]
     assert sort_rows(rows, "graph") == rows
     assert saved_rows(product_plus_two())[2].value == "1"

@@ -5,7 +5,8 @@ from factories import graph, leaf, op, saved
 from hypothesis import given
 from strategies import graphs
 
-from gradinspect.analyses.structure.folding import Item, Scope, first_saved_bytes, fold_graph, later_copies, walk_scopes
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
+from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, later_copies, walk_scopes
 from gradinspect.graph import Graph, ModuleCall, Node, Storage
 
 
@@ -138,14 +139,14 @@ def test_a_call_without_unbroken_ids_is_split() -> None:
     assert tuple(map(shape_of, fold_graph(graph(*nodes, modules=modules)).items)) == (("module", 0, ("node",)),) * 3
 
 
-def test_saved_bytes_add_up() -> None:
+def test_held_bytes_add_up() -> None:
     """A storage saved twice counts once, in the scope that saves it first."""
     value = saved("_saved_self", 2, 3, storage=0)
     nodes = [op("SinBackward0", place + 1 if place < 2 else None, module=place, saved=(value,)) for place in range(3)]
     modules = tuple(ModuleCall(path=name, class_name="A") for name in "abc")
     scope = fold_graph(graph(*nodes, modules=modules, storages=(Storage(num_bytes=24),)))
 
-    assert [item.saved_bytes for item in scope.items if isinstance(item, Scope)] == [24, 0, 0]
+    assert [item.held_bytes for item in scope.items if isinstance(item, Scope)] == [24, 0, 0]
 
 
 @given(graphs())
@@ -156,4 +157,4 @@ def test_every_node_is_in_it_once(drawn: Graph) -> None:
 
     assert expected == all_ids(scope)
     assert len(expected) == scope.num_nodes
-    assert sum(first_saved_bytes(drawn)) == scope.saved_bytes
+    assert sum(held_bytes_by_node(drawn)) == scope.held_bytes

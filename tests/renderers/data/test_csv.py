@@ -30,10 +30,10 @@ def original(cell: str) -> str:
 def test_saved_rows() -> None:
     """The columns are the fields of a row; what is unknown is empty."""
     assert render_saved_csv(saved_rows(product_plus_two())).replace("\r\n", "\n") == snapshot("""\
-node,node_name,attribute,kind,value,num_bytes,own_bytes,shared_with,status,status_detail,origin,origin_name,module,source
-0,MulBackward0,_saved_other,tensor,f32[1],4,4,,live,,activation,,,
-0,MulBackward0,_saved_self,tensor,f32[1],4,4,,live,,input,,,
-1,AddBackward0,_saved_alpha,int,1,,0,,,,,,,
+node,node_name,attribute,kind,value,num_bytes,own_bytes,weight_bytes,shared_with,status,status_detail,origin,origin_name,module,source
+0,MulBackward0,_saved_other,tensor,f32[1],4,4,0,,live,,activation,,,
+0,MulBackward0,_saved_self,tensor,f32[1],4,4,0,,live,,input,,,
+1,AddBackward0,_saved_alpha,int,1,,0,0,,,,,,,
 """)
 
 
@@ -49,7 +49,7 @@ def test_nodes() -> None:
     )
 
     assert render_nodes_csv(record).replace("\r\n", "\n") == snapshot("""\
-id,name,kind,outputs,module,source,saved_bytes,next_edges
+id,name,kind,outputs,module,source,held_bytes,next_edges
 0,SplitBackward0,generated,"f32[2, 3]",h.0,model.py:3,8,1:2 None
 1,A,generated,None; None,,,0,2
 2,AccumulateGrad,accumulate_grad,f32[2],,,0,
@@ -98,4 +98,4 @@ def test_every_graph_reads_back(record: Graph) -> None:
     assert [node.name for node in record.nodes] == [original(row["name"]) for row in nodes]
     assert all(tuple(row) == SavedRow.__struct_fields__ for row in saved_records)
     assert all(tuple(row) == NODE_COLUMNS for row in nodes)
-    assert summarize(record).saved_bytes == sum(int(row["saved_bytes"]) for row in nodes)
+    assert summarize(record).held_bytes == sum(int(row["held_bytes"]) for row in nodes)

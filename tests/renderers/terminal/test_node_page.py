@@ -107,7 +107,7 @@ def test_a_module_call() -> None:
 
 2  Linear
 nodes     2, #1 to #2
-saved     320 B
+held      320 B
 
 classes
   1 AddmmBackward0

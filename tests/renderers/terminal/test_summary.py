@@ -25,7 +25,8 @@ def large() -> Summary:
         leaves=149,
         max_depth=412,
         classes={f"VeryLongOperator{number}Backward0": 40 - number for number in range(5)} | {"AccumulateGrad": 1},
-        saved_bytes=53_582_234,
+        held_bytes=39_582_234,
+        weight_bytes=14_000_000,
         saved_bytes_by_origin={"parameter": 14_000_000, "buffer": 0, "input": 0, "output": 0, "activation": 39_582_234},
         captured_at="backward #1  train.py:41  loss.backward()",
         warnings=("one value could not be read",),
@@ -37,7 +38,7 @@ def test_the_head_on_a_terminal() -> None:
     assert f"{render_summary(large()).plain}\n" == snapshot("""\
 backward #1  train.py:41  loss.backward()
 1 root, 530 nodes, 1,578 edges (24 None), 149 leaves, depth 412
-51.1 MiB saved: 37.7 MiB activations, 13.4 MiB parameters
+37.7 MiB held (+ 13.4 MiB of weights, in memory anyway)
 40 VeryLongOperator0Backward0, 39 VeryLongOperator1Backward0, 4 more classes
 warning: one value could not be read
 """)
@@ -48,17 +49,17 @@ def test_an_empty_graph_has_a_head() -> None:
     assert render_summary(summarize(graph(roots=()))).plain == snapshot("""\
 backward #1
 0 roots, 0 nodes, 0 edges, 0 leaves, depth 0
-0 B saved\
+0 B held\
 """)
 
 
 def test_json_has_exactly_these_keys() -> None:
-    """Machines get the eleven figures, in this order, and nothing else."""
+    """Machines get the twelve figures, in this order, and nothing else."""
     figures = json.loads(render_summary_json(large()))
 
     assert list(figures) == [
         "nodes", "edges", "none_edges", "roots", "leaves", "max_depth",
-        "classes", "saved_bytes", "saved_bytes_by_origin", "captured_at", "other_calls",
+        "classes", "held_bytes", "weight_bytes", "saved_bytes_by_origin", "captured_at", "other_calls",
     ]  # fmt: skip
     assert large() == msgspec.convert({**figures, "warnings": large().warnings}, Summary)
 
@@ -76,7 +77,7 @@ def test_markdown() -> None:
 | none edges | 1 |
 | leaves | 1 |
 | max depth | 3 |
-| saved | 8 B |
+| held | 8 B |
 | saved: activations | 4 B |
 | saved: inputs | 4 B |
 

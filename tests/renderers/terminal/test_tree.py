@@ -32,7 +32,7 @@ def test_product_plus_two() -> None:
 root: #0 MulBackward0  f32[1]                                                8 B
 ├─ self: ◆ a  f32[1]  used ×2
 #1 AddBackward0 → ◆ a  f32[1]  used ×2  other: None
-gradients flow down · ◆ leaf (AccumulateGrad) · bytes saved
+gradients flow down · ◆ leaf (AccumulateGrad) · bytes held
 """)
 
 
@@ -51,7 +51,7 @@ root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
 ┊ ┊ #4 AddmmBackward0  f32[4, 20]  mat1: None                 160 B  model.py:21
 ┊ ┊ ├─ self: ◆ 0.bias  f32[20]
 ┊ ┊ └─ mat2: #5 TBackward0 → ◆ 0.weight  f32[20, 10]                 model.py:21
-gradients flow down · ◆ leaf (AccumulateGrad) · bytes saved
+gradients flow down · ◆ leaf (AccumulateGrad) · bytes held
 """)
 
 
@@ -64,7 +64,7 @@ root: #0 NllLossBackward0  f32[]  weight: None                                  
 ┊ ▸ #1–2  2  Linear  f32[4, 3]  2 nodes, 2 leaves                                 320 B
 ┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                                                   model.py:21
 ┊ ▸ #4–5  0  Linear  f32[4, 20]  2 nodes, 2 leaves                                160 B
-gradients flow down · bytes saved · ▸ expand with --depth
+gradients flow down · bytes held · ▸ expand with --depth
 """)
 
 
@@ -96,7 +96,7 @@ v #1-5  model  Sequential  4 nodes                            480 B
 : #1 AddmmBackward0  f32[4, 3]  2  self, mat2: cut            320 B  model.py:21
 : #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
 : > #4-5  0  Linear  2 nodes  -> 1 cut                        160 B
-gradients flow down | cut: to hidden nodes | bytes saved | > expand with --depth
+gradients flow down | cut: to hidden nodes | bytes held | > expand with --depth
 """)
 
 

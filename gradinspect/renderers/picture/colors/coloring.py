@@ -1,4 +1,4 @@
-"""Color the boxes of a picture by gradient norm or saved bytes.
+"""Color the boxes of a picture by gradient norm or bytes held.
 
 What comes in: a `Graph`, and the ranges of node ids that a picture shows as one. What goes out: a `Look` for each
 range, and the `Swatch`es that explain the looks.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of, parameter_rows
-from gradinspect.analyses.structure.folding import first_saved_bytes
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.graph import Graph
 from gradinspect.renderers.picture.colors.kinds import (
     color_by_device,
@@ -75,22 +75,22 @@ def color_by_gradient(graph: Graph, _drawn: Sequence[range], palette: Palette) -
 
 
 def color_by_bytes(graph: Graph, drawn: Sequence[range], palette: Palette) -> Coloring:
-    """Color by the bytes saved for backward, each storage counted once."""
-    saved_before = list(accumulate(first_saved_bytes(graph), initial=0))
-    totals = [saved_before[ids.stop] - saved_before[ids.start] for ids in drawn]
+    """Color by the bytes held for backward, each storage counted once."""
+    held_before = list(accumulate(held_bytes_by_node(graph), initial=0))
+    totals = [held_before[ids.stop] - held_before[ids.start] for ids in drawn]
     ramp = LogRamp(totals, palette.ramp)
-    nothing = Look(palette.card, "nothing saved")
+    nothing = Look(palette.card, "nothing held")
 
     def look(ids: range) -> Look:
-        total = saved_before[ids.stop] - saved_before[ids.start]
-        return Look(ramp.fill(total), f"{format_bytes(total)} saved") if total else nothing
+        total = held_before[ids.stop] - held_before[ids.start]
+        return Look(ramp.fill(total), f"{format_bytes(total)} held") if total else nothing
 
     return Coloring(
         look=look,
         leaf=lambda _: Look(palette.card, ""),
-        title="color: bytes saved for backward, log scale",
+        title="color: bytes held for backward, log scale",
         scale=ramp.swatches(lambda value: format_bytes(round(value))),
-        marks=(Swatch(nothing, "0 B", "nothing saved"),) if 0 in totals else (),
+        marks=(Swatch(nothing, "0 B", "nothing held"),) if 0 in totals else (),
     )
 
 

@@ -71,8 +71,8 @@ class BoxWriter:
         elif node.kind not in ("generated", "custom"):
             label.append(self._quiet(node.kind.replace("_", " ")))
         look = self.scene.look(box.ids)
-        saved = self.labels.saved_bytes(box.ids)
-        facts = _facts(look) or ([f"{format_bytes(saved)} saved"] if saved else [])
+        held = self.labels.held_bytes(box.ids)
+        facts = _facts(look) or ([f"{format_bytes(held)} held"] if held else [])
         label += [self._quiet(" · ".join([*_output(node), *facts])), self._bar(box.ids)]
         tooltip = node_tooltip(self.graph, node_id, self.scene.number(node_id), "" if look is None else look.words)
         return _painted(label, look, tooltip=tooltip, **self._link(node), **self._node_style(node))

@@ -6,7 +6,7 @@ What comes in: a `Graph`, and the `Drawing` of it. What goes out: an HTML-like l
 from collections.abc import Iterator
 
 from gradinspect.analyses.structure.cut import describe_cut, lost_places, uses_in_whole
-from gradinspect.analyses.summary import describe_capture
+from gradinspect.analyses.summary import describe_capture, summarize
 from gradinspect.graph import Graph
 from gradinspect.renderers.picture.colors.looks import Coloring, Swatch
 from gradinspect.renderers.picture.colors.palettes import Palette
@@ -16,7 +16,7 @@ from gradinspect.renderers.picture.dot.scopes import BLOCK, ScopeLabels
 from gradinspect.renderers.picture.dot.text import html, small
 from gradinspect.renderers.picture.plan.drawing import Drawing
 from gradinspect.renderers.picture.plan.parts import DrawOptions, ScopeStart, is_detailed
-from gradinspect.units import format_count
+from gradinspect.units import format_count, format_held
 
 ENTRIES_IN_A_ROW = 2
 MAX_LINE = 90
@@ -26,7 +26,7 @@ def caption(scene: Scene, drawing: Drawing) -> str:
     """Write the caption and the legend."""
     graph, options, palette, coloring = scene
     source = f"<B>{html(graph.source)}</B>  " if graph.captured_at.kind in {"backward", "grad"} else ""
-    lines = [source + html(describe_capture(graph), MAX_LINE), _counts(graph, options)]
+    lines = [source + html(describe_capture(graph), MAX_LINE), *_counts(graph, options)]
     lines += [html(line, MAX_LINE) for line in (*_left_out(graph, drawing, options), *drawing.notes)]
     rows = [f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * ENTRIES_IN_A_ROW}">{line}</TD></TR>' for line in lines]
     rows += [] if coloring is None else [_scale(coloring, palette)]
@@ -37,14 +37,16 @@ def caption(scene: Scene, drawing: Drawing) -> str:
     return f"<{small(table, palette.ink, 9)}>"
 
 
-def _counts(graph: Graph, options: DrawOptions) -> str:
+def _counts(graph: Graph, options: DrawOptions) -> Iterator[str]:
     if options.cut is not None:
-        return f"<B>{html(describe_cut(options.cut), MAX_LINE)}</B>"
-    edges = [edge for node in graph.nodes for edge in node.next_edges]
-    leaves = sum(node.kind == "accumulate_grad" for node in graph.nodes)
-    nones = f" ({edges.count(None):,} None)" if None in edges else ""
-    nodes = format_count(len(graph.nodes), "node")
-    return f"{nodes}, {format_count(len(edges), 'edge')}{nones}, {format_count(leaves, 'leaf', 'leaves')}"
+        yield f"<B>{html(describe_cut(options.cut), MAX_LINE)}</B>"
+        return
+    figures = summarize(graph)
+    nones = f" ({figures.none_edges:,} None)" if figures.none_edges else ""
+    nodes, edges = format_count(figures.nodes, "node"), format_count(figures.edges, "edge")
+    yield f"{nodes}, {edges}{nones}, {format_count(figures.leaves, 'leaf', 'leaves')}"
+    if figures.held_bytes:
+        yield format_held(figures.held_bytes, figures.weight_bytes)
 
 
 def _left_out(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[str]:
@@ -102,7 +104,7 @@ def _legend(scene: Scene, drawing: Drawing) -> list[str]:
         ("copies" in kinds, _entry("more", copies, fill(colors.copies), colors.copies_line)),
         (
             coloring is None and any(labels.bar(box.ids) for box in drawing.boxes if box.kind in {"node", "closed"}),
-            _entry(small(BLOCK * 3, colors.closed_line, 5), "share of all bytes saved"),
+            _entry(small(BLOCK * 3, colors.closed_line, 5), "share of all bytes held"),
         ),
         (options.saved and has_tensor, _entry("note", "saved tensor", colors.card, colors.card_line)),
         (options.none_edges and _has_none_edges(graph, options), _entry("<B>.</B>", "None: no gradient")),

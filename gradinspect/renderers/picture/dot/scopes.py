@@ -6,7 +6,8 @@ What comes in: scopes of a folding. What goes out: pieces of HTML-like labels.
 from collections.abc import Sequence
 from itertools import accumulate
 
-from gradinspect.analyses.structure.folding import Scope, first_saved_bytes
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
+from gradinspect.analyses.structure.folding import Scope
 from gradinspect.graph import Graph, ModuleCall
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.text import html, small
@@ -14,7 +15,7 @@ from gradinspect.units import format_bytes, format_count
 
 TIMES = "×"
 BLOCK = "▄"
-MAX_BAR = 32  # blocks for all saved bytes
+MAX_BAR = 32  # blocks for all bytes held
 
 
 class ScopeLabels:
@@ -24,7 +25,7 @@ class ScopeLabels:
         """Prepare for a graph."""
         self.graph = graph
         self.palette = palette
-        self.saved_before = list(accumulate(first_saved_bytes(graph), initial=0))
+        self.held_before = list(accumulate(held_bytes_by_node(graph), initial=0))
 
     def name(self, scope: Scope) -> str:
         """Name a module call by path and class, a repeat by its first and last call and their number."""
@@ -46,7 +47,7 @@ class ScopeLabels:
         """Describe the size of an expanded scope, whose leaves are visible."""
         times = len(scope.copies) + 1
         size = format_count(scope.num_nodes // times, "node") + (" each" if times > 1 else "")
-        return size + (f" · {format_bytes(scope.saved_bytes)}" if scope.saved_bytes else "")
+        return size + (f" · {format_bytes(scope.held_bytes)}" if scope.held_bytes else "")
 
     def size(self, ids: range, *, with_nodes: bool = True) -> str:
         """Describe the size of a collapsed box."""
@@ -56,11 +57,11 @@ class ScopeLabels:
             for edge in self.graph.nodes[node_id].next_edges
             if edge is not None and self.graph.nodes[edge.next_node].kind == "accumulate_grad"
         }
-        saved = self.saved_bytes(ids)
+        held = self.held_bytes(ids)
         facts = (
             self.num_nodes(ids) if with_nodes else "",
             format_count(len(leaves), "leaf", "leaves") if leaves else "",
-            format_bytes(saved) if saved else "",
+            format_bytes(held) if held else "",
         )
         return " · ".join(filter(None, facts))
 
@@ -69,13 +70,13 @@ class ScopeLabels:
         return format_count(sum(self.graph.nodes[node].kind != "accumulate_grad" for node in ids), "node")
 
     def bar(self, ids: range) -> str:
-        """Draw the share of all saved bytes as a bar; nothing if it would be too short to see."""
-        blocks = round(self.saved_bytes(ids) / max(self.saved_before[-1], 1) * MAX_BAR)
+        """Draw the share of all bytes held as a bar; nothing if it would be too short to see."""
+        blocks = round(self.held_bytes(ids) / max(self.held_before[-1], 1) * MAX_BAR)
         return small(BLOCK * blocks, self.palette.closed_line, 5)
 
-    def saved_bytes(self, ids: range) -> int:
-        """Sum the bytes saved first by a range of nodes."""
-        return self.saved_before[ids.stop] - self.saved_before[ids.start]
+    def held_bytes(self, ids: range) -> int:
+        """Sum the bytes that are held by a range of nodes."""
+        return self.held_before[ids.stop] - self.held_before[ids.start]
 
     def _call_of(self, items: Sequence[int | Scope]) -> ModuleCall | None:
         first = items[0]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.cut import uses_in_whole
-from gradinspect.analyses.structure.folding import first_saved_bytes
 from gradinspect.analyses.structure.shape_chains import chain_title
 from gradinspect.graph import Node
 from gradinspect.renderers.picture.dot.scene import Scene
@@ -47,7 +47,7 @@ class LargeBoxes:
         """Prepare for a picture."""
         self.scene = scene
         self.uses = uses_in_whole(scene.graph, scene.options.cut)
-        self.saved = first_saved_bytes(scene.graph)
+        self.saved = held_bytes_by_node(scene.graph)
 
     def words(self, box: Box) -> BoxText:
         """Return the text of a box."""
@@ -57,7 +57,7 @@ class LargeBoxes:
         over = () if call is None else (shorten(call.path or call.class_name),)
         title = shorten(chain_title(nodes)) if len(nodes) > 1 else shorten(nodes[0].name)
         saved = sum(self.saved[node_id] for node_id in box.ids)
-        facts = [_output(nodes[0]), f"{format_bytes(saved)} saved" if saved else "", nodes[0].function or ""]
+        facts = [_output(nodes[0]), f"{format_bytes(saved)} held" if saved else "", nodes[0].function or ""]
         under = " · ".join((f"#{self.scene.number(box.ids.start)}", *filter(None, facts)))
         return BoxText((*over, title, shorten(under)), len(over), tuple(self._chips(nodes[-1])))
 

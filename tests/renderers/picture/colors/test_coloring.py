@@ -134,8 +134,8 @@ def test_bytes_and_dtypes() -> None:
     mixed = graph(op("A", 1), op("B", 2, forward_outputs=(tensor_info(2, dtype="bfloat16"),)), leaf("w", 10))
     by_dtype = color_by_dtype(mixed, [range(2)], LIGHT)
 
-    assert by_bytes.look(range(1)).words == "8 B saved"
-    assert by_bytes.look(range(1, 2)).words == "nothing saved"
+    assert by_bytes.look(range(1)).words == "8 B held"
+    assert by_bytes.look(range(1, 2)).words == "nothing held"
     assert [swatch.text for swatch in by_dtype.scale] == ["bf16", "f32"]
     assert by_dtype.look(range(1)).fill != by_dtype.look(range(1, 2)).fill
     assert by_dtype.look(range(2)).words == "several dtypes"

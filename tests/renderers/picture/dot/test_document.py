@@ -61,7 +61,7 @@ def test_node_looks_exactly() -> None:
     ).splitlines() == snapshot(
         [
             "  n0 [label=<<B>MulBackward0</B>",
-            '<BR/><FONT POINT-SIZE="8" COLOR="#4C4C4C">f32[2, 3] · 4 B saved</FONT>',
+            '<BR/><FONT POINT-SIZE="8" COLOR="#4C4C4C">f32[2, 3] · 4 B held</FONT>',
             '<BR/><FONT POINT-SIZE="5" COLOR="#00507D">▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄</FONT>>',
             'tooltip="#0 MulBackward0\\ntrain.py:7  b = a * (a + 2)\\n_saved_self = f32[2, 3], 24 B, activation"',
             'fillcolor="#FFFFFF"]',
@@ -218,5 +218,5 @@ def test_a_bar_is_the_share_of_all_bytes() -> None:
     bars = [line.count("▄") for line in render_dot(record).splitlines() if "Backward0</B>" in line]
 
     assert bars == [24, 8]
-    assert "share of all bytes saved" in render_dot(record)
+    assert "share of all bytes held" in render_dot(record)
     assert "▄" not in render_dot(record, DrawOptions(color_by="bytes"))

@@ -1,0 +1,57 @@
+"""The tensors that models were given: what came from outside, as opposed to what a model made for itself.
+
+A dropout mask, a causal mask and the indices of positions have no `grad_fn`, as a batch has none. The difference is
+that the batch was an argument of the outermost call. Only weak references are kept: no tensor lives longer because of
+it.
+"""
+
+from collections.abc import Iterator
+from types import FrameType
+
+import torch
+from torch.utils.weak import TensorWeakRef
+
+from gradinspect.record.storages import storages_within
+from gradinspect.torch_api.modules import call_keywords
+from gradinspect.torch_api.tensors import key_of_storage
+
+FEW = 256  # tensors kept without checking whether they are still alive
+MAX_NESTING = 8  # containers in containers
+
+
+class ModelInputs:
+    """The arguments of the outermost module calls."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._given: dict[int, TensorWeakRef] = {}
+        self._limit = FEW
+
+    def note(self, arguments: object, frame: FrameType | None) -> None:
+        """Note the arguments of a call, without touching a tensor.
+
+        Args:
+            arguments: The positional ones.
+            frame: The frame that calls the hooks of the module; it knows the others.
+        """
+        for tensor in _tensors_in((arguments, call_keywords(frame)), MAX_NESTING):
+            self._given[id(tensor)] = TensorWeakRef(tensor)
+        if len(self._given) > self._limit:
+            self._given = {key: given for key, given in self._given.items() if given() is not None}
+            self._limit = max(2 * len(self._given), FEW)
+
+    def storage_keys(self) -> frozenset[int]:
+        """Return the keys of their storages, as far as they are alive."""
+        alive = [tensor for given in self._given.values() if (tensor := given()) is not None]
+        return frozenset(key_of_storage(storage) for storage in storages_within(alive))
+
+
+def _tensors_in(value: object, nesting: int) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif nesting and type(value) is dict:
+        for item in value.values():
+            yield from _tensors_in(item, nesting - 1)
+    elif nesting and isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors_in(item, nesting - 1)
