@@ -1,6 +1,6 @@
 """What a check finds: one record for every kind of finding, and how they are chosen."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Record
@@ -51,33 +51,17 @@ def line_of(frame: Frame | None) -> str:
     return "an unknown line" if frame is None else f"{frame.file}:{frame.line}"
 
 
-def repeated(calls: Sequence[tuple[Frame | None, Sequence[Finding]]], codes: Collection[str]) -> Iterator[Finding]:
-    """Yield the findings of some calls; those of certain codes only if every call on the same line has them.
-
-    Args:
-        calls: For each call the line of the backward, and its findings.
-        codes: What may happen once by chance.
-    """
-    for backward, found in calls:
-        rounds = [{(one.code, one.places) for one in other} for line, other in calls if _line(line) == _line(backward)]
-        for finding in found:
-            if finding.code not in codes or all((finding.code, finding.places) in seen for seen in rounds):
-                yield finding
-
-
-def _line(frame: Frame | None) -> tuple[str, int] | None:
-    return None if frame is None else (frame.file, frame.line)
-
-
 def selected(findings: Sequence[Finding], only: Sequence[str], skip: Sequence[str]) -> tuple[Finding, ...]:
     """Keep the requested findings; what several calls show on the same lines counts once.
 
     A code also stands for all those that begin with it: GI1.
     """
-    unique = {(finding.code, finding.places): finding for finding in reversed(findings)}
+    unique: dict[tuple[str, tuple[Place, ...]], Finding] = {}
+    for finding in findings:
+        unique.setdefault((finding.code, finding.places), finding)
     return tuple(
         finding
-        for finding in reversed(unique.values())
+        for finding in unique.values()
         if finding.code.startswith(tuple(only) or EVERY_CODE) and not (skip and finding.code.startswith(tuple(skip)))
     )
 

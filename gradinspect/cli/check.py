@@ -25,7 +25,14 @@ Format = Literal["text", "json", "github"]
 def check(
     request: Request,
     *,
-    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Watch N backward calls.")] = 2,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Watch N backward calls. Default: until each optimizer has stepped twice, at most 100 calls or 10 s.",
+        ),
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="CODE", help="Report only GI101, or GI1 for all that start so."),

@@ -92,11 +92,11 @@ def growth(iterations: int) -> "Question[Growth]":
     return Question(observe=observe, a_capture_cannot="show several iterations", needs_backward=True)
 
 
-def findings(num_calls: int, *, gradcheck: bool) -> "Question[Findings]":
+def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
     """Ask for the problems in several backward calls.
 
     Args:
-        num_calls: How many.
+        num_calls: How many; None: until all is known.
         gradcheck: Whether to check custom Functions numerically too.
     """
 

@@ -26,6 +26,7 @@ MAX_LINES = 2
 _STORING = frozenset(
     ("append", "appendleft", "extend", "insert", "add", "update", "setdefault", "put", "push", "__setitem__")
 )
+_REMOVING = frozenset(("pop", "popleft", "popitem", "clear", "remove"))
 _INDEX = re.compile(r"\[[^\]]*\]")
 
 
@@ -48,6 +49,7 @@ class HeldGroup(NamedTuple):
     name: str  # "losses[*]"; "" if no variable holds them
     tensors: list[torch.Tensor]
     stored_at: tuple[Store, ...]
+    is_cut: bool = False  # the program also removes elements of it, so that it has a window of the latest ones
 
 
 class _Place(NamedTuple):
@@ -69,7 +71,12 @@ class HolderSearch:
         for tensor in tensors:
             path = paths.get(id(tensor), "")
             found.setdefault(_INDEX.sub("[*]", path) if path.endswith("]") else path, []).append(tensor)
-        groups = [HeldGroup(name, held, tuple(self._stored_at(name)) if name else ()) for name, held in found.items()]
+        groups = [
+            HeldGroup(name, held, tuple(self._stored_at(name)), self._is_cut(name))
+            if name
+            else HeldGroup(name, held, ())
+            for name, held in found.items()
+        ]
         return sorted(groups, key=lambda group: (-len(group.tensors), group.name))
 
     def _paths(self, wanted: set[int]) -> dict[int, str]:
@@ -99,13 +106,18 @@ class HolderSearch:
 
     def _stored_at(self, path: str) -> Iterator[Store]:
         """Find the statements that store under the last name of a path."""
-        name = _INDEX.sub("", path).rpartition(".")[2]
+        lines = dict.fromkeys(store for file in self._files() for store in _stores(file, _last_name(path)))
+        return islice(lines, MAX_LINES)
+
+    def _is_cut(self, path: str) -> bool:
+        """Return whether a statement removes elements from what the last name of a path holds."""
+        name = _last_name(path)
+        return any(removes_elements(node, name) for file in self._files() for node in _statements(file))
+
+    def _files(self) -> dict[str, None]:
         files = dict.fromkeys(frame.f_code.co_filename for frame in self._frames)
         main = getattr(sys.modules.get("__main__"), "__file__", None)
-        if main is not None:
-            files[main] = None
-        lines = dict.fromkeys(store for file in files for store in _stores(file, name))
-        return islice(lines, MAX_LINES)
+        return files if main is None else {**files, main: None}
 
 
 def _is_of_user(module: object) -> bool:
@@ -159,15 +171,23 @@ def _attributes(value: Any, path: str) -> Iterator[_Place]:
             yield _Place(item, f"{path}.{name}")
 
 
-def _stores(file: str, name: str) -> Iterator[Store]:
-    """Yield each statement that stores under a name."""
+def _last_name(path: str) -> str:
+    return _INDEX.sub("", path).rpartition(".")[2]
+
+
+def _statements(file: str) -> Iterator[ast.stmt]:
     source = "".join(linecache.getlines(file))
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and any(_names(target, name) for target in _targets(node)):
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+
+
+def _stores(file: str, name: str) -> Iterator[Store]:
+    """Yield each statement that stores under a name."""
+    for node in _statements(file):
+        if any(_names(target, name) for target in _targets(node)):
             yield Store(file, node.lineno, linecache.getline(file, node.lineno).strip(), _adds(node, name))
 
 
@@ -197,6 +217,51 @@ def _adds(statement: ast.stmt, name: str) -> bool:
         case ast.BinOp(left=left, right=right):
             return _names(left, name) or _names(right, name)
     return False
+
+
+def removes_elements(statement: ast.stmt, name: str) -> bool:
+    """Return whether a statement keeps only a part: `h = h[-3:]`, `del h[0]`, `h.pop(0)`, `ring[i % 3] = x`."""
+    match statement:
+        case ast.Delete(targets=targets):
+            return any(isinstance(target, ast.Subscript) and _names(target, name) for target in targets)
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
+            return any(_assigns_part(*pair, name) for pair in zip(targets, values, strict=True))
+        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+            return _assigns_part(target, value, name) or _removes(value, name)
+        case ast.Expr(value=value):
+            return _removes(value, name)
+    return False
+
+
+def _assigns_part(target: ast.expr, value: ast.expr, name: str) -> bool:
+    if not _names(target, name):
+        return False
+    if isinstance(target, ast.Subscript):
+        cut = target.slice
+        return isinstance(cut, ast.Slice) or (isinstance(cut, ast.BinOp) and isinstance(cut.op, ast.Mod))
+    is_ring = isinstance(value, ast.Call) and any(word.arg == "maxlen" for word in value.keywords)
+    return is_ring or _is_part_of(value, name)
+
+
+def _removes(value: ast.expr, name: str) -> bool:
+    """Return whether an expression calls a method that removes: `oldest = queue.popleft()`."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _REMOVING
+        and _names(node.func.value, name)
+        for node in ast.walk(value)
+    )
+
+
+def _is_part_of(value: ast.expr, name: str) -> bool:
+    """Return whether an expression takes a slice of what a name holds."""
+    return any(
+        isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Slice)
+        and any(isinstance(inner, ast.expr) and _names(inner, name) for inner in ast.walk(node.value))
+        for node in ast.walk(value)
+    )
 
 
 def _is_empty(value: ast.expr) -> bool:

@@ -59,6 +59,11 @@ class Run:
         if not (self.request.goes_on or self.is_provisional):
             self.stopper.stop(frame)
 
+    def stop_after(self, seconds: float) -> None:
+        """Stop the program in a while, even if it calls nothing that is observed, unless it should run on."""
+        if not (self.request.goes_on or self.is_provisional):
+            self.stopper.stop_after(seconds)
+
     def stop_recording(self) -> None:
         """Stop recording forward passes, unless they may still be needed."""
         if not self.is_provisional:

@@ -18,6 +18,7 @@ A program ends with its main thread, which may be blocked in a lock that only a 
 carries the stop there. If there is none, as on Windows, the process is ended after a timeout.
 """
 
+import _thread
 import concurrent.futures.thread
 import opcode
 import signal
@@ -91,6 +92,20 @@ class Stopper:
             threading.Thread(target=self._wait, args=(patience,), daemon=True).start()
         raise make_stop(is_in_test=_is_in_test(program_frame))
 
+    def stop_after(self, seconds: float) -> None:
+        """Stop the main thread in a while, wherever it is then. NOTE [A stop from another thread]."""
+        _thread.start_new_thread(self._stop_after, (seconds,))  # the program does not see it among its threads
+
+    def _stop_after(self, seconds: float) -> None:
+        if self._until_end.acquire(timeout=seconds):
+            self._until_end.release()
+            return
+        if not self.is_stopping:
+            self.is_stopping = True
+            if self._signal_handler is not None and self._main.ident is not None:
+                signal.pthread_kill(self._main.ident, _SIGNAL)
+            self._wait(PATIENCE_S)
+
     def ended(self) -> None:
         """Mark the program as ended, and stop watching the main thread."""
         if not self._has_ended:
@@ -116,6 +131,7 @@ class Stopper:
 
     def _wait(self, patience_s: float) -> None:
         if self._until_end.acquire(timeout=patience_s):
+            self._until_end.release()  # for others who wait
             self._main.join()  # ends when the interpreter begins to wait for other threads
             time.sleep(PATIENCE_AT_EXIT_S)
         self._finish()

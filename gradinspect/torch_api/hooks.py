@@ -75,6 +75,14 @@ def hook_optimizer_steps(before: Callable[..., None], after: Callable[..., None]
     return handles
 
 
+def is_step_hooked(optimizer: Any) -> bool:
+    """Return whether torch runs hooks around the steps of an optimizer.
+
+    Source: torch/optim/optimizer.py, `_patch_step_function`, torch 2.13.
+    """
+    return bool(getattr(getattr(type(optimizer), "step", None), "hooked", False))
+
+
 def hooks_were_made() -> bool:
     """Return whether any hook except ours was made since this module was imported."""
     return not _NEXT_ID.is_there or RemovableHandle.next_id != _IDS_AT_IMPORT + _Ours.number

@@ -42,7 +42,7 @@ def test_nothing_stays_after_a_call_that_failed(tmp_path: Path) -> None:
     script = tmp_path / "failed.py"
     script.write_text(
         "import torch\nw = torch.ones(3, requires_grad=True)\ny = w.exp()\ny += 1\n"
-        "try:\n    y.sum().backward()\nexcept RuntimeError:\n    print('caught')\n"
+        "try:\n    y.sum().backward()\nexcept RuntimeError:\n    print('caught')\nw.exp()\n"
         "print(torch._C._len_torch_function_stack(), torch.autograd._engine_run_backward.__module__)\n"
     )
     checked = gradinspect("check", script, "--continue", "--steps", "1")

@@ -1,4 +1,4 @@
-"""Which calls of a program `check` observes.
+"""Which calls of a program `check` observes; `watch_window` says when there were enough.
 
 It counts backward() calls. The autograd.grad() calls before one belong to it: a gradient penalty, a residual, an inner
 loop. A solver may make thousands of those, so only the first few are observed. A program that makes no other calls, for
@@ -15,21 +15,22 @@ MAX_GRADS_ALONE = 256  # without a backward() call between them
 class CallChoice:
     """Chooses calls as they come."""
 
-    def __init__(self, request: Request, num_calls: int) -> None:
-        """Choose a number of calls, starting with the requested one."""
+    def __init__(self, request: Request) -> None:
+        """Choose calls, starting with the requested one."""
         self.observed = CallCounts()
-        self._asked = num_calls
         self._first_grad = request.grad
         self._first_backward = request.backward or 1
         self._num_backwards = 0
         self._grads_in_a_row = 0
 
     @property
-    def is_done(self) -> bool:
-        """Whether all calls were observed."""
-        if self._first_grad is not None:
-            return self.observed.grads >= self._asked
-        return self.observed.backwards >= self._asked or self._grads_in_a_row >= MAX_GRADS_ALONE
+    def is_exhausted(self) -> bool:
+        """Whether the program makes autograd.grad() calls only, and made too many."""
+        return self._first_grad is None and self._grads_in_a_row >= MAX_GRADS_ALONE
+
+    def counts(self, call: EngineCall) -> bool:
+        """Return whether a call is of the kind that is counted."""
+        return (call.kind == "grad") == (self._first_grad is not None)
 
     def wants(self, call: EngineCall) -> bool:
         """Return whether to observe a call that is about to start. Must be called once per call."""

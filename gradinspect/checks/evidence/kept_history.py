@@ -18,7 +18,8 @@ def kept_history(
 ) -> list[KeptHistory]:
     """Find what holds nodes of earlier iterations, besides the graph of this call itself.
 
-    Only what is made again in each iteration can grow, so a line that made a held node must have run again.
+    Only what is made again in each iteration can grow, so a line that made a held node must have run again. A window
+    of the latest elements does not grow.
 
     Args:
         call: The call, which has not started.
@@ -49,7 +50,7 @@ def _holders(  # everything about the holders
     roots = [tensor for tensor in live.tensors if tensor.grad_fn in old and tensor.grad_fn not in own]
     for group in HolderSearch(call.frame).groups(roots) if roots else ():
         numbers = set(map(number_of, reachable(tensor.grad_fn for tensor in group.tensors)))
-        if group.name and any(recorder.frame_of(number) in anew for number in numbers & history):
+        if group.name and not group.is_cut and any(recorder.frame_of(number) in anew for number in numbers & history):
             yield _held(group, numbers, rounds, base_folder)
     gradients = [gradient for gradient in live.gradients if gradient.grad_fn in old]
     if gradients:

@@ -1,9 +1,17 @@
-"""The origin of a nonfinite loss: the earliest saved value that is not finite."""
+"""The origin of a nonfinite loss: a parameter, or the earliest saved value that is not finite.
+
+NOTE [What follows from a NaN]
+A gradient that is NaN makes the weights NaN in the next step, and with them every later loss. So once something was
+reported, what comes into a later graph from outside, or is made on a reported line, is a consequence.
+"""
+
+from collections.abc import Iterator, Sequence
 
 import torch
 
-from gradinspect.checks.rules.nonfinite_gradients import NonfiniteValue
-from gradinspect.graph import SavedValue
+from gradinspect.checks.findings import Finding, Place
+from gradinspect.checks.rules.nonfinite_gradients import GRADIENT, LOSS, NonfiniteValue, loss_finding
+from gradinspect.graph import Frame, SavedValue
 from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.saved import raw_tensor
 from gradinspect.record.walk import Walk
@@ -12,8 +20,41 @@ from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.units import format_tensor
 
 
+class NonfiniteValues:
+    """Finds losses that are not finite, unless they follow from what was reported."""
+
+    def __init__(self) -> None:
+        """Start before the first call."""
+        self.explains = False  # whether the gradients of the latest call follow from what was reported
+        self._reported: set[Place] = set()  # where a NaN was made
+        self._has_reported = False
+
+    def findings(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        """Look at a call that is about to start. NOTE [What follows from a NaN]."""
+        self.explains = self._has_reported and _nonfinite_leaf(walked) is not None
+        value = None if self.explains else nonfinite_value(walked, call)
+        if value is None:
+            return
+        finding = loss_finding(walked.graph, value, backward)
+        is_known = value.node is None or not self._reported.isdisjoint(finding.places[:1])
+        self.explains = self._has_reported and is_known
+        if not self.explains:
+            self._note(finding)
+            yield finding
+
+    def judged(self, findings: Sequence[Finding]) -> None:
+        """Store what was found in the gradients of a call."""
+        for finding in findings:
+            if finding.code in (GRADIENT.code, LOSS.code):
+                self._note(finding)
+
+    def _note(self, finding: Finding) -> None:
+        self._has_reported = True
+        self._reported.update(finding.places[:1])
+
+
 def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | None:
-    """Search the saved values, from the first node of the forward pass; None if the outputs are finite.
+    """Search the parameters, then the saved values from the first node of the forward pass; None if all is finite.
 
     Only saved values are known, so the reported operator may come slightly after the cause. The fallback is the output
     itself.
@@ -21,6 +62,9 @@ def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | N
     with Unobserved():
         if not any(isinstance(output, torch.Tensor) and not _is_finite(output) for output in call.outputs):
             return None
+        leaf = _nonfinite_leaf(walked)
+        if leaf is not None:
+            return NonfiniteValue(node=None, label=leaf)
         nodes = walked.graph.nodes
         for number in range(len(nodes) - 1, -1, -1):
             for value in nodes[number].saved:
@@ -28,6 +72,15 @@ def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | N
                 if found is not None:
                     return found
     return NonfiniteValue(node=0, label="the loss itself")
+
+
+def _nonfinite_leaf(walked: WalkedGraph) -> str | None:
+    with Unobserved():
+        for number, tensor in walked.walk.leaves().items():
+            if not _is_finite(tensor):
+                leaf = walked.graph.nodes[number].leaf
+                return (None if leaf is None else leaf.name) or f"#{number}"
+    return None
 
 
 def _judge(number: int, value: SavedValue, walk: Walk) -> NonfiniteValue | None:

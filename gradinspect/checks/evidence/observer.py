@@ -1,37 +1,48 @@
-"""Look for problems in the first backward calls of a program, before and during the engine's run."""
+"""Look for problems in the first backward calls of a program, before and during the engine's run.
+
+NOTE [The end of watching]
+What follows the last watched call belongs to it: a step, a `.grad` that is read, an error. So the program is watched
+until an operator reads a parameter again, or the next backward call, and only then stopped. A program that does neither
+is stopped after some seconds.
+"""
 
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
+from types import FrameType
 
-from gradinspect.analyses.gradients.observed import gradient_notes
+from gradinspect.analyses.gradients.observed import gradient_notes, parameter_rows
 from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
 from gradinspect.checks.evidence.grad_scaling import is_scaling
 from gradinspect.checks.evidence.in_place.stale import stale_values
 from gradinspect.checks.evidence.kept_history import kept_history
-from gradinspect.checks.evidence.nonfinite import nonfinite_value
+from gradinspect.checks.evidence.nonfinite import NonfiniteValues
+from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
 from gradinspect.checks.evidence.ranks import ranks_of_this_run, summary_of_rank
 from gradinspect.checks.evidence.recomputation import CheckpointRuns
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.watch_window import LEAST_CALLS, MOST_SECONDS, WatchWindow
 from gradinspect.checks.facts import BackwardEnded, BackwardStarts, EarlierCall
-from gradinspect.checks.findings import Finding, Findings, repeated
+from gradinspect.checks.findings import Finding, Findings
 from gradinspect.checks.registry import declared, findings_on, registry, rule_of
 from gradinspect.checks.rules.broadcasts import broadcast_findings
 from gradinspect.checks.rules.checkpoint_mismatch import checkpoint_findings
 from gradinspect.checks.rules.custom_derivatives import derivative_findings, unchecked_notes
 from gradinspect.checks.rules.growing_graphs import earlier_rounds, growing_findings
-from gradinspect.checks.rules.nonfinite_gradients import loss_finding
 from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.checks.rules.ranks import missing_notes, rank_findings
 from gradinspect.checks.rules.stale_values import stale_findings
+from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
 from gradinspect.graph import Frame, Graph
 from gradinspect.observers.gradients import GradientMeter
 from gradinspect.observers.live_graph import Survivors
 from gradinspect.record.capture import WalkedGraph
+from gradinspect.record.frames import user_frames
 from gradinspect.record.outputs import OutputTensor, has_graph
 from gradinspect.record.release import release_wrappers
 from gradinspect.runner.engine import CallEnd, EngineCall
@@ -42,19 +53,21 @@ from gradinspect.torch_api.nodes import next_sequence_nr, require_sequence_numbe
 from gradinspect.torch_api.probes import missing_sentences
 from gradinspect.torch_api.tensors import require_autocast_switch
 
+SECONDS_WITHOUT_CALL = 3 * MOST_SECONDS
+
 
 class ChecksObserver(Observer[Findings]):
-    """Looks for problems in a number of backward calls of one program."""
+    """Looks for problems in the first backward calls of one program."""
 
     reports_missing_names = True
     reports_before_failure = True
 
-    def __init__(self, run: Run, num_calls: int, *, gradcheck: bool = False) -> None:
+    def __init__(self, run: Run, num_calls: int | None, *, gradcheck: bool = False) -> None:
         """Set up.
 
         Args:
             run: The run.
-            num_calls: How many backward calls to look at.
+            num_calls: How many backward calls to look at; None: until all is known.
             gradcheck: Whether to check the backward of custom Functions numerically.
         """
         require_sequence_numbers("check")
@@ -71,13 +84,21 @@ class ChecksObserver(Observer[Findings]):
         self._ranks = ranks_of_this_run()
         self._custom = CustomFunctions(self._folder) if gradcheck else None
         self._cuts = GradientCuts(recorder, flow, self._folder)
-        self._choice = CallChoice(run.request, num_calls)
+        self._choice = CallChoice(run.request)
+        self._steps = OptimizerSteps(self._look_at_window)
+        is_fixed = run.request.grad is not None or self._ranks is not None  # ranks must end at the same call
+        self._window = WatchWindow(
+            num_calls or (LEAST_CALLS if is_fixed else None),
+            (self._steps.waits, self._cuts.waits, self._waits),
+            lambda: flow.is_half_full,
+        )
+        self._is_ending = False  # NOTE [The end of watching]
         self._source = run.request.label
         self._recorder = recorder
         self._stop = run.stop
         self._opaque: set[tuple[str, str]] = set()
-        self._findings: list[Finding] = []
-        self._ends: list[tuple[Frame | None, list[Finding]]] = []  # gradient findings of each call that completed
+        self._watched: list[WatchedCall] = []
+        self._nonfinite = NonfiniteValues()
         self._calls: list[EarlierCall] = []
         self._survivors: list[Survivors] = []  # of their graphs
         self._freed_by: list[EarlierCall] = []  # those that freed their graph
@@ -88,17 +109,14 @@ class ChecksObserver(Observer[Findings]):
         """Record what the program does, from before it runs until all calls were observed."""
         with self._attached:
             self._attached.callback(self._run.interceptor.leave)
-            for log in (self._call_log, self._cuts, self._checkpoints, self._custom or nullcontext()):
+            for log in (self._call_log, self._cuts, self._checkpoints, self._steps, self._custom or nullcontext()):
                 self._attached.enter_context(log)
             yield
 
-    @property
-    def is_done(self) -> bool:
-        """Whether all calls were observed."""
-        return self._choice.is_done
-
     def settle(self) -> None:
         """Check the custom Functions: the program has ended."""
+        if self._run.stopper.is_stopping and not self._is_ending:
+            self._window.is_over()
         if self._custom is not None:
             self._custom.check()
 
@@ -116,13 +134,13 @@ class ChecksObserver(Observer[Findings]):
             num_grads=observed.grads,
             findings=declared(
                 (
-                    *self._findings,
-                    *repeated(self._ends, self._to_repeat),
+                    *findings_of_calls(self._watched, self._to_repeat),
                     *self._cuts.findings(),
                     *derivative_findings(checked),
                 )
             ),
             notes=(
+                *self._window.notes(),
                 *opaque_notes(sorted(self._opaque)),
                 *unchecked_notes(checked),
                 *self._cuts.notes(),
@@ -133,12 +151,11 @@ class ChecksObserver(Observer[Findings]):
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Record the graph, look for problems before the engine runs, then observe the run."""
-        if self.is_done:
+        if self.has_left:
             return None
         is_wanted = self._choice.wants(call)
-        if self.is_done:  # this call exceeds the limit for its kind
-            self._leave_if_done()
-            self._stop(call.caller)
+        if self._is_ending or self._choice.is_exhausted or self._window.is_over():
+            self._leave(call.caller)
             return None
         if not has_graph(call.outputs):
             with self._run.process_state.restored():
@@ -159,17 +176,19 @@ class ChecksObserver(Observer[Findings]):
     def begin(self, walked: WalkedGraph, call: EngineCall) -> CallEnd:
         """Look at a call that is about to start. The walk is closed after the engine has run."""
         graph = walked.graph
-        self._choice.observed.add(call.kind)
+        self._count(call)
         backward = self._backward_line(graph)
         self._opaque.update(opaque_parts(graph))
         release_wrappers()  # those held only by us
         self._survivors = [earlier for earlier in self._survivors if earlier.are_there()]
-        found = list(self._before(walked, call))
-        self._findings += found
-        is_explained = any(rule_of(finding.code).explains_gradients for finding in found)
-        if any(rule_of(finding.code).stops_run for finding in found):
+        earlier = self._earlier_call(graph, call)
+        watched = WatchedCall(line=backward, nodes=earlier.nodes)
+        self._watched.append(watched)
+        watched.found += self._before(walked, call)
+        is_explained = self._nonfinite.explains or any(rule_of(one.code).explains_gradients for one in watched.found)
+        if any(rule_of(finding.code).stops_run for finding in watched.found):
             self._stop(call.caller)  # on every rank: otherwise the engine would hang
-        self._calls.append(self._earlier_call(graph, call))
+        self._calls.append(earlier)
         if not call.keeps_graph:
             self._freed_by.append(self._calls[-1])
         outputs = [OutputTensor(None, output) for output in call.outputs]
@@ -180,37 +199,67 @@ class ChecksObserver(Observer[Findings]):
 
         def after(_returned: object) -> None:
             unfreeze()
-            self._ran(backward)
-            self.has_left = self.is_done
+            self._ran(watched)
+            leaves = {number: id(leaf) for number, leaf in gradients.leaves().items()}
             ended = gradients.finish()
-            self._ends.append((backward, [] if is_explained else list(_judged(ended, backward))))
-            if self.is_done:
-                self._stop(call.caller)
+            watched.judged += () if is_explained else _judged(ended, backward)
+            rows = [row for row in parameter_rows(ended) if row.node in leaves]
+            watched.parameters = {row.name: leaves[row.node] for row in rows}
+            watched.learned = {leaves[row.node] for row in rows if row.stats is not None and row.stats.norm > 0}
+            watched.is_complete = True
+            self._nonfinite.judged(watched.judged)
+            self._look_at_window()
 
         def abandon() -> None:
             unfreeze()
             gradients.close()
-            self._ran(backward)
+            self._ran(watched)
+            self._look_at_window()
 
         return CallEnd(after, abandon)
 
-    def _ran(self, backward: Frame | None) -> None:
+    def _ran(self, watched: WatchedCall) -> None:
         """Look at what happened inside a call, whether or not it completed."""
         self._call_log.leave_backward()
-        self._leave_if_done()
-        self._findings += checkpoint_findings(self._checkpoints.take(), backward)
+        watched.found += checkpoint_findings(self._checkpoints.take(), watched.line)
 
     def _refused(self, call: EngineCall) -> None:
         """Look at a call without a graph."""
-        self._choice.observed.add(call.kind)
-        self._findings += self._cuts.refused(call)
-        self._leave_if_done()
+        self._count(call)
+        self._watched.append(WatchedCall(line=None, found=list(self._cuts.refused(call))))
+        self._look_at_window()
 
-    def _leave_if_done(self) -> None:
-        """Undo our changes to the program when all calls were observed."""
-        if self.is_done:
+    def _count(self, call: EngineCall) -> None:
+        """Count a call that is observed."""
+        self._choice.observed.add(call.kind)
+        if self._choice.counts(call):
+            self._steps.called_backward()
+            lines = tuple((frame.f_code, frame.f_lineno) for frame in islice(user_frames(call.caller), 2))
+            if self._window.called(lines):
+                self._run.stop_after(SECONDS_WITHOUT_CALL)
+
+    def _look_at_window(self) -> None:
+        """Begin to leave the program when enough was seen. NOTE [The end of watching]."""
+        if self._is_ending:
+            return
+        self._is_ending = self._window.is_enough()
+        if not self._is_ending:
+            return
+        self._call_log.on_new_graph = self._leave
+        self._run.stop_after(MOST_SECONDS)
+
+    def _waits(self) -> str | None:
+        """Say what every call has shown so far, and a later one may not."""
+        held_back = held_back_findings(self._watched, self._to_repeat)
+        return f"every call had shown {held_back[0].code}" if held_back else None
+
+    def _leave(self, frame: FrameType | None) -> None:
+        """Undo our changes to the program, and stop it."""
+        if not self.has_left and frame is not None:
+            self.has_left = True
             self._recorder.pause()
             self._attached.close()
+            self._stop(frame)
 
     def _before(self, walked: WalkedGraph, call: EngineCall) -> Iterator[Finding]:
         """Find what will make the engine fail, or what it will not notice."""
@@ -222,9 +271,7 @@ class ChecksObserver(Observer[Findings]):
         yield from broadcast_findings(graph, self._call_log.broadcasts.operators(self._frame), backward)
         yield from self._between_ranks(walked, call, backward)
         yield from self._growing(graph, call, backward)
-        value = nonfinite_value(walked, call)
-        if value is not None:
-            yield loss_finding(graph, value, backward)
+        yield from self._nonfinite.findings(walked, call, backward)
         yield from self._cuts.begin(walked, call)
 
     def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What a program can see of modes, hooks and replaced functions after three backward calls that are watched."""
+"""What a program can see of modes, hooks and replaced functions once a step after the watched ones has begun."""
 
 import torch
 import torch.utils.checkpoint
@@ -8,7 +8,7 @@ from torch.optim import optimizer as optimizers
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(3):
+for _ in range(4):
     optimizer.zero_grad()
     model(torch.randn(2, 4)).sum().backward()
     optimizer.step()

@@ -25,7 +25,7 @@ from gradinspect.checks.rules.value_flow import short_name
 from gradinspect.record.recorder import Recorder
 from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
-from gradinspect.torch_api.tensors import plain_tensors_only, version_of
+from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of
 
 _NO_VERSION = -1  # of an inference tensor
 _DATA = "torch.Tensor.data.__get__"
@@ -59,6 +59,7 @@ class TorchCallLog:
         """Store the recorder and the dataflow."""
         self.writes = WriteLog(recorder)
         self.broadcasts = BroadcastLog(recorder)
+        self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self._recorder = recorder
         self._flow = flow
         self._known: dict[Any, _Known] = {}
@@ -121,7 +122,7 @@ class TorchCallLog:
                 if begun.versions:
                     self._look_for_writes(begun, start, end, frame)
                 if known.kind is CallKind.SKIPPED:
-                    return
+                    return  # which makes no graph
                 if known.grows is not None and end != start:
                     self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
                 if known.name == _DATA:
@@ -129,6 +130,8 @@ class TorchCallLog:
                 self._flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
         except Exception:
             return
+        if self.on_new_graph is not None and end != start and any(map(_is_trained, begun.inputs)):
+            self.on_new_graph(frame)
 
     def look_for_writes(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:
         """Look at a call that has returned inside backward."""
@@ -180,6 +183,12 @@ def _learn(func: Any) -> _Known:
     return _Known(
         name, kind, access, growing_operator(name), is_skipped=kind is CallKind.SKIPPED and not access.arguments
     )
+
+
+def _is_trained(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is a leaf that requires grad, so that what reads it begins a graph."""
+    with plain_tensors_only():
+        return tensor.requires_grad and is_leaf(tensor)
 
 
 def _operator(begun: _Begun) -> str:

@@ -21,7 +21,7 @@ from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
 from gradinspect.checks.evidence.values.missing_gradient import missing_gradient, names_of, outcomes_of
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
 from gradinspect.checks.evidence.values.refused import refused_findings
-from gradinspect.checks.findings import Finding
+from gradinspect.checks.findings import Finding, listed
 from gradinspect.checks.registry import findings_on
 from gradinspect.checks.rules.gradient_terms import lost_term_finding, lost_terms
 from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedAt, by_cause
@@ -131,6 +131,11 @@ class GradientCuts:
             module = one.name.rpartition(".")[0] or None if is_uncalled else None
             records.append(replace(record, module=module, num_calls=self._num_calls or 1))
         yield from _findings_on(records)
+
+    def waits(self) -> str | None:
+        """Name a tensor without a gradient: a later call may reach it."""
+        names = [one.name for key, one in self._wanted.items() if key not in self._reached and one.tensor() is not None]
+        return f"no gradient had reached {listed(names)}" if names else None
 
     def notes(self) -> Iterator[str]:
         """Say what could not be checked."""

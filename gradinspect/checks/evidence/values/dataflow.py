@@ -58,6 +58,11 @@ class Dataflow:
         """Whether the limit of calls is reached."""
         return len(self.calls) >= MAX_CALLS
 
+    @property
+    def is_half_full(self) -> bool:
+        """Whether as many calls again as there were may reach the limit."""
+        return len(self.calls) >= MAX_CALLS // 2
+
     def note(  # noqa: PLR0913, PLR0917  # everything about one call
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor],
         result: Any, number: int | None, frame: FrameType | None,

@@ -1,0 +1,94 @@
+"""Which optimizers exist, and how often each has stepped.
+
+An optimizer that evaluates a closure, such as LBFGS, calls backward many times in one step; each of those counts.
+"""
+
+import gc
+from collections.abc import Callable
+from typing import Any, Self
+from weakref import ReferenceType, ref
+
+import torch
+from torch.optim.optimizer import Optimizer
+
+from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.torch_api.hooks import hook_optimizer_steps, is_step_hooked
+from gradinspect.torch_api.tensors import plain_tensors_only
+
+ENOUGH = 2  # the first step makes an optimizer's state
+
+
+class OptimizerSteps:
+    """Counts steps. Use it as a context manager, around the program."""
+
+    def __init__(self, on_step: Callable[[], None]) -> None:
+        """Set up.
+
+        Args:
+            on_step: Called after each step.
+        """
+        self._on_step = on_step
+        self._counts: dict[int, tuple[ReferenceType[Optimizer], int]] = {}
+        self._stepping: dict[int, Optimizer] = {}
+        self._awaited: ReferenceType[Optimizer] | None = None  # found by the last search, which takes long
+        self._handles: list[Any] = []
+
+    def __enter__(self) -> Self:
+        """Register hooks of all optimizers."""
+        self._handles = hook_optimizer_steps(self._before, self._after)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Remove the hooks."""
+        for handle in self._handles:
+            handle.remove()
+        self._stepping.clear()
+
+    def called_backward(self) -> None:
+        """Count a backward call inside a step."""
+        for optimizer in self._stepping.values():
+            self._count(optimizer)
+
+    def waits(self) -> str | None:
+        """Name an optimizer that exists and has not stepped often enough."""
+        last = None if self._awaited is None else self._awaited()
+        optimizer = last if last is not None and self._is_awaited(last) else self._search()
+        self._awaited = None if optimizer is None else ref(optimizer)
+        return None if optimizer is None else f"{name_of_optimizer(optimizer)} had not stepped twice"
+
+    def _search(self) -> Optimizer | None:
+        with plain_tensors_only():
+            return next(filter(self._is_awaited, _optimizers()), None)
+
+    def _is_awaited(self, optimizer: Optimizer) -> bool:
+        return self._count_of(optimizer) < ENOUGH and _can_learn(optimizer)
+
+    def _before(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        if not torch.compiler.is_compiling():
+            self._stepping[id(optimizer)] = optimizer
+
+    def _after(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        if not torch.compiler.is_compiling():
+            self._stepping.pop(id(optimizer), None)
+            self._count(optimizer)
+            self._on_step()
+
+    def _count_of(self, optimizer: Optimizer) -> int:
+        kept, count = self._counts.get(id(optimizer), (None, 0))
+        return count if kept is not None and kept() is optimizer else 0
+
+    def _count(self, optimizer: Optimizer) -> None:
+        self._counts[id(optimizer)] = ref(optimizer), self._count_of(optimizer) + 1
+
+
+def _optimizers() -> list[Optimizer]:
+    """List those whose steps torch reports to hooks: not a wrapper that passes its steps on to another one."""
+    return [one for one in gc.get_objects() if issubclass(type(one), Optimizer) and is_step_hooked(one)]
+
+
+def _can_learn(optimizer: Optimizer) -> bool:
+    """Return whether an optimizer holds anything that gets gradients."""
+    try:
+        return any(tensor.requires_grad for group in optimizer.param_groups for tensor in group["params"])
+    except Exception:  # an object of the program
+        return False

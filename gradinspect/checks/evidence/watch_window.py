@@ -1,0 +1,93 @@
+"""How long `check` watches a program: until what it asks about is known, within a limit of calls and seconds.
+
+NOTE [Phases]
+Backward calls on the same lines are a phase: the steps of a discriminator, those of a generator. One that was seen once
+may come again. It is waited for until twice as many calls were made as before it came: a phase that alternates with
+others is back by then, and a single call before the loop is not waited for.
+"""
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeAlias
+
+LEAST_CALLS = 2  # a second iteration shows what the first one left behind
+MOST_CALLS = 100
+MOST_SECONDS = 10.0  # after the least number of calls
+
+Question: TypeAlias = Callable[[], str | None]  # returns what is not known yet: "opt_g has not stepped twice"
+
+
+class WatchWindow:
+    """Decides when enough was seen."""
+
+    def __init__(
+        self,
+        num_calls: int | None,
+        questions: Sequence[Question] = (),
+        is_full: Callable[[], bool] = lambda: False,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start before the first call.
+
+        Args:
+            num_calls: How many calls were requested; None: until all is known.
+            questions: What must be known in addition to the phases.
+            is_full: Whether no more can be recorded.
+            now: A clock, in seconds.
+        """
+        self._num_requested = num_calls
+        self._questions = (self._open_phase, *questions)
+        self._is_full = is_full
+        self._now = now
+        self._num_calls = 0
+        self._phases: dict[Hashable, tuple[int, int]] = {}  # the number of its first call, and how many there were
+        self._since: float | None = None  # when the least number of calls was reached
+        self._limit: str | None = None  # that was reached
+
+    def called(self, phase: Hashable) -> bool:
+        """Count a backward call, and return whether the time begins to run."""
+        self._num_calls += 1
+        first, count = self._phases.get(phase, (self._num_calls, 0))
+        self._phases[phase] = first, count + 1
+        if self._num_requested is not None or self._num_calls != LEAST_CALLS:
+            return False
+        self._since = self._now()
+        return True
+
+    def is_enough(self) -> bool:
+        """Return whether to stop watching."""
+        if self._num_requested is not None:
+            return self._num_calls >= self._num_requested
+        if self._since is None:
+            return False
+        if self._num_calls >= MOST_CALLS:
+            return self._end(f"{MOST_CALLS} backward calls")
+        if self._is_full():
+            return self._end(f"{self._num_calls} backward calls, which are all that can be recorded")
+        return self.is_over() or self._open() is None
+
+    def is_over(self) -> bool:
+        """Return whether the time is over, whatever is known."""
+        if self._since is None or self._now() - self._since < MOST_SECONDS:
+            return False
+        return self._end(f"{MOST_SECONDS:.0f} seconds")
+
+    def _end(self, limit: str) -> bool:
+        question = self._open() if self._limit is None else None
+        if question is not None:
+            self._limit = f"Not checked: what comes after {limit}, when {question}. --steps N watches N calls."
+        return True
+
+    def notes(self) -> tuple[str, ...]:
+        """Say which limit was reached, and what was not known by then."""
+        return () if self._limit is None else (self._limit,)
+
+    def _open(self) -> str | None:
+        return next((reason for question in self._questions if (reason := question()) is not None), None)
+
+    def _open_phase(self) -> str | None:
+        """Wait for a phase to come again. NOTE [Phases]."""
+        for first, count in self._phases.values():
+            if count == 1 and self._num_calls < 2 * first:
+                return f"backward call #{first} had not come again"
+        return None

@@ -1,0 +1,80 @@
+"""How long `check` watches, decided from the calls alone."""
+
+import pytest
+
+from gradinspect.checks.evidence.watch_window import MOST_CALLS, MOST_SECONDS, WatchWindow
+
+
+def calls_watched(phases: str, num_calls: int | None = None) -> int | None:
+    """Return after how many of some calls, one letter per phase, there were enough."""
+    window = WatchWindow(num_calls)
+    for number, phase in enumerate(phases, 1):
+        window.called(phase)
+        if window.is_enough():
+            return number
+    return None
+
+
+@pytest.mark.parametrize(
+    ("phases", "expected"),
+    [
+        ("AAAA", 2),
+        ("ABABAB", 4),
+        ("AAABAAAB", 2),  # B has not been seen: its optimizer is waited for instead
+        ("BAAAAA", 3),  # a single call before the loop
+        ("ABBBB", 3),
+        ("ABCABC", 6),
+        ("ABCD", None),
+    ],
+)
+def test_a_phase_is_waited_for(phases: str, expected: int | None) -> None:
+    """Each phase that alternates is seen twice; a call that does not come again is not waited for."""
+    assert expected == calls_watched(phases)
+
+
+def test_a_number_is_taken_as_it_is() -> None:
+    """With --steps neither phases nor questions nor the time matter."""
+    window = WatchWindow(3, [lambda: "not yet"], now=iter(range(0, 1000, 100)).__next__)
+
+    assert [window.called("AB"[number % 2]) or window.is_enough() for number in range(3)] == [False, False, True]
+    assert window.notes() == ()
+    assert not window.is_over()
+
+
+def test_an_open_question_keeps_it_open_up_to_a_number_of_calls() -> None:
+    """The limit is said, with the question, once."""
+    window = WatchWindow(None, [lambda: "opt_g had not stepped twice"])
+    enough = []
+    for _ in range(MOST_CALLS):
+        window.called("A")
+        enough.append(window.is_enough())
+
+    assert enough == [False] * (MOST_CALLS - 1) + [True]
+    assert window.notes() == (
+        "Not checked: what comes after 100 backward calls, when opt_g had not stepped twice. --steps N watches N "
+        "calls.",
+    )
+
+
+def test_the_time_runs_from_the_least_number_of_calls() -> None:
+    """However long two calls take, they are watched; then the time ends it, also between calls."""
+    seconds = [0.0]
+    window = WatchWindow(None, [lambda: "it had not"], now=lambda: seconds[0])
+    window.called("A")
+    seconds[0] = 1000.0
+    before = window.is_over()
+    window.called("A")
+    seconds[0] += MOST_SECONDS
+
+    assert (before, window.is_over(), window.is_enough()) == (False, True, True)
+    assert len(window.notes()) == 1
+
+
+def test_nothing_is_said_where_all_is_known() -> None:
+    """A limit that is reached at the very end leaves nothing open."""
+    window = WatchWindow(None, is_full=lambda: True)
+    window.called("A")
+    window.called("A")
+
+    assert window.is_enough()
+    assert window.notes() == ()
