@@ -57,15 +57,20 @@ def _holders(  # everything about the holders
         yield KeptHistory(held_by="gradient", num_tensors=len(gradients), num_rounds=1)
 
 
-def _held(group: HeldGroup, numbers: set[int], rounds: Sequence[EarlierCall], base_folder: Path) -> KeptHistory:
+def stored_lines(group: HeldGroup, base_folder: Path) -> tuple[Frame, ...]:
+    """Return the lines that store what a group consists of, those that add to it if there are any."""
     stores = [store for store in group.stored_at if store.adds] or group.stored_at
+    return tuple(
+        Frame(file=short_file_name(store.file, base_folder), line=store.line, code=store.code) for store in stores
+    )
+
+
+def _held(group: HeldGroup, numbers: set[int], rounds: Sequence[EarlierCall], base_folder: Path) -> KeptHistory:
     return KeptHistory(
         held_by="variable",
         name=group.name,
         num_tensors=len(group.tensors),
         num_rounds=sum(not numbers.isdisjoint(earlier.nodes) for earlier in rounds),
-        stores=tuple(
-            Frame(file=short_file_name(store.file, base_folder), line=store.line, code=store.code) for store in stores
-        ),
+        stores=stored_lines(group, base_folder),
         adds=any(store.adds for store in group.stored_at),
     )

@@ -23,6 +23,7 @@ from gradinspect.checks.evidence.nonfinite import NonfiniteValues
 from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
 from gradinspect.checks.evidence.ranks import ranks_of_this_run, summary_of_rank
 from gradinspect.checks.evidence.recomputation import CheckpointRuns
+from gradinspect.checks.evidence.unused_graphs import UnusedGraphs
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
@@ -84,12 +85,13 @@ class ChecksObserver(Observer[Findings]):
         self._ranks = ranks_of_this_run()
         self._custom = CustomFunctions(self._folder) if gradcheck else None
         self._cuts = GradientCuts(recorder, flow, self._folder)
+        self._unused = UnusedGraphs(self._folder, self._cuts.reached)
         self._choice = CallChoice(run.request)
         self._steps = OptimizerSteps(self._look_at_window)
         is_fixed = run.request.grad is not None or self._ranks is not None  # ranks must end at the same call
         self._window = WatchWindow(
             num_calls or (LEAST_CALLS if is_fixed else None),
-            (self._steps.waits, self._cuts.waits, self._waits),
+            (self._steps.waits, self._cuts.waits, self._waits, self._unused.waits),
             lambda: flow.is_half_full,
         )
         self._is_ending = False  # NOTE [The end of watching]
@@ -115,8 +117,10 @@ class ChecksObserver(Observer[Findings]):
 
     def settle(self) -> None:
         """Check the custom Functions: the program has ended."""
-        if self._run.stopper.is_stopping and not self._is_ending:
-            self._window.is_over()
+        if not self._is_ending:
+            self._unused.look()
+            if self._run.stopper.is_stopping:
+                self._window.is_over()
         if self._custom is not None:
             self._custom.check()
 
@@ -135,6 +139,7 @@ class ChecksObserver(Observer[Findings]):
             findings=declared(
                 (
                     *findings_of_calls(self._watched, self._to_repeat),
+                    *self._unused.findings(),
                     *self._cuts.findings(),
                     *derivative_findings(checked),
                 )
@@ -182,6 +187,7 @@ class ChecksObserver(Observer[Findings]):
         release_wrappers()  # those held only by us
         self._survivors = [earlier for earlier in self._survivors if earlier.are_there()]
         earlier = self._earlier_call(graph, call)
+        self._unused.begin(earlier.nodes, earlier.clock, backward)
         watched = WatchedCall(line=backward, nodes=earlier.nodes)
         self._watched.append(watched)
         watched.found += self._before(walked, call)
@@ -245,6 +251,7 @@ class ChecksObserver(Observer[Findings]):
         self._is_ending = self._window.is_enough()
         if not self._is_ending:
             return
+        self._unused.look()
         self._call_log.on_new_graph = self._leave
         self._run.stop_after(MOST_SECONDS)
 

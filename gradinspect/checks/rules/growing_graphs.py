@@ -90,6 +90,19 @@ def growing_findings(
             yield _held(holder, backward)
 
 
+def unused_finding(holder: KeptHistory, backward: Frame | None) -> Finding:
+    """Make the finding for graphs that are kept although no backward goes through them."""
+    graphs = format_count(holder.num_tensors, "tensor")
+    where = line_of(holder.stores[0] if holder.stores else None)
+    return GROWING.finding(
+        text=f"{holder.name} holds {graphs} with a graph that no backward has gone through, although later graphs have "
+        "been. Each keeps everything that its graph saved.",
+        places=(*_stored(holder), *place_of("backward", backward)),
+        remedy=f"Compute under torch.no_grad() what {where} stores, or store it without history: item() or detach().",
+        subjects=(holder.name,),
+    )
+
+
 def _is_freed(node: Node) -> bool:
     return any(value.status == "freed" for value in node.saved)
 

@@ -72,7 +72,7 @@ class GradientCuts:
         self._flow.on_missing_grad = self._on_missing_grad
         self._roots: list[_Root] = []
         self._num_calls = 0
-        self._reached: set[int] = set()
+        self.reached: set[int] = set()  # ids of the leaves that an observed call reaches
         self._wanted: dict[int, _Wanted] = {}
         self._found: list[Finding] = []
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
@@ -99,7 +99,7 @@ class GradientCuts:
         self._is_opaque |= any(node.kind == "compiled" for node in graph.nodes)
         reached = set(map(id, walk.leaves().values()))
         missed = [] if call.allows_unused else [value for value in call.inputs if not _is_in(value, walk, reached)]
-        self._reached |= reached
+        self.reached |= reached
         self._flow.has_grad_with_graph = call.creates_graph
         yield from self._missed_inputs(missed, call, backward)
         for root in roots:
@@ -114,7 +114,7 @@ class GradientCuts:
     def findings(self) -> Iterator[Finding]:
         """Report the tensors found without a gradient that no observed call reaches."""
         yield from self._found
-        wanted = [one for key, one in self._wanted.items() if key not in self._reached and one.tensor() is not None]
+        wanted = [one for key, one in self._wanted.items() if key not in self.reached and one.tensor() is not None]
         if not self._roots or self._flow.is_full or not can_watch_storages():
             return
         with plain_tensors_only():
@@ -134,7 +134,7 @@ class GradientCuts:
 
     def waits(self) -> str | None:
         """Name a tensor without a gradient: a later call may reach it."""
-        names = [one.name for key, one in self._wanted.items() if key not in self._reached and one.tensor() is not None]
+        names = [one.name for key, one in self._wanted.items() if key not in self.reached and one.tensor() is not None]
         return f"no gradient had reached {listed(names)}" if names else None
 
     def notes(self) -> Iterator[str]:
@@ -187,7 +187,7 @@ class GradientCuts:
         frame: FrameType,
     ) -> None:
         """Store tensors that have no gradient, and that no call has reached so far."""
-        fresh = [one for one in tensors if id(one) not in self._reached and id(one) not in self._wanted]
+        fresh = [one for one in tensors if id(one) not in self.reached and id(one) not in self._wanted]
         if not fresh:
             return
         names = dict(zip(map(id, held), names_of(held, self._recorder, frame), strict=True))

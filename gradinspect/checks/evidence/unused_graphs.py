@@ -1,0 +1,109 @@
+"""Graphs that the program keeps although no backward goes through them: outputs of validation in a list.
+
+A graph that was made before the last call but one, and is still held after the last, was not meant for either. It may
+be meant for a later one: that of an actor that learns at the end of an episode while its critic learns at every step.
+So nothing is said if parameters behind it were not reached by any backward, or if a backward ever went through a graph
+that was made as long ago.
+"""
+
+import sys
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from gradinspect.checks.evidence.kept_history import stored_lines
+from gradinspect.checks.findings import Finding
+from gradinspect.checks.rules.growing_graphs import KeptHistory, unused_finding
+from gradinspect.graph import Frame
+from gradinspect.observers.holders import HeldGroup, HolderSearch
+from gradinspect.observers.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+
+
+PATIENCE = 2  # calls after which a graph that is kept is old
+
+
+class UnusedGraphs:
+    """Finds graphs that no observed call went through."""
+
+    def __init__(self, folder: Path, reached: Collection[int]) -> None:
+        """Set up.
+
+        Args:
+            folder: Files below it are named relative to it.
+            reached: The ids of all leaves that an observed call has reached; others add to it.
+        """
+        self._folder = folder
+        self._reached = reached
+        self._clocks: list[int] = []  # the next sequence number at the start of each call
+        self._unused: set[int] = set()  # numbers of nodes that no call went through
+        self._is_delayed = False  # a call went through what was made before the last call but one
+        self._backward: Frame | None = None
+        self._held: list[KeptHistory] = []
+        self._first_seen: dict[str, int] = {}  # name of what holds such graphs -> the number of calls by then
+
+    def begin(self, nodes: Collection[int], clock: int, backward: Frame | None) -> None:
+        """Look at a call that is about to start.
+
+        Args:
+            nodes: The sequence numbers of its graph.
+            clock: That of the next node.
+            backward: Its line.
+        """
+        self._unused.update(range(self._clocks[-1] if self._clocks else 0, clock))
+        if len(self._clocks) > 1:
+            self._is_delayed |= any(number in self._unused and number < self._clocks[-2] for number in nodes)
+        self._unused.difference_update(nodes)
+        self._clocks.append(clock)
+        self._backward = backward
+
+    def waits(self) -> str | None:
+        """Name what is kept, but not yet for long enough."""
+        for holder in self.look():
+            first = self._first_seen.setdefault(holder.name, len(self._clocks))
+            if not holder.num_rounds and len(self._clocks) < first + PATIENCE:
+                return f"the graphs that {holder.name} holds had not gone backward"
+        return None
+
+    def look(self) -> list[KeptHistory]:
+        """Search for what keeps graphs that no call went through, now."""
+        self._held = []
+        if len(self._clocks) < 2 or self._is_delayed or not self._unused:
+            return self._held
+        live = LiveGraph(tensors_with_graph())
+        try:
+            self._held = list(self._search(live))
+        finally:
+            live.close()
+        return self._held
+
+    def findings(self) -> Iterator[Finding]:
+        """Report what was still kept when it was last looked for."""
+        for holder in self._held:
+            if holder.num_rounds and not self._is_delayed:
+                yield unused_finding(holder, self._backward)
+
+    def _search(self, live: LiveGraph) -> Iterator[KeptHistory]:
+        unused = reaching(live.nodes, self._unused.__contains__)
+        self._unused.intersection_update(map(number_of, unused))  # the others are gone
+        roots = [
+            tensor for tensor in live.tensors if tensor.grad_fn in unused and number_of(tensor.grad_fn) in self._unused
+        ]
+        for group in HolderSearch(sys._getframe()).groups(roots) if roots else ():
+            if group.name and not group.is_cut and any(store.adds for store in group.stored_at):
+                yield self._kept(group)
+
+    def _kept(self, group: HeldGroup) -> KeptHistory:
+        nodes = reachable(tensor.grad_fn for tensor in group.tensors)
+        is_old = any(number in self._unused and number < self._clocks[-2] for number in map(number_of, nodes))
+        return KeptHistory(
+            held_by="variable",
+            name=group.name,
+            num_tensors=len(group.tensors),
+            num_rounds=int(is_old and all(map(self._is_reached, nodes))),
+            stores=stored_lines(group, self._folder),
+            adds=True,
+        )
+
+    def _is_reached(self, node: Any) -> bool:
+        return number_of(node) != ACCUMULATE_GRAD_NR or id(getattr(node, "variable", None)) in self._reached
