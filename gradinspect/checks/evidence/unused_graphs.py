@@ -1,9 +1,10 @@
 """Graphs that the program keeps although no backward goes through them: outputs of validation in a list.
 
-A graph that was made before the last call but one, and is still held after the last, was not meant for either. It may
-be meant for a later one: that of an actor that learns at the end of an episode while its critic learns at every step.
-So nothing is said if parameters behind it were not reached by any backward, or if a backward ever went through a graph
-that was made as long ago.
+NOTE [Kept for later]
+A graph that is still held two calls after it was made was not meant for them. It may be meant for a later one: that of
+an actor that learns at the end of an episode while its critic learns at every step, or of one of many samples that were
+all predicted before. So where a call ever went through a graph that had waited for some calls, others may wait two
+calls longer, and nothing is said of parameters that no backward has reached so far.
 """
 
 import sys
@@ -20,9 +21,6 @@ from gradinspect.observers.live_graph import LiveGraph, number_of, reachable, re
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 
-PATIENCE = 2  # calls after which a graph that is kept is old
-
-
 class UnusedGraphs:
     """Finds graphs that no observed call went through."""
 
@@ -37,7 +35,7 @@ class UnusedGraphs:
         self._reached = reached
         self._clocks: list[int] = []  # the next sequence number at the start of each call
         self._unused: set[int] = set()  # numbers of nodes that no call went through
-        self._is_delayed = False  # a call went through what was made before the last call but one
+        self._longest_wait = 0  # calls between the making of a graph and its own. NOTE [Kept for later]
         self._backward: Frame | None = None
         self._held: list[KeptHistory] = []
         self._first_seen: dict[str, int] = {}  # name of what holds such graphs -> the number of calls by then
@@ -51,8 +49,8 @@ class UnusedGraphs:
             backward: Its line.
         """
         self._unused.update(range(self._clocks[-1] if self._clocks else 0, clock))
-        if len(self._clocks) > 1:
-            self._is_delayed |= any(number in self._unused and number < self._clocks[-2] for number in nodes)
+        oldest = min((number for number in nodes if number in self._unused), default=clock)
+        self._longest_wait = max(self._longest_wait, sum(earlier > oldest for earlier in self._clocks))
         self._unused.difference_update(nodes)
         self._clocks.append(clock)
         self._backward = backward
@@ -61,14 +59,14 @@ class UnusedGraphs:
         """Name what is kept, but not yet for long enough."""
         for holder in self.look():
             first = self._first_seen.setdefault(holder.name, len(self._clocks))
-            if not holder.num_rounds and len(self._clocks) < first + PATIENCE:
+            if not holder.num_rounds and len(self._clocks) < first + self._patience:
                 return f"the graphs that {holder.name} holds had not gone backward"
         return None
 
     def look(self) -> list[KeptHistory]:
         """Search for what keeps graphs that no call went through, now."""
         self._held = []
-        if len(self._clocks) < 2 or self._is_delayed or not self._unused:
+        if not self._clocks or not self._unused:
             return self._held
         live = LiveGraph(tensors_with_graph())
         try:
@@ -80,8 +78,13 @@ class UnusedGraphs:
     def findings(self) -> Iterator[Finding]:
         """Report what was still kept when it was last looked for."""
         for holder in self._held:
-            if holder.num_rounds and not self._is_delayed:
+            if holder.num_rounds:
                 yield unused_finding(holder, self._backward)
+
+    @property
+    def _patience(self) -> int:
+        """The number of calls after which a graph that is kept is old."""
+        return 2 + self._longest_wait
 
     def _search(self, live: LiveGraph) -> Iterator[KeptHistory]:
         unused = reaching(live.nodes, self._unused.__contains__)
@@ -95,7 +98,8 @@ class UnusedGraphs:
 
     def _kept(self, group: HeldGroup) -> KeptHistory:
         nodes = reachable(tensor.grad_fn for tensor in group.tensors)
-        is_old = any(number in self._unused and number < self._clocks[-2] for number in map(number_of, nodes))
+        clock = self._clocks[-self._patience] if len(self._clocks) >= self._patience else 0
+        is_old = any(number in self._unused and number < clock for number in map(number_of, nodes))
         return KeptHistory(
             held_by="variable",
             name=group.name,

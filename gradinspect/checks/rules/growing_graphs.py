@@ -27,7 +27,9 @@ GROWING = Rule(
         "tensors, a running sum, a hidden state, or a gradient made with create_graph=True. In a loop, memory grows "
         "with every iteration, and where backward goes through the old part again, each step takes longer than the "
         "last. Two iterations reveal it: in the second, the graph of the first is still held by something that grows, "
-        "or is joined on the line that made it. To see how much it grows: gradinspect memory train.py --iterations 5.",
+        "or is joined on the line that made it. A list of outputs, as of validation without no_grad, is found when no "
+        "backward has gone through their graphs two calls later. To see how much it grows: gradinspect memory train.py "
+        "--iterations 5.",
         sample="""\
 import torch
 from torch import nn

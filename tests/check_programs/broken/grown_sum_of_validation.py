@@ -7,7 +7,7 @@ torch.manual_seed(0)
 model = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 validation_loss = 0.0
-for step in range(6):
+for _ in range(6):
     loss = model(torch.randn(8, 4)).square().mean()
     optimizer.zero_grad()
     loss.backward()

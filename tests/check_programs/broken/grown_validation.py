@@ -11,7 +11,7 @@ train, held_out = torch.randn(4, 8, 4), torch.randn(2, 8, 4)
 
 def main() -> None:
     outputs = []
-    for epoch in range(5):
+    for _ in range(5):
         for x in train[:2]:
             loss = model(x).square().mean()
             optimizer.zero_grad()

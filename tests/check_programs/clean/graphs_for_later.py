@@ -8,9 +8,9 @@ actor, critic = nn.Linear(4, 2), nn.Linear(4, 1)
 opt_actor = torch.optim.Adam(actor.parameters(), lr=0.01)
 opt_critic = torch.optim.Adam(critic.parameters(), lr=0.01)
 at_first = critic(torch.ones(1, 4))
-for episode in range(4):
+for _episode in range(4):
     log_probs, rewards = [], []
-    for step in range(6):
+    for _ in range(6):
         state = torch.randn(1, 4)
         policy = torch.distributions.Categorical(logits=actor(state))
         action = policy.sample()
