@@ -26,6 +26,7 @@ class Request:
     values_hint: str = "Move it after the backward call, or run without --fake."  # where fake tensors lack a value
     device: str | None = None  # of fake tensors for which the program names none
     creates_graph: bool = False  # record the graph that backward itself builds
+    loss: str | None = None  # expression of a callable's output, whose backward is run
 
     @property
     def names_no_call(self) -> bool:

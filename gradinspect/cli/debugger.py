@@ -60,6 +60,7 @@ class Debugger(cmd.Cmd):
         self._live: LiveStep | None = None
         self._selected = 0
         self._wants_more = True
+        self.problem: GradInspectError | None = None  # what ended a script of commands
 
     # Called by the capture.
 
@@ -110,8 +111,7 @@ class Debugger(cmd.Cmd):
         try:
             wanted = node_number(argument.strip(), self._known_graph())
         except GradInspectError as error:
-            self._say(error)
-            return None
+            return self._refuse(error)
         self._stops = lambda step: step.node == wanted
         return True
 
@@ -133,8 +133,7 @@ class Debugger(cmd.Cmd):
         try:
             self._breakpoints.append(parse_breakpoint(argument, self._known_graph()))
         except GradInspectError as error:
-            self._say(error)
-            return None
+            return self._refuse(error)
         return None
 
     def do_clear(self, argument: str) -> None:
@@ -148,8 +147,7 @@ class Debugger(cmd.Cmd):
         try:
             self._watched.add(leaf_node(argument.strip(), self._known_graph()))
         except GradInspectError as error:
-            self._say(error)
-            return None
+            return self._refuse(error)
         return None
 
     def do_where(self, _argument: str) -> None:
@@ -308,8 +306,13 @@ class Debugger(cmd.Cmd):
         for line in lines:
             print_line(console, line)
 
-    def _say(self, error: GradInspectError) -> None:
-        self._print([Text(str(error))])
+    def _refuse(self, error: GradInspectError) -> bool:
+        """Say what is wrong at a terminal; end a script of commands, which would run past the place it meant."""
+        if self._commands is None:
+            self._print([Text(str(error))])
+            return False
+        self.problem = error
+        return self.do_quit("")
 
 
 def _always(_step: Step) -> bool:

@@ -158,7 +158,7 @@ def _unknown_option(error: Any, words: Sequence[str], help_of: str) -> str:  # n
 
 def _usage_sentence(error: Any, words: Sequence[str]) -> str:  # noqa: ANN401  # the parser's own classes
     """Describe a command line error, adding the given value, which the parser's message lacks."""
-    sentence: str = error.format_message()
+    sentence = str(error.format_message()).replace("Value error, ", "")
     names = getattr(getattr(error, "param", None), "opts", ())
     for name, value in pairwise(words):
         if name in names:

@@ -10,7 +10,7 @@ from gradinspect.cli.help import RUN
 from gradinspect.cli.options import Command, with_options
 from gradinspect.errors import GradInspectError
 from gradinspect.request import At, Request
-from gradinspect.source import CaptureFile, Module, parse_input, parse_source
+from gradinspect.source import CaptureFile, Expression, Module, parse_input, parse_source
 
 OF_THE_GRAPH: Final = frozenset({"at", "fake", "device", "creates_graph"})  # for verbs that need no backward to run
 
@@ -61,6 +61,12 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         str | None,
         typer.Option(metavar="NAME", help="With --fake: where tensors are.", rich_help_panel=RUN, hidden=True),
     ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EXPR", help="Run backward of this: 'out.square().mean()'.", rich_help_panel=RUN, hidden=True
+        ),
+    ] = None,
     creates_graph: Annotated[
         bool,
         typer.Option(
@@ -75,9 +81,7 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
     if device is not None and not fake:
         raise GradInspectError(f"'--device {device}' needs --fake.", "Without --fake, the program chooses its devices.")
     read = parse_source(str(source)) if run_module is None else Module(run_module)
-    if fake and isinstance(read, CaptureFile):
-        raise GradInspectError(f"'{source}' is a capture file, so nothing runs.", "Give a program to run with --fake.")
-    return Request(
+    request = Request(
         source=read,
         label=run_module or label_of(str(source)),
         arguments=tuple(context.obj or ()),
@@ -91,7 +95,45 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         fake=fake,
         device=device,
         creates_graph=creates_graph,
+        loss=loss,
     )
+    _check_source(request)
+    return request
+
+
+def _check_source(request: Request) -> None:
+    """Check that the options are about the kind of source that is given.
+
+    Raises:
+        GradInspectError: One of them would have no effect.
+    """
+    if isinstance(request.source, CaptureFile):
+        given = {
+            "--backward": request.backward,
+            "--grad": request.grad,
+            "--at": request.at,
+            "--input": request.inputs,
+            "--loss": request.loss,
+            "--root": request.root,
+            "--continue": request.goes_on,
+            "--quiet-script": request.quiet,
+            "--fake": request.fake,
+            "--create-graph": request.creates_graph,
+            "--": request.arguments,
+        }
+        option = next((name for name, value in given.items() if value), None)
+        if option is not None:
+            raise GradInspectError(
+                f"'{option}' is about running a program, and '{request.label}' is a capture file.",
+                "Remove this option, or give a program.",
+            )
+    elif not isinstance(request.source, Expression):
+        option = "--input" if request.inputs else "--loss" if request.loss is not None else None
+        if option is not None:
+            raise GradInspectError(
+                f"'{option}' is for a callable, and '{request.label}' is run as a whole.",
+                f"Name the callable: '{request.label}:Net()'.",
+            )
 
 
 def _check_one_moment(backward: int | None, grad: int | None, at: At | None) -> None:

@@ -68,6 +68,8 @@ def step(
         page = StepPage(width=console.width, unicode=can_print_unicode(console))
         if isinstance(listener, ReportWriter):
             listener.write(outcome)
+        elif listener.problem is not None:
+            raise listener.problem
         print_lines(page.outcome(outcome))
 
     report_on(request, questions.stepping(listener, grad_output), finish)

@@ -39,6 +39,11 @@ class BackwardFirst(Observer[T]):
         self.reports_missing_names = self._backward.reports_missing_names  # type: ignore[misc]  # as above
 
     @property
+    def wants_backward(self) -> bool:
+        """What the inner observer wants."""
+        return self._backward.wants_backward
+
+    @property
     def problem(self) -> Exception | None:  # type: ignore[override]  # of two observers
         """The error of the observer whose result is shown."""
         if self._backward.problem is not None or self.result() is not None:

@@ -26,12 +26,11 @@ from msgspec.structs import replace
 from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Node, NodeGradients
 from gradinspect.observers.figures import Figures, Measurements
 from gradinspect.observers.live_graph import Survivors
-from gradinspect.observers.norms import norm_of
+from gradinspect.observers.norms import norm_of, scalar_value
 from gradinspect.record.outputs import OutputTensor
 from gradinspect.record.walk import Walk
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import note_ours
-from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 # Nodes that pass on all elements of their gradient, in another order or shape.
@@ -67,7 +66,7 @@ class GradientMeter:
             times: Also time each node, which needs a hook before it as well as after it.
         """
         self._graph = graph
-        self._loss = _scalar(outputs)
+        self._loss = scalar_value(outputs)
         self._walk = walk or Walk(output.edge[0] for output in outputs)
         self._measurements = Measurements()
         self._ran: dict[int, _Ran] = {}
@@ -210,16 +209,3 @@ def _reshaped(stats: GradientStats | None, node: Node) -> GradientStats | None:
     if stats is None or info is None or not all(isinstance(size, int) for size in info.shape):
         return stats
     return replace(stats, shape=tuple(size for size in info.shape if isinstance(size, int)))
-
-
-def _scalar(outputs: Sequence[OutputTensor]) -> float | None:
-    value = outputs[0].value if len(outputs) == 1 else None
-    if not isinstance(value, torch.Tensor) or computes_by_itself(value):
-        return None
-    with Unobserved():
-        if value.numel() != 1 or value.is_complex():
-            return None
-        try:
-            return float(value.detach())
-        except RuntimeError:  # inside a torch.func transform a tensor has no readable value
-            return None

@@ -1,8 +1,12 @@
 """Record the graph of one moment: a backward call, or the tensors left by a program."""
 
+import math
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from gradinspect.graph import CaptureKind, Graph, with_other_grads
+from gradinspect.observers.norms import scalar_value
 from gradinspect.observers.second_graph import record_second_graph
 from gradinspect.record.outputs import OutputTensor
 from gradinspect.record.variables import Variable
@@ -25,7 +29,7 @@ class GraphObserver(Observer[Graph]):
     def on_call(self, call: EngineCall) -> None:
         """Record at the requested call, then stop the program."""
         if self._graph is None and self._run.is_wanted(call):
-            self._take(self._run.record_call(call), call)
+            self._take(_with_loss(self._run.record_call(call)), call)
             self._run.stop_recording()
         if self._graph is not None:
             self._run.stop(call.caller)
@@ -48,3 +52,12 @@ class GraphObserver(Observer[Graph]):
         if recorded is not None and self._run.request.creates_graph:
             recorded = record_second_graph(self._run, recorded, None if call is None else call.gradients)
         self._graph = None if recorded is None else recorded.graph
+
+
+def _with_loss(recorded: Recorded | None) -> Recorded | None:
+    """Add a warning if the loss is NaN or infinite."""
+    loss = None if recorded is None else scalar_value(recorded.outputs)
+    if recorded is None or loss is None or math.isfinite(loss):
+        return recorded
+    warning = f"The loss is {loss}. Where it comes from is found by: gradinspect check"
+    return recorded._replace(graph=replace(recorded.graph, warnings=(*recorded.graph.warnings, warning)))

@@ -1,7 +1,10 @@
 """Norms of any kind of tensor: halves, complex numbers, sparse and permuted layouts."""
 
+from collections.abc import Sequence
+
 import torch
 
+from gradinspect.record.outputs import OutputTensor
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 
 
@@ -28,3 +31,17 @@ def plain_values(tensor: torch.Tensor) -> torch.Tensor:
         strides = values.stride()
         values = values.permute(sorted(range(values.dim()), key=lambda dim: -strides[dim]))
     return values
+
+
+def scalar_value(outputs: Sequence[OutputTensor]) -> float | None:
+    """Return the value of a loss; None unless it is one real scalar that can be read."""
+    value = outputs[0].value if len(outputs) == 1 else None
+    if not isinstance(value, torch.Tensor) or computes_by_itself(value):
+        return None
+    with Unobserved():
+        if value.numel() != 1 or value.is_complex():
+            return None
+        try:
+            return float(value.detach())
+        except RuntimeError:  # inside a torch.func transform a tensor has no readable value
+            return None

@@ -39,6 +39,11 @@ class SteppingObserver(Observer[SteppingOutcome]):
         self._has_begun = False
         self._outcome: SteppingOutcome | None = None
 
+    @property
+    def wants_backward(self) -> bool:
+        """Whether the sum of the output stands in for a loss, as no gradient to start with was given."""
+        return self._grad_output is None and not self._run.request.creates_graph
+
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Step through the requested call, or through the graph that it builds."""
         recorded = self._record_wanted(call)

@@ -166,9 +166,10 @@ class SavedReader:
             return _refused_value(name, index, error)
         if tensor is None:
             return SavedValue(name=name, index=index, kind="none")
-        if tensor.is_inference():
+        version = known_version(tensor)
+        if version is None:
             return self._strange_value(name, index, tensor, is_output=is_output)
-        return self._tensor_value(name, index, tensor, version_of(tensor), None, is_output=is_output)
+        return self._tensor_value(name, index, tensor, version, None, is_output=is_output)
 
     def _tensor_value(  # all facts about one value
         self, name: str, index: int | None, data: Any, version: int, versions: tuple[int, int] | None, *,

@@ -43,6 +43,17 @@ def variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
                 yield Variable(output.name or name, output.value)
 
 
+def models_in(namespace: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of the module classes that a script itself defines."""
+    for name, value in list(namespace.items()):
+        if (
+            isinstance(value, type)
+            and issubclass(value, torch.nn.Module)
+            and value.__module__ == namespace.get("__name__")
+        ):
+            yield name
+
+
 def namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, Any]:
     """Import the module that an expression is evaluated in.
 

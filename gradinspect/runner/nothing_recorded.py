@@ -1,5 +1,6 @@
 """The error for a run in which nothing was recorded, with what to try."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from gradinspect.errors import GradInspectError
@@ -10,7 +11,9 @@ from gradinspect.source import Expression
 from gradinspect.units import call_name, format_count
 
 
-def nothing_recorded(request: Request, observer: Observer[Any], counts: CallCounts) -> GradInspectError:
+def nothing_recorded(
+    request: Request, observer: Observer[Any], counts: CallCounts, models: Sequence[str]
+) -> GradInspectError:
     """Say what the program did instead, and what to try."""
     if request.backward is not None:
         return _not_reached(request, call_name("backward", request.backward), counts)
@@ -21,6 +24,16 @@ def nothing_recorded(request: Request, observer: Observer[Any], counts: CallCoun
             f"'{request.label}' never calls backward(), but it calls autograd.grad() {_times(counts.grads)}.",
             "Choose one of these calls, for example with --grad 1.",
         )
+    if isinstance(request.source, Expression) and not (counts.backwards or counts.grads):
+        return GradInspectError(
+            f"The output of '{request.label}' contains no tensor with a graph.",
+            "Make its inputs or parameters require grad, and do not run it under torch.no_grad().",
+        )
+    if models and not (counts.backwards or counts.grads) and request.at is None:
+        return GradInspectError(
+            f"'{request.label}' defines {_listed(models)}, and computes nothing with a graph.",
+            f"Name what to call, and its input: '{request.label}:{models[-1]}()' --input 2x3x32x32.",
+        )
     if observer.needs_backward:
         return GradInspectError(
             f"'{request.label}' {_called(counts) or 'never calls backward'} in this process, so there are no "
@@ -29,11 +42,6 @@ def nothing_recorded(request: Request, observer: Observer[Any], counts: CallCoun
         )
     if request.at == "backward":
         return GradInspectError(f"'{request.label}' has no backward call to record.", "Try --at end.")
-    if isinstance(request.source, Expression):
-        return GradInspectError(
-            f"The output of '{request.label}' contains no tensor with a graph.",
-            "Make its inputs or parameters require grad, and do not run it under torch.no_grad().",
-        )
     called = _called(counts) or "never calls backward in this process"
     return GradInspectError(
         f"'{request.label}' {called}, and none of its global variables has a graph.",
@@ -53,6 +61,12 @@ def _called(counts: CallCounts) -> str:
     calls = ((counts.backwards, "backward"), (counts.grads, "autograd.grad"))
     called = " and ".join(f"{name} {_times(number)}" for number, name in calls if number)
     return f"called {called}" if called else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """List at most three names."""
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
 
 
 def _times(number: int) -> str:

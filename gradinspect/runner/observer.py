@@ -35,6 +35,11 @@ class Observer(ABC, Generic[T]):
         """Return the context in which the program runs."""
         return nullcontext()
 
+    @property
+    def wants_backward(self) -> bool:
+        """Whether to run backward of what a callable returned, if it calls none itself."""
+        return self.needs_backward
+
     @abstractmethod
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a call that is about to start, and stop the program when enough was seen.

@@ -99,10 +99,9 @@ def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
     kept: list[types.TracebackType] = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if code.co_filename.startswith(_OURS):
-            if code.co_name == "__torch_function__" and kept and _calls_mode(kept[-1].tb_frame.f_code):
-                del kept[-2:]  # and the torch function that called it, which appears again
-        elif not code.co_filename.startswith("<frozen importlib"):
+        if _calls_itself_by_our_mode(kept, code):
+            del kept[-2:]
+        if not code.co_filename.startswith((_OURS, "<frozen importlib")):
             kept.append(traceback)
         traceback = traceback.tb_next
     stripped = None
@@ -111,9 +110,17 @@ def _strip(traceback: types.TracebackType | None) -> types.TracebackType | None:
     return stripped
 
 
-def _calls_mode(code: types.CodeType) -> bool:
+def _calls_itself_by_our_mode(before: Sequence[types.TracebackType], code: types.CodeType) -> bool:
+    """Return whether a torch function got here through our mode, which has removed its own frame.
+
+    Then the function is on the stack twice, with the call of the mode between. A mode of the program, or a subclass of
+    its own, has a frame there.
+    """
+    if len(before) < 2:  # the function, and the call of a mode
+        return False
     name, file = _CALLS_MODE
-    return code.co_name == name and code.co_filename.endswith(file)
+    caller = before[-1].tb_frame.f_code
+    return caller.co_name == name and caller.co_filename.endswith(file) and before[-2].tb_frame.f_code is code
 
 
 def leave_as_python(end: ProgramEnd) -> NoReturn:

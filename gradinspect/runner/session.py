@@ -21,9 +21,10 @@ from gradinspect.record.variables import Variable
 from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts, CallEnd, EngineCall, EngineInterceptor
 from gradinspect.runner.inputs import make_inputs
-from gradinspect.runner.namespaces import base_folder, namespace_of, variables_of
+from gradinspect.runner.namespaces import base_folder, models_in, namespace_of, variables_of
 from gradinspect.runner.nothing_recorded import nothing_recorded
 from gradinspect.runner.observer import MakeObserver
+from gradinspect.runner.output_loss import run_backward
 from gradinspect.runner.process_state import ProcessState
 from gradinspect.runner.program import (
     ProgramEnd,
@@ -40,6 +41,8 @@ from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.units import format_calls
 
+USAGE = 2  # the exit code of argparse
+_NO_GRAD = "does not require grad"  # as below
 _NEEDS_SCALAR = "grad can be implicitly created only for scalar outputs"  # torch/autograd/__init__.py, torch 2.13
 
 
@@ -85,6 +88,8 @@ class Session(Generic[T]):
         )
         self._observer = make_observer(self._run)
         self._pid = os.getpid()
+        self._ran_loss = False
+        self._models: list[str] = []  # classes of modules that a script defines
 
     def run(self) -> T:
         """Run the program and return the result of the observer.
@@ -118,7 +123,9 @@ class Session(Generic[T]):
         if problem is not None:
             raise problem
         if result is None:
-            raise nothing_recorded(self._request, self._observer, self._run.interceptor.counts)
+            raise nothing_recorded(self._request, self._observer, self._run.interceptor.counts, self._models)
+        if self._ran_loss and self._request.loss is None:
+            print(f"note: {_ran_backward(self._request.label)}", file=sys.stderr)
         self._warn_of_missing_names()
         return result
 
@@ -148,6 +155,7 @@ class Session(Generic[T]):
         if end.error is not None:
             self._failed(end.error)
             return
+        self._models = list(models_in(end.namespace))
         self.exit_code = end.exit_code if request.goes_on else 0
         if self._has_result() or self._run.problem is not None:
             if end.exit_code and not request.goes_on:
@@ -156,10 +164,16 @@ class Session(Generic[T]):
         elif self._takes_end():
             if end.exit_code:
                 raise ScriptFailedError(
-                    f"The script ended with exit code {end.exit_code} before any backward call.",
+                    f"The script ended with exit code {end.exit_code} before any backward call."
+                    f"{self._own_arguments(end)}",
                     self.exit_code or SCRIPT_FAILED,
                 )
             self._take_namespace(end.namespace)
+
+    def _own_arguments(self, end: ProgramEnd) -> str:
+        """Say where arguments of the script go, if its parser may have missed them."""
+        is_usage = end.exit_code == USAGE and "argparse" in sys.modules and not self._request.arguments
+        return f" Its own arguments follow --: {self._request.label} -- ARGUMENTS." if is_usage else ""
 
     def _failed(self, error: BaseException) -> None:
         """Print how a script failed; what was recorded before is still reported.
@@ -196,6 +210,8 @@ class Session(Generic[T]):
         where = " on fake tensors" if self._request.fake else ""
         remedy = " Reduce that output to a scalar first, or pass backward a gradient of its shape."
         more = remedy if _NEEDS_SCALAR in text_of(error) else ""
+        if _NO_GRAD in text_of(error) and not self._observer.reports_before_failure:
+            more = f" The line that cut the graph is found by: gradinspect check {self._request.label}"
         name, when = type(error).__name__, self._when()
         sentence = f" with {name} {when}." if when.startswith("after") else f" {when}: {name}."
         return f"The script failed{where}{sentence}{more}"
@@ -239,15 +255,19 @@ class Session(Generic[T]):
 
     def _run_expression(self, source: Expression) -> None:
         """Evaluate an expression, call its value if callable, and record the result."""
+        what = source.text
         try:
             namespace = namespace_of(source, self._request.arguments)
             value = named = eval(source.text, {"torch": torch, **namespace})  # noqa: S307  # the user's own code
+            _check_made(value, source)
             takes_call = callable(value) and not isinstance(value, torch.Tensor)
             if takes_call:
                 positional, keywords = make_inputs(self._request.inputs)
                 self._run.interceptor.counts = CallCounts()
                 self._is_looking = True
                 value = named(*positional, **keywords)
+                what = what if self._request.loss is None else f"--loss {self._request.loss}"
+                self._run_loss(value)
         except GradInspectError:
             raise
         except BaseException as error:
@@ -255,7 +275,8 @@ class Session(Generic[T]):
                 return
             self._explain(error)
             print_error(without_our_frames(error))
-            raise ScriptFailedError(f"'{source.text}' failed with {type(error).__name__}.") from None
+            hint = "" if self._request.inputs or not _lacks_argument(error) else " Give its inputs: --input 2x3x32x32."
+            raise ScriptFailedError(f"'{what}' failed with {type(error).__name__}.{hint}") from None
         finally:
             self._run.stopper.ended()
         self._observer.settle()
@@ -263,6 +284,18 @@ class Session(Generic[T]):
         if not has_backward and self._run.problem is None:  # the output says more than a grad() inside
             variables = tuple(variables_of(namespace))
             self._record_end("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables)
+
+    def _run_loss(self, value: object) -> None:
+        """Run a backward where the callable calls none, and the observer or the user wants one."""
+        request, counts = self._request, self._run.interceptor.counts
+        if request.loss is None and (
+            counts.backwards or not self._observer.wants_backward or not request.names_no_call
+        ):
+            return
+        if request.loss is None and not outputs_in(value):
+            return
+        self._ran_loss = True
+        run_backward(value, request.loss)
 
     @contextmanager
     def _early_exits_deliver(self) -> Iterator[None]:
@@ -312,3 +345,23 @@ class Session(Generic[T]):
     def _restore(self) -> None:
         if os.getpid() == self._pid:
             self._run.process_state.restore()
+
+
+def _check_made(value: object, source: Expression) -> None:
+    """Check that a class of modules was called.
+
+    Raises:
+        GradInspectError: It is the class itself, whose arguments are not inputs.
+    """
+    if isinstance(value, type) and issubclass(value, torch.nn.Module):
+        raise GradInspectError(
+            f"'{source.text}' is a class of modules, not a module.", f"Did you mean '{source.module}:{source.text}()'?"
+        )
+
+
+def _lacks_argument(error: BaseException) -> bool:
+    return isinstance(error, TypeError) and "missing" in text_of(error) and "argument" in text_of(error)
+
+
+def _ran_backward(label: str) -> str:
+    return f"'{label}' calls no backward, so backward of the sum of its output was run; --loss chooses another loss."

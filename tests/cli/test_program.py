@@ -98,6 +98,20 @@ def test_without_a_browser_the_file_is_named(
     assert no_browser == "No browser was found. Open the file in a browser on any machine."
 
 
+@pytest.mark.parametrize(
+    "words", [["--backward", "2"], ["--input", "2x3"], ["--root", "loss"], ["--fake"], ["--at", "end"], ["--", "--lr"]]
+)
+def test_a_capture_file_takes_no_option_of_a_run(
+    words: list[str], capture_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would have no effect, so it is refused."""
+    assert main(["trace", capture_file, *words]) == 2
+    assert capsys.readouterr().err == (
+        f"gradinspect: '{words[0]}' is about running a program, and '{capture_file}' is a capture file. Remove this "
+        "option, or give a program.\n"
+    )
+
+
 def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The tree and the picture have what was asked for, a file of data all of it, and says so."""
     code = main(["trace", capture_file, "--around", "#1", "--radius", "0", "-o", "part.dot", "-o", "all.json"])

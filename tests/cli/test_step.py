@@ -103,9 +103,6 @@ def test_commands_that_go_wrong_say_so(product: Path) -> None:
         product,
         "where",
         "foo",
-        "until #99",
-        "break Nothing",
-        "watch y",
         "help foo",
         "s",
         "up",
@@ -118,9 +115,6 @@ def test_commands_that_go_wrong_say_so(product: Path) -> None:
     for sentence in (
         "No node has run yet. Try step.",
         "There is no command 'foo'. Try help.",
-        "There is no node '#99'. The nodes are #0 to #3.",
-        'No class, module or parameter matches "Nothing".',
-        'No parameter matches "y". Available: "w", "x".',
         "There is no command 'foo'.",
         "This is the root.",
         "ZeroDivisionError: division by zero",
@@ -128,6 +122,24 @@ def test_commands_that_go_wrong_say_so(product: Path) -> None:
     ):
         assert sentence in done.stdout
     assert done.stdout.endswith(END)
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("until #99", "There is no node '#99'. The nodes are #0 to #3."),
+        ("break Nothing", 'No class, module or parameter matches "Nothing".'),
+        ("watch y", 'No parameter matches "y". Available: "w", "x".'),
+    ],
+)
+def test_an_unknown_place_ends_a_script_of_commands(product: Path, command: str, sentence: str) -> None:
+    """It would run past the place that was meant; at a terminal the user can correct it."""
+    done = step(product, "s", command, "c")
+
+    assert done.returncode == 2
+    assert done.stderr == f"gradinspect: {done.stderr.partition(': ')[2]}"
+    assert sentence in done.stderr
+    assert "Backward is done" not in done.stdout
 
 
 def test_breakpoints_and_watches_stop(product: Path) -> None:

@@ -320,3 +320,53 @@ def test_a_forked_child_ends_as_under_python(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("child 5\nbackward #1  fork.py:8")
     assert done.stdout.count("backward #1") == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ("torch.ones(3).sum().backward()", " The line that cut the graph is found by: gradinspect check train.py"),
+        ("torch.nn.functional.layer_norm(torch.ones(2, 3), (4,))", ""),
+        ("OWN\nwith Mode(): torch.nn.functional.layer_norm(torch.ones(2, 3), (4,))", ""),
+    ],
+)
+def test_a_traceback_is_that_of_a_plain_run(body: str, hint: str, tmp_path: Path) -> None:
+    """No frame of ours, and none that torch has because of us; what to try comes after it."""
+    mode = (
+        "class Mode(torch.overrides.TorchFunctionMode):\n"
+        "    def __torch_function__(self, func, types, args=(), kwargs=None): return func(*args, **(kwargs or {}))"
+    )
+    script = tmp_path / "train.py"
+    script.write_text(f"import torch\n{body.replace('OWN', mode)}\n")
+    plain = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    traced = gradinspect("trace", "train.py", cwd=tmp_path)
+    *lines, sentence = traced.stderr.splitlines()
+
+    assert lines == plain.stderr.splitlines()
+    assert sentence.startswith("gradinspect: The script failed")
+    assert sentence.endswith(hint)
+
+
+def test_a_parser_that_was_given_nothing(tmp_path: Path) -> None:
+    """The script's parser ends it with 2; where its arguments go is said."""
+    (tmp_path / "train.py").write_text(
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr', required=True)\np.parse_args()\n"
+    )
+    done = gradinspect("trace", "train.py", cwd=tmp_path)
+
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1] == (
+        "gradinspect: The script ended with exit code 2 before any backward call. Its own arguments follow --: "
+        "train.py -- ARGUMENTS."
+    )
+
+
+def test_a_loss_that_is_not_finite_is_said(tmp_path: Path) -> None:
+    """The graph is right, and useless for learning."""
+    (tmp_path / "train.py").write_text(
+        "import torch\nw = torch.zeros(3, requires_grad=True)\n(w / w).sum().backward()\n"
+    )
+
+    assert "warning: The loss is nan. Where it comes from is found by: gradinspect check\n" in (
+        gradinspect("trace", "train.py", cwd=tmp_path).stdout
+    )

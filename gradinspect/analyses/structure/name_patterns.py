@@ -13,10 +13,15 @@ MAX_LISTED = 15  # names listed in a hint if none is close
 def matching_names(pattern: str, names: Collection[str], noun: str) -> frozenset[str]:
     """Return the names that a pattern such as `h.*.attn` or `saved_tensors[1]` matches.
 
+    If none does, those whose last parts it matches: `attn.c_proj` finds `transformer.h.0.attn.c_proj`, and the same in
+    the other blocks.
+
     Raises:
         GradInspectError: No name matches; the hint lists the closest ones.
     """
     found = frozenset(name for name in names if name == pattern or fnmatchcase(name, pattern))
+    if not found:
+        found = frozenset(name for name in names if fnmatchcase(name, f"*.{pattern}"))
     if not found:
         raise no_such_name(pattern, names, noun)
     return found
@@ -33,7 +38,7 @@ def no_such_name(name: str, names: Collection[str], noun: str) -> GradInspectErr
     elif len(names) <= MAX_LISTED:
         hint = f"Available: {_quoted(sorted(names))}." if names else f"This graph has no {noun}."
     else:
-        hint = ""
+        hint = "Give one that trace shows, or a pattern: 'h.*.attn'."
     return GradInspectError(f'No {noun} matches "{brief(name)}".', hint)
 
 

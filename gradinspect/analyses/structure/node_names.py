@@ -3,9 +3,13 @@
 What comes in: a name from the user and a `Graph`. What goes out: node ids.
 """
 
+import re
+
 from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
+
+_BACKWARD = re.compile(r"Backward\d*$")
 
 
 def node_number(word: str, graph: Graph) -> int:
@@ -23,6 +27,8 @@ def node_number(word: str, graph: Graph) -> int:
 def named_nodes(word: str, graph: Graph) -> frozenset[int]:
     """Find `#12`, the nodes of a class or of a module and its submodules, or a parameter's AccumulateGrad.
 
+    A class is also found by the name of its operator or custom Function: `Addmm` is AddmmBackward0.
+
     Raises:
         GradInspectError: Nothing in the graph has this name.
     """
@@ -30,7 +36,8 @@ def named_nodes(word: str, graph: Graph) -> frozenset[int]:
         return frozenset({node_number(word, graph)})
     names: dict[str, set[int]] = {}
     for number, node in enumerate(graph.nodes):
-        names.setdefault(node.name, set()).add(number)
+        for name in (node.name, _BACKWARD.sub("", node.name)):
+            names.setdefault(name, set()).add(number)
         if node.module is not None:
             for path in containing_paths(graph.modules[node.module].path):
                 names.setdefault(path or "model", set()).add(number)

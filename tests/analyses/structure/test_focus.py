@@ -65,6 +65,14 @@ def test_what_is_left(wanted: dict[str, object], numbers: set[int]) -> None:
     assert numbers == left(**wanted)
 
 
+@pytest.mark.parametrize(
+    ("name", "whole"), [("attn", "h.3.attn"), ("3.attn", "h.3.attn"), ("weight", "fc.weight"), ("Mul", "MulBackward0")]
+)
+def test_a_name_may_lack_a_part(name: str, whole: str) -> None:
+    """The last parts of a path are enough, and the operator of a class."""
+    assert left(around=name, radius=0) == left(around=whole, radius=0)
+
+
 def test_a_shared_leaf_is_no_bridge() -> None:
     """Two nodes that use one weight are not near one another for that."""
     shared = graph(op("AddBackward0", 1, 2), op("AuBackward0", 3), op("BuBackward0", 3), leaf("w", 3))
