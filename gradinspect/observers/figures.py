@@ -11,6 +11,7 @@ one matrix. Nothing else of the program is copied, and at most `MAX_WAITING` cop
 
 import threading
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import torch
@@ -18,37 +19,31 @@ from msgspec import Struct
 
 from gradinspect.graph import GradientStats
 from gradinspect.observers.norms import plain_values
-from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+from gradinspect.torch_api.modes import computes_by_itself, unobserved
 from gradinspect.torch_api.tensors import tells_values
 
 SMALL = 512  # elements
 MAX_WAITING = 4_096  # copies
 MAX_TOGETHER = 16_384  # elements of a group; for more, torch starts threads, which cost more than they save
-_FLOATS = frozenset((torch.float32, torch.float64))
+_FLOATS = frozenset(("float32", "float64"))
+
+
+class Kind(Struct, gc=False):
+    """What the gradients of one shape and dtype have in common."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    num_elements: int
+    is_small: bool  # they are measured in groups, if they are ordinary: NOTE [Groups of small gradients]
+    waiting: list["Figures"] = []  # those that are to be measured together
 
 
 class Figures(Struct, gc=False):
     """The statistics of one gradient, once known. Not tracked by the garbage collector, since there are very many."""
 
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    num_elements: int
+    kind: Kind
+    copy: torch.Tensor | None = None  # of a small one, until it is measured
     stats: GradientStats | None = None  # None until fetched
-
-    def settle(self, floats: list[float], counts: list[int]) -> None:
-        """Store the norm, minimum, maximum and sum, and the counts of nonzero and nonfinite elements."""
-        norm, low, high, total = floats
-        num_nonzero, num_nonfinite = counts
-        self.stats = GradientStats(
-            shape=self.shape,
-            dtype=str(self.dtype).removeprefix("torch."),
-            norm=norm,
-            max_abs=max(abs(low), abs(high)),
-            mean=total / self.num_elements,
-            num_zeros=self.num_elements - num_nonzero,
-            num_nonfinite=num_nonfinite,
-            num_elements=self.num_elements,
-        )
 
 
 class Measurements:
@@ -57,70 +52,89 @@ class Measurements:
     def __init__(self) -> None:
         """Start empty."""
         self._lock = threading.Lock()  # each device has a thread of its own
-        self._small: dict[tuple[Any, ...], tuple[list[Figures], list[torch.Tensor]]] = {}
-        self._num_waiting = 0
+        self._kinds: dict[tuple[Any, ...], Kind] = {}
+        self._number = count(1)
         self._large: list[tuple[Figures, torch.Tensor, torch.Tensor]] = []  # still on their devices
 
     def measure(self, gradients: Sequence[torch.Tensor | None]) -> tuple[Figures | None, ...]:
         """Measure some gradients; None for a missing one, or one that cannot be measured."""
-        if not gradients or not tells_values():
+        if not gradients:
+            return ()
+        if not tells_values():
             return (None,) * len(gradients)
-        with Unobserved():
-            return tuple([self._measured(gradient) for gradient in gradients])
+        with unobserved():
+            return tuple([None if gradient is None else self._measure(gradient) for gradient in gradients])
 
     def fetch(self) -> None:
         """Copy all statistics to the CPU, with one transfer per device and dtype."""
-        with Unobserved(), self._lock:
+        with unobserved():
             self._measure_groups()
             groups: dict[tuple[Any, ...], list[tuple[Figures, torch.Tensor, torch.Tensor]]] = {}
             for item in self._large:
                 groups.setdefault((item[1].device, item[1].dtype), []).append(item)
             self._large = []
             for items in groups.values():
-                floats = torch.stack([item[1] for item in items]).tolist()
-                counts = torch.stack([item[2] for item in items]).tolist()
-                for (figures, *_), row, counted in zip(items, floats, counts, strict=True):
-                    figures.settle(row, counted)
-
-    def _measured(self, gradient: torch.Tensor | None) -> Figures | None:
-        if gradient is None or computes_by_itself(gradient):
-            return None
-        try:
-            return self._measure(gradient)
-        except (RuntimeError, NotImplementedError, TypeError):
-            return None
+                floats = torch.stack([item[1] for item in items])
+                _settle([item[0] for item in items], floats, torch.stack([item[2] for item in items]))
 
     def _measure(self, gradient: torch.Tensor) -> Figures | None:
-        figures = Figures(tuple(gradient.shape), gradient.dtype, gradient.numel())
-        if not figures.num_elements:
+        """Measure a gradient, or copy a small one: NOTE [Groups of small gradients]."""
+        if computes_by_itself(gradient):
             return None
-        values = gradient.detach() if gradient.requires_grad else gradient
-        if values.layout is torch.strided:
-            values.untyped_storage()  # NotImplementedError: autograd.grad(is_grads_batched=True) has no values
-        is_plain = values.dtype in _FLOATS and values.layout is torch.strided and values.is_cpu
-        if is_plain and figures.num_elements <= SMALL:
-            copy = values.clone(memory_format=torch.contiguous_format)
-            with self._lock:
-                waiting = self._small.setdefault((figures.dtype, figures.shape), ([], []))
-                waiting[0].append(figures)
-                waiting[1].append(copy)
-                self._num_waiting += 1
-                if len(waiting[1]) * figures.num_elements >= MAX_TOGETHER or self._num_waiting > MAX_WAITING:
+        try:
+            shape = gradient.shape
+            kind = self._kinds.get((gradient.dtype, shape)) or self._new_kind(gradient)
+            is_dense = gradient.layout is torch.strided
+            if is_dense:
+                gradient.untyped_storage()  # NotImplementedError: grad(is_grads_batched=True) has no values
+            if kind.is_small and is_dense and gradient.is_cpu:
+                figures = Figures(kind, gradient.clone(memory_format=torch.contiguous_format))
+                kind.waiting.append(figures)
+                if len(kind.waiting) * kind.num_elements >= MAX_TOGETHER or not next(self._number) % MAX_WAITING:
                     self._measure_groups()
-            return figures
-        floats, counts = _measured(plain_values(values))
-        with self._lock:
-            self._large.append((figures, floats, counts))
+                return figures
+            if not kind.num_elements:
+                return None
+            figures = Figures(kind)
+            self._large.append((figures, *_measured(plain_values(gradient))))
+        except (RuntimeError, NotImplementedError, TypeError):
+            return None
         return figures
+
+    def _new_kind(self, gradient: torch.Tensor) -> Kind:
+        dtype = str(gradient.dtype).removeprefix("torch.")
+        number = gradient.numel()
+        kind = Kind(tuple(gradient.shape), dtype, number, is_small=0 < number <= SMALL and dtype in _FLOATS)
+        return self._kinds.setdefault((gradient.dtype, gradient.shape), kind)
 
     def _measure_groups(self) -> None:
         """Measure the small gradients. NOTE [Groups of small gradients]."""
-        groups, self._small = self._small, {}
-        self._num_waiting = 0
-        for every, copies in groups.values():
-            floats, counts = _measured_rows(torch.stack(copies).view(len(copies), -1))
-            for figures, row, counted in zip(every, floats.tolist(), counts.tolist(), strict=True):
-                figures.settle(row, counted)
+        with self._lock:
+            for kind in list(self._kinds.values()):
+                group = kind.waiting[:]  # another thread may add to it meanwhile
+                if group:
+                    del kind.waiting[: len(group)]
+                    copies = [figures.copy for figures in group if figures.copy is not None]
+                    _settle(group, *_measured_rows(torch.stack(copies).view(len(group), -1)))
+
+
+def _settle(every: Sequence[Figures], floats: torch.Tensor, counts: torch.Tensor) -> None:
+    """Store statistics: rows of norm, minimum, maximum and sum, and of the counts of nonzero and nonfinite elements."""
+    for figures, (norm, low, high, total), (num_nonzero, num_nonfinite) in zip(
+        every, floats.tolist(), counts.tolist(), strict=True
+    ):
+        kind = figures.kind
+        figures.copy = None
+        figures.stats = GradientStats(
+            shape=kind.shape,
+            dtype=kind.dtype,
+            norm=norm,
+            max_abs=max(abs(low), abs(high)),
+            mean=total / kind.num_elements,
+            num_zeros=kind.num_elements - num_nonzero,
+            num_nonfinite=num_nonfinite,
+            num_elements=kind.num_elements,
+        )
 
 
 def _measured(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from gradinspect.record.outputs import OutputTensor
-from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+from gradinspect.torch_api.modes import computes_by_itself, unobserved
 
 
 def norm_of(tensor: torch.Tensor) -> float | None:
@@ -13,7 +13,7 @@ def norm_of(tensor: torch.Tensor) -> float | None:
     if computes_by_itself(tensor):
         return None
     try:
-        with Unobserved():
+        with unobserved():
             return float(torch.linalg.vector_norm(plain_values(tensor)))
     except (RuntimeError, NotImplementedError, TypeError):
         return None
@@ -38,7 +38,7 @@ def scalar_value(outputs: Sequence[OutputTensor]) -> float | None:
     value = outputs[0].value if len(outputs) == 1 else None
     if not isinstance(value, torch.Tensor) or computes_by_itself(value):
         return None
-    with Unobserved():
+    with unobserved():
         if value.numel() != 1 or value.is_complex():
             return None
         try:

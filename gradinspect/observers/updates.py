@@ -18,7 +18,7 @@ from gradinspect.observers.norms import norm_of
 from gradinspect.record.instances import instances_of
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import hook_optimizer_steps
-from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+from gradinspect.torch_api.modes import computes_by_itself, unobserved
 
 
 class UpdateMeter:
@@ -67,7 +67,7 @@ class UpdateMeter:
             return
         try:
             self._inside.append(id(optimizer))
-            with Unobserved():
+            with unobserved():
                 for number in self._numbers_in(optimizer):
                     if number not in self._before and not computes_by_itself(self._leaves[number]):
                         self._before[number] = self._leaves[number].detach().clone()
@@ -114,7 +114,7 @@ class UpdateMeter:
 
 def _change(before: torch.Tensor, leaf: torch.Tensor) -> float | None:
     try:
-        with Unobserved():
+        with unobserved():
             return norm_of(leaf.detach() - before)
     except (RuntimeError, NotImplementedError, TypeError):
         return None

@@ -118,13 +118,20 @@ class _Uncounted:
         return hash(self._original)
 
 
-class Unobserved:
-    """Compute with tensors unobserved by the program. Use it as a context manager.
+def unobserved() -> Any:
+    """Return a context manager in which our computations with tensors are unobserved by the program.
 
     No gradient is recorded; modes and subclasses, of torch functions and of operators, are not called; a profiler
     records nothing. Tensors whose class implements the operators must not be used: they may have no memory of their
     own.
     """
+    if torch.is_grad_enabled() or _num_dispatch_modes() or (_CAN_HIDE_FROM_PROFILER and _IS_PROFILING.value()):
+        return Unobserved()
+    return _plain_functions()  # inside backward nothing else is there to hide from
+
+
+class Unobserved:
+    """Hides from everything in the program that could observe a computation."""
 
     __slots__ = ("_functions", "_is_profiling", "_operators", "_was_on")
 

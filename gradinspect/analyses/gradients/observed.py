@@ -128,6 +128,8 @@ def _flow(graph: Graph) -> Iterator[FlowRow]:
     seen: set[int] = set()
     for ran in gradients_of(graph).nodes:
         call = graph.nodes[ran.node].module
+        if call is None or call in seen:  # and so were the calls around it
+            continue
         stats = _largest(ran.incoming)
         line = []
         while call is not None:
@@ -154,9 +156,10 @@ def _loss(graph: Graph) -> Iterator[GradientNote]:
 
 def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
     """Find the first node in the order of backward that received finite gradients and returned others."""
-    for ran in sorted(gradients_of(graph).nodes, key=lambda node: node.order):
-        bad = [stats for stats in ran.outgoing if stats is not None and not stats.is_finite]
-        if bad and all(stats.is_finite for stats in ran.incoming if stats is not None):
+    suspects = [ran for ran in gradients_of(graph).nodes if not all(map(_is_finite, ran.outgoing))]
+    for ran in sorted(suspects, key=lambda node: node.order):
+        if all(map(_is_finite, ran.incoming)):
+            bad = [stats for stats in ran.outgoing if stats is not None and not stats.is_finite]
             total = sum(stats.num_nonfinite for stats in bad)
             elements = sum(stats.num_elements for stats in bad)
             made = f"{total:,} of {elements:,} elements as NaN or Inf"
@@ -170,12 +173,16 @@ def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
 
 def _killed(graph: Graph) -> Iterator[GradientNote]:
     """Find nodes that received a gradient and returned zeros to every input; a weight of 0 is intentional."""
+    killed = [
+        ran
+        for ran in gradients_of(graph).nodes
+        if _is_zero(ran.outgoing) and any(stats is not None and stats.norm > 0 for stats in ran.incoming)
+    ]
+    if not killed:
+        return
     zero = {row.node: row.name for row in parameter_rows(graph) if row.stats is not None and row.stats.norm == 0}
-    for ran in gradients_of(graph).nodes:
-        incoming = [stats for stats in ran.incoming if stats is not None]
-        outgoing = [stats for stats in ran.outgoing if stats is not None]
-        is_killed = any(stats.norm > 0 for stats in incoming) and all(stats.norm == 0 for stats in outgoing)
-        if outgoing and is_killed and not _is_weighted(graph.nodes[ran.node]):
+    for ran in killed:
+        if not _is_weighted(graph.nodes[ran.node]):
             parameters = tuple(zero[node] for node in _leaves_behind(graph, ran.node) if node in zero)
             text = f"{_name(graph, ran.node)} received a gradient and returned only zeros."
             yield GradientNote(kind="killed", text=text, node=ran.node, parameters=parameters)
@@ -221,8 +228,9 @@ def _chain_text(rows: Sequence[FlowRow], what: str, factor: float) -> str:
 def _missing(graph: Graph) -> Iterator[GradientNote]:
     if graph.captured_at.kind == "grad":  # autograd.grad computes only the requested gradients
         return
-    missing = tuple(row.name for row in parameter_rows(graph) if row.stats is None)
-    if missing:
+    reached = {ran.node for ran in gradients_of(graph).nodes if _first(ran.incoming) is not None}
+    if any(node.leaf is not None and number not in reached for number, node in enumerate(graph.nodes)):
+        missing = tuple(row.name for row in parameter_rows(graph) if row.stats is None)
         text = f"{format_count(len(missing), 'leaf', 'leaves')} of the graph received no gradient."
         yield GradientNote(kind="missing", text=text, parameters=missing)
 
@@ -244,6 +252,21 @@ def _name(graph: Graph, node_id: int) -> str:
     frame = frame_of(graph, node)
     where = "" if frame is None else f" ({frame.file}:{frame.line}  {frame.code})"
     return f"#{node_id} {node.name}{where}"
+
+
+def _is_finite(stats: GradientStats | None) -> bool:
+    return stats is None or stats.num_nonfinite == 0
+
+
+def _is_zero(gradients: Sequence[GradientStats | None]) -> bool:
+    """Return whether there are gradients, and all of them are zero."""
+    is_any = False
+    for stats in gradients:
+        if stats is not None:
+            if stats.norm != 0:
+                return False
+            is_any = True
+    return is_any
 
 
 def _only(stats: Sequence[GradientStats]) -> GradientStats | None:

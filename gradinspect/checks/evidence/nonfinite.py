@@ -16,7 +16,7 @@ from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.saved import raw_tensor
 from gradinspect.record.walk import Walk
 from gradinspect.runner.engine import EngineCall
-from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+from gradinspect.torch_api.modes import computes_by_itself, unobserved
 from gradinspect.units import format_tensor
 
 
@@ -59,7 +59,7 @@ def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | N
     Only saved values are known, so the reported operator may come slightly after the cause. The fallback is the output
     itself.
     """
-    with Unobserved():
+    with unobserved():
         if not any(isinstance(output, torch.Tensor) and not _is_finite(output) for output in call.outputs):
             return None
         leaf = _nonfinite_leaf(walked)
@@ -75,7 +75,7 @@ def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | N
 
 
 def _nonfinite_leaf(walked: WalkedGraph) -> str | None:
-    with Unobserved():
+    with unobserved():
         for number, tensor in walked.walk.leaves().items():
             if not _is_finite(tensor):
                 leaf = walked.graph.nodes[number].leaf

@@ -5,7 +5,7 @@ import zlib
 
 import torch
 
-from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+from gradinspect.torch_api.modes import computes_by_itself, unobserved
 
 MAX_BYTES = 8 << 20  # of a storage; larger ones count as changed
 
@@ -14,7 +14,7 @@ def checksum(tensor: torch.Tensor) -> int | None:
     """Return a checksum of the whole storage of a tensor; None if it is large or cannot be read."""
     if computes_by_itself(tensor):
         return None
-    with Unobserved():
+    with unobserved():
         try:
             storage = tensor.untyped_storage()
             if storage.nbytes() > MAX_BYTES:
