@@ -79,11 +79,10 @@ class Measurements:
 
     def _measure(self, gradient: torch.Tensor) -> Figures | None:
         """Measure a gradient, or copy a small one: NOTE [Groups of small gradients]."""
-        if computes_by_itself(gradient):
+        if type(gradient) is not torch.Tensor and computes_by_itself(gradient):
             return None
         try:
-            shape = gradient.shape
-            kind = self._kinds.get((gradient.dtype, shape)) or self._new_kind(gradient)
+            kind = self._kinds.get((gradient.dtype, gradient.shape)) or self._new_kind(gradient)
             is_dense = gradient.layout is torch.strided
             if is_dense:
                 gradient.untyped_storage()  # NotImplementedError: grad(is_grads_batched=True) has no values

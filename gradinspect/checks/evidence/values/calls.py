@@ -27,6 +27,7 @@ from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of
 
+_SKIPPED = CallKind.SKIPPED  # Python looks up a member of an Enum slowly
 _NO_VERSION = -1  # of an inference tensor
 _DATA = "torch.Tensor.data.__get__"
 
@@ -121,7 +122,7 @@ class TorchCallLog:
             with plain_tensors_only():
                 if begun.versions:
                     self._look_for_writes(begun, start, end, frame)
-                if known.kind is CallKind.SKIPPED:
+                if known.kind is _SKIPPED:
                     return  # which makes no graph
                 if known.grows is not None and end != start:
                     self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)

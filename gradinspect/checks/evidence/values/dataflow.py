@@ -23,6 +23,7 @@ from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.tensors import forget_storage, is_leaf_here, key_of_storage, remember_storage
 
 MAX_CALLS = 100_000  # then recording stops, and missing gradients are not reported
+_MAKES, _SKIPPED = CallKind.MAKES, CallKind.SKIPPED  # Python looks up a member of an Enum slowly
 
 
 class _Made(Struct, frozen=True, gc=False):
@@ -48,6 +49,7 @@ class Dataflow:
         self._recorder = recorder
         self._made: dict[int, _Made] = {}
         self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote to it
+        self._last_write = OUTSIDE  # the last call that wrote to any memory
         self._leaf_numbers: dict[int, int] = {}
         self._switched_off: int | None = None
         self._was_on = True
@@ -79,11 +81,17 @@ class Dataflow:
             number: The user's frame in the recorder's table, if already known.
             frame: The calling frame.
         """
-        if self.num_pauses or self.is_full or kind is CallKind.SKIPPED:
+        if self.num_pauses or len(self.calls) >= MAX_CALLS or kind is _SKIPPED:
             return
         if number is None:
             number = self._recorder.frames.number_of(frame)
-        if kind is CallKind.SWITCHES:
+        if kind is _MAKES and type(result) is torch.Tensor:  # nearly all calls
+            if not _is_among(result, inputs) or result is kwargs.get("out"):
+                reads = self._all_reads(inputs)
+                is_cut = not result.requires_grad and _any_live(reads)
+                cause = detach_cause_of(name, kind, [result], frame, self._forwards) if is_cut else None
+                self._add(Call(name, reads, number, cause, (), not torch.is_grad_enabled()), [result])
+        elif kind is CallKind.SWITCHES:
             self._switch(number)
         elif kind is CallKind.FREEZES:
             self._freeze(args, number)
@@ -110,11 +118,7 @@ class Dataflow:
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[torch.Tensor],
         result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
-        if kind is CallKind.MAKES and type(result) is torch.Tensor:  # nearly all calls
-            is_new = result is kwargs.get("out") or not any(result is one for one in given)
-            inputs, outputs = given, [result] if is_new else []
-        else:
-            inputs, outputs = _taken_and_made(kind, args, kwargs, given, result)
+        inputs, outputs = _taken_and_made(kind, args, kwargs, given, result)
         is_write = kind is CallKind.WRITES
         if not (inputs if kind is CallKind.TO_PYTHON else outputs):
             return
@@ -124,20 +128,24 @@ class Dataflow:
             if not reads or (not inputs and outputs[0].requires_grad):
                 return
         cause: DetachCause | None = "python" if kind is CallKind.TO_PYTHON else None
-        if outputs and not _any_requires_grad(outputs) and any(read.is_live for read in reads):
+        if outputs and not _any_requires_grad(outputs) and _any_live(reads):
             cause = detach_cause_of(name, kind, outputs, frame, self._forwards)
             if cause == "gradient" and _creates_graph(args, kwargs):
                 cause = "unknown"  # for example a linear function, whose derivative is constant
-        is_off = not torch.is_grad_enabled()
-        if is_off:
-            self.grad_off[len(self.calls)] = self._switched_off
         wrt = self._all_reads(_with_respect_to(args, kwargs)) if kind is CallKind.GRADIENT else ()
-        self.calls.append(Call(name, reads, number, cause, wrt=wrt, is_off=is_off, is_write=is_write))
-        self._remember(outputs, is_write=is_write)
+        self._add(Call(name, reads, number, cause, wrt, not torch.is_grad_enabled(), is_write), outputs)
+
+    def _add(self, call: Call, outputs: list[torch.Tensor]) -> None:
+        if call.is_off:
+            self.grad_off[len(self.calls)] = self._switched_off
+        self.calls.append(call)
+        self._remember(outputs, is_write=call.is_write)
 
     def _remember(self, outputs: list[torch.Tensor], *, is_write: bool) -> None:
         """Store what the latest call has made. NOTE [Identifying tensors]."""
         number = len(self.calls) - 1
+        if is_write:
+            self._last_write = number
         for output in outputs:
             self._made[id(output)] = _Made(ref(output), number, output.requires_grad)
             storage = storage_of(output)
@@ -153,25 +161,29 @@ class Dataflow:
 
     def _all_reads(self, tensors: list[torch.Tensor]) -> tuple[Read, ...]:
         if len(tensors) == 1:
-            return tuple(self._reads(tensors[0]))  # which differ
+            return self._reads(tensors[0])  # which differ
         if len(tensors) == 2:  # comparing is faster than hashing
-            first, second = map(self._reads, tensors)
+            first, second = self._reads(tensors[0]), self._reads(tensors[1])
+            if len(first) == len(second) == 1:
+                return first if first == second else first + second
             return (*first, *(read for read in second if read not in first))
         return tuple(dict.fromkeys(read for tensor in tensors for read in self._reads(tensor)))
 
-    def _reads(self, tensor: torch.Tensor) -> list[Read]:
+    def _reads(self, tensor: torch.Tensor) -> tuple[Read, ...]:
         """Return the read of the last write to the tensor's memory by another call, if any, and the tensor's own."""
         is_live = tensor.requires_grad
         leaf = self._leaf_number(tensor) if _is_leaf(tensor, is_live=is_live) else NO_LEAF
         kept = self._made.get(id(tensor))
         made = kept.call if kept is not None and kept.tensor() is tensor else OUTSIDE
+        if made != OUTSIDE and made >= self._last_write:  # nearly all: nothing was written since
+            return (Read(made, leaf, is_live),)
         key = storage_key(tensor)
         memory = self._memory.get(key) if key is not None else None
         if memory is None:
-            return [Read(made, leaf, is_live)]
+            return (Read(made, leaf, is_live),)
         first, written = memory
         read = Read(made if made != OUTSIDE else first, leaf, is_live)
-        return [Read(written, leaf, is_live), read] if written > made else [read]
+        return (Read(written, leaf, is_live), read) if written > made else (read,)
 
     def _maker(self, tensor: torch.Tensor) -> _Made | None:
         kept = self._made.get(id(tensor))
@@ -231,12 +243,32 @@ def _taken_and_made(
     return inputs, [output for output in tensors_in(result) if output is into or id(output) not in given]
 
 
+def _is_among(tensor: torch.Tensor, others: list[torch.Tensor]) -> bool:
+    """Return whether a tensor is one of others. These loops run for each call: a generator would cost more."""
+    for other in others:  # noqa: SIM110  # as above
+        if other is tensor:
+            return True
+    return False
+
+
 def _any_requires_grad(tensors: list[torch.Tensor]) -> bool:
-    return any(tensor.requires_grad for tensor in tensors)
+    for tensor in tensors:  # noqa: SIM110  # as above
+        if tensor.requires_grad:
+            return True
+    return False
+
+
+def _any_live(reads: tuple[Read, ...]) -> bool:
+    for read in reads:  # noqa: SIM110  # as above
+        if read.is_live:
+            return True
+    return False
 
 
 def _is_leaf(tensor: torch.Tensor, *, is_live: bool) -> bool:
     """Return whether a tensor is a trainable leaf, unlike constants, which torch also calls leaves."""
+    if type(tensor) is torch.Tensor:
+        return is_live and is_leaf_here(tensor)
     return (is_live or isinstance(tensor, nn.Parameter)) and is_leaf_here(tensor)
 
 

@@ -7,6 +7,7 @@ from types import FrameType
 from typing import Any, cast
 
 import torch
+from torch import nn
 from torch.overrides import resolve_name
 
 from gradinspect.checks.rules.value_flow import DetachCause, short_name
@@ -21,6 +22,7 @@ _TO_PYTHON = frozenset((
 _COPIES = frozenset(("tensor", "as_tensor", "asarray", "new_tensor", "new"))
 _AUGMENTED = frozenset(("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__", "__imatmul__"))
 _PLAIN = frozenset((int, float, bool, str, type(None)))  # the most frequent arguments, checked first
+_TENSORS = frozenset((torch.Tensor, nn.Parameter))
 _CONTAINERS = (list, tuple, dict)
 MAX_DEPTH = 3
 MAX_NESTED = 1_000  # elements of one list of arguments that are inspected
@@ -94,7 +96,12 @@ def detach_cause_of(
 def tensors_in(*values: object) -> list[torch.Tensor]:
     """List the tensors in the arguments or results of a call, without running code of the containers."""
     found: list[torch.Tensor] = []
-    _collect(values, MAX_DEPTH, found)
+    for value in values:  # the first two cases are nearly all
+        kind = type(value)
+        if kind in _TENSORS:
+            found.append(cast("torch.Tensor", value))
+        elif kind not in _PLAIN:
+            _collect((value,), MAX_DEPTH, found)
     return found
 
 
@@ -103,7 +110,7 @@ def _collect(container: object, depth: int, found: list[torch.Tensor]) -> None:
         kind = type(item)
         if kind in _PLAIN:
             continue
-        if kind is torch.Tensor or issubclass(kind, torch.Tensor):
+        if kind in _TENSORS or issubclass(kind, torch.Tensor):
             found.append(cast("torch.Tensor", item))
         elif depth and issubclass(kind, _CONTAINERS):
             _collect(item, depth - 1, found)
