@@ -1,10 +1,22 @@
 """Facts that every observed backward call offers to the rules; a rule picks one with a `Judge`."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from gradinspect.analyses.gradients.observed import GradientNote
 from gradinspect.graph import Frame, Graph, Record
+
+Holds: TypeAlias = Literal["tensor", "tuple", "list", "dict", "nested"]
+
+
+class Held(NamedTuple):
+    """What a variable of the program holds, and its name where backward is called: `model.h` for `self.h`."""
+
+    kind: Holds
+    name: str
+
+
+HoldsOf: TypeAlias = Callable[[str], Held | None]  # None: not known
 
 
 class EarlierCall(Record, frozen=True, kw_only=True):
@@ -23,6 +35,7 @@ class BackwardStarts(NamedTuple):
     graph: Graph
     backward: Frame | None = None  # the line of the call
     freed_by: Sequence[EarlierCall] = ()  # those that freed what they went through
+    holds: HoldsOf = lambda _name: None
 
 
 class BackwardEnded(NamedTuple):

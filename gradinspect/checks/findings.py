@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Frame, Record
+from gradinspect.graph import Frame, Graph, Node, Record, frame_of
 
 EVERY_CODE = "GI"
+CALLED = "called"  # the role of the line that called the function of the line before it
 
 
 class Place(Record, frozen=True, kw_only=True):
@@ -39,11 +40,32 @@ class Findings(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # what could not be checked, and why
 
 
-def place_of(role: str, frame: Frame | None) -> tuple[Place, ...]:
-    """Give a line its role; nothing where the line is not known."""
+def place_of(role: str, frame: Frame | None, called: Frame | None = None) -> tuple[Place, ...]:
+    """Give a line its role, and the line that called its function; nothing where the line is not known."""
     if frame is None:
         return ()
-    return (Place(role=role, file=frame.file, line=frame.line, code=frame.code),)
+    line = Place(role=role, file=frame.file, line=frame.line, code=frame.code)
+    return (line, *place_of(CALLED, called))
+
+
+def caller_of_helper(frame: Frame | None, caller: Frame | None, backward: Frame | None) -> Frame | None:
+    """Return the line that called a helper function; None if the function is not one.
+
+    A function that calls backward itself is the training loop, and `forward` says enough by its own line.
+    """
+    if frame is None or caller is None or caller.is_library:
+        return None
+    name = frame.function.rpartition(".")[2]
+    is_loop = backward is not None and (backward.file, backward.function) == (frame.file, frame.function)
+    is_same = (caller.file, caller.function) == (frame.file, frame.function)
+    return None if is_loop or is_same or name == "forward" or name.startswith("<") else caller
+
+
+def caller_in(graph: Graph, node: Node, backward: Frame | None) -> Frame | None:
+    """Return the line that called the helper function which made a node."""
+    frame = frame_of(graph, node)
+    caller = None if frame is None or frame.caller is None else graph.frames[frame.caller]
+    return caller_of_helper(frame, caller, backward)
 
 
 def line_of(frame: Frame | None) -> str:

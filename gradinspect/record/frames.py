@@ -99,6 +99,21 @@ class FrameTable:
         text = linecache.getline(code.co_filename, line).strip()
         return f"{code.co_filename.rpartition('/')[2]}:{line}  {text}".rstrip()
 
+    def chain(self, number: int) -> Iterator[tuple[CodeType, int]]:
+        """Yield the code and line of a frame, and of those that called it."""
+        caller: int | None = number
+        while caller is not None:
+            code, line, caller = self._keys[caller]
+            yield code, line
+
+    def caller_of(self, number: int) -> int | None:
+        """Return the frame that called the function of a frame."""
+        return self._keys[number][2]
+
+    def number_at(self, code: CodeType, line: int) -> int:
+        """Intern another line of a file in which a frame is, such as that of a decorator."""
+        return self._intern(code, line, None)
+
     def is_within(self, number: int | None, caller: int) -> bool:
         """Return whether a frame is `caller`, or was called from it."""
         while number is not None and number != caller:

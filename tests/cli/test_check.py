@@ -48,8 +48,9 @@ GI102  optimizer stepped between forward and backward
   why       AddmmBackward0 saved D.0.weight and D.2.weight at version 1.
             opt_d.step() modified them afterwards (now at version 2), so this
             backward will fail.
-  do        Call opt_d.step() after loss_g.backward() at gan.py:20, or compute
-            gan.py:13 again after the step.
+  do        Compute gan.py:13 again after opt_d.step() at gan.py:18. Or call the
+            step after loss_g.backward() at gan.py:20, if the gradients of both
+            should update these weights.
 
 1 finding in 2 backward calls of gan.py
 """

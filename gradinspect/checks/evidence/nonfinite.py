@@ -71,7 +71,8 @@ def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | N
                 found = _judge(number, value, walked.walk)
                 if found is not None:
                     return found
-    return NonfiniteValue(node=0, label="the loss itself")
+        is_nan = any(isinstance(output, torch.Tensor) and bool(torch.isnan(output).any()) for output in call.outputs)
+    return NonfiniteValue(node=0, label="the loss itself", is_nan=is_nan)
 
 
 def _nonfinite_leaf(walked: WalkedGraph) -> str | None:
@@ -93,8 +94,9 @@ def _judge(number: int, value: SavedValue, walk: Walk) -> NonfiniteValue | None:
     name = value.origin_name or f"a {format_tensor(value.tensor.info)}"
     if maker is None:  # a constant such as a mask may contain infinities on purpose
         return NonfiniteValue(node=None, label=name) if bool(torch.isnan(tensor).any()) else None
-    kind = "NaN" if bool(torch.isnan(tensor).any()) else "Inf"
-    return NonfiniteValue(node=maker, label=f"{format_tensor(value.tensor.info)} with {kind}")
+    is_nan = bool(torch.isnan(tensor).any())
+    label = f"{format_tensor(value.tensor.info)} with {'NaN' if is_nan else 'Inf'}"
+    return NonfiniteValue(node=maker, label=label, is_nan=is_nan)
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:

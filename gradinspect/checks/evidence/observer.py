@@ -17,6 +17,7 @@ from gradinspect.analyses.gradients.observed import gradient_notes, parameter_ro
 from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
 from gradinspect.checks.evidence.grad_scaling import is_scaling
+from gradinspect.checks.evidence.holding import holding
 from gradinspect.checks.evidence.in_place.stale import stale_values
 from gradinspect.checks.evidence.kept_history import kept_history
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
@@ -273,8 +274,9 @@ class ChecksObserver(Observer[Findings]):
         graph = walked.graph
         values = stale_values(walked, call, self._call_log.writes, self._frame)
         backward = self._backward_line(graph)
-        yield from stale_findings(graph, values, backward)
-        yield from findings_on(BackwardStarts(graph, backward, self._freed_by))
+        holds = holding(call.frame, self._recorder)
+        yield from stale_findings(graph, values, backward, self._calls, holds)
+        yield from findings_on(BackwardStarts(graph, backward, self._freed_by, holds))
         yield from broadcast_findings(graph, self._call_log.broadcasts.operators(self._frame), backward)
         yield from self._between_ranks(walked, call, backward)
         yield from self._growing(graph, call, backward)
@@ -286,7 +288,7 @@ class ChecksObserver(Observer[Findings]):
         rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
         if rounds:
             kept = kept_history(call, rounds, self._recorder, self._folder) if self._survivors else []
-            yield from growing_findings(graph, rounds, kept, backward)
+            yield from growing_findings(graph, rounds, kept, backward, holding(call.frame, self._recorder))
 
     def _between_ranks(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare this call with those of the other ranks."""

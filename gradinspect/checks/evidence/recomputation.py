@@ -20,8 +20,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.overrides import TorchFunctionMode
 
+from gradinspect.checks.evidence.decisions import Line, decision
 from gradinspect.checks.rules.checkpoint_mismatch import KeptTensor, Mismatch
-from gradinspect.graph import TensorInfo
+from gradinspect.graph import Frame, TensorInfo
 from gradinspect.record.frames import is_user_file, line_record, user_frames
 from gradinspect.record.recorder import CALL_MODE
 from gradinspect.torch_api.checkpoints import FILE as CHECKPOINT_FILE
@@ -38,8 +39,7 @@ class _Kept(NamedTuple):
     dtype: torch.dtype
     device: torch.device
     op: str | None
-    code: CodeType | None  # None: no line of the program inside the block, as in nn.Sequential
-    line: int
+    lines: tuple[Line, ...]  # of the block, the innermost first; empty if it has none, as nn.Sequential
 
 
 class _Run(NamedTuple):
@@ -109,6 +109,7 @@ class CheckpointRuns:
                     first=self._record(first, position, run),
                     again=self._record(again, position, run),
                     num_first=len(first),
+                    decided=self._decided(first, again, position),
                     num_again=len(again),
                 )
             )
@@ -116,10 +117,16 @@ class CheckpointRuns:
     def _record(self, kept: Sequence[_Kept], position: int, run: _Run) -> KeptTensor | None:
         if position >= len(kept):
             return None
-        shape, dtype, device, op, code, line = kept[position]
-        place = run.called_at if code is None else (code, line)
+        shape, dtype, device, op, lines = kept[position]
+        place = lines[0] if lines else run.called_at
         info = TensorInfo(shape=shape, dtype=str(dtype).removeprefix("torch."), device=str(device))
         return KeptTensor(info=info, op=op, frame=None if place is None else line_record(*place, self._base_folder))
+
+    def _decided(self, first: Sequence[_Kept], again: Sequence[_Kept], position: int) -> Frame | None:
+        """Find the line that decided between the runs, at the place where they part or the last that is known."""
+        lines = [kept[min(position, len(kept) - 1)].lines if kept else () for kept in (first, again)]
+        found = decision(lines[0] or lines[1], lines[1] or lines[0])
+        return None if found is None else line_record(*found, self._base_folder)
 
 
 def _first_hook(original: Any, first: "WeakKeyDictionary[Any, _Run]") -> Any:
@@ -170,19 +177,19 @@ def _recording(pack: Any, kept: list[_Kept]) -> Any:
 def _describe(tensor: torch.Tensor, frame: FrameType | None) -> _Kept:
     """Describe a tensor being saved, with the running torch function and the innermost line of the block."""
     op = None
+    lines: list[Line] = []
     while frame is not None and frame.f_code.co_filename != CHECKPOINT_FILE:
         if is_user_file(frame.f_code.co_filename):
-            break
-        if frame.f_code in _FORWARDING and op is None:
+            lines.append((frame.f_code, frame.f_lineno))
+        elif frame.f_code in _FORWARDING and op is None:
             op = getattr(frame.f_locals.get("func"), "__name__", None)
         frame = frame.f_back
-    is_inside = frame is not None and frame.f_code.co_filename != CHECKPOINT_FILE
-    code, line = (frame.f_code, frame.f_lineno) if frame is not None and is_inside else (None, 0)
+    if frame is None:  # no block
+        lines = []
     with plain_tensors_only():
-        return _Kept(tuple(tensor.shape), tensor.dtype, tensor.device, op, code, line)
+        return _Kept(tuple(tensor.shape), tensor.dtype, tensor.device, op, tuple(lines))
 
 
 def _are_alike(one: _Kept, other: _Kept) -> bool:
-    if one.op is None or other.op is None:
-        return one._replace(op=None) == other._replace(op=None)
-    return one == other
+    op = None if other.op is None else one.op
+    return one._replace(op=op, lines=one.lines[:1]) == other._replace(op=op and other.op, lines=other.lines[:1])

@@ -162,8 +162,8 @@ def _finding(graph: Graph, operator: GrownOperator, shape: Shape, reduction: Nod
         text=f"{operator.op} of {_written(learned)} (requires grad) and {_written(given)} (does not) broadcasts to "
         f"{_written(shape)}. {forward} reduces all {prod(shape):,} pairs instead of {prod(learned):,} elements.",
         places=(*place_of("broadcast", operator.frame), *place_of("reduced", frame), *place_of("backward", backward)),
-        remedy=f"Give both the same shape before {line_of(operator.frame)}: call {_squeezed(longer)} on the "
-        f"{_written(longer)}.",
+        remedy=f"Give both the same shape before {line_of(operator.frame)}: call "
+        f"{_squeezed(longer, min(operator.shapes, key=len))} on the {_written(longer)}.",
     )
 
 
@@ -171,7 +171,9 @@ def _written(shape: Shape) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-def _squeezed(shape: Shape) -> str:
-    """Write the call that removes the dimension of length 1."""
-    places = [place for place, size in enumerate(shape) if size == 1]
-    return f"squeeze({places[-1] - len(shape)})"
+def _squeezed(shape: Shape, wanted: Shape) -> str:
+    """Write the call that gives one shape another one, by removing dimensions of length 1."""
+    for place in reversed(range(len(shape))):
+        if shape[:place] + shape[place + 1 :] == wanted and shape[place] == 1:
+            return f"squeeze({place - len(shape)})"
+    return f"reshape({', '.join(map(str, wanted))})"

@@ -73,6 +73,7 @@ class Mismatch(Record, frozen=True, kw_only=True):
     again: KeptTensor | None
     num_first: int  # tensors that the first run saved
     num_again: int
+    decided: Frame | None = None  # the line that decided between them
 
     @property
     def is_refused(self) -> bool:
@@ -89,6 +90,7 @@ def checkpoint_findings(mismatches: Sequence[Mismatch], backward: Frame | None) 
         yield MISMATCH.finding(
             text=_why(mismatch),
             places=(
+                *place_of("decision", mismatch.decided),
                 *place_of("first", None if first is None else first.frame),
                 *place_of("again", None if again is None else again.frame),
                 *place_of("backward", backward),
@@ -121,6 +123,11 @@ def _kept(kept: KeptTensor | None) -> str:
 
 def _remedy(mismatch: Mismatch) -> str:
     first, again = mismatch.first, mismatch.again
+    if mismatch.decided is not None:
+        return (
+            f"Do what {line_of(mismatch.decided)} does before the block, and pass its result in: a flag, a counter, a "
+            "cache or a random number may have changed by the time of the recomputation."
+        )
     if first is not None and again is not None and line_of(first.frame) == line_of(again.frame):
         if first.info.dtype != again.info.dtype:
             return f"Fix the dtype at {line_of(again.frame)}: use autocast or the cast only inside the block."

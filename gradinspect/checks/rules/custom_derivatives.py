@@ -7,7 +7,9 @@ from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.graph import Frame, Record
 
-GradcheckVerdict: TypeAlias = Literal["correct", "wrong backward", "wrong double backward", "not checked"]
+GradcheckVerdict: TypeAlias = Literal[
+    "correct", "wrong backward", "writes gradient", "wrong double backward", "not checked"
+]
 WRONG_BACKWARD = Rule(
     doc=RuleDoc(
         code="GI201",
@@ -142,14 +144,13 @@ class CheckedFunction(Record, frozen=True, kw_only=True):
 def derivative_findings(functions: Sequence[CheckedFunction]) -> Iterator[Finding]:
     """Make a finding of each Function whose backward or double backward is wrong."""
     for function in functions:
-        if function.verdict not in ("wrong backward", "wrong double backward"):
+        if function.verdict in ("correct", "not checked"):
             continue
-        is_first = function.verdict == "wrong backward"
-        rule = WRONG_BACKWARD if is_first else WRONG_DOUBLE_BACKWARD
+        rule, text, remedy = _words(function)
         yield rule.finding(
-            text=_wrong(function) if is_first else _wrong_twice(function),
+            text=text,
             places=(*place_of("applied", function.applied), *place_of("defined", function.defined)),
-            remedy=_remedy(function, is_first=is_first),
+            remedy=remedy,
             subjects=(function.name,),
         )
 
@@ -160,6 +161,30 @@ def unchecked_notes(functions: Sequence[CheckedFunction]) -> tuple[str, ...]:
         f"{function.name} was not checked: {function.reason}."
         for function in functions
         if function.verdict == "not checked"
+    )
+
+
+def _words(function: CheckedFunction) -> tuple[Rule, str, str]:
+    """Return the rule, why, and what to do."""
+    where = line_of(function.defined)
+    if function.verdict == "writes gradient":
+        return (
+            WRONG_BACKWARD,
+            f"{function.name}.backward writes into the gradient that it receives. Other nodes, hooks and .grad may use "
+            "the same memory, so their gradients will be wrong.",
+            f"At {where}, make a new tensor instead, such as by torch.where() or masked_fill(), or clone() the "
+            "gradient before writing.",
+        )
+    if function.verdict == "wrong backward":
+        wrong = [slope.argument for slope in function.slopes if slope.is_wrong]
+        what = f"the gradient of {', '.join(wrong)}" if wrong else "each formula"
+        remedy = f"Correct {what} at {where}. If this is intentional, skip it with --skip {WRONG_BACKWARD.code}."
+        return WRONG_BACKWARD, _wrong(function), remedy
+    return (
+        WRONG_DOUBLE_BACKWARD,
+        _wrong_twice(function),
+        f"At {where}, compute with torch operators on inputs or outputs from ctx.saved_tensors, or decorate backward "
+        "with once_differentiable to rule out a second derivative.",
     )
 
 
@@ -177,16 +202,4 @@ def _wrong_twice(function: CheckedFunction) -> str:
     return (
         f"{function.name}.backward is correct, but its own derivative is not: second-order gradients through it, as in "
         f"a gradient penalty, will be wrong or fail. {function.reason}".rstrip()
-    )
-
-
-def _remedy(function: CheckedFunction, *, is_first: bool) -> str:
-    where = line_of(function.defined)
-    if is_first:
-        wrong = [slope.argument for slope in function.slopes if slope.is_wrong]
-        what = f"the gradient of {', '.join(wrong)}" if wrong else "each formula"
-        return f"Correct {what} at {where}. If this is intentional, skip it with --skip {WRONG_BACKWARD.code}."
-    return (
-        f"At {where}, compute with torch operators on inputs or outputs from ctx.saved_tensors, or decorate backward "
-        "with once_differentiable to rule out a second derivative."
     )

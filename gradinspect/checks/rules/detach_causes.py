@@ -21,14 +21,23 @@ DETACH_REMEDIES: dict[DetachCause, DetachRemedy] = {
         ".data returns the values without their graph.",
         "Use the tensor itself instead of .data at {where}.",
     ),
+    "deepcopy": DetachRemedy(
+        "deepcopy() copies the values into new leaves without a graph.",
+        "Use the original instead of the copy made at {where}. For changed weights of a module, compute them from the "
+        "original ones and call torch.func.functional_call(module, weights, inputs).",
+    ),
+    "loaded": DetachRemedy(
+        "load_state_dict() copies the values into leaves without a graph.",
+        "Call torch.func.functional_call(module, weights, inputs) with the tensors themselves instead of loading them "
+        "at {where}.",
+    ),
     "copy": DetachRemedy(
         "{op}() copies values into a new tensor without a graph.",
-        "At {where}, use torch.stack() or torch.cat() on the tensors, or the tensor itself.",
+        "At {where}, use the tensor itself, or torch.stack() on a list of tensors.",
     ),
     "integer": DetachRemedy(
         "{op} returns integers or booleans, which have no gradient.",
-        "At {where}, use something differentiable, such as softmax instead of argmax, or a straight-through estimator: "
-        "soft + (hard - soft).detach().",
+        "At {where}, use a differentiable function instead of {op}.",
     ),
     "grad_off": DetachRemedy(
         "{op} ran with gradients disabled, by no_grad, inference_mode or set_grad_enabled(False).",
@@ -45,7 +54,7 @@ DETACH_REMEDIES: dict[DetachCause, DetachRemedy] = {
     ),
     "python": DetachRemedy(
         "{op}() converts the value to Python or NumPy, and what is computed from it there is a constant.",
-        "Use tensor operations only, from {where} on.",
+        "Keep the tensor at {where}, and use torch functions only from there on.",
     ),
     "gradient": DetachRemedy(
         "The gradient computed there has no graph, because create_graph=True is missing.",
@@ -68,3 +77,20 @@ SAMPLED = DetachRemedy(
     "sample() draws with gradients disabled.",
     "Use rsample() at {where} if the distribution has it, or log_prob() of the sample in the loss.",
 )
+READ_FROM_GRAD = DetachRemedy(
+    "What backward stores in .grad has no graph.",
+    "Compute the gradient by torch.autograd.grad(loss, parameters, create_graph=True) instead of reading .grad at "
+    "{where}; then call backward once, on the whole loss.",
+)
+
+_CHOICE = "softmax() as weights, or torch.nn.functional.gumbel_softmax(scores, hard=True),"
+_INDICES = "the values beside the indices, or weights by softmax(),"
+# What to use in place of an operator that returns integers.
+INSTEAD = {
+    "argmax": _CHOICE,
+    "argmin": _CHOICE,
+    "multinomial": "log_prob() of the sample in the loss, or gumbel_softmax(),",
+    **dict.fromkeys(("max", "min", "topk", "sort", "argsort", "kthvalue", "mode", "median"), _INDICES),
+    **dict.fromkeys(("long", "int", "to", "type", "byte", "short"), "the floating-point tensor"),
+}
+COMPARISONS = frozenset(("gt", "lt", "ge", "le", "greater", "less", "greater_equal", "less_equal", "bool"))

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from gradinspect.checks.findings import Finding, line_of, listed
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
-from gradinspect.checks.rules.detach_causes import DETACH_REMEDIES, SAMPLED
+from gradinspect.checks.rules.detach_causes import COMPARISONS, DETACH_REMEDIES, INSTEAD, SAMPLED, DetachRemedy
 from gradinspect.checks.rules.missing_gradients import MissingGradient, SameCause, and_failure, places_of
+from gradinspect.checks.rules.rewriting import compared, list_made_into_tensor
 
 MAX_STEPS = 6  # of a path that are named
 DETACHED = Rule(
@@ -67,13 +68,55 @@ JUDGE = Judge(SameCause, detached_findings)
 def detached_words(group: SameCause) -> tuple[str, str]:
     """Say why tensors are detached, and what to do."""
     first = group.first
-    cause = SAMPLED if _is_sample(first) else DETACH_REMEDIES[first.cause]
+    cause = _remedy_of(first)
     how = "" if len(first.path) < 2 else f" The path of {first.name}: {_path(first.path)}."
     where = line_of(first.off or first.cut)
     return (
         f"No gradient reaches {listed(group.names)}. {cause.why.format(op=first.op)}{how}",
         cause.remedy.format(op=first.op, where=where, used=line_of(first.used)),
     )
+
+
+def _remedy_of(one: MissingGradient) -> DetachRemedy:
+    """Choose the words for a cause, from the line where it happened as far as that is known."""
+    known = DETACH_REMEDIES[one.cause]
+    code = "" if one.cut is None else one.cut.code
+    if one.off is not None and one.off.code.startswith("@"):
+        return known._replace(remedy="Remove the decorator at {where} if this path should train.")
+    if _is_sample(one):
+        return SAMPLED
+    if one.cause == "integer":
+        return known._replace(remedy=_instead_of_integers(one, code) or known.remedy)
+    listed_tensors = list_made_into_tensor(code)
+    if listed_tensors is not None and (one.cause == "python" or (one.cause == "copy" and one.num_read > 1)):
+        return DetachRemedy(
+            DETACH_REMEDIES["copy"].why.replace("{op}()", listed_tensors.maker + "()"),
+            f"Use torch.stack({_escaped(listed_tensors.elements)}) at {{where}}, or torch.cat() if each has a "
+            "dimension of its own.",
+        )
+    if one.cause == "python" and one.op in ("item", "tolist"):
+        return known._replace(remedy="Remove .{op}() at {where} and go on with the tensor, by torch functions only.")
+    return known
+
+
+def _instead_of_integers(one: MissingGradient, code: str) -> str | None:
+    op = one.op.strip("_")
+    if one.noticed.kind == "backward" and op != "multinomial":  # the loss itself
+        return (
+            "Compute the loss from what {op} reads at {where}, by a function that has a derivative, such as "
+            "cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target)."
+        )
+    if op in COMPARISONS:
+        soft = compared(code)
+        hard = "(hard - soft)" if soft is None else f"(({_escaped(soft.comparison)}).float() - {_escaped(soft.left)})"
+        name = "soft" if soft is None else _escaped(soft.left)
+        return f"At {{where}}, use a straight-through estimator: {name} + {hard}.detach()."
+    return f"At {{where}}, use {INSTEAD[op]} instead of {{op}}." if op in INSTEAD else None
+
+
+def _escaped(code: str) -> str:
+    """Let code pass through a format."""
+    return code.replace("{", "{{").replace("}", "}}")
 
 
 def _is_sample(one: MissingGradient) -> bool:

@@ -1,18 +1,18 @@
 """Why nodes of some classes return no gradient or one that is not finite, and what helps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gradinspect.analyses.gradients.observed import GradientNote
-from gradinspect.checks.findings import Finding, line_of, listed, place_of
+from gradinspect.checks.findings import Finding, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Rule
-from gradinspect.graph import Frame, Graph, frame_of
+from gradinspect.graph import Frame, Graph, Node, frame_of
 
 
 class Cause(NamedTuple):
     """Why nodes of some classes do what they do, and what helps."""
 
-    classes: tuple[str, ...]  # beginnings of their names
+    classes: tuple[str, ...]  # "Sqrt", of SqrtBackward0
     why: str
     remedy: str
 
@@ -22,7 +22,7 @@ class CulpritWords(NamedTuple):
 
     rule: Rule
     role: str  # of its line
-    causes: Sequence[Cause]
+    cause_of: Callable[[Node], Cause | None]
     effect: str  # "It reaches {names}."
     command: str  # of `gradinspect step` that stops there
 
@@ -41,21 +41,26 @@ def culprit_finding(
     """
     node = graph.nodes[note.node or 0]
     frame = frame_of(graph, node)
-    cause = cause_of(words.causes, node.name)
+    cause = words.cause_of(node)
     effect = f" {words.effect.format(names=listed(note.parameters))}" if note.parameters else ""
     why = "The cause is unknown." if cause is None else cause.why
     look = f"Inspect the values there: gradinspect step, then '{words.command}'."
     return words.rule.finding(
         text=f"{node.name} {returned}. {why}{effect}",
-        places=(*place_of(words.role, frame), *place_of("backward", backward)),
+        places=(*place_of(words.role, frame, caller_in(graph, node, backward)), *place_of("backward", backward)),
         remedy=look if cause is None else at_line(frame, cause.remedy),
         subjects=note.parameters,
     )
 
 
-def cause_of(causes: Sequence[Cause], name: str) -> Cause | None:
-    """Look up a node's class; None where it is not known."""
-    return next((cause for cause in causes if name.startswith(cause.classes)), None)
+def cause_in(causes: Sequence[Cause], node: Node) -> Cause | None:
+    """Look up a node's class; None if it is not known."""
+    return next((cause for cause in causes if operator_of(node) in cause.classes), None)
+
+
+def operator_of(node: Node) -> str:
+    """Name the operator of a node as its class does: `Sqrt` of SqrtBackward0."""
+    return node.name.partition("Backward")[0]
 
 
 def at_line(frame: Frame | None, remedy: str) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
-from gradinspect.checks.rules.detach_causes import DETACH_REMEDIES
+from gradinspect.checks.rules.detach_causes import DETACH_REMEDIES, READ_FROM_GRAD
 from gradinspect.checks.rules.detached_parameters import detached_words
 from gradinspect.checks.rules.missing_gradients import NoticedAt, SameCause, and_failure, failure, places_of
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors
@@ -97,7 +97,12 @@ def lost_terms(calls: Sequence[Call], root: Read) -> Iterator[LostTerm]:
 
 
 def lost_term_finding(
-    gradient: Frame | None, used: Frame | None, backward: Frame | None, *, is_refused: bool = False
+    gradient: Frame | None,
+    used: Frame | None,
+    backward: Frame | None,
+    *,
+    is_refused: bool = False,
+    is_attribute: bool = False,
 ) -> Finding:
     """Make the finding for a gradient without a graph that a loss consists of, or that is added to it.
 
@@ -106,8 +111,9 @@ def lost_term_finding(
         used: The line that added it.
         backward: The line that goes back from the loss.
         is_refused: Whether the loss consists of nothing else.
+        is_attribute: Whether it was read from `.grad`.
     """
-    cause = DETACH_REMEDIES["gradient"]
+    cause = READ_FROM_GRAD if is_attribute else DETACH_REMEDIES["gradient"]
     fails = failure(NoticedAt(kind="backward", frame=backward))
     effect = fails if is_refused else "Backward treats the added term as a constant, so it changes no gradient."
     return NO_GRAPH.finding(

@@ -10,9 +10,10 @@ read by other lines.
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from gradinspect.checks.facts import EarlierCall
+from gradinspect.checks.facts import EarlierCall, HoldsOf
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rules.carried_state import Join, carried_remedy, joins_in_time
 from gradinspect.graph import Frame, Graph, Node, Record, frame_of
 from gradinspect.units import format_count
 
@@ -79,12 +80,13 @@ def earlier_rounds(graph: Graph, calls: Sequence[EarlierCall], backward: Frame |
 
 
 def growing_findings(
-    graph: Graph, rounds: Sequence[EarlierCall], kept: Sequence[KeptHistory], backward: Frame | None
-) -> Iterator[Finding]:
+    graph: Graph, rounds: Sequence[EarlierCall], kept: Sequence[KeptHistory], backward: Frame | None,
+    holds: HoldsOf = lambda _name: None,
+) -> Iterator[Finding]:  # fmt: skip
     """Find what makes each iteration keep more than the previous one."""
     join = None if any(_is_freed(node) for node in graph.nodes) else _join(graph, rounds)
     if join is not None:
-        yield _joined(graph, *join, backward)
+        yield _joined(graph, *join, backward, holds)
     for holder in kept:
         if holder.held_by == "gradient":
             yield _gradient(holder, rounds[-1].frame, backward)
@@ -123,15 +125,17 @@ def _join(graph: Graph, rounds: Sequence[EarlierCall]) -> tuple[EarlierCall, Nod
     return None
 
 
-def _joined(graph: Graph, call: EarlierCall, new: Node, old: Node, backward: Frame | None) -> Finding:
+def _joined(  # everything about one join
+    graph: Graph, call: EarlierCall, new: Node, old: Node, backward: Frame | None, holds: HoldsOf
+) -> Finding:
     made, read = _frame(graph, old), _frame(graph, new)
     count = sum(node.sequence_nr in call.nodes for node in graph.nodes if node.sequence_nr is not None)
     return GROWING.finding(
         text=f"{new.name} reads what {old.name} made before {call.name}, which went through "
         f"{format_count(count, 'node')} of this graph. Each iteration makes backward slower and keeps more memory.",
         places=(*place_of("old", made), *place_of("new", read), *place_of("backward", backward)),
-        remedy=f"At {line_of(read)}, detach() what comes from the previous iteration, unless gradients must flow "
-        "through it.",
+        remedy=f"{carried_remedy(graph, joins_in_time(graph, call) or [Join(new, old)], backward, holds)} Ignore this "
+        "if gradients must flow through all iterations.",
         subjects=(new.name,),
     )
 

@@ -25,9 +25,11 @@ class MissingGradient(Record, frozen=True, kw_only=True):
     noticed: NoticedAt
     cause: DetachCause = "unknown"
     op: str = ""  # that detached it; of an unused one the last that its value went into
+    num_read: int = 1  # tensors that op read
     path: tuple[str, ...] = ()  # operators from the first that read it to the one that detached it
     read: Frame | None = None
     cut: Frame | None = None  # where it was detached
+    called: Frame | None = None  # where the helper function was called that detached it
     off: Frame | None = None  # where gradients were disabled
     used: Frame | None = None  # where the value went on without its graph
     backward: Frame | None = None
@@ -69,7 +71,7 @@ def places_of(one: MissingGradient) -> list[Place]:
     places = [*place_of("read", one.read)]
     if one.kind == "cut":
         cut = one.off or one.cut
-        places += place_of("detached", cut)
+        places += place_of("detached", cut, None if one.off is not None else one.called)
         places += place_of("used", None if one.used == cut else one.used)
     elif one.kind == "unused":
         places += place_of("last", one.cut)

@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of
 from gradinspect.checks.facts import BackwardEnded
-from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.findings import Finding, caller_in, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
-from gradinspect.checks.rules.gradient_causes import Cause, CulpritWords, at_line, cause_of, culprit_finding
+from gradinspect.checks.rules.gradient_causes import CulpritWords, at_line, culprit_finding
+from gradinspect.checks.rules.nonfinite_causes import derivative_cause, value_cause
 from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, Record
 
 GRADIENT = Rule(
@@ -67,20 +69,6 @@ loss.backward()
     ),
     explains_gradients=True,
 )
-CAUSES = (
-    Cause(("Sqrt", "Rsqrt"), "The derivative of a root is infinite at 0.",
-          "Add a small constant inside the root: sqrt(x + 1e-8)."),
-    Cause(("Log",), "The derivative of a logarithm is infinite at 0.",
-          "Keep its input away from 0: x.clamp(min=1e-8)."),
-    Cause(("Div", "Reciprocal"), "Division by 0 has no finite derivative.", "Keep the divisor away from 0."),
-    Cause(("Pow",), "A power below 1 has an infinite derivative at 0.", "Keep its input away from 0."),
-    Cause(("LinalgVectorNorm", "Norm"), "A norm is not differentiable at 0.",
-          "Compute (x * x).sum().add(1e-8).sqrt() instead."),
-    Cause(("Acos", "Asin", "Atanh"), "The derivative is infinite at -1 and 1.", "Clamp its input between them."),
-)  # fmt: skip
-WORDS = CulpritWords(
-    rule=GRADIENT, role="made", causes=CAUSES, effect="It reaches {names}.", command="break nan"
-)  # fmt: skip
 
 
 class NonfiniteValue(Record, frozen=True, kw_only=True):
@@ -88,6 +76,7 @@ class NonfiniteValue(Record, frozen=True, kw_only=True):
 
     node: int | None  # that made it; None: it came from outside the graph
     label: str
+    is_nan: bool = True
 
 
 def nonfinite_findings(ended: BackwardEnded) -> Iterator[Finding]:
@@ -107,17 +96,19 @@ def loss_finding(graph: Graph, value: NonfiniteValue, backward: Frame | None) ->
     """Name where a loss that is not finite came from."""
     node = None if value.node is None else graph.nodes[value.node]
     frame = None if node is None or node.frame is None else graph.frames[node.frame]
+    called = None if node is None else caller_in(graph, node, backward)
     if node is None:
         why = f"The loss is not finite, and neither is {value.label}, which came into the graph from outside."
         remedy = f"Check where {value.label} comes from, such as the data or an earlier update of the weights."
     else:
         forward = node.name.partition("Backward")[0]
         why = f"The loss is not finite. The earliest saved value that is not finite: {value.label}, made by {forward}."
-        cause = cause_of(CAUSES, node.name)
+        cause = value_cause(graph, node, is_nan=value.is_nan)
+        why += "" if cause is None else f" {cause.why}"
         remedy = f"Check the inputs of {line_of(frame)}." if cause is None else at_line(frame, cause.remedy)
     return LOSS.finding(
         text=why,
-        places=(*place_of("made", frame), *place_of("backward", backward)),
+        places=(*place_of("made", frame, called), *place_of("backward", backward)),
         remedy=remedy,
         subjects=(value.label,),
     )
@@ -140,7 +131,11 @@ def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backwa
     num_bad, num_elements = sum(stats.num_nonfinite for stats in bad), sum(stats.num_elements for stats in bad)
     is_nan = any(math.isnan(stats.norm) for stats in bad)
     made = f"{num_bad:,} of {num_elements:,} elements {'NaN' if is_nan else 'infinite'}"
-    finding = culprit_finding(WORDS, f"received a finite gradient and made {made}", graph, note, backward)
+    words = CulpritWords(
+        rule=GRADIENT, role="made", cause_of=partial(derivative_cause, graph), effect="It reaches {names}.",
+        command="break nan",
+    )  # fmt: skip
+    finding = culprit_finding(words, f"received a finite gradient and made {made}", graph, note, backward)
     if not is_nan or sum(stats.num_zeros for stats in came) < num_bad:
         return finding
     return replace(

@@ -1,6 +1,8 @@
 """A `.grad` that is read and never filled, because its tensor is not a leaf."""
 
-from gradinspect.checks.findings import Finding, place_of
+from collections.abc import Sequence
+
+from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.graph import Frame
 
@@ -34,13 +36,32 @@ for _ in range(2):
 )
 
 
-def nonleaf_finding(name: str, op: str, made: Frame | None, backward: Frame | None, read: Frame | None) -> Finding:
-    """Make the finding for a `.grad` that is read and that backward does not fill."""
+def nonleaf_finding(  # everything about one tensor
+    name: str, op: str, made: Frame | None, backward: Frame | None, read: Frame | None, leaves: Sequence[str] = ()
+) -> Finding:
+    """Make the finding for a `.grad` that is read and that backward does not fill.
+
+    Args:
+        name: The tensor.
+        op: What made it.
+        made: The line of that.
+        backward: The line of the call.
+        read: The line that reads `.grad`.
+        leaves: The leaves that it was computed from and that have a name, so that it is an intermediate tensor.
+    """
     how = f"{op} made it from another tensor, which is the leaf" if op else "it was computed from another tensor"
     return NON_LEAF.finding(
         text=f"{name}.grad is None: {how}. Backward fills .grad of leaves only.",
         places=(*place_of("made", made), *place_of("backward", backward), *place_of("read", read)),
-        remedy=f"Make {name} a leaf: call requires_grad_() after {op or 'the operator'}. If it is an intermediate "
-        f"tensor, call {name}.retain_grad() before backward.",
+        remedy=_remedy(name, op, made, leaves),
         subjects=(name,),
+    )
+
+
+def _remedy(name: str, op: str, made: Frame | None, leaves: Sequence[str]) -> str:
+    if leaves:
+        return f"Call {name}.retain_grad() before backward, or read the .grad of {listed(leaves)}."
+    return (
+        f"Make {name} the leaf: at {line_of(made)}, start from a tensor that does not require grad, and call "
+        f"requires_grad_() on the result of {op or 'the operator'}, as in (torch.randn(3) * 0.1).requires_grad_()."
     )

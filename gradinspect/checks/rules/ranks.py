@@ -181,8 +181,12 @@ def _unused(
         text=f"Backward does not reach {listed(names)} on {where}. DistributedDataParallel waits for every parameter "
         "on every rank: this backward would hang, or the next forward would fail.",
         places=(*places, *place_of("backward", backward)),
-        remedy=f"Run the same layers on every rank{line}, or pass find_unused_parameters=True to "
-        "DistributedDataParallel.",
+        remedy=(
+            f"Use {listed(names)} in forward, remove what has them from the module"
+            if using is None
+            else f"Run the same layers on every rank{line}"
+        )
+        + ", or pass find_unused_parameters=True to DistributedDataParallel.",
         subjects=tuple(names),
     )
 

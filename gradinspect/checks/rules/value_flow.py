@@ -15,8 +15,8 @@ _FROM_PYTHON = frozenset(("tensor", "as_tensor", "asarray", "full", "new_tensor"
 
 # How a call returned a value without its graph.
 DetachCause: TypeAlias = Literal[
-    "detach", "data", "copy", "integer", "grad_off", "checkpoint", "function", "python", "gradient", "assigned",
-    "rewrapped", "unknown",
+    "detach", "data", "deepcopy", "loaded", "copy", "integer", "grad_off", "checkpoint", "function", "python",
+    "gradient", "assigned", "rewrapped", "unknown",
 ]  # fmt: skip
 
 
@@ -45,6 +45,11 @@ class Call(Struct, frozen=True, gc=False):
     is_write: bool = False  # into a tensor that was there before
 
     @property
+    def is_attribute(self) -> bool:
+        """Whether it reads an attribute, such as `.grad`."""
+        return self.op.endswith(".__get__")
+
+    @property
     def name(self) -> str:
         """The last part of its name: `detach`."""
         return short_name(self.op)
@@ -59,6 +64,7 @@ class FlowOutcome(NamedTuple):
     used: int | None = None  # the call that read it then; None: it is the loss
     cause: DetachCause = "unknown"
     path: tuple[int, ...] = ()  # from the first call to the cut
+    exits: tuple[int, ...] = ()  # the calls that may have taken it to Python, if the cut is one of them
 
 
 def short_name(op: str) -> str:
@@ -88,11 +94,12 @@ def flow_outcomes(calls: Sequence[Call], starts: Sequence[Read], root: Read) -> 
         seen = [number for number, mask in enumerate(touched) if mask & bit]
         first = next((number for number in seen if number not in made), None)
         if place in cuts:
-            cut, used = cuts[place]
+            read, used = cuts[place]
+            cut = read.call
             if calls[cut].is_off and used is not None:
                 used = _used_outside(calls, touched, needed, cut, bit)
             path = _path(calls, live, cut, bit)
-            found.append(FlowOutcome("cut", first, cut, used, calls[cut].cause or _later(calls[cut]), path))
+            found.append(FlowOutcome("cut", first, cut, used, _cause(calls[cut], read), path))
             continue
         reading = [number for number in seen if number not in made]
         found.append(_outcome_without_cut(calls, reading, [n for n in reading if live[n] & bit], needed, root))
@@ -141,17 +148,17 @@ def _follow(calls: Sequence[Call], leaves: dict[int, int], made: dict[int, int])
 
 def _cuts(
     calls: Sequence[Call], live: Sequence[int], needed: Sequence[int], root: Read
-) -> dict[int, tuple[int, int | None]]:
-    """Return for each start the first call whose result was read without its graph on the way to the root."""
-    cuts: dict[int, tuple[int, int | None]] = {}
+) -> dict[int, tuple[Read, int | None]]:
+    """Return for each start the first read of a result without its graph on the way to the root, and who reads it."""
+    cuts: dict[int, tuple[Read, int | None]] = {}
     for number in needed:
         for read in calls[number].reads:
             if read.call != OUTSIDE and not read.leads_back:
                 for place in _places(live[read.call]):
-                    cuts.setdefault(place, (read.call, number))
+                    cuts.setdefault(place, (read, number))
     if root.call != OUTSIDE and not root.leads_back:
         for place in _places(live[root.call]):
-            cuts.setdefault(place, (root.call, None))
+            cuts.setdefault(place, (root, None))
     return cuts
 
 
@@ -170,11 +177,15 @@ def _used_outside(calls: Sequence[Call], touched: Sequence[int], needed: set[int
     return None
 
 
-def _later(call: Call) -> DetachCause:
-    """Return how a graph was lost after a call that kept it."""
+def _cause(call: Call, read: Read) -> DetachCause:
+    """Return how a graph was lost: in a call, or in the step from its result to what was read."""
+    if call.cause is not None and not (call.cause == "integer" and read.leaf != NO_LEAF):
+        return call.cause
+    if call.is_write:
+        return "assigned"
     if call.is_off:
         return "grad_off"
-    return "assigned" if call.is_write else "rewrapped"
+    return "copy" if call.name in _FROM_PYTHON else "rewrapped"
 
 
 def _path(calls: Sequence[Call], live: Sequence[int], end: int, bit: int) -> tuple[int, ...]:
@@ -196,7 +207,9 @@ def _outcome_without_cut(
     if left:
         back = [number for number in needed if number > left[0] and calls[number].name in _FROM_PYTHON]
         if back or root.call == OUTSIDE or not root.is_live:
-            return FlowOutcome("cut", first, left[0], min(back) if back else None, "python", (left[0],))
+            reader = min(back) if back else None
+            exits = tuple(number for number in left if reader is None or number < reader)
+            return FlowOutcome("cut", first, exits[0], reader, "python", (exits[0],), exits)
     used = [number for number in live if calls[number].cause not in ("grad_off", "data", "detach")]
     if used:
         return FlowOutcome("unused", used[0], *((left[-1], None, "python") if left else (used[-1],)))

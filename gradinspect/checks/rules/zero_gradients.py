@@ -7,8 +7,8 @@ from gradinspect.analyses.gradients.observed import GradientNote, gradients_of
 from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
-from gradinspect.checks.rules.gradient_causes import Cause, CulpritWords, culprit_finding
-from gradinspect.graph import GradientStats, Graph
+from gradinspect.checks.rules.gradient_causes import Cause, CulpritWords, cause_in, culprit_finding, operator_of
+from gradinspect.graph import GradientStats, Graph, Node, Size
 
 ZERO = Rule(
     doc=RuleDoc(
@@ -42,22 +42,63 @@ loss.backward()
     ),
     must_repeat=True,  # the few values of a small layer may all be negative once, by chance
 )
+ROUNDING = {"Round": "round", "Floor": "floor", "Ceil": "ceil", "Trunc": "trunc", "Sign": "sign", "Sgn": "sgn"}
 CAUSES = (
-    Cause(("Round", "Floor", "Ceil", "Trunc", "Sign", "Heaviside"), "Its derivative is zero everywhere.",
-          "Use a straight-through estimator: x + (x.round() - x).detach()."),
-    Cause(("Clamp", "Hardtanh", "Hardsigmoid"), "Every element is outside the bounds, where the derivative is zero.",
+    Cause(("Clamp", "ClampMin", "ClampMax", "Hardtanh", "Hardsigmoid"),
+          "Every element is outside the bounds, where the derivative is zero.",
           "Scale its input into the bounds, or clamp where no gradient is needed."),
     Cause(("Relu", "Threshold"), "Every element is negative: the unit is dead.",
           "Check the bias and the learning rate, or use leaky_relu or gelu."),
-    Cause(("Softmax",), "Its outputs add up to 1, so a loss that weights them equally, as a sum does, is constant.",
-          "Weight the outputs differently, or use the inputs."),
+    Cause(("Softmax",), "Its outputs add up to 1, so a loss that weights them equally, as a sum does, is constant; "
+          "where one output is close to 1, it saturates.",
+          "Compare with a target instead, by a loss that takes the input of the softmax, such as cross_entropy."),
     Cause(("Sigmoid", "Tanh", "Erf"), "Its input is far from 0, where it saturates.",
           "Scale its input down, or normalize it."),
     Cause(("Mul",), "The other factor is zero everywhere, as a mask may be.", "Check that factor."),
 )  # fmt: skip
+
+
+def zero_cause(node: Node) -> Cause | None:
+    """Return why a node returns no gradient, and what helps."""
+    operator = operator_of(node)
+    name = ROUNDING.get(operator)
+    if name is not None:
+        return Cause(
+            (operator,),
+            "Its derivative is zero everywhere.",
+            f"Use a straight-through estimator: x + (x.{name}() - x).detach().",
+        )
+    if operator == "Div" and any(value.name == "_saved_rounding_mode" and value.value for value in node.saved):
+        return Cause(
+            (operator,),
+            "The derivative of a division that rounds is zero everywhere.",
+            "Use a straight-through estimator: q + (q.round() - q).detach() of the plain quotient q, with the rounding "
+            "that is needed.",
+        )
+    shape, dim = _normalized(node)
+    if dim is not None and shape[dim] == 1:
+        return Cause(
+            (operator,),
+            f"It normalizes over dimension {dim} of [{', '.join(map(str, shape))}], which has length 1, so its "
+            "result is the same for every input.",
+            "For one output, use sigmoid and binary_cross_entropy_with_logits; for classes, let the layer before it "
+            "return one column per class: two for yes or no.",
+        )
+    return cause_in(CAUSES, node)
+
+
+def _normalized(node: Node) -> tuple[tuple[Size, ...], int | None]:
+    """Return the shape of a softmax, and its dimension."""
+    info = node.forward_outputs[0] if node.forward_outputs else None
+    dims = [value.value for value in node.saved if value.name == "_saved_dim" and isinstance(value.value, int)]
+    if operator_of(node) not in ("Softmax", "LogSoftmax") or info is None or not info.shape or not dims:
+        return (), None
+    return info.shape, (dims[0] - 2**64 if dims[0] >= 2**63 else dims[0]) % len(info.shape)
+
+
 WORDS = CulpritWords(
-    rule=ZERO, role="zeroed", causes=CAUSES, effect="No gradient reaches {names}.", command="break zero"
-)  # fmt: skip
+    rule=ZERO, role="zeroed", cause_of=zero_cause, effect="No gradient reaches {names}.", command="break zero"
+)
 
 NEXT_TO_NOTHING = 1e-6  # of the norm that came; the rounding error of float32 is a tenth of that
 # log_softmax is not among them: in cross entropy a small gradient is a good prediction

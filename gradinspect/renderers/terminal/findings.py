@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from rich.text import Text
 
-from gradinspect.checks.findings import Finding, Findings, Place
+from gradinspect.checks.findings import CALLED, Finding, Findings, Place
 from gradinspect.checks.rule import RuleDoc
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -116,7 +116,8 @@ def render_findings_github(found: Findings, path_of: Callable[[str], str]) -> st
 
 def _annotation(finding: Finding, path_of: Callable[[str], str]) -> str:
     """Attach a finding to the line that wrote, detached or failed: its second line."""
-    place = finding.places[min(1, len(finding.places) - 1)] if finding.places else None
+    main = [place for place in finding.places if place.role != CALLED]
+    place = main[min(1, len(main) - 1)] if main else None
     lines = [
         escape_control(f"{place.role}: {path_of(place.file)}:{place.line}  {place.code}") for place in finding.places
     ]

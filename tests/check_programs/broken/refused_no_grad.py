@@ -21,4 +21,4 @@ def train_step(x):
 
 
 train_step(torch.randn(4, 4))
-# expect: GI302 read=13 detached=17 backward=19
+# expect: GI302 read=13 detached=11 backward=19

@@ -46,7 +46,9 @@ def test_a_line_that_reads_what_it_made_before_grows() -> None:
     assert found.text.startswith(
         "TanhBackward0 reads what TanhBackward0 made before backward #1, which went through 1 node of this graph."
     )
-    assert found.remedy.startswith("At rnn.py:10, detach() what comes from the previous iteration")
+    assert found.remedy.startswith(
+        "Detach what one iteration hands on to the next: after loss.backward() at rnn.py:12, add 'h = h.detach()'."
+    )
 
 
 def test_a_trunk_that_is_computed_once_is_no_growth() -> None:

@@ -67,13 +67,13 @@ def test_whether_gradients_are_scaled_is_asked_only_where_it_matters() -> None:
 def test_a_value_of_the_forward_pass_is_named() -> None:
     """The operator that made it; what came from outside is looked for there."""
     recorded = graph(op("LogBackward0", 1, frame=0), leaf("w", 2), frames=(MADE,))
-    made = loss_finding(recorded, NonfiniteValue(node=0, label="f32[2] with Inf"), BACKWARD)
+    made = loss_finding(recorded, NonfiniteValue(node=0, label="f32[2] with Inf", is_nan=False), BACKWARD)
     given = loss_finding(recorded, NonfiniteValue(node=None, label="x"), BACKWARD)
 
     assert made.code == given.code == "GI502"
-    assert made.text.endswith("f32[2] with Inf, made by Log.")
+    assert made.text.endswith("f32[2] with Inf, made by Log. The logarithm of 0 is infinite.")
     assert [(place.role, place.line) for place in made.places] == [("made", 7), ("backward", 9)]
-    assert made.remedy == "At train.py:7, keep its input away from 0: x.clamp(min=1e-8)."
+    assert made.remedy == "At train.py:7, clamp its input: x.clamp(min=1e-8)."
     assert "neither is x, which came into the graph from outside" in given.text
     assert [place.role for place in given.places] == ["backward"]
 

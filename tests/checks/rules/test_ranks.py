@@ -50,6 +50,7 @@ def test_a_parameter_that_no_rank_reaches() -> None:
 
     assert found.text.startswith("Backward does not reach w on any rank. DistributedDataParallel waits")
     assert [place.role for place in found.places] == ["backward"]
+    assert found.remedy.startswith("Use w in forward, remove what has them from the module, or pass find_unused")
 
 
 def test_parameters_are_grouped_by_the_ranks_that_lack_them() -> None:

@@ -38,7 +38,7 @@ def test_the_edge_where_the_new_graph_joins_the_old_one() -> None:
     ]  # fmt: skip
     assert "backward #1 (rnn.py:12) freed 1 of 2 nodes; the new graph joins them where MulBackward0 reads" in found.text
     assert "TanhBackward0 has lost its saved tensors, so this backward will fail." in found.text
-    assert found.remedy.startswith("Use h.detach() at rnn.py:11 if gradients need not flow further")
+    assert found.remedy.startswith("Compute rnn.py:10 again in each iteration, before rnn.py:11; if no gradient")
 
 
 def test_two_losses_that_are_known_before_are_added() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from factories import graph, leaf, op
 
-from gradinspect.checks.rules.stale_values import StaleValue, Write, stale_findings
+from gradinspect.checks.rules.stale_values import MASKED_ASSIGNMENT, StaleValue, Write, stale_findings
 from gradinspect.graph import Frame, Graph
 
 SAVED = Frame(file="train.py", line=4, code="y = x.exp()")
@@ -37,23 +37,39 @@ def value(*writes: Write, node: int = 0, label: str = "y", expected: int | None 
         ),
         (
             Write(op="add_", frame=line("y += x * 2"), is_tracked=True),
-            "Write 'y = y + (x * 2)' at train.py:6, which makes a new tensor.",
+            "Write 'y = y + x * 2' at train.py:6, which makes a new tensor.",
         ),
         (
             Write(op="copy_", frame=line("h[t + 1] = cell(h[t])"), is_tracked=True),
             "Collect the parts in a list and torch.stack() them instead of assigning to h at train.py:6.",
         ),
         (
-            Write(op="relu_", frame=line("y.relu_()"), is_tracked=True),
-            "Use relu instead of relu_ at train.py:6, which makes a new tensor.",
+            Write(op="relu_", frame=line("y.relu_()"), is_tracked=True, has_form=True),
+            "Write 'y = y.relu()' at train.py:6, which makes a new tensor.",
         ),
         (
-            Write(op="relu_", frame=line("y = model(y)"), is_tracked=True),
+            Write(op="zero_", frame=line("y[0].zero_()"), is_tracked=True),
+            "Write to a copy: add 'y = y.clone()' before train.py:6.",
+        ),
+        (
+            Write(op=MASKED_ASSIGNMENT, frame=line("y[x > 0] = 0.5"), is_tracked=True),
+            "Write 'y = y.masked_fill(x > 0, 0.5)' at train.py:6, which makes a new tensor.",
+        ),
+        (
+            Write(op=MASKED_ASSIGNMENT, frame=line("y[m] = x[m]"), is_tracked=True),
+            "Write 'y = torch.where(m, x, y)' at train.py:6, which makes a new tensor.",
+        ),
+        (
+            Write(op="mul", frame=line("torch.mul(x, 2, out=y)")),
+            "Remove out= at train.py:6 and assign the result, which is a new tensor.",
+        ),
+        (
+            Write(op="relu_", frame=line("y = model(y)"), is_tracked=True, has_form=True),
             "Remove inplace=True from the function or module that runs relu_ at train.py:6.",
         ),
         (
             Write(op="div_", frame=line("w.div_(2)")),
-            "Move train.py:6 after train.py:9, or pass a clone() at train.py:4.",
+            "Move train.py:6 after train.py:9, unless something in between needs the new values.",
         ),
         (
             Write(op="mul_", frame=None),
@@ -76,7 +92,7 @@ def test_an_optimizer_is_named() -> None:
 
     assert found.code == "GI102"
     assert "opt_d.step() modified it afterwards (now at version 1), so this backward will fail." in found.text
-    assert found.remedy.startswith("Call opt_d.step() after loss_g.backward() at train.py:9, or")
+    assert found.remedy.startswith("Compute train.py:4 again after opt_d.step() at train.py:6. Or call the step after ")
 
 
 def test_an_optimizer_and_something_else_are_no_optimizer() -> None:

@@ -78,7 +78,7 @@ def test_a_number_from_python_is_a_cut_only_where_one_comes_back() -> None:
     back = [*calls, Call("torch.tensor"), Call("torch.mul", (of(2, is_live=False), Read(leaf=1, is_live=True)))]
 
     assert outcome(constant) == FlowOutcome("unused", first=0, cut=1, cause="python")
-    assert outcome(back) == FlowOutcome("cut", first=0, cut=1, used=2, cause="python", path=(1,))
+    assert outcome(back) == FlowOutcome("cut", first=0, cut=1, used=2, cause="python", path=(1,), exits=(1,))
 
 
 def test_what_came_back_before_it_left_is_another_number() -> None:

@@ -45,6 +45,8 @@ def check_function(call: CustomCall) -> CheckedFunction:
     with _isolated():
         try:
             ready = _prepare(call)
+            if _writes_gradient(ready):
+                return CheckedFunction(name=name, verdict="writes gradient")
             if _is_intentional(ready):
                 return CheckedFunction(name=name, verdict="correct")
             verdict, reason = _judge(ready, twice=not _is_once_differentiable(call.function))
@@ -131,6 +133,16 @@ def _is_intentional(ready: _Ready) -> bool:
         return True
     steps = {id(value): 1e-6 * torch.ones_like(value) for value in inputs}
     return all(torch.equal(one, two) for one, two in zip(outputs, ready.run(*_moved(ready, steps)), strict=True))
+
+
+def _writes_gradient(ready: _Ready) -> bool:
+    """Return whether backward changes the gradients that it receives, which others may still read."""
+    generator = torch.Generator().manual_seed(0)
+    outputs = ready.run(*ready.args)
+    weights = [_random(output, generator).to(output.dtype) for output in outputs]
+    before = [weight.clone() for weight in weights]
+    torch.autograd.grad(outputs, _inputs(ready), weights, allow_unused=True)
+    return any(not torch.equal(one, other) for one, other in zip(weights, before, strict=True))
 
 
 def _is_once_differentiable(function: Any) -> bool:

@@ -7,6 +7,7 @@ import torch
 
 from gradinspect.checks.evidence.in_place.contents import checksum
 from gradinspect.checks.evidence.in_place.regions import overlaps, region_of
+from gradinspect.checks.evidence.in_place.write_access import has_out_of_place_form
 from gradinspect.checks.evidence.in_place.writes import SeenWrite, WriteLog
 from gradinspect.checks.rules.stale_values import StaleValue, Write
 from gradinspect.graph import Frame, Graph, Node, SavedValue
@@ -78,7 +79,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
             node=number,
             name=value.name,
             label=_label(graph, value, tensor, call),
-            writes=tuple(_write(write, frame_of) for write in seen),
+            writes=tuple(_write(write, log, frame_of) for write in seen),
             version=value.tensor.version or 0,
             expected_version=expected,
         )
@@ -93,7 +94,7 @@ def _stale_unseen(number: int, node: Node, value: SavedValue, log: WriteLog, fra
         node=number,
         name=value.name,
         label=f"the {format_tensor(value.tensor.info)} that it saved",
-        writes=tuple(_write(write, frame_of) for write in log.between(node.sequence_nr, (expected, version))),
+        writes=tuple(_write(write, log, frame_of) for write in log.between(node.sequence_nr, (expected, version))),
         version=version,
         expected_version=expected,
     )
@@ -112,8 +113,15 @@ def _is_restored(tensor: torch.Tensor, seen: Sequence[SeenWrite]) -> bool:
     return before is not None and before == checksum(tensor)
 
 
-def _write(write: SeenWrite, frame_of: FrameOf) -> Write:
-    return Write(op=write.op, frame=frame_of(write.frame), is_tracked=write.makes_node, optimizer=write.optimizer)
+def _write(write: SeenWrite, log: WriteLog, frame_of: FrameOf) -> Write:
+    return Write(
+        op=write.op,
+        frame=frame_of(write.frame),
+        called=None if write.frame is None else frame_of(log.caller_of(write.frame)),
+        is_tracked=write.makes_node,
+        has_form=has_out_of_place_form(write.op),
+        optimizer=write.optimizer,
+    )
 
 
 def _label(graph: Graph, value: SavedValue, tensor: torch.Tensor, call: EngineCall) -> str:

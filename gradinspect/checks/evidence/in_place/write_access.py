@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 
+import torch
+
 from gradinspect.checks.rules.value_flow import short_name
 from gradinspect.torch_api.operators import operator_schemas, writes
 
@@ -62,6 +64,16 @@ def access_of(func: Any, name: str) -> Access:
     if short.startswith("_fused_") and short.endswith("_"):
         return Access(arguments=True, silent=tuple(_arguments(func, short)))
     return Access(arguments=isinstance(func, FunctionType) or _may_write(func, short))
+
+
+def has_out_of_place_form(op: str) -> bool:
+    """Return whether torch has an operator without the underscore: `clamp` for `clamp_`, but nothing for `zero_`."""
+    name = op.removesuffix("_")
+    if name == op:
+        return False
+    if hasattr(torch.Tensor, op):
+        return callable(getattr(torch.Tensor, name, None))
+    return callable(getattr(torch, name, None)) or callable(getattr(torch.nn.functional, name, None))
 
 
 def _may_write(func: Any, short: str) -> bool:

@@ -111,6 +111,10 @@ class WriteLog:
         if self._num_writes > MAX_WRITES:
             self._drop_older()
 
+    def caller_of(self, frame: int) -> int | None:
+        """Return the frame that called the function of a frame."""
+        return self._recorder.frames.caller_of(frame)
+
     def last_end(self, key: int) -> int:
         """Return the sequence number at which the last write to a storage ended; -1 if there is none."""
         return max((write.end for write in self._by_storage.get(key, ())), default=-1)

@@ -21,6 +21,7 @@ from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.torch_calls import CallKind, call_kind, function_name, tensors_in
+from gradinspect.checks.rules.stale_values import MASKED_ASSIGNMENT
 from gradinspect.checks.rules.value_flow import short_name
 from gradinspect.record.recorder import Recorder
 from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
@@ -192,11 +193,16 @@ def _is_trained(tensor: torch.Tensor) -> bool:
         return tensor.requires_grad and is_leaf(tensor)
 
 
+def _is_masked(args: tuple[Any, ...]) -> bool:
+    """Return whether an assignment to a part of a tensor selects it by booleans."""
+    return len(args) > 1 and isinstance(args[1], torch.Tensor) and args[1].dtype is torch.bool
+
+
 def _operator(begun: _Begun) -> str:
     """Name the operator that wrote, as torch does: `relu(x, inplace=True)` is `relu_`, `x += 1` is `add_`."""
     short = short_name(begun.known.name)
     if short == "__setitem__":
-        return "item assignment"
+        return MASKED_ASSIGNMENT if _is_masked(begun.args) else "item assignment"
     if short.startswith("__i") and short.endswith("__"):
         return f"{short[3:-2]}_"
     return f"{short}_" if begun.kwargs.get("inplace") is True else short

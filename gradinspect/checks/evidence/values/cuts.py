@@ -4,6 +4,7 @@ That an optimizer holds a tensor proves nothing: a generator gets no gradient wh
 on a tensor without a gradient does, unless another observed backward reaches that tensor.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
-from gradinspect.checks.evidence.values.missing_gradient import missing_gradient, names_of, outcomes_of
+from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, missing_gradient, names_of, outcomes_of
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
 from gradinspect.checks.evidence.values.refused import refused_findings
 from gradinspect.checks.findings import Finding, listed
@@ -26,7 +27,7 @@ from gradinspect.checks.registry import findings_on
 from gradinspect.checks.rules.gradient_terms import lost_term_finding, lost_terms
 from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedAt, by_cause
 from gradinspect.checks.rules.nonleaf_gradients import nonleaf_finding
-from gradinspect.checks.rules.value_flow import OUTSIDE, Read
+from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Read, ancestors
 from gradinspect.graph import Frame, frame_of
 from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.frames import is_own_file, lines_from
@@ -38,6 +39,8 @@ from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.tensors import can_watch_storages, grad_fn_of, is_leaf, plain_tensors_only
+
+_ASSIGNS_NONE = re.compile(r"(?<![=!<>])= *None\b")
 
 
 class _Root(NamedTuple):
@@ -105,7 +108,8 @@ class GradientCuts:
         for root in roots:
             for term in lost_terms(self._flow.calls, root):
                 gradient, used = (self._line(number) for number in term)
-                yield lost_term_finding(gradient, used, backward)
+                is_attribute = self._flow.calls[term.gradient].is_attribute
+                yield lost_term_finding(gradient, used, backward, is_attribute=is_attribute)
 
     def refused(self, call: EngineCall) -> Iterator[Finding]:
         """Explain why a call has no graph."""
@@ -203,7 +207,7 @@ class GradientCuts:
         """Look at a `.grad` that is None when the program reads it, unless the line checks for None."""
         if frame is None or not self._roots or not is_own_file(frame.f_code.co_filename):
             return
-        if any("None" in line for line in lines_from(frame, 2)):
+        if any("None" in _ASSIGNS_NONE.sub("", line) for line in lines_from(frame, 2)):
             return
         line = self._frame(self._recorder.frames.number_of(frame))
         if is_leaf(tensor):
@@ -212,7 +216,15 @@ class GradientCuts:
             (name,) = names_of([tensor], self._recorder, frame)
             made = None if read.call == OUTSIDE else self._flow.calls[read.call]
             op, where = ("", None) if made is None else (made.name, self._frame(made.frame))
-            self._found.append(nonleaf_finding(name, op, where, self._roots[-1].backward, line))
+            leaves = self._named_leaves(read.call, frame)
+            self._found.append(nonleaf_finding(name, op, where, self._roots[-1].backward, line, leaves))
+
+    def _named_leaves(self, call: int, frame: FrameType) -> list[str]:
+        """Name the leaves that a tensor was computed from, and that the program can still reach by a name."""
+        flow = self._flow
+        numbers = {read.leaf for number in ancestors(flow.calls, call) for read in flow.calls[number].reads}
+        leaves = [leaf for number in sorted(numbers - {NO_LEAF}) if (leaf := flow.leaf(number)) is not None]
+        return [name for name in names_of(leaves, self._recorder, frame) if not name.startswith(UNNAMED)]
 
     def _line(self, call: int) -> Frame | None:
         return self._frame(self._flow.calls[call].frame)

@@ -15,7 +15,8 @@ import torch
 from msgspec import Struct
 from torch import nn
 
-from gradinspect.checks.evidence.values.torch_calls import CallKind, detach_cause_of, tensors_in
+from gradinspect.checks.evidence.values.grad_scopes import scope_of
+from gradinspect.checks.evidence.values.torch_calls import CallKind, copied_by, detach_cause_of, tensors_in
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.storages import storage_key, storage_of
@@ -45,7 +46,7 @@ class Dataflow:
         self.on_missing_grad: Callable[[torch.Tensor, Read, FrameType | None], None] | None = None
         self.num_pauses = 0
         self.has_grad_with_graph = False  # the last backward was called with create_graph=True
-        self.grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
+        self._grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
         self._recorder = recorder
         self._made: dict[int, _Made] = {}
         self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote to it
@@ -100,6 +101,17 @@ class Dataflow:
         else:
             self._note(name, kind, args, kwargs, inputs, result, number, frame)
 
+    def caller_of(self, call: int) -> int | None:
+        """Return the frame that called the function in which a call was made."""
+        number = self.calls[call].frame
+        return None if number is None else self._recorder.frames.caller_of(number)
+
+    def switched_off_at(self, call: int) -> int | None:
+        """Return the frame of the scope, or else of the call, that disabled gradients for a call."""
+        frames = self._recorder.frames
+        scope = scope_of(frames, self.calls[call].frame)
+        return self._grad_off.get(call) if scope is None else frames.number_at(*scope)
+
     def close(self) -> None:
         """Release the numbers of all storages, but keep the record."""
         for key in self._memory:
@@ -128,8 +140,8 @@ class Dataflow:
             if not reads or (not inputs and outputs[0].requires_grad):
                 return
         cause: DetachCause | None = "python" if kind is CallKind.TO_PYTHON else None
-        if outputs and not _any_requires_grad(outputs) and _any_live(reads):
-            cause = detach_cause_of(name, kind, outputs, frame, self._forwards)
+        if outputs and _any_live(reads):
+            cause = self._detach_cause(name, kind, outputs, frame)
             if cause == "gradient" and _creates_graph(args, kwargs):
                 cause = "unknown"  # for example a linear function, whose derivative is constant
         wrt = self._all_reads(_with_respect_to(args, kwargs)) if kind is CallKind.GRADIENT else ()
@@ -137,9 +149,21 @@ class Dataflow:
 
     def _add(self, call: Call, outputs: list[torch.Tensor]) -> None:
         if call.is_off:
-            self.grad_off[len(self.calls)] = self._switched_off
+            self._grad_off[len(self.calls)] = self._switched_off
         self.calls.append(call)
         self._remember(outputs, is_write=call.is_write)
+
+    def _detach_cause(
+        self, name: str, kind: CallKind, outputs: list[torch.Tensor], frame: FrameType | None
+    ) -> DetachCause | None:
+        """Return how a call that read tensors with a graph has lost it, in all or some of its results."""
+        detached = [output for output in outputs if not output.requires_grad]
+        if len(detached) == len(outputs):
+            return detach_cause_of(name, kind, outputs, frame, self._forwards)
+        if kind is CallKind.WRITES:
+            return copied_by(frame)
+        are_indices = detached and not any(output.is_floating_point() for output in detached)
+        return "integer" if are_indices else None  # max() and topk() return them beside the values
 
     def _remember(self, outputs: list[torch.Tensor], *, is_write: bool) -> None:
         """Store what the latest call has made. NOTE [Identifying tensors]."""
@@ -247,13 +271,6 @@ def _is_among(tensor: torch.Tensor, others: list[torch.Tensor]) -> bool:
     """Return whether a tensor is one of others. These loops run for each call: a generator would cost more."""
     for other in others:  # noqa: SIM110  # as above
         if other is tensor:
-            return True
-    return False
-
-
-def _any_requires_grad(tensors: list[torch.Tensor]) -> bool:
-    for tensor in tensors:  # noqa: SIM110  # as above
-        if tensor.requires_grad:
             return True
     return False
 

@@ -6,7 +6,9 @@ from types import FrameType
 import torch
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.findings import caller_of_helper
 from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedAt
+from gradinspect.checks.rules.rewriting import assigned_names, read_names
 from gradinspect.checks.rules.value_flow import FlowOutcome, Read, flow_outcomes
 from gradinspect.graph import Frame
 from gradinspect.record.names import collect_names
@@ -14,6 +16,7 @@ from gradinspect.record.recorder import Recorder
 from gradinspect.record.variables import variables_from
 from gradinspect.torch_api.tensors import is_leaf
 
+UNNAMED = "an unnamed tensor"
 FrameOf = Callable[[int | None], Frame | None]
 
 
@@ -23,7 +26,7 @@ def names_of(tensors: Sequence[torch.Tensor], recorder: Recorder, frame: FrameTy
     names = collect_names([tensor for tensor in tensors if is_leaf(tensor)], recorder.called_modules(), variables)
     by_variable = {id(value): name for name, value in reversed(variables)}
     return [
-        names.of_leaf(tensor).name or by_variable.get(id(tensor)) or f"an unnamed tensor {list(tensor.shape)}"
+        names.of_leaf(tensor).name or by_variable.get(id(tensor)) or f"{UNNAMED} {list(tensor.shape)}"
         for tensor in tensors
     ]
 
@@ -47,21 +50,44 @@ def missing_gradient(
     flow: Dataflow, name: str, outcome: FlowOutcome, noticed: NoticedAt, backward: Frame | None, frame_of: FrameOf
 ) -> MissingGradient:
     """Build the record of one tensor."""
+    outcome = outcome._replace(cut=_exit(flow, outcome, frame_of))
 
     def line(call: int | None) -> Frame | None:
         return None if call is None else frame_of(flow.calls[call].frame)
 
-    off = None if outcome.cut is None else frame_of(flow.grad_off.get(outcome.cut))
+    def caller(call: int | None) -> Frame | None:
+        frame = line(call)
+        return None if call is None else caller_of_helper(frame, frame_of(flow.caller_of(call)), backward)
+
+    off = None
+    if outcome.cause == "grad_off" and outcome.cut is not None:
+        off = frame_of(flow.switched_off_at(outcome.cut))
     return MissingGradient(
         name=name,
         kind=outcome.kind,
         noticed=noticed,
         cause=outcome.cause,
         op="" if outcome.cut is None else flow.calls[outcome.cut].name,
+        num_read=1 if outcome.cut is None else len(flow.calls[outcome.cut].reads),
         path=tuple(flow.calls[call].name for call in outcome.path),
         read=line(outcome.first),
         cut=line(outcome.cut),
+        called=caller(outcome.cut) if outcome.kind == "cut" else None,
         off=off,
         used=line(outcome.used),
         backward=backward,
     )
+
+
+def _exit(flow: Dataflow, outcome: FlowOutcome, frame_of: FrameOf) -> int | None:
+    """Choose the call that took a value to Python for the line that made a tensor of it, rather than to print it."""
+    if len(outcome.exits) < 2 or outcome.used is None:
+        return outcome.cut
+    used = frame_of(flow.calls[outcome.used].frame)
+    names = set() if used is None else read_names(used.code)
+    lines = [(call, frame_of(flow.calls[call].frame)) for call in outcome.exits]
+    for call, line in reversed(lines):
+        if line is not None and used is not None and (line == used or names.intersection(assigned_names(line.code))):
+            return call
+    silent = [call for call, line in lines if line is None or not line.code.startswith("print(")]
+    return next(iter(silent), outcome.cut)

@@ -34,7 +34,9 @@ def refused_findings(flow: Dataflow, call: EngineCall, recorder: Recorder, frame
     if cuts:
         yield refused_finding(cuts, made, backward)
     elif gradients:
-        yield lost_term_finding(frame_of(flow.calls[gradients[-1]].frame), made, backward, is_refused=True)
+        last = flow.calls[gradients[-1]]
+        line = frame_of(last.frame)
+        yield lost_term_finding(line, made, backward, is_refused=True, is_attribute=last.is_attribute)
     elif frozen:
         line = next((frame_of(flow.frozen[id(leaf)]) for leaf in frozen if id(leaf) in flow.frozen), None)
         yield frozen_finding(names_of(frozen, recorder, call.frame), line, made, backward)

@@ -1,6 +1,7 @@
 """How a call of a torch function affects the flow of values and gradients, judged by its name."""
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from enum import Enum, auto
 from itertools import islice
 from types import FrameType
@@ -11,6 +12,7 @@ from torch import nn
 from torch.overrides import resolve_name
 
 from gradinspect.checks.rules.value_flow import DetachCause, short_name
+from gradinspect.record.frames import is_own_file
 from gradinspect.torch_api.checkpoints import REENTRANT_FORWARD
 from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.operators import is_operator, operator_name
@@ -78,8 +80,11 @@ def detach_cause_of(
 ) -> DetachCause:
     """Return why a call took tensors that require grad and returned none that does."""
     short = short_name(name)
+    copied = copied_by(frame)
     if kind is CallKind.GRADIENT:
         return "gradient"
+    if copied is not None:
+        return copied
     if short == "data":
         return "assigned" if kind is CallKind.WRITES else "data"
     if short in ("detach", "detach_"):
@@ -91,6 +96,17 @@ def detach_cause_of(
     if not any(output.is_floating_point() or output.is_complex() for output in outputs):
         return "integer"
     return "assigned" if kind is CallKind.WRITES else "unknown"
+
+
+def copied_by(frame: FrameType | None) -> DetachCause | None:
+    """Return whether `copy.deepcopy` or `load_state_dict` of the program makes a call."""
+    while frame is not None and not is_own_file(frame.f_code.co_filename):
+        if frame.f_code is deepcopy.__code__:
+            return "deepcopy"
+        if frame.f_code is nn.Module.load_state_dict.__code__:
+            return "loaded"
+        frame = frame.f_back
+    return None
 
 
 def tensors_in(*values: object) -> list[torch.Tensor]:

@@ -134,7 +134,7 @@ def test_the_same_memory_in_a_new_object_is_known(flow: Dataflow) -> None:
 
 
 def test_grad_mode_is_known_with_the_line_that_switched_it(flow: Dataflow) -> None:
-    """The outer one of two."""
+    """The scope around each call; none where they are enabled."""
     w = torch.ones(3, requires_grad=True)
     with torch.no_grad():
         w.exp()
@@ -144,8 +144,9 @@ def test_grad_mode_is_known_with_the_line_that_switched_it(flow: Dataflow) -> No
     outer, inner, after = range(len(flow.calls) - 3, len(flow.calls))
 
     assert [flow.calls[number].is_off for number in (outer, inner, after)] == [True, True, False]
-    assert flow.grad_off[outer] == flow.grad_off[inner] is not None
-    assert after not in flow.grad_off
+    assert flow.switched_off_at(outer) is not None
+    assert flow.switched_off_at(inner) not in (None, flow.switched_off_at(outer))
+    assert flow.switched_off_at(after) is None
 
 
 def test_a_custom_function_is_no_scope_of_the_program(flow: Dataflow) -> None:

@@ -1,0 +1,178 @@
+"""A value that one iteration hands on to the next with its graph: a hidden state, a running sum. Where to detach it.
+
+NOTE [Carried or shared]
+A new node reads what an old one made, and an earlier backward went through the old one. If the line that made the old
+one has run again since, or stands after the line that reads its value, each iteration makes the value for the next one:
+it is carried, and the cure is `detach()` at the end of an iteration. If not, the value was computed once, before the
+loop or before both losses.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gradinspect.checks.facts import EarlierCall, Held, Holds, HoldsOf
+from gradinspect.checks.findings import line_of, listed
+from gradinspect.checks.rules.rewriting import assigned_names, read_names, with_detached
+from gradinspect.graph import Frame, Graph, Node, frame_of
+
+_DETACHED: dict[Holds, str] = {
+    "tensor": "{0} = {0}.detach()",
+    "tuple": "{0} = tuple(one.detach() for one in {0})",
+    "list": "{0} = [one.detach() for one in {0}]",
+    "dict": "{0} = {{key: one.detach() for key, one in {0}.items()}}",
+    "nested": "detach() every tensor in {0}",
+}
+
+
+class Join(NamedTuple):
+    """A new node that reads what an old one made."""
+
+    new: Node
+    old: Node
+
+
+def joins(graph: Graph, old: set[int]) -> list[Join]:
+    """List the new nodes that read what an old one made, the latest first; one of those on the same lines."""
+    found: dict[tuple[int | None, int | None], Join] = {}
+    for number, node in enumerate(graph.nodes):
+        if number in old or node.leaf is not None:
+            continue
+        for edge in node.next_edges:
+            if edge is not None and edge.next_node in old:
+                made = graph.nodes[edge.next_node]
+                found.setdefault((node.frame, made.frame), Join(node, made))
+    return list(found.values())
+
+
+def joins_in_time(graph: Graph, call: EarlierCall) -> list[Join]:
+    """List where nodes made since an earlier call began read older ones that lead to what it went through."""
+    old: set[int] = set()
+    for number in range(len(graph.nodes) - 1, -1, -1):
+        node = graph.nodes[number]
+        if node.sequence_nr is None or node.sequence_nr >= call.clock:
+            continue
+        if node.sequence_nr in call.nodes or any(
+            edge is not None and edge.next_node in old for edge in node.next_edges
+        ):
+            old.add(number)
+    return joins(graph, old)
+
+
+def is_carried(graph: Graph, join: Join, call: EarlierCall) -> bool:
+    """Return whether an iteration made the old value for the next one. NOTE [Carried or shared]."""
+    has_run_again = join.old.frame is not None and any(
+        node.frame == join.old.frame and node.sequence_nr is not None and node.sequence_nr >= call.clock
+        for node in graph.nodes
+    )
+    return has_run_again or any(
+        (read.file, read.function) == (made.file, made.function) and read.line <= made.line
+        for made in _from_inside(graph, join.old)
+        for read in _from_inside(graph, join.new)
+    )
+
+
+def carried_remedy(graph: Graph, found: Sequence[Join], backward: Frame | None, holds: HoldsOf) -> str:
+    """Say where to detach what an iteration hands on to the next one.
+
+    Args:
+        graph: The graph.
+        found: Where nodes of this iteration read those of an earlier one.
+        backward: The line of the call.
+        holds: What a variable holds.
+    """
+    after: dict[str, None] = {}
+    elsewhere: dict[str, None] = {}
+    for join in found:
+        names = _carried_names(graph, join)
+        here = _assigned_beside(graph, join, names, backward) or _visible(names, holds)
+        after.update(dict.fromkeys(here))
+        if not here:
+            elsewhere[_where_it_is_read(graph, join, names, backward, holds)] = None
+    sentences = list(elsewhere)
+    if after and backward is not None:
+        held = {name: holds(name) or Held("tensor", name) for name in after}
+        statements = "; ".join(_DETACHED[one.kind].format(one.name) for one in held.values())
+        sentences.insert(
+            0,
+            f"Detach what one iteration hands on to the next: after {call_in(backward)} at {line_of(backward)}, add "
+            f"'{statements}'.",
+        )
+    return " ".join(sentences)
+
+
+def call_in(frame: Frame) -> str:
+    """Name the call as the line has it: `loss_g.backward()`."""
+    for word in frame.code.replace("=", " ").replace(";", " ").split():
+        name, call, _ = word.partition(".backward(")
+        if call and name.replace(".", "").replace("_", "").isalnum():
+            return f"{name}.backward()"
+    return "backward"
+
+
+def _assigned_beside(graph: Graph, join: Join, names: set[str], backward: Frame | None) -> list[str]:
+    """List the names that are assigned in the function that calls backward."""
+    for frame in _from_inside(graph, join.old):
+        if backward is not None and (frame.file, frame.function) == (backward.file, backward.function):
+            return [name for name in assigned_names(frame.code) if name in names]
+    return []
+
+
+def _visible(names: set[str], holds: HoldsOf) -> list[str]:
+    """List the attributes that have a name where backward is called; all of them, or none."""
+    held = {name: holds(name) for name in sorted(names)}
+    is_visible = all(one is not None and not one.name.startswith("self.") for one in held.values())
+    return list(held) if is_visible else []
+
+
+def made_under_name(graph: Graph, join: Join) -> tuple[Frame | None, str]:
+    """Return the line that stored an old value, and how to write it without its graph."""
+    names = _carried_names(graph, join)
+    for frame in _from_inside(graph, join.old):
+        here = [name for name in assigned_names(frame.code) if name in names]
+        if here:
+            return frame, f"{here[0]}.detach()"
+    made = frame_of(graph, join.old)
+    assigned = [] if made is None else assigned_names(made.code)
+    return made, f"{assigned[0]}.detach()" if len(assigned) == 1 else f"the detached result of {line_of(made)}"
+
+
+def _where_it_is_read(graph: Graph, join: Join, names: set[str], backward: Frame | None, holds: HoldsOf) -> str:
+    for frame in _from_inside(graph, join.new):
+        here = sorted(name for name in read_names(frame.code) if name in names)
+        held = [holds(name) for name in here]
+        is_whole = here and all(one is None or one.kind == "tensor" for one in held)
+        line = with_detached(frame.code, here) if is_whole else None
+        if line is not None:
+            return f"Detach what comes from the previous iteration: at {line_of(frame)}, write '{line}'."
+        if here:
+            return f"At {line_of(frame)}, detach() every tensor of {listed(here)}: it is from the previous iteration."
+    made = frame_of(graph, join.old)
+    for frame in _from_inside(graph, join.old):
+        assigned = assigned_names(frame.code)
+        if assigned and backward is not None and (frame.file, frame.function) == (backward.file, backward.function):
+            return (
+                f"Hand {listed([f'{name}.detach()' for name in assigned])} on to the next iteration ({line_of(frame)})."
+            )
+    return (
+        f"Detach what {line_of(made)} made before the next iteration reads it at {line_of(frame_of(graph, join.new))}."
+    )
+
+
+def _carried_names(graph: Graph, join: Join) -> set[str]:
+    """Collect the names under which the old value was stored and read again: in one function, or as an attribute."""
+    found = set()
+    for stored in _from_inside(graph, join.old):
+        assigned = assigned_names(stored.code)
+        for read in _from_inside(graph, join.new):
+            is_same = (read.file, read.function) == (stored.file, stored.function)
+            names = read_names(read.code)
+            found |= {name for name in assigned if name in names and (is_same or "." in name)}
+    return found
+
+
+def _from_inside(graph: Graph, node: Node) -> Iterator[Frame]:
+    """Yield the line that made a node, and those that called it."""
+    number = node.frame
+    while number is not None:
+        yield graph.frames[number]
+        number = graph.frames[number].caller

@@ -1,0 +1,24 @@
+# expect: GI401
+# advice: fake.detach()
+# advice: loss_d
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+G, D = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1)), nn.Linear(1, 1)
+opt_g, opt_d = torch.optim.SGD(G.parameters(), lr=0.05), torch.optim.SGD(D.parameters(), lr=0.01)
+noise, real = torch.randn(16, 2), torch.randn(16, 1) + 1
+losses = []
+for _ in range(20):
+    fake = G(noise)
+    loss_d = (D(real) - 1).square().mean() + D(fake).square().mean()  # -
+    loss_d = (D(real) - 1).square().mean() + D(fake.detach()).square().mean()  # +
+    opt_d.zero_grad()
+    loss_d.backward()
+    opt_d.step()
+    loss_g = (D(fake) - 1).square().mean()
+    opt_g.zero_grad()
+    loss_g.backward()
+    opt_g.step()
+    losses.append(loss_g.item() + loss_d.item())
+print("loss", losses[0], losses[-1])

@@ -1,0 +1,23 @@
+# expect: GI101
+# advice: torch.stack
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(cell.parameters(), lr=0.05)
+y = torch.rand(4)
+losses = []
+for _ in range(30):
+    h = torch.ones(5, 4)  # -
+    h = [torch.ones(4)]  # +
+    for t in range(4):
+        h[t + 1] = torch.tanh(cell(h[t]))  # -
+        h.append(torch.tanh(cell(h[t])))  # +
+    h = torch.stack(h)  # +
+    loss = (h - y).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+print("loss", losses[0], losses[-1])

@@ -1,0 +1,97 @@
+"""The line that decided what two runs of a function did."""
+
+import random
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+from gradinspect.checks.evidence.decisions import decision
+
+SOURCE = """\
+import random
+cache, flag = [], True
+
+
+def block(x, kept=()):
+    if flag:
+        x = first(x)
+    else:
+        x = second(x)
+    for step in range(len(cache)):
+        x = third(x)
+    y = first(x) if x is None else second(x)
+    return helper(x)
+
+
+def drawn(x):
+    n = random.randint(1, 4)
+    local = []
+    local.append(n)
+    return first(x[:n])
+
+
+def grown(x):
+    cache.append(x)
+    return first(cache)
+
+
+def frozen(x):
+    needs = x.requires_grad
+    return first(x)
+
+
+class Net:
+    def forward(self, x):
+        y = x + 1
+        self.memory = y
+        return first(self.memory)
+
+
+def pure(x):
+    return first(x)
+"""
+
+
+@pytest.fixture
+def codes(tmp_path: Path) -> dict[str, CodeType]:
+    """Compile the functions."""
+    file = tmp_path / "net.py"
+    file.write_text(SOURCE)
+    space: dict[str, Any] = {"random": random}
+    exec(compile(SOURCE, str(file), "exec"), space)  # noqa: S102  # functions of a file of ours
+    found = {name: value.__code__ for name, value in space.items() if hasattr(value, "__code__")}
+    return {**found, "forward": space["Net"].forward.__code__}
+
+
+@pytest.mark.parametrize(
+    ("function", "lines", "decided"),
+    [
+        ("block", (7, 9), 6),  # the branches of an if
+        ("block", (11, 13), 10),  # a loop that one run did not enter
+        ("block", (7, 13), 6),  # a branch that one run skipped
+        ("drawn", (20, 20), 17),
+        ("grown", (25, 25), 24),
+        ("frozen", (30, 30), 29),
+        ("forward", (37, 37), 36),
+        ("pure", (41, 41), None),
+    ],
+)
+def test_the_line_that_decided(
+    codes: dict[str, CodeType], function: str, lines: tuple[int, int], decided: int | None
+) -> None:
+    """A branch, a loop, a random number, a list that grows, what requires grad, an attribute; or nothing."""
+    code = codes[function]
+    found = decision([(code, lines[0])], [(code, lines[1])])
+
+    assert (None if found is None else found[1]) == decided
+
+
+def test_two_runs_part_in_the_function_that_both_were_in(codes: dict[str, CodeType]) -> None:
+    """What they called is different; a helper may have decided too."""
+    outer, one, other = codes["block"], codes["drawn"], codes["grown"]
+
+    assert decision([(one, 20), (outer, 7)], [(other, 25), (outer, 9)]) == (outer, 6)
+    assert decision([(one, 20), (outer, 13)], [(one, 20), (outer, 13)]) == (one, 17)
+    assert decision([], []) is None
