@@ -26,12 +26,14 @@ def enclosing(file: str, line: int) -> list[ast.AST]:
 
 def first_line(node: ast.AST) -> int:
     """Return the line on which a statement begins, with its decorators."""
-    return min([int(getattr(node, "lineno", 0)), *(part.lineno for part in getattr(node, "decorator_list", ()))])
+    lines: list[int] = [getattr(node, "lineno", 0), *(part.lineno for part in getattr(node, "decorator_list", ()))]
+    return min(lines)
 
 
 def last_line(node: ast.AST) -> int:
     """Return the line on which a statement ends."""
-    return int(getattr(node, "end_lineno", None) or getattr(node, "lineno", 0))
+    end: int | None = getattr(node, "end_lineno", None)
+    return first_line(node) if end is None else end
 
 
 def calls_in(node: ast.AST) -> Iterator[str]:
