@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from enum import Enum, auto
 from itertools import islice
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, cast
 
 import torch
@@ -26,6 +26,8 @@ _AUGMENTED = frozenset(("__iadd__", "__isub__", "__imul__", "__itruediv__", "__i
 _PLAIN = frozenset((int, float, bool, str, type(None)))  # the most frequent arguments, checked first
 _TENSORS = frozenset((torch.Tensor, nn.Parameter))
 _CONTAINERS = (list, tuple, dict)
+# their code as it is before anything of ours replaces a method
+_COPIERS: dict[CodeType, DetachCause] = {deepcopy.__code__: "deepcopy", nn.Module.load_state_dict.__code__: "loaded"}
 MAX_DEPTH = 3
 MAX_NESTED = 1_000  # elements of one list of arguments that are inspected
 
@@ -101,10 +103,8 @@ def detach_cause_of(
 def copied_by(frame: FrameType | None) -> DetachCause | None:
     """Return whether `copy.deepcopy` or `load_state_dict` of the program makes a call."""
     while frame is not None and not is_own_file(frame.f_code.co_filename):
-        if frame.f_code is deepcopy.__code__:
-            return "deepcopy"
-        if frame.f_code is nn.Module.load_state_dict.__code__:
-            return "loaded"
+        if frame.f_code in _COPIERS:
+            return _COPIERS[frame.f_code]
         frame = frame.f_back
     return None
 
