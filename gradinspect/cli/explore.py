@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from gradinspect.graph import Graph
 
 # ruff: noqa: PLC0415  # what --help need not wait for
-ROWS_OF_TREE = 0.6  # of the screen
 FILES_KEPT = 16
 
 
@@ -87,6 +86,6 @@ def _show(request: Request, graph: "Graph") -> int:
     read_source = functools.lru_cache(FILES_KEPT)(source_reader(request))
     exploration = Exploration(graph, explainer(), read_source, can_print_unicode(console))
     with working("Folding the graph"):
-        explorer = Explorer(exploration, max_rows=int(console.height * ROWS_OF_TREE))
+        explorer = Explorer(exploration)
     explorer.run(mouse=False)  # leave text selection to the terminal
     return explorer.return_code or 0

@@ -45,17 +45,17 @@ class Explorer(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS_PATH: ClassVar[str] = "explorer.tcss"
 
-    def __init__(self, exploration: Exploration, *, max_rows: int) -> None:
+    def __init__(self, exploration: Exploration, *, depth: int | None = None) -> None:
         """Prepare.
 
         Args:
             exploration: What to show.
-            max_rows: Initially expand what fits into this many rows.
+            depth: How deep to expand it at first; by default as deep as is easy to read.
         """
         super().__init__(ansi_color=True)  # use the terminal's own sixteen colors and background
         self.theme = "ansi-dark"
         self.exploration = exploration
-        self.journey = Journey(exploration.graph, max_rows)
+        self.journey = Journey(exploration.graph, depth)
         self.browser = self.journey.browser
         self.facts = Facts(exploration.graph, exploration.explain, exploration.read_source)
         self.reader = KeyReader()

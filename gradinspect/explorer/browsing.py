@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from gradinspect.analyses.structure.expansion import Around, depth_that_fits, scopes_around
+from gradinspect.analyses.structure.expansion import Around, readable_depth, scopes_around
 from gradinspect.analyses.structure.flow import Flow
 from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, node_ids
 from gradinspect.analyses.structure.outline import OutlineBuilder, build_rows
@@ -30,12 +30,12 @@ class RowPosition(NamedTuple):
 class Browser:
     """The rows of one graph: which scopes are expanded, which copy of each repeat is shown, where the cursor is."""
 
-    def __init__(self, graph: Graph, max_rows: int = 0) -> None:
-        """Fold the graph, and expand what fits into `max_rows` rows."""
+    def __init__(self, graph: Graph, depth: int | None = 0) -> None:
+        """Fold the graph, and expand it to a depth; None: NOTE [About forty boxes] in `expansion`."""
         self.graph = graph
         self.folded = fold_graph(graph)
         self.cursor = 0
-        self._expansion = Expansion(depth_that_fits(graph, self.folded, max_rows))
+        self._expansion = Expansion(readable_depth(self.folded) if depth is None else depth)
         self._flows: dict[tuple[int, int, range], Flow] = {}
         self._first_user: dict[int, int] = {}
         for node_id in reversed(range(len(graph.nodes))):

@@ -12,10 +12,10 @@ from gradinspect.units import format_count
 class Journey:
     """The user's movement through an outline. A request that cannot be met is answered with a sentence."""
 
-    def __init__(self, graph: Graph, max_rows: int = 0) -> None:
-        """Start at the first row, with everything expanded that fits into `max_rows` rows."""
+    def __init__(self, graph: Graph, depth: int | None = 0) -> None:
+        """Start at the first row, expanded to a depth; None: as deep as is easy to read."""
         self.graph = graph
-        self.browser = Browser(graph, max_rows)
+        self.browser = Browser(graph, depth)
         self._chosen: Item | None = None
         self._behind: list[RowPosition] = []
         self._ahead: list[RowPosition] = []

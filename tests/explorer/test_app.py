@@ -48,7 +48,7 @@ def explore_on(
     """Start the explorer, press the keys of one step after the other, and look after each: a start takes its time."""
 
     async def run() -> list[Seen]:
-        explorer = Explorer(Exploration(drawn, lambda _: None, {"model.py": SOURCE}.get, unicode), max_rows=4)
+        explorer = Explorer(Exploration(drawn, lambda _: None, {"model.py": SOURCE}.get, unicode), depth=0)
         async with explorer.run_test(size=size) as pilot:
             await pilot.pause()
             seen = []
@@ -252,7 +252,7 @@ def test_resizing_keeps_the_cursor_on_the_screen() -> None:
     """The tree is written anew at the new width, and the panel moves to where there is room."""
 
     async def run() -> tuple[Seen, Seen]:
-        explorer = Explorer(Exploration(residual_blocks(9), lambda _: None, lambda _: None), max_rows=4)
+        explorer = Explorer(Exploration(residual_blocks(9), lambda _: None, lambda _: None), depth=0)
         async with explorer.run_test(size=(120, 40)) as pilot:
             await pilot.press("z", "R", *"/mulb", "enter", "N")
             wide = Seen(explorer)

@@ -1,16 +1,24 @@
 """Which scopes of an outline to expand: all down to a depth, as many as fit, or those around one node.
 
 What comes in: a graph and its folding. What goes out: the `IsOpen` that `outline` takes.
+
+NOTE [About forty boxes]
+A picture, a page and a tree start with as much as one can take in at a glance: the deepest level at which at most forty
+boxes stand. If that shows next to nothing (a model that is one long chain is one closed box), one level more may show
+up to eighty. Pictures, page, tree and explorer share this rule.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
-from gradinspect.analyses.structure.folding import Scope, ids_of_copy, node_ids
-from gradinspect.analyses.structure.outline import IsOpen, body_of, outline, unwrapped
-from gradinspect.graph import Graph
+from gradinspect.analyses.structure.folding import Item, Scope, ids_of_copy, node_ids
+from gradinspect.analyses.structure.outline import IsOpen, body_of, unwrapped
+
+MAX_BOXES = 40
+TOO_FEW_BOXES = 5
+MAX_BOXES_AT_ONCE = 80
+MAX_NODES_UNFOLDED = 12  # a repeat of this few nodes is easier to read unfolded
 
 
 class Around(NamedTuple):
@@ -31,21 +39,44 @@ def opens_to(depth: int) -> IsOpen:
     return lambda scope, level: level < depth and can_open(scope)
 
 
-def depth_that_fits(graph: Graph, scope: Scope, max_rows: int) -> int:
-    """Return how deep a folded graph can be expanded within `max_rows` rows."""
+def readable_depth(folded: Scope) -> int:
+    """Return how deep to expand a folded graph, unless the user says: NOTE [About forty boxes].
+
+    A level is expanded as a whole, so that equal modules look equal.
+    """
     depth = 0
-    while _goes_deeper(graph, scope, depth, max_rows):
-        depth += 1
+    shown = _Shown(folded, depth)
+    while shown.num_closed:
+        deeper = _Shown(folded, depth + 1)
+        if deeper.num_boxes > MAX_BOXES and (shown.num_boxes >= TOO_FEW_BOXES or deeper.num_boxes > MAX_BOXES_AT_ONCE):
+            break
+        depth, shown = depth + 1, deeper
     return depth
 
 
-def _goes_deeper(graph: Graph, scope: Scope, depth: int, max_rows: int) -> bool:
-    """Return whether one more level expands something and still fits; it never has fewer rows."""
-    rows = list(islice(outline(graph, scope, opens_to(depth)), max_rows + 1))
-    if len(rows) > max_rows or not any(row.scope and can_open(row.scope) and not row.is_open for row in rows):
-        return False
-    deeper = islice(outline(graph, scope, opens_to(depth + 1)), max_rows + 1)
-    return sum(1 for _ in deeper) <= max_rows
+def fits_unfolded(scope: Scope) -> bool:
+    """Return whether a repeat is so small that it is easier to read with all of its copies."""
+    return bool(scope.copies) and scope.num_nodes <= MAX_NODES_UNFOLDED
+
+
+class _Shown:
+    """Counts the boxes of a picture that is expanded to some depth, until there are far too many."""
+
+    def __init__(self, folded: Scope, depth: int) -> None:
+        self.num_boxes = self.num_closed = 0
+        waiting: list[tuple[Item, int]] = [(item, 0) for item in folded.items]
+        while waiting and self.num_boxes <= MAX_BOXES_AT_ONCE:
+            item, level = waiting.pop()
+            if isinstance(item, Scope) and fits_unfolded(item):
+                waiting += [(inner, level) for items in (item.items, *item.copies) for inner in items]
+            elif isinstance(item, int) or not can_open(item) or isinstance(unwrapped(item)[0], int):
+                self.num_boxes += 1
+            elif level >= depth:
+                self.num_boxes += 1
+                self.num_closed += 1
+            else:
+                self.num_boxes += bool(item.copies)  # one box for the later copies
+                waiting += [(inner, level + 1) for inner in body_of(item)]
 
 
 def scopes_around(folded: Scope, node_id: int) -> Iterator[Around]:

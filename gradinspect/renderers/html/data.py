@@ -7,6 +7,7 @@ element.
 import msgspec
 
 from gradinspect.analyses.structure.cut import Cut, describe_cut
+from gradinspect.analyses.structure.expansion import readable_depth
 from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.analyses.summary import Summary, summarize
 from gradinspect.graph import Graph
@@ -21,7 +22,8 @@ from gradinspect.units import escape_control, format_count, format_held
 
 def page_json(graph: Graph, options: DrawOptions) -> str:
     """Write everything that the page shows about a graph."""
-    scopes, alone = page_scopes(graph, fold_graph(graph, shapes=options.fold_shapes))
+    folded = fold_graph(graph, shapes=options.fold_shapes)
+    scopes, alone = page_scopes(graph, folded)
     texts = Texts()
     nodes = page_nodes(graph, options.cut, texts, alone)
     figures = summarize(graph)
@@ -36,7 +38,7 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
         "hasGradients": graph.gradients is not None,
         "cut": None if options.cut is None else _cut(options.cut),
         "colorBy": options.color_by,
-        "depth": options.depth,
+        "depth": readable_depth(folded) if options.depth is None else options.depth,
         "roots": [[root.node, root.output_nr, escape_control(root.name or "")] for root in graph.roots],
         "modules": [[escape_control(call.path), escape_control(call.class_name), call.call] for call in graph.modules],
         "frames": [

@@ -19,16 +19,27 @@ function pathOf(points, hasTip) {
 function drawEdge(edge) {
   const end = edge.points.at(-1);
   const tip = edge.hasTip && svg('path', { class: 'tip', d: `M${round(end[0])},${round(end[1])}l-4,-7l8,0z` });
-  const group = svg('g', { class: 'stream' }, svg('path', { class: 'edge', d: pathOf(edge.points, edge.hasTip) }), tip, edgeName(edge));
+  const group = svg('g', { class: edge.isSkip ? 'stream skip' : 'stream' }, svg('path', { class: 'edge', d: pathOf(edge.points, edge.hasTip) }), tip, edgeName(edge));
   edge.element = group;
   return group;
 }
 
-/** The argument name of an edge, at its first turn, where the edges of one box have separated. */
+const NAME_SPOTS = [0.5, 0.7, 0.3, 0.85, 0.15]; // along the first turn of an edge
+let taken = []; // where names and boxes are: [left, top, right, bottom]
+
+/** The argument name of an edge, at its first turn, where the edges of one box have separated and nothing else is. */
 function edgeName({ points, names }) {
   if (!names || points.length < 3) return null;
   const [[x, y], [toX, toY]] = points.slice(1, 3);
-  return svg('text', { class: 'argument', x: round((x + toX) / 2 + 5), y: round((y + toY) / 2 + (Math.abs(toX - x) < 8 ? 3 : -4)), text: names });
+  const width = widthOf(names, 'argument');
+  for (const share of NAME_SPOTS) {
+    const left = x + (toX - x) * share + 5, base = y + (toY - y) * share + (Math.abs(toX - x) < 8 ? 3 : -4);
+    const room = [left, base - 8, left + width, base + 2];
+    if (taken.some((other) => room[0] < other[2] && other[0] < room[2] && room[1] < other[3] && other[1] < room[3])) continue;
+    taken.push(room);
+    return svg('text', { class: 'argument', x: round(left), y: round(base), text: names });
+  }
+  return null; // better no name than two on top of each other
 }
 
 const text = (x, y, content, className, anchor) => svg('text', { x: round(x), y: round(y), class: className, 'text-anchor': anchor, text: content });
@@ -152,6 +163,7 @@ function drawAll(layout, group) {
   for (const whole of [...front.children]) if (!shown.has(whole)) whole.remove();
   front.append(...[...shown].filter((whole) => !whole.parentNode));
   behind.replaceChildren(...scopesDrawn);
+  taken = layout.boxes.filter((box) => !box.isOpen).map((box) => [box.x - box.frame / 2, box.y - box.height / 2, box.x + box.right, box.y + box.height / 2]);
   edges.replaceChildren(...layout.edges.map(drawEdge));
   titles.replaceChildren(...lines);
 }

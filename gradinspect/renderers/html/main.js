@@ -19,6 +19,7 @@ function update(anchor) {
   colorBoxes(layout);
   showHighlight(layout);
   drawMinimap(layout);
+  countClosed();
   markChosen();
   setCurrent(boxAt(current) ? current : layout.boxes[0]?.item, false);
 }
@@ -162,7 +163,14 @@ function drawLegend() {
       : nodes.some((node) => textAt(node.kind) === 'custom'));
   const words = { cut: 'edge to hidden nodes', closed: 'module', repeat: 'repeated block', leaf: 'leaf', shared: 'leaf used more than once', custom: 'custom Function' };
   const entries = Object.entries(words).filter(([name]) => has(name)).map(([name, word]) => html('span', {}, html('i', { class: name }), html('span', { text: word })));
-  byId('legend').replaceChildren(html('span', { text: '↓ gradients flow down' }), ...(coloring ? legendOfColors() : entries));
+  byId('legend').replaceChildren(html('span', { text: '↓ gradients flow down' }), ...(coloring ? legendOfColors() : entries), html('span', { id: 'closed' }));
+  countClosed();
+}
+
+/** Say how much of the graph is not on the picture. */
+function countClosed() {
+  const closed = layout ? layout.boxes.filter((box) => !box.isOpen && canOpen(box.item)).length : 0;
+  byId('closed').textContent = closed ? `${formatCount(closed, 'block')} closed; a click or Expand opens them` : '';
 }
 
 /** Color the boxes by one of the `COLORINGS`, or by kind. */

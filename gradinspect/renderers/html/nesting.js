@@ -25,13 +25,22 @@ function visibleBoxes() {
   return { boxOf, items, depth };
 }
 
-const MAX_NAMES = 3;
+const MAX_NAMES = 2;
 
-/** The forward arguments of a piece of an edge, where it leaves a node with several. */
-function namesOn(edge, pairs) {
+/** The forward arguments of a piece of an edge, where it leaves a node with several; the number of edges out of a scope. */
+function namesOn(edge, pairs, count) {
   const from = edge.start.item;
+  if (from !== undefined && isScope(from) && edge.start.port === null) return edge.isSkip ? 'skip' : count > 1 ? `×${count.toLocaleString('en')}` : '';
   if (from === undefined || isScope(from) || edgesOf(from).filter(Boolean).length < 2) return '';
-  return edge.pairs.flatMap((number) => pairs[number].names.map((way) => textAt(way[2]))).filter(Boolean).slice(0, MAX_NAMES).join(', ');
+  return joinNames(edge.pairs.flatMap((number) => pairs[number].names.map((way) => textAt(way[2]))).filter(Boolean));
+}
+
+/** Names of arguments in short: `tensors[1-198]` for the elements of one list, or the first few. */
+function joinNames(names) {
+  const parts = names.map((name) => /^(.+)\[(\d+)\]$/.exec(name));
+  const isRange = names.length > 1 && parts.every((part, index) => part && part[1] === parts[0][1] && Number(part[2]) === Number(parts[0][2]) + index);
+  if (isRange) return `${parts[0][1]}[${parts[0][2]}-${parts.at(-1)[2]}]`;
+  return names.slice(0, MAX_NAMES).join(', ') + (names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : '');
 }
 
 /** The edges between boxes; those between the same two are merged and counted. */
@@ -40,17 +49,23 @@ function pairsBetween({ boxOf, items }) {
   for (let from = 0; from < nodes.length; from += 1) {
     const tail = boxOf[from];
     if (tail < 0) continue;
-    for (const edge of edgesOf(from)) {
+    for (const [position, edge] of edgesOf(from).entries()) {
       const head = edge ? boxOf[edge[0]] : -1;
       if (head < 0 || head === tail) continue;
-      const key = tail * items.length + head;
-      const pair = found.get(key) || { tail: items[tail], head: items[head], count: 0, names: [] };
+      const isSkip = isScope(items[tail]) && isSkipOf(-items[tail], from, position);
+      const key = `${tail}>${head}${isSkip ? ' skip' : ''}`;
+      const pair = found.get(key) || { tail: items[tail], head: items[head], count: 0, names: [], isSkip };
       found.set(key, pair);
       pair.count += 1;
-      if (items[tail] === from && pair.names.length < MAX_NAMES) pair.names.push(edge);
+      if (items[tail] === from) pair.names.push(edge);
     }
   }
   return [...found.values()];
+}
+
+/** Whether an edge leaves a closed scope around its body, as a residual connection does. */
+function isSkipOf(place, from, position) {
+  return (scopes[place].skips || []).some(([tail, at]) => tail === from && at === position);
 }
 
 function newPart(place) {
@@ -61,29 +76,30 @@ function newPart(place) {
 function joinParts(parts, seen, pair, number) {
   let from = { item: pair.tail, port: null }, to = { item: pair.head, port: null };
   let tailPart = parentOf(pair.tail), headPart = parentOf(pair.head);
+  const port = pair.isSkip ? `skip ${pair.head}` : pair.head; // a skip has a line of its own, beside the others
   const depth = (place) => seen.depth.get(place);
   while (tailPart !== headPart) {
     if (depth(tailPart) >= depth(headPart)) {
-      addEdge(parts.get(tailPart), from, { port: pair.head }, number);
-      from = { item: -tailPart, port: pair.head };
+      addEdge(parts.get(tailPart), from, { port }, number, pair.isSkip);
+      from = { item: -tailPart, port };
       tailPart = parentOfScope[tailPart];
     } else {
-      addEdge(parts.get(headPart), { port: pair.head }, to, number);
-      to = { item: -headPart, port: pair.head };
+      addEdge(parts.get(headPart), { port }, to, number, pair.isSkip);
+      to = { item: -headPart, port };
       headPart = parentOfScope[headPart];
     }
   }
-  addEdge(parts.get(tailPart), from, to, number);
+  addEdge(parts.get(tailPart), from, to, number, pair.isSkip);
 }
 
 /** Add an edge of a scope; an end without an item is a port of that scope itself. */
-function addEdge(part, from, to, number) {
+function addEdge(part, from, to, number, isSkip) {
   if (from.item === undefined) part.ins.set(from.port, -1);
   if (to.item === undefined) part.outs.set(to.port, -1);
-  const key = `${from.item}:${from.port}>${to.item}:${to.port}`;
+  const key = `${from.item}:${from.port}>${to.item}:${to.port}${isSkip ? ' skip' : ''}`;
   const edge = part.edges.get(key);
   if (edge) edge.pairs.push(number);
-  else part.edges.set(key, { start: from, end: to, pairs: [number] });
+  else part.edges.set(key, { start: from, end: to, pairs: [number], isSkip });
 }
 
 function layOutPart(parts, place) {
@@ -99,7 +115,7 @@ function layOutPart(parts, place) {
     ...edge,
     from: edge.start.item === undefined ? part.ins.get(edge.start.port) : at.get(edge.start.item),
     to: edge.end.item === undefined ? part.outs.get(edge.end.port) : at.get(edge.end.item),
-    fromX: portX(parts, edge.start, 'outs'), toX: portX(parts, edge.end, 'ins'),
+    fromX: portX(parts, edge.start, 'outs') + asideOf(edge, edge.start), toX: portX(parts, edge.end, 'ins') + asideOf(edge, edge.end),
   }));
   const { width, height } = layOutOnce(place, vertices, edges);
   const title = place ? titleWidth(place) : 0;
@@ -139,6 +155,11 @@ function sizeOfPart({ inner, ins, outs }) {
 
 const boxSize = (parts, item) => (isScope(item) && open.has(-item) ? parts.get(-item).size : sizeOf(item));
 
+const SKIP_ASIDE = 30;
+
+/** How far beside the column of a box a skip begins or ends. */
+const asideOf = (edge, end) => (edge.isSkip && end.item !== undefined && end.port === null ? SKIP_ASIDE : 0);
+
 /** The distance of a port from its box's column. */
 function portX(parts, end, side) {
   if (end.item === undefined || end.port === null) return 0;
@@ -168,7 +189,7 @@ function putTogether(parts, pairs) {
       if (edge.end.item === undefined) points[points.length - 1][1] = upper + inner.height + INSET - (outs.size ? 4 : 0);
       const hasTip = edge.end.item !== undefined && edge.end.port === null;
       const count = edge.pairs.reduce((sum, number) => sum + pairs[number].count, 0);
-      edges.push({ points, pairs: edge.pairs, hasTip, count, depth, names: namesOn(edge, pairs) });
+      edges.push({ points, pairs: edge.pairs, hasTip, count, depth, isSkip: edge.isSkip, names: namesOn(edge, pairs, count) });
     }
   }
   return { boxes, edges, width: top.width, height: top.height };

@@ -1,7 +1,6 @@
 // Which boxes are expanded, and which box represents a node.
 // An item is a node id, or minus the index of a scope; scope 0 is the whole graph and has no parent.
 
-const FIRST_BOXES = 24; // visible at startup
 const parentOfScope = new Int32Array(scopes.length).fill(-1);
 const parentOfNode = new Int32Array(nodes.length).fill(-1);
 const open = new Set([0]);
@@ -27,23 +26,22 @@ function openPathTo(item) {
   for (const scope of around(item)) open.add(scope);
 }
 
-/** Expand scopes from the outside in while there is room for their contents. */
+/** Expand scopes down to the depth that the page was made for; of a repeat, the first copy, which is no level of its own. */
 function openAtFirst() {
-  let room = FIRST_BOXES - scopes[0].items.length;
   let level = scopes[0].items;
-  for (let depth = 0; level.length && depth < (page.depth ?? Infinity); depth += 1) {
-    const next = [];
-    for (const item of level) {
-      const isWorthIt = isScope(item) && scopes[-item].kind !== 'shapes' && (scopes[-item].items.length <= room || page.depth !== null);
-      if (!isWorthIt) continue;
-      room -= scopes[-item].items.length - 1;
+  for (let depth = 0; level.length && depth < page.depth; depth += 1) {
+    level = level.filter(canOpen).flatMap((item) => {
       open.add(-item);
-      // Of a repeat, the first copy is enough.
-      next.push(...(scopes[-item].kind === 'repeat' ? scopes[-item].items.slice(0, 1) : scopes[-item].items));
-    }
-    level = next;
+      const { kind, items } = scopes[-item];
+      if (kind !== 'repeat') return items;
+      if (!canOpen(items[0])) return items.slice(0, 1);
+      open.add(-items[0]);
+      return scopes[-items[0]].items;
+    });
   }
 }
+
+const canOpen = (item) => isScope(item) && scopes[-item].kind !== 'shapes';
 
 /** Collapse a scope and everything in it. */
 function close(scope) {

@@ -1,7 +1,7 @@
 // The size of each box. A box has a column, the line its edges follow, independent of what is beside the box.
 
 const FONTS = { title: '600 12.5px system-ui, sans-serif', small: '11px ui-monospace, Consolas, monospace',
-  chip: '11px system-ui, sans-serif' };
+  chip: '11px system-ui, sans-serif', argument: '10px system-ui, sans-serif' };
 const PAD = 12, CHIP_GAP = 16, CHIP_HEIGHT = 20, CHIP_STEP = 24, MAX_CHIPS = 5, HEAD = 32, INSET = 16;
 const MAX_TITLE = 44;
 const pen = document.createElement('canvas').getContext('2d');

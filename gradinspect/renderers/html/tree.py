@@ -7,10 +7,11 @@ first. No scope has too many items to look at: larger ones are split into runs.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from gradinspect.analyses.structure.expansion import fits_unfolded
 from gradinspect.analyses.structure.folding import Item, Scope, node_ids
 from gradinspect.analyses.structure.shape_chains import chain_title
+from gradinspect.analyses.structure.skips import SkipEdge, skip_edges
 from gradinspect.graph import Graph, Record
-from gradinspect.renderers.picture.plan.parts import MAX_NODES_UNFOLDED
 from gradinspect.units import escape_control
 
 PageScopeKind: TypeAlias = Literal["graph", "module", "repeat", "copy", "run", "shapes"]
@@ -29,6 +30,7 @@ class PageScope(Record, frozen=True, kw_only=True):
     last: int
     module: int | None = None
     times: int = 0  # copies in a repeat
+    skips: tuple[SkipEdge, ...] = ()  # edges that go around its body: NOTE [Skips] in `structure.skips`
 
 
 class _Group(NamedTuple):
@@ -59,6 +61,7 @@ def page_scopes(graph: Graph, folded: Scope) -> tuple[list[PageScope], set[int]]
             PageScope(
                 kind=group.kind, title=escape_control(group.title), items=tuple(items), first=ids.start,
                 last=ids.stop - 1, module=group.module, times=group.times,
+                skips=tuple(sorted(skip_edges(graph, ids))) if ids and scopes else (),
             )
         )  # fmt: skip
     return scopes, alone
@@ -74,7 +77,7 @@ def _items(items: Iterable["Item | _Group"], alone: set[int]) -> Iterator["Item 
     waiting = list(reversed(list(items)))
     while waiting:
         item = waiting.pop()
-        if isinstance(item, Scope) and item.copies and item.num_nodes <= MAX_NODES_UNFOLDED:
+        if isinstance(item, Scope) and fits_unfolded(item):
             waiting.extend(reversed([inner for copy in (item.items, *item.copies) for inner in copy]))
         elif isinstance(item, Scope) and item.kind == "module" and item.num_nodes == 1:
             alone.add(node_ids(item).start)

@@ -16,12 +16,13 @@ from gradinspect.renderers.formats import FileContent
 from gradinspect.renderers.picture.dot.document import write_dot
 from gradinspect.renderers.picture.dot.scene import set_scene
 from gradinspect.renderers.picture.graphviz import Engine, LayoutError, find_engine, lay_out
-from gradinspect.renderers.picture.plan.drawing import count_boxes, plan_drawing
+from gradinspect.renderers.picture.plan.drawing import Drawing, closed_blocks, count_boxes, plan_drawing
 from gradinspect.renderers.picture.plan.fans import has_wide_fan
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.renderers.picture.rows.svg import render_large_svg
 from gradinspect.renderers.picture.svg.descriptions import describe_parts
 from gradinspect.renderers.picture.svg.lines import join_lines
+from gradinspect.renderers.picture.svg.titles import raise_titles
 from gradinspect.renderers.picture.svg.to_pdf import require_typst, svg_to_pdf
 
 PictureFormat: TypeAlias = Literal["dot", "svg", "png", "pdf"]
@@ -33,7 +34,8 @@ FEWER = 5  # a coarser attempt gets a fifth of the boxes
 FEWEST_BOXES = 20
 PNG_DPI = 192  # twice the resolution of a screen, for sharp text
 MAX_PIXELS = 40_000_000
-MAX_PIXELS_A_SIDE = 30_000
+MAX_PIXELS_A_SIDE = 16_000  # more than most viewers show
+MIN_DPI = 50  # the text is 7 pixels high
 
 
 def draw(
@@ -67,11 +69,17 @@ def draw(
         options = msgspec.structs.replace(options, max_boxes=limit)
     if picture_format == "dot":
         drawing = plan_drawing(graph, options)
-        return FileContent(write_dot(graph, drawing, options).encode(), drawing.notes)
+        return FileContent(write_dot(graph, drawing, options).encode(), (*drawing.notes, *_unasked(drawing, options)))
     engine = engine or find_engine()
     if picture_format == "pdf" and not engine.writes_pdf:
         require_typst()
     return _draw_in_time(graph, picture_format, options, engine, time_limit_s)
+
+
+def _unasked(drawing: Drawing, options: DrawOptions) -> tuple[str, ...]:
+    """Say what is closed, unless the user chose how deep to look."""
+    closed = closed_blocks(drawing.boxes, options) if options.depth is None and not options.full else ""
+    return (closed,) if closed else ()
 
 
 def _draw_in_rows(graph: Graph, options: DrawOptions) -> FileContent:
@@ -99,7 +107,7 @@ def _draw_in_time(
             options = msgspec.structs.replace(options, max_boxes=fewer)
         else:
             again = (f"drawn with fewer boxes: {reason}",) if reason else ()
-            return FileContent(content, (*again, *drawing.notes, *notes))
+            return FileContent(content, (*again, *drawing.notes, *_unasked(drawing, options), *notes))
     raise GradInspectError(
         f"The picture could not be drawn: {reason}.", "Write a .dot file, or choose a smaller --depth."
     )
@@ -116,18 +124,24 @@ def _lay_out_as(picture_format: str, dot: str, engine: Engine, try_s: float) -> 
             return re.sub(rb"/CreationDate \(D:\d{14}", b"/CreationDate (D:19700101000000", content), ()
         case _:
             svg = lay_out(dot, picture_format, engine, time_limit_s=try_s)
-            return join_lines(describe_parts(svg.decode())).encode(), ()
+            return raise_titles(join_lines(describe_parts(svg.decode()))).encode(), ()
 
 
 def _png(dot: str, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
-    """Measure the picture as SVG first: a bitmap of unknown size can exhaust memory."""
+    """Measure the picture as SVG first: a bitmap of unknown size can exhaust memory.
+
+    Raises:
+        GradInspectError: Within the limits the text would be too small to read.
+    """
     end = monotonic() + try_s
     width, height = _size_in_points(lay_out(dot, "svg", engine, time_limit_s=try_s))
-    dpi = min(
-        PNG_DPI,
-        72 * math.sqrt(MAX_PIXELS / (width * height)),
-        72 * MAX_PIXELS_A_SIDE / max(width, height),
-    )
+    most = min(math.sqrt(MAX_PIXELS / (width * height)), (MAX_PIXELS_A_SIDE - 1) / max(width, height))
+    dpi = min(PNG_DPI, math.floor(72 * most))
+    if dpi < MIN_DPI:
+        raise GradInspectError(
+            f"A .png of {width:,.0f} x {height:,.0f} points would be too large to read.",
+            "Write .svg or .html, which have no limit, or show less: leave out --full, or use --depth or --around.",
+        )
     content = lay_out(dot, "png", engine, time_limit_s=end - monotonic(), dpi=dpi)
     if dpi == PNG_DPI:
         return content, ()

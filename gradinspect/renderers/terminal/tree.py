@@ -11,7 +11,7 @@ from rich.text import Text
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.cut import Cut, describe_cut
-from gradinspect.analyses.structure.expansion import can_open, depth_that_fits, opens_to
+from gradinspect.analyses.structure.expansion import can_open, opens_to, readable_depth
 from gradinspect.analyses.structure.folding import Scope, fold_graph, node_ids
 from gradinspect.analyses.structure.outline import IsOpen, outline
 from gradinspect.analyses.structure.outline_rows import Guide, Row, guides_below, split_row
@@ -35,7 +35,7 @@ class TreeOptions(Record, frozen=True, kw_only=True):
     """How to print a tree."""
 
     width: int = 80
-    depth: int | None = None  # of nested expanded scopes; None: as many as the rows allow
+    depth: int | None = None  # of nested expanded scopes; None: NOTE [About forty boxes] in `expansion`
     full: bool = False  # fold nothing
     fold_shapes: bool = False  # show a chain of shape-only nodes as one row
     max_rows: int | None = 100
@@ -47,7 +47,7 @@ def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Te
     """Yield which part of the graph is shown, the tree, what was left out, and a legend."""
     options = options or TreeOptions()
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
-    is_open = _opener(graph, scope, options)
+    is_open = _opener(scope, options)
     page = TreePage(graph, options)
     yield from page.first_lines()
     rows = islice(outline(graph, scope, is_open), options.max_rows)
@@ -57,14 +57,11 @@ def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Te
     yield from page.last_lines(scope.num_nodes)
 
 
-def _opener(graph: Graph, scope: Scope, options: TreeOptions) -> IsOpen:
-    """Choose which scopes are expanded: all, those up to the requested depth, or as deep as the rows allow."""
-    depth = MAX_DEPTH if options.full or options.max_rows is None else 0
-    if options.depth is not None and not options.full:
-        depth = options.depth
-    elif depth == 0:
-        depth = depth_that_fits(graph, scope, options.max_rows or 0)
-    return opens_to(depth)
+def _opener(scope: Scope, options: TreeOptions) -> IsOpen:
+    """Choose which scopes are expanded: all, those up to the requested depth, or as many as are easy to read."""
+    if options.full or (options.max_rows is None and options.depth is None):
+        return opens_to(MAX_DEPTH)
+    return opens_to(readable_depth(scope) if options.depth is None else options.depth)
 
 
 class TreePage:
@@ -87,6 +84,7 @@ class TreePage:
         self.last_source = ""
         self.last_own: Frame | None = None
         self.num_told = 0
+        self.num_closed = 0
         self.kinds: set[str] = set()
 
     def first_lines(self) -> Iterator[Text]:
@@ -168,6 +166,9 @@ class TreePage:
         if missing:
             words = f"{format_count(missing, 'more node')} not shown: use --depth, --around, --full or -o FILE"
             yield fit([Part(f"{self.symbols.ellipsis} {words}", "bold")], self.options.width, self.symbols.ellipsis)
+        if self.num_closed:
+            words = f"{format_count(self.num_closed, 'block')} closed; --depth or --full open them"
+            yield fit([Part(f"{self.symbols.closed} {words}", "bold")], self.options.width, self.symbols.ellipsis)
         yield self._legend()
 
     def _count(self, row: Row) -> None:
@@ -175,7 +176,7 @@ class TreePage:
         if row.scope is not None:
             times = len(row.scope.copies) + 1
             self.num_told += row.scope.num_nodes * (times - 1) // times if row.is_open else row.scope.num_nodes
-            self.kinds.add("closed" if can_open(row.scope) and not row.is_open else "open")
+            self.num_closed += can_open(row.scope) and not row.is_open
         for link in row.targets:
             self.kinds.add("leaf" if self.graph.nodes[link.edge.next_node].kind == "accumulate_grad" else "reference")
 
@@ -215,7 +216,6 @@ class TreePage:
             (f"{arrow} #n shown elsewhere", "reference" in self.kinds),
             ("cut: to hidden nodes", self.options.cut is not None),
             ("bytes held", bool(self.bytes_cells)),
-            (f"{self.symbols.closed} expand with --depth", "closed" in self.kinds),
         )
         legend = ""
         for text, is_used in words:

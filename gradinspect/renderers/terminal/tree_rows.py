@@ -13,6 +13,7 @@ from gradinspect.analyses.structure.folding import Scope, ids_of_copy, later_cop
 from gradinspect.analyses.structure.outline import leaves_of
 from gradinspect.analyses.structure.outline_rows import Link, Row
 from gradinspect.analyses.structure.shape_chains import chain_title
+from gradinspect.analyses.structure.skips import skip_edges
 from gradinspect.graph import Graph, Node, Root, TensorInfo, argument_name
 from gradinspect.renderers.terminal.text import Part, visible
 from gradinspect.renderers.terminal.tree_words import ASCII_SYMBOLS, Symbols, call_name, call_names, input_nrs
@@ -135,7 +136,20 @@ class RowWriter:
         if row.targets:
             yield Part(f"  {self.symbols.arrow} ", can_wrap=True)
             yield from (part._replace(can_wrap=True) for part in self._ends(row.targets))
+        if not row.is_open:
+            yield from self._skips(ids)
         yield from self._cut_edges(later_copies(scope) if row.is_open else ids, is_closed=True)
+
+    def _skips(self, ids: range) -> Iterator[Part]:
+        """Name the residual connections that leave a collapsed block, as the argument of their sum and the target."""
+        for tail, position in sorted(skip_edges(self.graph, ids))[:MAX_REFERENCES]:
+            node = self.graph.nodes[tail]
+            edge = node.next_edges[position]
+            if edge is not None:
+                name = self._visible(argument_name(self.graph, node, position) or f"[{position}]")
+                yield Part(
+                    f"  {name}: {self.symbols.arrow} {self._number(edge.next_node)} skip", "magenta", can_wrap=True
+                )
 
     def _scope_name(self, scope: Scope, copy: int | None) -> Iterator[Part]:
         """Name a chain of views by its ops, a module by its call, and a repeat by its first and last call."""

@@ -99,12 +99,16 @@ def test_full_dot_is_unlimited() -> None:
 
 
 def test_png_is_twice_as_fine_and_capped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small PNG is drawn at 192 dpi; a large one with fewer pixels, and says so."""
+    """A small PNG is drawn at 192 dpi; a large one with fewer pixels, and says so; one too large to read is refused."""
     small = draw(product_plus_two(), "png", engine=PURE)
     monkeypatch.setattr(picture, "MAX_PIXELS", 100_000)
     capped = draw(product_plus_two(), "png", engine=PURE)
+    monkeypatch.setattr(picture, "MAX_PIXELS", 10_000)
+    with pytest.raises(GradInspectError, match="would be too large to read") as refused:
+        draw(product_plus_two(), "png", engine=PURE)
     width, height = (int.from_bytes(capped.content[at : at + 4]) for at in (16, 20))
 
+    assert "--depth" in (refused.value.hint or "")
     assert small.notes == ()
     assert 90_000 < width * height <= 105_000
     assert len(capped.notes) == 1

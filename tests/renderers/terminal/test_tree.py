@@ -64,7 +64,8 @@ root: #0 NllLossBackward0  f32[]  weight: None                                  
 ┊ ▸ #1–2  2  Linear  f32[4, 3]  2 nodes, 2 leaves                                 320 B
 ┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                                                   model.py:21
 ┊ ▸ #4–5  0  Linear  f32[4, 20]  2 nodes, 2 leaves                                160 B
-gradients flow down · bytes held · ▸ expand with --depth
+▸ 2 blocks closed; --depth or --full open them
+gradients flow down · bytes held
 """)
 
 
@@ -96,7 +97,8 @@ v #1-5  model  Sequential  4 nodes                            480 B
 : #1 AddmmBackward0  f32[4, 3]  2  self, mat2: cut            320 B  model.py:21
 : #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
 : > #4-5  0  Linear  2 nodes  -> 1 cut                        160 B
-gradients flow down | cut: to hidden nodes | bytes held | > expand with --depth
+> 1 block closed; --depth or --full open them
+gradients flow down | cut: to hidden nodes | bytes held
 """)
 
 
@@ -207,10 +209,13 @@ gradients flow down
 """)
 
 
-def test_depth_is_chosen_so_that_it_fits() -> None:
-    """Without a depth, as many levels are open as the rows allow."""
-    assert screen(two_layers(), max_rows=2).count("\n") < screen(two_layers(), max_rows=9).count("\n")
-    assert "more node" not in screen(two_layers(), max_rows=2)
+def test_a_skip_stands_beside_a_closed_block() -> None:
+    """The residual connection of a block is named by the argument of its sum and where it leads."""
+    shown = screen(residual_blocks(5), depth=1, width=120)
+
+    assert "self: → #15 skip" in shown
+    assert "1 block closed; --depth or --full open them" in shown
+    assert "skip" not in screen(residual_blocks(5), depth=2, width=120)
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])

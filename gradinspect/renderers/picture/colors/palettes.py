@@ -14,6 +14,7 @@ class Palette(NamedTuple):
     soft: str  # less important text
     quiet: str  # least important text
     edge: str
+    skip: str  # a residual connection
     card: str  # a node
     card_line: str
     other: str  # a node without a formula of its own, a chain of views
@@ -25,6 +26,7 @@ class Palette(NamedTuple):
     custom_line: str
     closed: str
     closed_line: str
+    track: str  # of a bar: all of it
     copies: str
     copies_line: str
     cut: str  # text and lines of what is left out
@@ -43,11 +45,11 @@ class Palette(NamedTuple):
 
 
 LIGHT = Palette(
-    paper="#FFFFFF", ink="#111111", soft="#333333", quiet="#4C4C4C", edge="#444444",
+    paper="#FFFFFF", ink="#111111", soft="#333333", quiet="#4C4C4C", edge="#444444", skip="#8C2F66",
     card="#FFFFFF", card_line="#555555", other="#E4E4E4",
     leaf="#D5F0E6", leaf_line="#00664B", shared="#F7DCEB", shared_line="#8C2F66",
     custom="#FBE3B5", custom_line="#7A4F00",
-    closed="#CFE3F5", closed_line="#00507D", copies="#FBF6C9", copies_line="#6B6300", cut="#8F3A00",
+    closed="#CFE3F5", closed_line="#00507D", track="#C3CEDA", copies="#FBF6C9", copies_line="#6B6300", cut="#8F3A00",
     root="#222222", root_ink="#FFFFFF", accumulate="#00664B", accumulate_ink="#FFFFFF",
     clusters=("#F4F8FB", "#E8F0F7", "#DCE8F2", "#D0E0ED", "#C4D7E7"), cluster_line="#7F97AD",
     plain_clusters=("#FAFAFA", "#F3F3F3", "#ECECEC", "#E5E5E5", "#DEDEDE"), plain="#F7F7F7",
@@ -56,11 +58,11 @@ LIGHT = Palette(
     zero_line="#C04000", alarm="#FFE45C",
 )  # fmt: skip
 DARK = Palette(
-    paper="#14171C", ink="#E7EAF0", soft="#CBD2DC", quiet="#AEB8C6", edge="#8793A8",
+    paper="#14171C", ink="#E7EAF0", soft="#CBD2DC", quiet="#AEB8C6", edge="#8793A8", skip="#D98CB4",
     card="#242A33", card_line="#77849A", other="#3A424F",
     leaf="#173528", leaf_line="#58A886", shared="#402232", shared_line="#D98CB4",
     custom="#43340F", custom_line="#D3A54B",
-    closed="#1F2F4D", closed_line="#6E93D6", copies="#38331C", copies_line="#B9A85C", cut="#F0A070",
+    closed="#1F2F4D", closed_line="#6E93D6", track="#3B4350", copies="#38331C", copies_line="#B9A85C", cut="#F0A070",
     root="#E7EAF0", root_ink="#14171C", accumulate="#58A886", accumulate_ink="#0C1A14",
     clusters=("#191D24", "#1D222B", "#222833", "#272E3A", "#2C3441"), cluster_line="#56647A",
     plain_clusters=("#18191B", "#1D1E21", "#222427", "#27292D", "#2C2E33"), plain="#2B2E34",

@@ -12,9 +12,9 @@ from gradinspect.renderers.picture.colors.looks import Coloring, Swatch
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.boxes import is_custom
 from gradinspect.renderers.picture.dot.scene import Scene
-from gradinspect.renderers.picture.dot.scopes import BLOCK, ScopeLabels
+from gradinspect.renderers.picture.dot.scopes import ScopeLabels, share_bar
 from gradinspect.renderers.picture.dot.text import html, small
-from gradinspect.renderers.picture.plan.drawing import Drawing
+from gradinspect.renderers.picture.plan.drawing import Drawing, closed_blocks
 from gradinspect.renderers.picture.plan.parts import DrawOptions, ScopeStart, is_detailed
 from gradinspect.units import format_count, format_held
 
@@ -56,9 +56,9 @@ def _left_out(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[
     chains = sum(box.kind == "shapes" for box in drawing.boxes)
     if chains:
         yield f"{format_count(chains, 'chain')} of views and transposes folded into one box each"
-    closed = sum(box.kind == "closed" for box in drawing.boxes)
+    closed = closed_blocks(drawing.boxes, options)
     if closed:
-        yield f"{format_count(closed, 'box', 'boxes')} collapsed; leaves of a collapsed box are counted, not drawn"
+        yield closed
     if not options.none_edges and _has_none_edges(graph, options):
         yield "None edges are not drawn"
 
@@ -104,10 +104,14 @@ def _legend(scene: Scene, drawing: Drawing) -> list[str]:
         ("copies" in kinds, _entry("more", copies, fill(colors.copies), colors.copies_line)),
         (
             coloring is None and any(labels.bar(box.ids) for box in drawing.boxes if box.kind in {"node", "closed"}),
-            _entry(small(BLOCK * 3, colors.closed_line, 5), "share of all bytes held"),
+            _entry(share_bar(0.4, colors, 30), "share of all bytes held"),
         ),
         (options.saved and has_tensor, _entry("note", "saved tensor", colors.card, colors.card_line)),
         (options.none_edges and _has_none_edges(graph, options), _entry("<B>.</B>", "None: no gradient")),
+        (
+            any(arrow.is_skip for arrow in drawing.arrows),
+            _entry(_inked("skip", colors.skip), "residual connection around the body of a box"),
+        ),
         (drawing.references, _entry("&#8594; #n", "leads to #n, which has many users")),
         (options.cut is not None, _entry(small("cut", colors.cut), "edge to hidden nodes")),
     )
@@ -125,7 +129,7 @@ def _scale(coloring: Coloring, palette: Palette) -> str:
 
 
 def _marks(coloring: Coloring) -> list[str]:
-    return [f'{_filled(swatch)}<TD ALIGN="LEFT">{html(swatch.words)}</TD>' for swatch in coloring.marks]
+    return [f'{_unstretched(_filled(swatch))}<TD ALIGN="LEFT">{html(swatch.words)}</TD>' for swatch in coloring.marks]
 
 
 def _filled(swatch: Swatch, line: str = "") -> str:
@@ -143,4 +147,10 @@ def _inked(mark: str, ink: str) -> str:
 def _entry(mark: str, words: str, fill: str = "", line: str = "") -> str:
     background = f' BGCOLOR="{fill}"' if fill else ""
     border = f' BORDER="1" COLOR="{line}"' if line else ""
-    return f'<TD{background}{border}>{mark}</TD><TD ALIGN="LEFT">{words}</TD>'
+    return f'{_unstretched(f"<TD{background}{border}>{mark}</TD>")}<TD ALIGN="LEFT">{words}</TD>'
+
+
+def _unstretched(cell: str) -> str:
+    """Put a cell into a table of its own: cells of one table are all as wide as the widest in their column."""
+    table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1"><TR>{cell}</TR></TABLE>'
+    return f'<TD ALIGN="LEFT">{table}</TD>'

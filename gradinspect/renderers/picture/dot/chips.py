@@ -54,9 +54,9 @@ class Chips:
         words = tooltip(f"root {root.name or ''}".rstrip(), *filter(None, [shape]))
         return self._root(f"{name} {html(shape)}" if shape else name, words)
 
-    def more_roots(self, count: int) -> str:
-        """Write the mark for the roots beyond the first few."""
-        return self._root(f"{count:,} more roots", quoted("start of backward"))
+    def several_roots(self, count: int) -> str:
+        """Write one mark for many roots of one box."""
+        return self._root(f"{count:,} roots", quoted("start of backward"))
 
     def reference(self, node_id: int) -> str:
         """Write the target of an edge that is not drawn as a line."""

@@ -10,14 +10,14 @@ and long edges, not the number of nodes, are what layered layout cannot handle.
 from collections.abc import Iterator
 
 from gradinspect.analyses.structure.cut import lost_places
-from gradinspect.graph import Graph, Node, argument_name
+from gradinspect.graph import Graph, Node, Root, argument_name
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.boxes import BoxWriter
 from gradinspect.renderers.picture.dot.caption import caption
 from gradinspect.renderers.picture.dot.chips import Chips
 from gradinspect.renderers.picture.dot.scene import Scene, set_scene
 from gradinspect.renderers.picture.dot.scopes import TIMES
-from gradinspect.renderers.picture.dot.text import attributes, quoted, tooltip
+from gradinspect.renderers.picture.dot.text import attributes, join_names, quoted, tooltip
 from gradinspect.renderers.picture.plan.arrows import Arrow
 from gradinspect.renderers.picture.plan.drawing import Drawing, plan_drawing
 from gradinspect.renderers.picture.plan.parts import (
@@ -31,9 +31,12 @@ from gradinspect.renderers.picture.plan.parts import (
 )
 
 FONT = "Helvetica"  # every Graphviz knows its metrics, and SVG viewers substitute a sans-serif font
-MAX_ROOTS = 16
+MAX_ROOTS = 16  # that are leaves
+MAX_ROOTS_OF_A_BOX = 3  # drawn one by one
+PACKING = 'pack=14 packmode="array_i"'  # parts without a common node go into a grid, not into one row
 LARGE = 300  # boxes; above that, Graphviz stops straightening lines earlier: half the time, nearly the same picture
 LARGE_NSLIMIT = 3
+SIDES = {"TB": "e", "BT": "e", "LR": "s", "RL": "s"}  # where a skip leaves a box and enters the next
 TRUNK_WEIGHT = 8  # how much straighter the longest path to a leaf is drawn than a side branch
 
 
@@ -50,7 +53,8 @@ def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
     title = tooltip(f"Autograd graph of {graph.source}")
     label = caption(scene, drawing)
     hurry = f" nslimit={LARGE_NSLIMIT}" if len(drawing.boxes) > LARGE else ""
-    head = f"  graph [rankdir={options.direction}{hurry} tooltip={title}]\n  label={label}\n"
+    packing = f" {PACKING}" if len(graph.roots) > 1 else ""
+    head = f"  graph [rankdir={options.direction}{hurry}{packing} tooltip={title}]\n  label={label}\n"
     lines = "".join(f"  {line}\n" for line in writer.statements())
     return f'digraph "autograd" {{\n{_preamble(scene.palette)}{head}{lines}}}\n'
 
@@ -95,15 +99,19 @@ class _Writer:
         alone = sorted({root.node for root in self.graph.roots if self._is_leaf(root.node)})
         for node_id in alone[:MAX_ROOTS]:
             yield f"n{node_id} {self.chips.leaf(node_id)}"
-        for index, root in enumerate(self.graph.roots[:MAX_ROOTS]):
-            yield f"root{index} {self.chips.root(root)}"
+        groups: dict[str, list[Root]] = {}
+        for root in self.graph.roots:
             if not self._is_leaf(root.node) or root.node in alone[:MAX_ROOTS]:
-                yield _edge(f"root{index}", self._name_of(root.node), _edge_label("", root.output_nr))
-        others = self.graph.roots[MAX_ROOTS:]
-        if others:
-            yield f"root{MAX_ROOTS} {self.chips.more_roots(len(others))}"
-            for index in sorted({self.drawing.box_of[root.node] for root in others if not self._is_leaf(root.node)}):
-                yield f"root{MAX_ROOTS} -> {_name(self.drawing.boxes[index])}"
+                groups.setdefault(self._name_of(root.node), []).append(root)
+        for index, (name, roots) in enumerate(groups.items()):
+            if len(roots) <= MAX_ROOTS_OF_A_BOX:
+                for place, root in enumerate(roots):
+                    mark = f"root{index}" + (f"_{place}" if place else "")
+                    yield f"{mark} {self.chips.root(root)}"
+                    yield _edge(mark, name, _edge_label("", root.output_nr))
+            else:
+                yield f"root{index} {self.chips.several_roots(len(roots))}"
+                yield f"root{index} -> {name}"
 
     def _boxes(self) -> Iterator[str]:
         level = clusters = 0
@@ -193,8 +201,22 @@ class _Writer:
         if arrow.position is not None:
             values |= self._label(self.graph.nodes[tail.ids.stop - 1], arrow.position, arrow.input_nr)
         if arrow.num_edges > 1:
-            values |= {"label": f" {TIMES}{arrow.num_edges:,}", "penwidth": 1.6}
+            names = self._names(self.graph.nodes[tail.ids.stop - 1], arrow) if is_detailed(tail) else ""
+            values |= {"label": quoted(f" {names} ") if names else f" {TIMES}{arrow.num_edges:,}", "penwidth": 1.6}
+        if arrow.is_skip:
+            side, color = SIDES[self.options.direction], self.palette.skip
+            values |= {"label": " skip ", "tailport": side, "color": color, "fontcolor": color, "penwidth": 1.3}
+            # A wide box beside no other one would send the arc out of the frame.
+            values |= {} if is_detailed(self.drawing.boxes[arrow.head]) else {"headport": side}
         return values
+
+    def _names(self, node: Node, arrow: Arrow) -> str:
+        """Name the forward arguments of many edges from one node: `tensors[1-198]`."""
+        if not self.options.argument_names:
+            return ""
+        heads = self.drawing.boxes[arrow.head].ids
+        places = [place for place, edge in enumerate(node.next_edges) if edge is not None and edge.next_node in heads]
+        return join_names([argument_name(self.graph, node, place) or "" for place in places])
 
     def _label(self, node: Node, position: int, input_nr: int) -> dict[str, str | float]:
         """Name the forward argument if a node has several, and the receiving input if it is not the first."""

@@ -14,8 +14,21 @@ from gradinspect.renderers.picture.dot.text import html, small
 from gradinspect.units import format_bytes, format_count
 
 TIMES = "×"
-BLOCK = "▄"
-MAX_BAR = 32  # blocks for all bytes held
+BAR_WIDTH, BAR_HEIGHT = 64, 4  # points; the narrowest box is wider
+
+
+def share_bar(share: float, palette: Palette, width: int = BAR_WIDTH) -> str:
+    """Draw a share as a bar on a pale track of 100%; nothing if it would be too short to see."""
+    filled = min(round(share * width), width)
+    parts = ((filled, palette.closed_line), (width - filled, palette.track))
+    cells = "".join(
+        f'<TD FIXEDSIZE="TRUE" WIDTH="{cell}" HEIGHT="{BAR_HEIGHT}" BGCOLOR="{color}"></TD>'
+        for cell, color in parts
+        if cell
+    )
+    size = f'FIXEDSIZE="TRUE" WIDTH="{width}" HEIGHT="{BAR_HEIGHT}"'
+    table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0" {size}><TR>{cells}</TR></TABLE>'
+    return table if filled else ""
 
 
 class ScopeLabels:
@@ -71,8 +84,7 @@ class ScopeLabels:
 
     def bar(self, ids: range) -> str:
         """Draw the share of all bytes held as a bar; nothing if it would be too short to see."""
-        blocks = round(self.held_bytes(ids) / max(self.held_before[-1], 1) * MAX_BAR)
-        return small(BLOCK * blocks, self.palette.closed_line, 5)
+        return share_bar(self.held_bytes(ids) / max(self.held_before[-1], 1), self.palette)
 
     def held_bytes(self, ids: range) -> int:
         """Sum the bytes that are held by a range of nodes."""

@@ -15,6 +15,7 @@ from gradinspect.units import escape_control
 MAX_LABEL = 60  # characters; a longer one makes a box wider than a page
 MAX_TOOLTIP_LINE = 160
 ELLIPSIS = "…"
+MAX_NAMES = 2  # of arguments on one edge
 WORD_JOINER = "\u2060"
 HTML_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "\\": "\\\\"}
 QUOTED_ESCAPES = {"&": "&amp;", '"': '\\"', "\\": "\\\\"}
@@ -54,16 +55,29 @@ def boxed(lines: Sequence[str], **values: str | float) -> str:
     """Stack lines in a table, because a label holds either text or a table."""
     written = list(filter(None, lines))
     if any("<TABLE" in line for line in written):
-        rows = "".join(f"<TR><TD>{line}</TD></TR>" for line in written)
+        rows = "".join(f"<TR><TD{_alignment(line)}>{line}</TD></TR>" for line in written)
         label = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0">{rows}</TABLE>'
     else:
         label = "<BR/>".join(written)
     return attributes(label=f"<{label}>", **values)
 
 
+def _alignment(line: str) -> str:
+    return ' ALIGN="LEFT"' if line.startswith("<TABLE") else ""
+
+
 def quoted(text: str) -> str:
     """Write a text as a quoted string."""
     return f'"{shorten(text).translate(QUOTED_TABLE)}"'
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Join names of arguments: `tensors[1-198]` for the elements of one list, "" if there is no short way."""
+    matches = [re.fullmatch(r"(.+)\[(\d+)\]", name) for name in names]
+    found = [(match[1], int(match[2])) for match in matches if match is not None]
+    if len(found) == len(names) > 1 and found == [(found[0][0], found[0][1] + step) for step in range(len(found))]:
+        return f"{found[0][0]}[{found[0][1]}-{found[-1][1]}]"
+    return ", ".join(names) if len(names) <= MAX_NAMES and all(names) else ""
 
 
 def address(url: str) -> str:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from gradinspect.analyses.structure.skips import skip_edges
 from gradinspect.graph import Edge, Graph
 from gradinspect.renderers.picture.plan.parts import MAX_USERS, Box, Part, ScopeEnd, ScopeStart, is_detailed
 
@@ -29,6 +30,7 @@ class Arrow(NamedTuple):
     input_nr: int
     num_edges: int
     is_trunk: bool = False  # starts the longest path to a leaf; these are drawn straight
+    is_skip: bool = False  # goes around the body of a closed box: NOTE [Skips] in `structure.skips`
     length: int = 1  # ranks between its ends, so that what follows a module is drawn below it
 
 
@@ -48,11 +50,20 @@ def find_arrows(
         if tail != head and counts[ends] <= MAX_PARALLEL and is_detailed(boxes[tail]) and is_detailed(boxes[head]):
             arrows.append(Arrow(tail, head, position, edge.input_nr, 1))
     singles = {(arrow.tail, arrow.head) for arrow in arrows}
-    arrows += [
-        Arrow(*ends, None, 0, number) for ends, number in counts.items() if ends not in singles and ends[0] != ends[1]
-    ]
+    skips = _skips(graph, boxes, box_of)
+    for ends, number in counts.items():
+        if ends not in singles and ends[0] != ends[1]:
+            arrows.append(Arrow(*ends, None, 0, number - skips[ends]))
+            arrows += [Arrow(*ends, None, 0, skips[ends], is_skip=True)] if skips[ends] else []
     arrows, references = _with_few_users(sorted(arrows, key=_tail))
     return _with_lengths(graph, parts, _with_trunks(arrows, len(boxes))), references
+
+
+def _skips(graph: Graph, boxes: Sequence[Box], box_of: Sequence[int]) -> Counter[tuple[int, int]]:
+    """Count the residual connections between each two boxes."""
+    edges = (edge for box in boxes if not is_detailed(box) for edge in skip_edges(graph, box.ids))
+    heads = ((tail, graph.nodes[tail].next_edges[position]) for tail, position in edges)
+    return Counter((box_of[tail], box_of[edge.next_node]) for tail, edge in heads if edge is not None)
 
 
 def _with_few_users(arrows: Sequence[Arrow]) -> tuple[list[Arrow], tuple[Arrow, ...]]:
@@ -84,7 +95,7 @@ def _with_trunks(arrows: Sequence[Arrow], num_boxes: int) -> list[Arrow]:
     trunks: dict[int, int] = {}
     for index in range(len(arrows) - 1, -1, -1):
         tail, head = arrows[index].tail, arrows[index].head
-        if heights[head] >= heights[tail]:
+        if heights[head] >= heights[tail] and not arrows[index].is_skip:
             heights[tail] = heights[head] + 1
             trunks[tail] = index
     marked = set(trunks.values())

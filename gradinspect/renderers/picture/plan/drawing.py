@@ -3,9 +3,10 @@
 What comes in: a `Graph` and options. What goes out: a `Drawing`, boxes in id order and the arrows between them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from gradinspect.analyses.structure.expansion import readable_depth
 from gradinspect.analyses.structure.folding import Scope, fold_graph
 from gradinspect.graph import Graph
 from gradinspect.renderers.picture.plan.arrows import Arrow, find_arrows
@@ -51,7 +52,7 @@ def count_boxes(graph: Graph, options: DrawOptions) -> int:
 def _ever_coarser(graph: Graph, options: DrawOptions, too_many: str) -> Iterator[tuple[Scope, int, str]]:
     """Yield foldings and depths to try, each with a note on how it differs from the request."""
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
-    depth = MAX_LEVELS if options.depth is None or options.full else options.depth
+    depth = _depth(scope, options)
     if options.max_boxes is not None and depth > MAX_FRAMES and deepest_level(scope) > MAX_FRAMES:
         depth = MAX_FRAMES
         yield scope, depth, f"folded to depth {depth}: limit is {MAX_FRAMES} nested frames"
@@ -62,6 +63,20 @@ def _ever_coarser(graph: Graph, options: DrawOptions, too_many: str) -> Iterator
         yield scope, depth, f"repeats folded: {too_many}"
     for less in range(min(depth, deepest_level(scope)) - 1, -1, -1):
         yield scope, less, f"folded to depth {less}: {too_many}"
+
+
+def _depth(scope: Scope, options: DrawOptions) -> int:
+    if options.full:
+        return MAX_LEVELS
+    return readable_depth(scope) if options.depth is None else options.depth
+
+
+def closed_blocks(boxes: Iterable[Box], options: DrawOptions) -> str:
+    """Count the closed boxes, and say what opens them if nobody asked for them; "" if there are none."""
+    closed = sum(box.kind == "closed" for box in boxes)
+    chosen = options.depth is not None or options.full
+    after = "their leaves are counted, not drawn" if chosen else "--depth or --full open them"
+    return f"{format_count(closed, 'block')} closed; {after}" if closed else ""
 
 
 def _with_fans_folded(graph: Graph, options: DrawOptions, parts: Sequence[Part], notes: tuple[str, ...]) -> Drawing:

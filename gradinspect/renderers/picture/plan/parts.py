@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
 from gradinspect.analyses.structure.cut import Cut
+from gradinspect.analyses.structure.expansion import fits_unfolded
 from gradinspect.analyses.structure.folding import Item, Scope, node_ids
 from gradinspect.analyses.structure.outline import body_of
 from gradinspect.graph import Edge, Graph, Record, num_consumers
@@ -23,14 +24,13 @@ Direction: TypeAlias = Literal["TB", "BT", "LR", "RL"]
 MAX_USERS = 50  # arrows to one box: NOTE [Users of one node] in `arrows`
 MAX_CHIPS = 8  # leaves drawn beside one node; the rest share one chip
 MAX_LEVELS = 1_000_000
-MAX_NODES_UNFOLDED = 12  # a repeat of this few nodes is easier to read unfolded
 ROOT_SIDE_SHARE = 2 / 3  # of the boxes drawn when a graph is cut
 
 
 class DrawOptions(Record, frozen=True, kw_only=True):
     """How to draw a graph."""
 
-    depth: int | None = None  # of nested expanded scopes
+    depth: int | None = None  # of nested expanded scopes; None: NOTE [About forty boxes] in `expansion`
     full: bool = False  # fold no repeats, collapse nothing
     fold_shapes: bool = False  # draw a chain of shape-only nodes as one box
     none_edges: bool = False
@@ -92,7 +92,7 @@ def parts_of(items: Iterable[Item], depth: int) -> Iterator[Part]:
         elif not isinstance(item, Scope):
             level -= isinstance(item, ScopeEnd)
             yield item
-        elif item.copies and item.num_nodes <= MAX_NODES_UNFOLDED:
+        elif fits_unfolded(item):
             waiting.extend(reversed([inner for items in (item.items, *item.copies) for inner in items]))
         elif item.kind == "module" and item.num_nodes == 1:
             yield Box("node", node_ids(item), item)

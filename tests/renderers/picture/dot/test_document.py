@@ -4,7 +4,7 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from factories import graph, leaf, op, product_plus_two, saved
+from factories import graph, leaf, op, product_plus_two, residual_blocks, saved
 from hypothesis import given, settings
 from inline_snapshot import snapshot
 from msgspec import structs
@@ -13,7 +13,7 @@ from strategies import graphs
 from gradinspect.analyses.structure.focus import Focus, focus_graph
 from gradinspect.graph import Frame, Graph, ModuleCall, Root, Storage
 from gradinspect.renderers.picture.dot.document import render_dot
-from gradinspect.renderers.picture.dot.text import MAX_LABEL, WORD_JOINER, shorten
+from gradinspect.renderers.picture.dot.text import MAX_LABEL, WORD_JOINER, join_names, shorten
 from gradinspect.renderers.picture.graphviz import find_engine, lay_out
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 
@@ -56,13 +56,17 @@ def test_node_looks_exactly() -> None:
     dot = render_dot(graph(node, leaf("a", 2, 3), frames=frames, storages=product_plus_two().storages))
 
     (box,) = [line for line in dot.splitlines() if line.startswith("  n0 [")]
-    assert box.replace(" tooltip", "\ntooltip").replace("<BR", "\n<BR").replace(
-        " fill", "\nfill"
-    ).splitlines() == snapshot(
+    for start in (" tooltip", "<TR", "<TD FIXED", " fill", ' FIXEDSIZE="TRUE" WIDTH="64" HEIGHT="4">'):
+        box = box.replace(start, f"\n{start.strip()}")
+    assert box.splitlines() == snapshot(
         [
-            "  n0 [label=<<B>MulBackward0</B>",
-            '<BR/><FONT POINT-SIZE="8" COLOR="#4C4C4C">f32[2, 3] · 4 B held</FONT>',
-            '<BR/><FONT POINT-SIZE="5" COLOR="#00507D">▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄</FONT>>',
+            '  n0 [label=<<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0">',
+            "<TR><TD><B>MulBackward0</B></TD></TR>",
+            '<TR><TD><FONT POINT-SIZE="8" COLOR="#4C4C4C">f32[2, 3] · 4 B held</FONT></TD></TR>',
+            '<TR><TD ALIGN="LEFT"><TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0"',
+            'FIXEDSIZE="TRUE" WIDTH="64" HEIGHT="4">',
+            "<TR>",
+            '<TD FIXEDSIZE="TRUE" WIDTH="64" HEIGHT="4" BGCOLOR="#00507D"></TD></TR></TABLE></TD></TR></TABLE>>',
             'tooltip="#0 MulBackward0\\ntrain.py:7  b = a * (a + 2)\\n_saved_self = f32[2, 3], 24 B, activation"',
             'fillcolor="#FFFFFF"]',
         ]
@@ -139,11 +143,11 @@ def test_many_leaves_of_one_node_share_a_chip() -> None:
 
 
 def test_many_roots_share_a_mark() -> None:
-    """Past a few, roots are one mark that counts them."""
+    """Past a few, the roots of one box are one mark that counts them; those of other boxes have their own."""
     ops = [op("ExpBackward0", 40) for _ in range(40)]
-    dot = render_dot(graph(*ops, leaf("x", 2, 3), roots=tuple(range(40))), DrawOptions(full=True))
+    dot = render_dot(graph(*ops, leaf("x", 2, 3), roots=(0,) * 9 + tuple(range(1, 40))), DrawOptions(full=True))
 
-    assert "24 more roots" in dot
+    assert "9 roots" in dot
     assert sum(line.startswith("root") and "->" in line for line in statements(dot)) == 40
 
 
@@ -209,14 +213,58 @@ def test_long_names_are_shortened() -> None:
 
 
 def test_a_bar_is_the_share_of_all_bytes() -> None:
-    """One block for each thirty-second of what the graph saves; none where boxes are filled by something."""
+    """It fills its share of a track that is as wide in every box; there is none where boxes are filled by something."""
     first, second = (saved("_saved_self", size, storage=index) for index, size in enumerate((3, 1)))
     record = graph(
         op("MulBackward0", 1, saved=(first,)), op("ExpBackward0", saved=(second,)),
         storages=(Storage(num_bytes=12), Storage(num_bytes=4)),
     )  # fmt: skip
-    bars = [line.count("▄") for line in render_dot(record).splitlines() if "Backward0</B>" in line]
+    lines = [line for line in render_dot(record).splitlines() if "Backward0</B>" in line]
+    bars = [[int(width) for width in re.findall(r'<TD FIXEDSIZE="TRUE" WIDTH="(\d+)"', line)] for line in lines]
 
-    assert bars == [24, 8]
+    assert bars == [[48, 16], [16, 48]]
+    assert all('<TD ALIGN="LEFT"><TABLE' in line for line in lines)
     assert "share of all bytes held" in render_dot(record)
-    assert "▄" not in render_dot(record, DrawOptions(color_by="bytes"))
+    assert 'FIXEDSIZE="TRUE"' not in render_dot(record, DrawOptions(color_by="bytes"))
+
+
+def test_a_skip_is_an_arc_beside_the_other_edges() -> None:
+    """Between closed blocks the residual connection is an arrow of its own, and the legend says what it is."""
+    drawn = render_dot(residual_blocks(5), DrawOptions(depth=1))
+    (skip,) = [line for line in drawn.splitlines() if '" skip "' in line]
+
+    assert skip.strip().startswith("closed0 -> n15")
+    assert drawn.count("closed0 -> n15") == 2
+    assert "residual connection" in drawn
+    assert "skip" not in render_dot(residual_blocks(5), DrawOptions(full=True))
+
+
+def test_what_is_closed_unasked_is_said() -> None:
+    """The caption counts the closed blocks, and says what opens them only if nobody chose a depth."""
+    record = residual_blocks(60)
+
+    assert "1 block closed; their leaves are counted" in render_dot(record, DrawOptions(depth=1))
+    assert "--depth or --full open them" not in render_dot(record)  # one copy of the block is open
+
+
+def test_parts_without_a_common_node_are_packed_and_many_roots_share_a_mark() -> None:
+    """Several roots may be in several parts; those of one box are one mark if they are many."""
+    apart = graph(op("A", None), op("B", None), op("C", None), roots=(0, 1, 2))
+    together = graph(op("A", 1), op("B", 2), op("C"), roots=(0, 0, 0, 0, 1))
+
+    assert "packmode" in render_dot(apart)
+    assert "packmode" not in render_dot(product_plus_two())
+    assert "4 roots" in render_dot(together)
+
+
+def test_many_edges_of_a_list_have_one_name() -> None:
+    """Two hundred tensors of a stack are `tensors[1-199]`, not a count."""
+    record = graph(
+        op("StackBackward0", *range(1, 201)), *(op("SinBackward0", 201) for _ in range(200)), op("A"),
+        arguments={"StackBackward0": ("tensors*",)},
+    )  # fmt: skip
+
+    assert join_names([f"tensors[{number}]" for number in range(1, 200)]) == "tensors[1-199]"
+    assert join_names(["self", "other"]) == "self, other"
+    assert join_names(["a[0]", "a[2]", "b"]) == ""
+    assert "tensors[" in render_dot(record)

@@ -66,7 +66,7 @@ def test_a_fan_of_modules_keeps_its_frames() -> None:
         nodes += [op(KINDS[number % 3], 3 * MAX_FAN + 1, module=number, shape=(number,))]
     cat = op("CatBackward0", *range(1, 3 * MAX_FAN + 1, 3), *range(2, 3 * MAX_FAN + 1, 3))
     record = graph(cat, *nodes[1:], plain.nodes[-1], modules=calls)
-    drawing = plan_drawing(record, DrawOptions())
+    drawing = plan_drawing(record, DrawOptions(depth=1))
 
     assert_each_node_is_somewhere(drawing, record)
     assert sum(box.kind == "cut" for box in drawing.boxes) == 1
@@ -104,7 +104,7 @@ def test_frames_around_each_other_are_few() -> None:
     """A module that calls itself a thousand times deep is drawn to some depth, and a note says so."""
     calls = tuple(ModuleCall(path=f"m{n}", class_name=f"M{n}", parent=n - 1 if n else None) for n in range(1000))
     record = graph(*(op("SinBackward0", n + 1, module=n) for n in range(1000)), leaf("w", 3), modules=calls)
-    drawing = plan_drawing(record, DrawOptions())
+    drawing = plan_drawing(record, DrawOptions(depth=1000))
 
     assert sum(isinstance(part, ScopeStart) for part in drawing.parts) == 40
     assert drawing.notes == ("folded to depth 40: limit is 40 nested frames",)

@@ -50,7 +50,7 @@ def test_a_box_tells_what_a_reader_asks() -> None:
     box = next(group for group in svg.iter(f"{SVG}g") if group.get("id") == "n0")
 
     assert [text.text for text in box.iter(f"{SVG}text")] == [
-        "fc", "MulBackward0", "#0 · f32[2, 3] · 8 B saved", "+= w f32[3]",
+        "fc", "MulBackward0", "#0 · f32[2, 3] · 8 B held", "+= w f32[3]",
     ]  # fmt: skip
     assert box.findtext(f"{SVG}title") == "#0 MulBackward0"
     assert (box.findtext(f"{SVG}desc") or "").splitlines()[1] == "a.py:3  y = w * x"

@@ -1,0 +1,63 @@
+"""Find residual connections: the edges by which a gradient leaves a block without passing its body.
+
+What comes in: the contiguous ids of a block, which is shown as one box. What goes out: the edges out of it that are
+skips.
+
+NOTE [Skips]
+Where the forward pass adds or concatenates (`x + f(x)`), the gradient forks. If two branches leave the block for the
+same node, through different nodes of the block, the shortest way is the skip, and the rest goes through the body. A
+projection on the way (the `downsample` of a ResNet) is still shorter than the body. Equal ways are branches, not skips;
+so are ways that fork at a product: gates, and the query, key and value of attention.
+"""
+
+from typing import NamedTuple
+
+from gradinspect.graph import Graph, Node
+
+MAX_WAYS = 4  # out of a block to one node: a skip, and query, key and value; the steps of an RNN are more
+MERGES = frozenset({"AddBackward0", "SubBackward0", "CatBackward0", "StackBackward0"})
+
+
+class SkipEdge(NamedTuple):
+    """An edge: the node in the block, and the position in its `next_edges`."""
+
+    tail: int
+    position: int
+
+
+class _Way(NamedTuple):
+    """The shortest way from the output of a block to a node in it."""
+
+    length: int
+    has_forked: bool
+
+
+def skip_edges(graph: Graph, ids: range) -> frozenset[SkipEdge]:
+    """Return the edges out of a block that go around its body: NOTE [Skips]. NOTE [Topological ids] in `graph`."""
+    ways: dict[int, _Way] = {ids.start: _Way(0, has_forked=False)}
+    exits: dict[int, list[tuple[int, bool, SkipEdge]]] = {}
+    for tail in ids:
+        if tail not in ways:
+            continue
+        way = ways[tail]
+        has_forked = way.has_forked or _forks(graph, graph.nodes[tail])
+        for position, edge in enumerate(graph.nodes[tail].next_edges):
+            if edge is None or graph.nodes[edge.next_node].kind == "accumulate_grad":
+                continue
+            if edge.next_node not in ids:
+                exits.setdefault(edge.next_node, []).append((way.length, has_forked, SkipEdge(tail, position)))
+            elif edge.next_node not in ways or way.length + 1 < ways[edge.next_node].length:
+                ways[edge.next_node] = _Way(way.length + 1, has_forked)
+    return frozenset(skip for out in exits.values() if (skip := _shortest(out)) is not None)
+
+
+def _shortest(exits: list[tuple[int, bool, SkipEdge]]) -> SkipEdge | None:
+    """Return the exit that is nearer than all others, if it forked from them at a sum."""
+    (length, has_forked, edge), *others = sorted(exits)
+    return edge if has_forked and 0 < len(others) < MAX_WAYS and length < others[0][0] else None
+
+
+def _forks(graph: Graph, node: Node) -> bool:
+    """Return whether a node passes its gradient on to several nodes, as a sum does."""
+    heads = {edge.next_node for edge in node.next_edges if edge is not None}
+    return node.name in MERGES and sum(graph.nodes[head].kind != "accumulate_grad" for head in heads) > 1
