@@ -35,9 +35,9 @@ def test_opening_and_closing() -> None:
 
   root: #0 NllLossBackward0  f32[]  weight: None             train.py:8
 > ▾ #1–5  model  Sequential  5 nodes                  480 B
-  ┊ ▸ #1–2  2  Linear  2 nodes                        320 B
-  ┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                     model.py:21
-  ┊ ▸ #4–5  0  Linear  2 nodes                        160 B
+  ┊ ▸ #1–2  model.2  Linear  2 nodes                  320 B
+  ┊ #3 ReluBackward0  f32[4, 20]  model.1 ReLU               model.py:21
+  ┊ ▸ #4–5  model.0  Linear  2 nodes                  160 B
 """)
 
     browser.move(2)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import OUTSIDE, extra_storages
+from gradinspect.analyses.structure.call_names import fold_name
 from gradinspect.graph import Graph, Record
 
 OUTERMOST = "model"
@@ -127,9 +128,8 @@ def _merged(modules: list[ModuleBytes]) -> ModuleBytes:
     first = modules[0]
     if len(modules) == 1:
         return first
-    last = modules[-1].label.rpartition(".")[2]
     return ModuleBytes(
-        label=f"{first.label}-{last}" if len(modules) > 1 and last.isdigit() else first.label,
+        label=fold_name([module.label for module in modules]) or first.label,
         path=first.path,
         class_name=first.class_name,
         copies=sum(module.copies for module in modules),

@@ -4,10 +4,12 @@ What comes in: a name from the user and a `Graph`. What goes out: node ids.
 """
 
 import re
+from collections.abc import Iterator
 
+from gradinspect.analyses.structure.call_names import OUTERMOST, short_name
 from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph
+from gradinspect.graph import Graph, Node
 
 _BACKWARD = re.compile(r"Backward\d*$")
 
@@ -36,13 +38,17 @@ def named_nodes(word: str, graph: Graph) -> frozenset[int]:
         return frozenset({node_number(word, graph)})
     names: dict[str, set[int]] = {}
     for number, node in enumerate(graph.nodes):
-        for name in (node.name, _BACKWARD.sub("", node.name)):
+        for name in _names_of(graph, node):
             names.setdefault(name, set()).add(number)
-        if node.module is not None:
-            for path in containing_paths(graph.modules[node.module].path):
-                names.setdefault(path or "model", set()).add(number)
-        if node.leaf is not None:
-            for name in filter(None, (node.leaf.name, *node.leaf.aliases)):
-                names.setdefault(name, set()).add(number)
     found = matching_names(word, names.keys(), "class, module or parameter")
     return frozenset[int]().union(*(names[name] for name in found))
+
+
+def _names_of(graph: Graph, node: Node) -> Iterator[str]:
+    """Yield every name of a node; a module's as it is shown too: "3" is shown as "model.3"."""
+    yield from (node.name, _BACKWARD.sub("", node.name))
+    if node.module is not None:
+        for path in containing_paths(graph.modules[node.module].path):
+            yield from (path or OUTERMOST, short_name(path, None))
+    if node.leaf is not None:
+        yield from filter(None, (node.leaf.name, *node.leaf.aliases))

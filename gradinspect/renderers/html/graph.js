@@ -25,8 +25,13 @@ for (const [node, output, name] of page.roots) {
   rootsAt.set(node, [...(rootsAt.get(node) || []), name || `output ${output}`]);
 }
 
-/** The last part of a dotted path, for a box inside its parent. */
-const shortPath = (path) => path.split('.').slice(-1)[0];
+/** The last part of a dotted path, for a box inside its parent; an index keeps the name of what it is an index of. */
+function shortPath(path) {
+  const parts = path.split('.');
+  let start = parts.length - 1;
+  while (start > 0 && /^\d+$/.test(parts[start])) start -= 1;
+  return `${/^\d+$/.test(parts[start]) ? 'model.' : ''}${parts.slice(start).join('.')}`;
+}
 
 /** The title of a node: its class, or the parameter it accumulates into. */
 function nodeTitle(id) {

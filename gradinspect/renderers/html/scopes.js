@@ -69,7 +69,7 @@ function scopeTitle(place) {
   if (kind === 'module') {
     const [path, className, call] = modules[module];
     const inside = around(-place).some((outer) => scopes[outer].kind === 'module');
-    return { name: path ? (inside ? shortPath(path) : path) : className, detail: path ? className : '', call };
+    return { name: path ? (inside || /^\d/.test(path) ? shortPath(path) : path) : className, detail: path ? className : '', call };
   }
   if (kind === 'repeat') return { name: title, detail: `× ${times.toLocaleString('en')}`, call: 1 };
   if (kind === 'run' && !title) return { name: `#${numberOf(first)} to #${numberOf(last)}`, detail: '', call: 1 };

@@ -158,7 +158,7 @@ class RowWriter:
             yield Part(self._visible(title), "bold", can_shrink=True)
             yield Part("  ")
             return
-        bodies = (scope.items, *scope.copies[-1:]) if copy is None else ((scope.items, *scope.copies)[copy],)
+        bodies = (scope.items, *scope.copies) if copy is None else ((scope.items, *scope.copies)[copy],)
         calls = [body[0] for body in bodies] if scope.kind == "repeat" else [scope]
         modules = [call.module for call in calls if isinstance(call, Scope) and call.module is not None]
         if not modules or (scope.kind == "repeat" and len(scope.items) > 1):

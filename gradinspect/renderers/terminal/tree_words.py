@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from gradinspect.analyses.structure.call_names import fold_name, short_name
 from gradinspect.analyses.structure.outline_rows import Link
 from gradinspect.graph import Graph, ModuleCall
 
@@ -29,19 +30,22 @@ ASCII_SYMBOLS = Symbols(
 
 
 def call_names(graph: Graph, calls: Sequence[ModuleCall], ellipsis: str) -> str:
-    """Name one call, or the first and last of many."""
-    between = f" {ellipsis} "
+    """Name one call, or many: by their indices, or by the first and last."""
+    first, last = calls[0], calls[-1]
     if len({call.path for call in calls}) == 1 < len(calls):
-        first, last = calls[0], calls[-1]
-        return call_name(graph, msgspec.structs.replace(first, call=1)) + f" calls {first.call}{between}{last.call}"
-    return between.join(call_name(graph, call) for call in calls)
+        return call_name(graph, msgspec.structs.replace(first, call=1)) + f" calls {first.call} {ellipsis} {last.call}"
+    fold = fold_name([short_name(call.path, _caller(graph, call)) for call in calls])
+    names = (call_name(graph, call) for call in dict.fromkeys((first, last)))
+    return fold or f" {ellipsis} ".join(names)
 
 
 def call_name(graph: Graph, call: ModuleCall) -> str:
     """Name a call by its path relative to the enclosing module, numbered if it is not the first."""
-    parent = None if call.parent is None else graph.modules[call.parent].path
-    name = call.path.removeprefix(f"{parent}.") if parent else call.path
-    return (name or "model") + (f" (call {call.call})" if call.call > 1 else "")
+    return short_name(call.path, _caller(graph, call)) + (f" (call {call.call})" if call.call > 1 else "")
+
+
+def _caller(graph: Graph, call: ModuleCall) -> str | None:
+    return None if call.parent is None else graph.modules[call.parent].path
 
 
 def input_nrs(links: Sequence[Link]) -> str:

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from factories import gradient_stats, graph, leaf, op, product_plus_two, saved
+from factories import gradient_stats, graph, leaf, op, product_plus_two, saved, two_layers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -147,3 +147,12 @@ def test_a_part_is_a_graph(whole: Graph, data: st.DataObject) -> None:
         range(len(part.nodes))
     )
     assert [whole.roots[place].node in kept for place in range(len(whole.roots))].count(True) == len(part.roots)
+
+
+def test_a_name_as_it_is_shown_is_found() -> None:
+    """A module of a Sequential is shown as `model.2`, so that is a name as its path is."""
+    by_path, as_shown = (focus_graph(two_layers(), Focus(around=name))[1] for name in ("2", "model.2"))
+
+    assert by_path is not None
+    assert as_shown is not None
+    assert by_path.numbers == as_shown.numbers

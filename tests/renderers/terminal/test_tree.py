@@ -42,12 +42,12 @@ def test_module_calls() -> None:
 
 root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
 ▾ #1–5  model  Sequential  5 nodes                            480 B
-┊ ▾ #1–2  2  Linear  2 nodes                                  320 B
+┊ ▾ #1–2  model.2  Linear  2 nodes                            320 B
 ┊ ┊ #1 AddmmBackward0  f32[4, 3]                              320 B  model.py:21
 ┊ ┊ ├─ self: ◆ 2.bias  f32[3]
 ┊ ┊ └─ mat2: #2 TBackward0 → ◆ 2.weight  f32[3, 20]                  model.py:21
-┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
-┊ ▾ #4–5  0  Linear  2 nodes                                  160 B
+┊ #3 ReluBackward0  f32[4, 20]  model.1 ReLU                         model.py:21
+┊ ▾ #4–5  model.0  Linear  2 nodes                            160 B
 ┊ ┊ #4 AddmmBackward0  f32[4, 20]  mat1: None                 160 B  model.py:21
 ┊ ┊ ├─ self: ◆ 0.bias  f32[20]
 ┊ ┊ └─ mat2: #5 TBackward0 → ◆ 0.weight  f32[20, 10]                 model.py:21
@@ -61,9 +61,9 @@ def test_closed_module_calls() -> None:
 
 root: #0 NllLossBackward0  f32[]  weight: None                                           train.py:8
 ▾ #1–5  model  Sequential  5 nodes                                                480 B
-┊ ▸ #1–2  2  Linear  f32[4, 3]  2 nodes, 2 leaves                                 320 B
-┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                                                   model.py:21
-┊ ▸ #4–5  0  Linear  f32[4, 20]  2 nodes, 2 leaves                                160 B
+┊ ▸ #1–2  model.2  Linear  f32[4, 3]  2 nodes, 2 leaves                           320 B
+┊ #3 ReluBackward0  f32[4, 20]  model.1 ReLU                                             model.py:21
+┊ ▸ #4–5  model.0  Linear  f32[4, 20]  2 nodes, 2 leaves                          160 B
 ▸ 2 blocks closed; --depth or --full open them
 gradients flow down · bytes held
 """)
@@ -81,10 +81,11 @@ def test_a_focus() -> None:
 
 3 of 6 nodes, with 2 of 4 leaves: within 1 of 1
 ▾ #1–4  model  Sequential  3 nodes                            480 B
-┊ #1 AddmmBackward0  f32[4, 3]  2  mat2: cut  ← 1 cut         320 B  model.py:21
+┊ #1 AddmmBackward0  f32[4, 3]  model.2 Linear                320 B  model.py:21
+┊ │    mat2: cut  ← 1 cut
 ┊ ├─ self: ◆ 2.bias  f32[3]
-┊ #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
-┊ #4 AddmmBackward0  f32[4, 20]  0 Linear                     160 B  model.py:21
+┊ #3 ReluBackward0  f32[4, 20]  model.1 ReLU                         model.py:21
+┊ #4 AddmmBackward0  f32[4, 20]  model.0 Linear               160 B  model.py:21
 ┊ │    mat1: None  mat2: cut
 ┊ └─ ◆ 0.bias  f32[20]
 gradients flow down · ◆ leaf (AccumulateGrad) · cut: to hidden nodes
@@ -94,9 +95,9 @@ gradients flow down · ◆ leaf (AccumulateGrad) · cut: to hidden nodes
 5 of 6 nodes, with 1 of 4 leaves: on a path to 0.weight
 root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
 v #1-5  model  Sequential  4 nodes                            480 B
-: #1 AddmmBackward0  f32[4, 3]  2  self, mat2: cut            320 B  model.py:21
-: #3 ReluBackward0  f32[4, 20]  1 ReLU                               model.py:21
-: > #4-5  0  Linear  2 nodes  -> 1 cut                        160 B
+: #1 AddmmBackward0  f32[4, 3]  model.2  self, mat2: cut      320 B  model.py:21
+: #3 ReluBackward0  f32[4, 20]  model.1 ReLU                         model.py:21
+: > #4-5  model.0  Linear  2 nodes  -> 1 cut                  160 B
 > 1 block closed; --depth or --full open them
 gradients flow down | cut: to hidden nodes | bytes held
 """)
@@ -118,7 +119,7 @@ def test_repeated_blocks() -> None:
     assert screen(residual_blocks(12)) == snapshot("""\
 
 ▾ #0–36  model  Net  37 nodes
-┊ ▾ ×12 #0–35  h.11 … h.0  Block  3 nodes each
+┊ ▾ ×12 #0–35  h.0-11  Block  3 nodes each
 ┊ ┊ root: #0 AddBackward0  f32[2, 3]
 ┊ ┊ ├─ other: #1 ExpBackward0  f32[2, 3]
 ┊ ┊ │  #2 MulBackward0  f32[2, 3]
@@ -183,7 +184,7 @@ def test_ascii() -> None:
     assert text == snapshot("""\
 
 v #0-36  model  Net  37 nodes
-: v x12 #0-35  h.11 ... h.0  Block  3 nodes each
+: v x12 #0-35  h.0-11  Block  3 nodes each
 : : root: #0 AddBackward0  f32[2, 3]
 : : |- other: #1 ExpBackward0  f32[2, 3]
 : : |  #2 MulBackward0  f32[2, 3]

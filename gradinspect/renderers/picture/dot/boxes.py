@@ -101,7 +101,7 @@ class BoxWriter:
 
     def _copies(self, ids: range, scope: Scope) -> str:
         label = [f"<B>{len(scope.copies):,} more copies</B>"]
-        label.append(self._quiet(self.labels.between(scope.copies[0], scope.copies[-1])))
+        label.append(self._quiet(self.labels.between(scope.copies)))
         label.append(self._quiet(self.labels.size(ids)))
         label.append(self._strip(copy_ranges(scope)[1:]))
         fill = self.palette.copies if self.scene.coloring is None else self.palette.plain

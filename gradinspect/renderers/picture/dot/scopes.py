@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
+from gradinspect.analyses.structure.call_names import fold_name, short_name
 from gradinspect.analyses.structure.folding import Scope
 from gradinspect.graph import Graph, ModuleCall
 from gradinspect.renderers.picture.colors.palettes import Palette
@@ -46,15 +47,20 @@ class ScopeLabels:
             call = self.graph.modules[scope.module]
             return f"{self._path(call)} {self._class_of(call)}" if call.path else f"<B>{html(call.class_name)}</B>"
         times = f"<B>{TIMES}{len(scope.copies) + 1:,}</B>"
-        between = self.between(scope.items, scope.copies[-1])
+        between = self.between((scope.items, *scope.copies))
         first = self._call_of(scope.items)
         return f"{between} {self._class_of(first)} {times}" if between and first else f"{times} repeated"
 
-    def between(self, first: Sequence[int | Scope], last: Sequence[int | Scope]) -> str:
-        """Name the first and last call of a repeat; "" if a copy is more than one call."""
-        calls = self._call_of(first), self._call_of(last)
-        paths = [self._path(call) for call in calls if call is not None]
-        return "" if len(paths) < 2 else paths[0] if calls[0] == calls[1] else f"{paths[0]} … {paths[1]}"
+    def between(self, bodies: Sequence[Sequence[int | Scope]]) -> str:
+        """Name the calls of a repeat, by their indices or the first and last; "" if a copy is more than one call."""
+        calls = [call for body in bodies if (call := self._call_of(body)) is not None]
+        if len(calls) < len(bodies):
+            return ""
+        fold = fold_name([short_name(call.path, None) for call in calls])
+        if fold is not None:
+            return self._dotted(fold)
+        ends = dict.fromkeys(map(self._path, (calls[0], calls[-1])))
+        return " … ".join(ends)
 
     def size_of_open(self, scope: Scope) -> str:
         """Describe the size of an expanded scope, whose leaves are visible."""
@@ -97,10 +103,13 @@ class ScopeLabels:
 
     def _path(self, call: ModuleCall) -> str:
         """Write a module's path with its last part in bold, and the call number if it is not the first."""
-        outer, dot, name = call.path.rpartition(".")
         number = small(f" call {call.call}", self.palette.quiet) if call.call > 1 else ""
+        return self._dotted(short_name(call.path, None)) + number
+
+    def _dotted(self, path: str) -> str:
+        outer, dot, name = path.rpartition(".")
         around = small(html(outer) + dot, self.palette.quiet, 9) if outer else ""
-        return f"{around}<B>{html(name or 'model')}</B>{number}"
+        return f"{around}<B>{html(name)}</B>"
 
     def _class_of(self, call: ModuleCall) -> str:
         return small(html(call.class_name), self.palette.soft, 9)

@@ -1,0 +1,39 @@
+"""Names of module calls that can be read alone: `layer4.1`, never `1`; a fold of blocks is `transformer.h.0-11`.
+
+What comes in: dotted paths. What goes out: names.
+"""
+
+from collections.abc import Sequence
+
+OUTERMOST = "model"
+MAX_INDICES = 4  # listed one by one
+
+
+def short_name(path: str, parent: str | None) -> str:
+    """Name a module relative to its caller; an index keeps the name of what it is an index of."""
+    if not path:
+        return OUTERMOST
+    parts = path.split(".")
+    start = len(parent.split(".")) if parent and path.startswith(f"{parent}.") else 0
+    while start and parts[start].isdigit():
+        start -= 1
+    return ".".join(parts[start:] if not parts[start].isdigit() else [OUTERMOST, *parts[start:]])
+
+
+def fold_name(names: Sequence[str]) -> str | None:
+    """Name blocks that differ in their index: `h.0-11`, or `0, 2, 4` if others are between; None if they do not."""
+    stems = {name.rpartition(".")[0] for name in names}
+    lasts = [name.rpartition(".")[2] for name in names]
+    if len(stems) != 1 or len(set(names)) < 2 or not all(last.isdigit() for last in lasts):
+        return None
+    indices = sorted({int(last) for last in lasts})
+    (stem,) = stems
+    return f"{stem}.{_listed(indices)}" if stem else _listed(indices)
+
+
+def _listed(indices: Sequence[int]) -> str:
+    if indices[-1] - indices[0] == len(indices) - 1:
+        return f"{indices[0]}-{indices[-1]}"
+    if len(indices) <= MAX_INDICES:
+        return ", ".join(map(str, indices))
+    return f"{indices[0]}, {indices[1]} to {indices[-1]}"
