@@ -34,11 +34,11 @@ def large() -> Summary:
 
 
 def test_the_head_on_a_terminal() -> None:
-    """Four lines at 80 columns and one for each warning; what does not fit is counted."""
+    """Four or five lines at 80 columns and one for each warning; what does not fit is counted."""
     assert f"{render_summary(large()).plain}\n" == snapshot("""\
 backward #1  train.py:41  loss.backward()
 1 root, 530 nodes, 1,578 edges (24 None), 149 leaves, depth 412
-37.7 MiB held (+ 13.4 MiB of weights, in memory anyway)
+37.7 MiB held (+ 13.4 MiB of weights, in memory anyway): 37.7 MiB activations
 40 VeryLongOperator0Backward0, 39 VeryLongOperator1Backward0, 4 more classes
 warning: one value could not be read
 """)
@@ -104,5 +104,5 @@ def test_no_line_is_wider_than_asked(record: Graph, width: int) -> None:
 
     assert all(line.isprintable() for line in lines)
     assert all(cell_len(line) <= width for line in lines if not line.startswith("warning: "))
-    assert len(lines) <= 4 + len(record.warnings)
+    assert len(lines) <= 5 + len(record.warnings)
     json.loads(render_summary_json(summarize(record)))
