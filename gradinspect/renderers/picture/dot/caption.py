@@ -20,6 +20,7 @@ from gradinspect.units import format_count, format_held
 
 ENTRIES_IN_A_ROW = 2
 MAX_LINE = 90
+SWATCH_WIDTH, SWATCH_HEIGHT = 34, 15  # points
 
 
 def caption(scene: Scene, drawing: Drawing) -> str:
@@ -151,6 +152,6 @@ def _entry(mark: str, words: str, fill: str = "", line: str = "") -> str:
 
 
 def _unstretched(cell: str) -> str:
-    """Put a cell into a table of its own: cells of one table are all as wide as the widest in their column."""
-    table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1"><TR>{cell}</TR></TABLE>'
-    return f'<TD ALIGN="LEFT">{table}</TD>'
+    """Put a cell into a table of a fixed size: cells of one table are all as wide as the widest in their column."""
+    size = f'FIXEDSIZE="TRUE" ALIGN="LEFT" WIDTH="{SWATCH_WIDTH}" HEIGHT="{SWATCH_HEIGHT}"'
+    return f'<TD><TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1" {size}><TR>{cell}</TR></TABLE></TD>'

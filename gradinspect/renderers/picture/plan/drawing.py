@@ -75,7 +75,7 @@ def closed_blocks(boxes: Iterable[Box], options: DrawOptions) -> str:
     """Count the closed boxes, and say what opens them if nobody asked for them; "" if there are none."""
     closed = sum(box.kind == "closed" for box in boxes)
     chosen = options.depth is not None or options.full
-    after = "their leaves are counted, not drawn" if chosen else "--depth or --full open them"
+    after = "leaves inside are counted, not drawn" if chosen else "--depth or --full open them"
     return f"{format_count(closed, 'block')} closed; {after}" if closed else ""
 
 

@@ -225,7 +225,7 @@ def test_a_bar_is_the_share_of_all_bytes() -> None:
     assert bars == [[48, 16], [16, 48]]
     assert all('<TD ALIGN="LEFT"><TABLE' in line for line in lines)
     assert "share of all bytes held" in render_dot(record)
-    assert 'FIXEDSIZE="TRUE"' not in render_dot(record, DrawOptions(color_by="bytes"))
+    assert '<TD FIXEDSIZE="TRUE"' not in render_dot(record, DrawOptions(color_by="bytes"))
 
 
 def test_a_skip_is_an_arc_beside_the_other_edges() -> None:
@@ -243,7 +243,7 @@ def test_what_is_closed_unasked_is_said() -> None:
     """The caption counts the closed blocks, and says what opens them only if nobody chose a depth."""
     record = residual_blocks(60)
 
-    assert "1 block closed; their leaves are counted" in render_dot(record, DrawOptions(depth=1))
+    assert "1 block closed; leaves inside are counted" in render_dot(record, DrawOptions(depth=1))
     assert "--depth or --full open them" not in render_dot(record)  # one copy of the block is open
 
 
