@@ -39,7 +39,14 @@ FAKE = {  # what cannot run on tensors without values
     "_BaseDataLoaderIter.__next__",
     "torch.nn.init._no_grad_trunc_normal_",
 }
-CHECK = {"torch.utils.checkpoint._checkpoint_hook", "torch.utils.checkpoint._recomputation_hook"}
+CHECK = {
+    "LRScheduler.step",
+    "Module.load_state_dict",
+    "Module.train",
+    "Optimizer.__init__",
+    "torch.utils.checkpoint._checkpoint_hook",
+    "torch.utils.checkpoint._recomputation_hook",
+}
 VERBS: dict[str, set[str]] = {
     "trace": set(),
     "saved": set(),

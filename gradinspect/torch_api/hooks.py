@@ -14,6 +14,10 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
+from torch.nn.modules.module import (
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
@@ -81,6 +85,16 @@ def is_step_hooked(optimizer: Any) -> bool:
     Source: torch/optim/optimizer.py, `_patch_step_function`, torch 2.13.
     """
     return bool(getattr(getattr(type(optimizer), "step", None), "hooked", False))
+
+
+def hook_registrations(on_module: Callable[..., None], on_parameter: Callable[..., None]) -> list[RemovableHandle]:
+    """Register hooks of ours for each module and parameter that becomes part of a module."""
+    handles = [
+        register_module_module_registration_hook(on_module),
+        register_module_parameter_registration_hook(on_parameter),
+    ]
+    note_ours(handles)
+    return handles
 
 
 def hooks_were_made() -> bool:

@@ -29,7 +29,7 @@ def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
 @pytest.mark.parametrize("script", one_in(3, CLEAN), ids=lambda path: path.stem)
 def test_nothing_is_found_in_a_clean_program(script: Path) -> None:
     """Nothing is found, and every number it prints is the one that it prints by itself."""
-    done = gradinspect("check", script, *options_of(script), "--continue", "--steps", "3")
+    done = gradinspect("check", script, "--continue", "--steps", "3", *options_of(script))
     plain = python(script)
 
     assert done.returncode == plain.returncode == 0

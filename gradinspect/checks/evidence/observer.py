@@ -24,6 +24,7 @@ from gradinspect.checks.evidence.nonfinite import NonfiniteValues
 from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
 from gradinspect.checks.evidence.ranks import ranks_of_this_run, summary_of_rank
 from gradinspect.checks.evidence.recomputation import CheckpointRuns
+from gradinspect.checks.evidence.training.log import TrainingLog
 from gradinspect.checks.evidence.unused_graphs import UnusedGraphs
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.cuts import GradientCuts
@@ -86,13 +87,15 @@ class ChecksObserver(Observer[Findings]):
         self._ranks = ranks_of_this_run()
         self._custom = CustomFunctions(self._folder) if gradcheck else None
         self._cuts = GradientCuts(recorder, flow, self._folder)
+        self._training = TrainingLog(recorder, flow, self._folder)
+        self._call_log.on_touch = self._training.touched
         self._unused = UnusedGraphs(self._folder, self._cuts.reached)
         self._choice = CallChoice(run.request)
         self._steps = OptimizerSteps(self._look_at_window)
         is_fixed = run.request.grad is not None or self._ranks is not None  # ranks must end at the same call
         self._window = WatchWindow(
             num_calls or (LEAST_CALLS if is_fixed else None),
-            (self._steps.waits, self._cuts.waits, self._waits, self._unused.waits),
+            (self._steps.waits, self._cuts.waits, self._waits, self._unused.waits, self._training.waits),
             lambda: flow.is_half_full,
         )
         self._is_ending = False  # NOTE [The end of watching]
@@ -112,7 +115,8 @@ class ChecksObserver(Observer[Findings]):
         """Record what the program does, from before it runs until all calls were observed."""
         with self._attached:
             self._attached.callback(self._run.interceptor.leave)
-            for log in (self._call_log, self._cuts, self._checkpoints, self._steps, self._custom or nullcontext()):
+            logs = (self._call_log, self._cuts, self._training, self._checkpoints, self._steps)
+            for log in (*logs, self._custom or nullcontext()):
                 self._attached.enter_context(log)
             yield
 
@@ -141,7 +145,8 @@ class ChecksObserver(Observer[Findings]):
                 (
                     *findings_of_calls(self._watched, self._to_repeat),
                     *self._unused.findings(),
-                    *self._cuts.findings(),
+                    *self._cuts.findings(self._training.replaced),
+                    *(finding for fact in self._training.facts() for finding in findings_on(fact)),
                     *derivative_findings(checked),
                 )
             ),
@@ -169,6 +174,7 @@ class ChecksObserver(Observer[Findings]):
             return None
         walked = self._run.walk_call(call) if is_wanted else None
         if walked is None:
+            self._training.unobserved(call)
             return None
         try:
             if self._custom is not None:
@@ -196,11 +202,11 @@ class ChecksObserver(Observer[Findings]):
         if any(rule_of(finding.code).stops_run for finding in watched.found):
             self._stop(call.caller)  # on every rank: otherwise the engine would hang
         self._calls.append(earlier)
-        if not call.keeps_graph:
-            self._freed_by.append(self._calls[-1])
+        self._freed_by += () if call.keeps_graph else (earlier,)
         outputs = [OutputTensor(None, output) for output in call.outputs]
         gradients = GradientMeter(graph, outputs, walked.walk, times=False)
         self._survivors.append(gradients.survivors())
+        self._training.begin(walked, call)
         self._call_log.enter_backward()
         unfreeze = _frozen_for_collector()
 
@@ -228,6 +234,7 @@ class ChecksObserver(Observer[Findings]):
     def _ran(self, watched: WatchedCall) -> None:
         """Look at what happened inside a call, whether or not it completed."""
         self._call_log.leave_backward()
+        self._training.end()
         watched.found += checkpoint_findings(self._checkpoints.take(), watched.line)
 
     def _refused(self, call: EngineCall) -> None:

@@ -31,6 +31,7 @@ optimizer = torch.optim.SGD(parameters, lr=0.1)
 for _ in range(2):
     features = encoder(torch.randn(16, 4)).detach()
     loss = head(features).square().mean()
+    optimizer.zero_grad()
     loss.backward()
     optimizer.step()  # leaves the encoder unchanged
 """,
@@ -44,6 +45,7 @@ optimizer = torch.optim.SGD(parameters, lr=0.1)
 for _ in range(2):
     features = encoder(torch.randn(16, 4))
     loss = head(features).square().mean()
+    optimizer.zero_grad()
     loss.backward()
     optimizer.step()
 """,

@@ -27,6 +27,7 @@ for _ in range(2):
     h = body(torch.randn(16, 4))
     box_loss, class_loss = boxes(h).abs().mean(), classes(h).square().mean()
     loss = box_loss  # class_loss is missing
+    optimizer.zero_grad()
     loss.backward()
     optimizer.step()
 """,
@@ -41,6 +42,7 @@ for _ in range(2):
     h = body(torch.randn(16, 4))
     box_loss, class_loss = boxes(h).abs().mean(), classes(h).square().mean()
     loss = box_loss + class_loss
+    optimizer.zero_grad()
     loss.backward()
     optimizer.step()
 """,
@@ -65,6 +67,7 @@ model = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model = nn.Linear(4, 1)  # the optimizer still holds the old one
 for _ in range(2):
+    optimizer.zero_grad()
     model(torch.randn(8, 4)).sum().backward()
     optimizer.step()
 """,
@@ -75,6 +78,7 @@ from torch import nn
 model = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(2):
+    optimizer.zero_grad()
     model(torch.randn(8, 4)).sum().backward()
     optimizer.step()
 """,

@@ -20,7 +20,14 @@ from gradinspect.checks.evidence.in_place.write_access import Access, access_of
 from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.torch_calls import CallKind, call_kind, function_name, tensors_in
+from gradinspect.checks.evidence.values.torch_calls import (
+    CallKind,
+    GradientTouch,
+    call_kind,
+    function_name,
+    gradient_touch,
+    tensors_in,
+)
 from gradinspect.checks.rules.stale_values import MASKED_ASSIGNMENT
 from gradinspect.checks.rules.value_flow import short_name
 from gradinspect.record.recorder import Recorder
@@ -28,6 +35,7 @@ from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of
 
+OnTouch = Callable[[GradientTouch, tuple[Any, ...], list[torch.Tensor], FrameType | None], None]
 _SKIPPED = CallKind.SKIPPED  # Python looks up a member of an Enum slowly
 _NO_VERSION = -1  # of an inference tensor
 _DATA = "torch.Tensor.data.__get__"
@@ -40,6 +48,7 @@ class _Known(NamedTuple):
     kind: CallKind
     access: Access
     grows: str | None  # the operator, if broadcasting may grow its result
+    touch: GradientTouch | None
     is_skipped: bool  # whether calls without keywords can be ignored
 
 
@@ -62,6 +71,7 @@ class TorchCallLog:
         self.writes = WriteLog(recorder)
         self.broadcasts = BroadcastLog(recorder)
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
+        self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
         self._recorder = recorder
         self._flow = flow
         self._known: dict[Any, _Known] = {}
@@ -123,6 +133,8 @@ class TorchCallLog:
             with plain_tensors_only():
                 if begun.versions:
                     self._look_for_writes(begun, start, end, frame)
+                if known.touch is not None and self.on_touch is not None:
+                    self.on_touch(known.touch, begun.args, begun.inputs, frame)
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
                 if known.grows is not None and end != start:
@@ -182,9 +194,9 @@ class _InsideBackward(TorchFunctionMode):
 def _learn(func: Any) -> _Known:
     name = function_name(func)
     kind, access = call_kind(name), access_of(func, name)
-    return _Known(
-        name, kind, access, growing_operator(name), is_skipped=kind is CallKind.SKIPPED and not access.arguments
-    )
+    touch = gradient_touch(name)
+    is_skipped = kind is CallKind.SKIPPED and not access.arguments and touch is None
+    return _Known(name, kind, access, growing_operator(name), touch, is_skipped)
 
 
 def _is_trained(tensor: torch.Tensor) -> bool:

@@ -6,7 +6,7 @@ on a tensor without a gradient does, unless another observed backward reaches th
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -24,11 +24,12 @@ from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
 from gradinspect.checks.evidence.values.refused import refused_findings
 from gradinspect.checks.findings import Finding, listed
 from gradinspect.checks.registry import findings_on
+from gradinspect.checks.rules.constant_terms import constant_term_finding, constant_terms
 from gradinspect.checks.rules.gradient_terms import lost_term_finding, lost_terms
 from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedAt, by_cause
 from gradinspect.checks.rules.nonleaf_gradients import nonleaf_finding
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Read, ancestors
-from gradinspect.graph import Frame, frame_of
+from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.frames import is_own_file, lines_from
 from gradinspect.record.outputs import OutputTensor
@@ -78,6 +79,7 @@ class GradientCuts:
         self.reached: set[int] = set()  # ids of the leaves that an observed call reaches
         self._wanted: dict[int, _Wanted] = {}
         self._found: list[Finding] = []
+        self._constant: dict[tuple[Frame | None, Frame | None], Finding] = {}  # by the lines of a term
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._handles: list[Any] = []
 
@@ -110,15 +112,21 @@ class GradientCuts:
                 gradient, used = (self._line(number) for number in term)
                 is_attribute = self._flow.calls[term.gradient].is_attribute
                 yield lost_term_finding(gradient, used, backward, is_attribute=is_attribute)
+            self._note_constant_terms(graph, root, backward)
 
     def refused(self, call: EngineCall) -> Iterator[Finding]:
         """Explain why a call has no graph."""
         return refused_findings(self._flow, call, self._recorder, self._frame)
 
-    def findings(self) -> Iterator[Finding]:
-        """Report the tensors found without a gradient that no observed call reaches."""
+    def findings(self, explained: Collection[int] = ()) -> Iterator[Finding]:
+        """Report the tensors found without a gradient that no observed call reaches.
+
+        Args:
+            explained: The ids of tensors of which another finding says why.
+        """
         yield from self._found
-        wanted = [one for key, one in self._wanted.items() if key not in self.reached and one.tensor() is not None]
+        known = self.reached.union(explained)
+        wanted = [one for key, one in self._wanted.items() if key not in known and one.tensor() is not None]
         if not self._roots or self._flow.is_full or not can_watch_storages():
             return
         with plain_tensors_only():
@@ -135,6 +143,10 @@ class GradientCuts:
             module = one.name.rpartition(".")[0] or None if is_uncalled else None
             records.append(replace(record, module=module, num_calls=self._num_calls or 1))
         yield from _findings_on(records)
+        detached = {record.cut for record in records}
+        for frames, finding in self._constant.items():
+            if frames[0] not in detached:
+                yield finding
 
     def waits(self) -> str | None:
         """Name a tensor without a gradient: a later call may reach it."""
@@ -145,6 +157,15 @@ class GradientCuts:
         """Say what could not be checked."""
         if self._flow.is_full:
             yield f"Missing gradients were not checked: there were more than {MAX_CALLS:,} calls of torch functions."
+
+    def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
+        """Store the terms of a scalar loss that have no graph, until it is known whether parameters miss a gradient."""
+        if self._flow.is_full or graph.roots[0].info is None or graph.roots[0].info.shape:
+            return
+        for term in constant_terms(self._flow.calls, root):
+            lines = self._line(term.cut), self._line(term.used)
+            finding = constant_term_finding(self._flow.calls, term, lines, backward)
+            self._constant.setdefault(lines, finding)
 
     def _missed_inputs(self, missed: Sequence[Any], call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         tensors = [value for value in missed if isinstance(value, torch.Tensor)]

@@ -49,6 +49,29 @@ class CallKind(Enum):
     SWITCHES = auto()  # grad mode
 
 
+class GradientTouch(Enum):
+    """What a call does to the gradient of a leaf."""
+
+    READS = auto()
+    SETS = auto()
+    ZEROES = auto()  # in place
+    UNSCALES = auto()  # as a GradScaler does
+
+
+_TOUCHES = {
+    "zero_": GradientTouch.ZEROES,
+    "_foreach_zero_": GradientTouch.ZEROES,
+    "_amp_foreach_non_finite_check_and_unscale_": GradientTouch.UNSCALES,
+}
+
+
+def gradient_touch(name: str) -> GradientTouch | None:
+    """Return what a call of this function does to gradients, if it may do anything."""
+    if short_name(name) == "grad" and name.endswith(("grad.__get__", "grad.__set__")):
+        return GradientTouch.READS if name.endswith("__get__") else GradientTouch.SETS
+    return _TOUCHES.get(short_name(name))
+
+
 def function_name(func: Callable[..., Any]) -> str:
     """Name a function as torch documents it, an operator without its overload."""
     if is_operator(func):

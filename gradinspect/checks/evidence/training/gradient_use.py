@@ -1,0 +1,300 @@
+"""What happens to the gradient of each parameter between backward and the optimizer's step.
+
+NOTE [Used gradients]
+A step uses the gradient of each of its parameters. If the same tensor with the same version is there when
+the next backward adds to it, then it was not cleared, and the step after that applies it once more. But in a GAN the
+discriminator's gradient is cleared only after the generator's backward has added to it, so nothing is said before that
+optimizer steps again; or at the end of what was observed, if there is no other optimizer, and the last step came after
+a backward on the same line.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from weakref import ReferenceType, ref
+
+import torch
+from torch.nn.utils import clip_grad
+from torch.optim import Optimizer
+
+from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.record.frames import is_user_file
+from gradinspect.record.recorder import Recorder
+from gradinspect.record.variables import local_variables
+from gradinspect.torch_api.modes import Unobserved
+from gradinspect.torch_api.tensors import known_version
+
+MAX_LOOKED_AT = 4  # gradients whose values are read
+CLIP_FILE = clip_grad.__file__
+
+
+@dataclass
+class UsedParameter:
+    """A parameter that a backward call reached. Times are those of the log; 0 is never."""
+
+    tensor: ReferenceType[torch.Tensor]
+    name: str
+    reached: int = 0
+    num_reached: int = 0
+    is_input: bool = False  # autograd.grad was called for it
+    backward: int | None = None  # the frame of the last backward that reached it
+    stepped: int = 0
+    step: int | None = None
+    stepped_after: int | None = None  # the frame of the last backward before that step
+    used: tuple[int, int | None] | None = None  # the gradient that a step has used: its id and version
+    is_added_to: bool = False  # backward has added to a used gradient
+    cleared: int = 0
+    clearing: int | None = None
+    was_dropped: bool = False  # a gradient was cleared that nobody had used
+    read: int = 0
+    clipped: int = 0
+    clip: int | None = None
+    is_early: bool = False  # it was clipped when no backward had come since the last step
+    is_clipped_well: bool = False  # the last step had a gradient that was clipped
+    unscaled: int = 0
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether backward has reached it since the last step."""
+        return self.reached > self.stepped
+
+
+@dataclass(frozen=True)
+class Misuse:
+    """Something that went wrong with the gradients of one optimizer, and the frames of its lines."""
+
+    kind: str
+    optimizer: str
+    names: tuple[str, ...]
+    frames: dict[str, int | None]
+
+
+@dataclass
+class GradientUse:
+    """Follows gradients. The log calls it with what it sees."""
+
+    recorder: Recorder
+    time: int = 0
+    blind_until: int = 0  # a backward that is not observed may have reached anything
+    num_steps: int = 0
+    num_backwards: int = 0
+    backward: int | None = None  # the frame of the last one
+    found: dict[tuple[str, int], Misuse] = field(default_factory=dict)  # by kind and the optimizer's id
+    _parameters: dict[int, UsedParameter] = field(default_factory=dict)  # by id
+    _last_line: tuple[object, int, int | None] = (None, -1, None)  # key of a frame, time, the frame's number
+    _by_gradient: dict[int, int] = field(default_factory=dict)  # id of a gradient -> id of its parameter
+
+    def parameters(self) -> list[UsedParameter]:
+        """List the parameters that were reached."""
+        return list(self._parameters.values())
+
+    def with_ids(self, keys: Collection[int]) -> list[UsedParameter]:
+        """Return those with some ids, even if they are gone."""
+        return [one for key, one in self._parameters.items() if key in keys]
+
+    def of(self, tensors: Iterable[torch.Tensor]) -> list[UsedParameter]:
+        """Return those among some tensors that were reached."""
+        known = ((tensor, self._parameters.get(id(tensor))) for tensor in tensors)
+        return [one for tensor, one in known if one is not None and one.tensor() is tensor]
+
+    def begin(self, leaves: Sequence[tuple[torch.Tensor, str]], frame: FrameType | None) -> None:
+        """Note what a backward call is about to add to."""
+        self.time += 1
+        self.num_backwards += 1
+        backward = self.backward = self.recorder.frames.number_of(frame)
+        reached = {id(tensor) for tensor, _ in leaves}
+        added = [one for key, one in self._parameters.items() if self._is_used(one) and key in reached]
+        for one in added if _any_nonzero(added) else ():
+            one.is_added_to = True
+        for tensor, name in leaves:
+            leaf = self._known_or_new(tensor)
+            leaf.name, leaf.reached, leaf.backward = name, self.time, backward
+            leaf.num_reached += 1
+
+    def end(self) -> None:
+        """Note the gradients that backward has left."""
+        self._by_gradient = {}
+        for key, one in self._parameters.items():
+            tensor = one.tensor()
+            if tensor is not None and tensor.grad is not None:
+                self._by_gradient[id(tensor.grad)] = key
+
+    def wanted(self, inputs: Iterable[object]) -> None:
+        """Note the tensors that autograd.grad is called for."""
+        for tensor in inputs:
+            if isinstance(tensor, torch.Tensor):
+                self._known_or_new(tensor).is_input = True
+
+    def unobserved(self) -> None:
+        """Note a backward call that is not observed."""
+        self.time += 1
+        self.blind_until = self.time
+        for one in self._parameters.values():
+            one.used, one.is_added_to = None, False
+
+    def cleared(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
+        """Note that a parameter's `.grad` was set to None or to zeros."""
+        one = self._known(tensor)
+        if one is None:
+            return
+        number = self._number_in_loop(frame)
+        self.time += 1
+        if one.is_fresh and max(one.read, one.cleared, one.unscaled) < one.reached:
+            one.was_dropped = True
+        one.cleared, one.clearing, one.is_added_to = self.time, number, False
+        self._last_line = (_key(frame), self.time, number)
+
+    def zeroed(self, gradients: Iterable[torch.Tensor], frame: FrameType | None) -> None:
+        """Note that tensors were set to zero in place, some of which may be gradients."""
+        for tensor in self._owners(gradients):
+            self.cleared(tensor, frame)
+
+    def read(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
+        """Note that `.grad` was read, perhaps to clip it."""
+        if frame is None:
+            return
+        one = self._known(tensor)
+        if frame.f_code.co_filename == CLIP_FILE and not _only_measures(frame):
+            one = self._known_or_new(tensor)
+            number = self._number_in_loop(frame)
+            self.time += 1
+            one.clipped, one.clip = self.time, number
+            self._last_line = (_key(frame), self.time, number)
+            one.is_early = not one.is_fresh and self.blind_until <= one.stepped
+        elif one is not None and is_user_file(frame.f_code.co_filename):
+            self.time += 1
+            one.read = self.time
+
+    def unscale(self, gradients: Sequence[torch.Tensor], factor: torch.Tensor, frame: FrameType | None) -> None:
+        """Note that a GradScaler has divided gradients by its scale."""
+        self.time += 1
+        late = []
+        for one in self.of(self._owners(gradients)):
+            if one.clipped > one.reached > one.unscaled:
+                late.append(one)
+            one.unscaled = self.time
+        if late and bool(factor != 1):
+            frames = {"backward": late[0].backward, "clipped": late[0].clip, "unscaled": self._number(frame)}
+            self._misuse("scaled", 0, "", late, frames)
+
+    def before_step(self, optimizer: Optimizer, frame: FrameType) -> None:
+        """Compare the gradients with what has happened to them."""
+        self.time += 1
+        self.num_steps += 1
+        held = self.of(held_by(optimizer))
+        fresh = [one for one in held if one.is_fresh]
+        step = self._number(frame)
+        added = [one for one in held if one.is_added_to and _gradient(one) is not None]
+        if added:
+            self._not_cleared(optimizer, added, step)
+        if (
+            fresh
+            and all(one.cleared > one.reached or _gradient(one) is None for one in fresh)
+            and not _any_nonzero(fresh)
+        ):
+            cleared = max(fresh, key=lambda one: one.cleared)
+            frames = {"backward": fresh[0].backward, "cleared": cleared.clearing, "step": step}
+            self._misuse("cleared", id(optimizer), name_of_optimizer(optimizer), fresh, frames)
+        early = [one for one in fresh if one.is_early and one.stepped < one.clipped < one.reached]
+        if early:
+            frames = {"clipped": early[0].clip, "backward": early[0].backward, "step": step}
+            self._misuse("early", id(optimizer), name_of_optimizer(optimizer), early, frames)
+        for one in held:
+            one.step, one.stepped_after, one.is_clipped_well = step, one.backward, one.clipped > one.reached
+
+    def after_step(self, optimizer: Optimizer) -> None:
+        """Note which gradients have been used."""
+        self.time += 1
+        for one in self.of(held_by(optimizer)):
+            gradient = _gradient(one)
+            one.stepped, one.is_added_to = self.time, False
+            one.used = None if gradient is None else (id(gradient), known_version(gradient))
+
+    def conclude(self, optimizers: Sequence[Optimizer]) -> None:
+        """Judge what was seen until now, when no more will be. NOTE [Used gradients]."""
+        if len(optimizers) == 1:
+            held = self.of(held_by(optimizers[0]))
+            added = [one for one in held if one.is_added_to and one.backward == one.stepped_after]
+            if added:
+                self._not_cleared(optimizers[0], added, added[0].step)
+            late = [one for one in held if one.is_early and one.stepped < one.clipped < one.reached]
+            is_said = ("early", id(optimizers[0])) in self.found
+            if late and not is_said and not any(one.is_clipped_well for one in late):
+                frames = {"backward": late[0].backward, "step": late[0].step, "clipped": late[0].clip}
+                self._misuse("late", id(optimizers[0]), name_of_optimizer(optimizers[0]), late, frames)
+
+    def _not_cleared(self, optimizer: Optimizer, added: Sequence[UsedParameter], step: int | None) -> None:
+        frames = {"backward": added[0].backward, "step": step}
+        self._misuse("added", id(optimizer), name_of_optimizer(optimizer), added, frames)
+
+    def _misuse(
+        self, kind: str, key: int, optimizer: str, parameters: Sequence[UsedParameter], frames: dict[str, int | None]
+    ) -> None:
+        names = tuple(dict.fromkeys(one.name for one in parameters if one.name))
+        self.found.setdefault((kind, key), Misuse(kind, optimizer, names, frames))
+
+    def _is_used(self, one: UsedParameter) -> bool:
+        """Return whether a gradient is still the one that a step has used."""
+        gradient = _gradient(one)
+        if one.used is None or gradient is None or one.used != (id(gradient), known_version(gradient)):
+            one.used, one.is_added_to = None, False
+            return False
+        return True
+
+    def _known(self, tensor: torch.Tensor) -> UsedParameter | None:
+        one = self._parameters.get(id(tensor))
+        return one if one is not None and one.tensor() is tensor else None
+
+    def _known_or_new(self, tensor: torch.Tensor) -> UsedParameter:
+        one = self._known(tensor)
+        if one is None:
+            one = self._parameters[id(tensor)] = UsedParameter(ref(tensor), "")
+        return one
+
+    def _owners(self, gradients: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the parameters that some tensors are the gradients of."""
+        keys = (self._by_gradient.get(id(gradient)) for gradient in gradients)
+        tensors = (self._parameters[key].tensor() for key in keys if key in self._parameters)
+        return [tensor for tensor in tensors if tensor is not None]
+
+    def _number_in_loop(self, frame: FrameType | None) -> int | None:
+        """Return a frame's number; quickly, if nothing happened since the last gradient that this frame touched."""
+        key, time, number = self._last_line
+        return number if key == _key(frame) and time == self.time else self._number(frame)
+
+    def _number(self, frame: FrameType | None) -> int | None:
+        return self.recorder.frames.number_of(frame)
+
+
+def _key(frame: FrameType | None) -> tuple[int, int] | None:
+    """Identify an instruction of a running frame."""
+    return None if frame is None else (id(frame), frame.f_lasti)
+
+
+def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
+    """List the parameters of an optimizer."""
+    return [tensor for group in optimizer.param_groups for tensor in group["params"]]
+
+
+def _gradient(one: UsedParameter) -> torch.Tensor | None:
+    tensor = one.tensor()
+    return None if tensor is None else tensor.grad
+
+
+def _any_nonzero(parameters: Sequence[UsedParameter]) -> bool:
+    """Return whether a gradient among the first few has an element that is not zero; unreadable ones count."""
+    gradients = [gradient for one in parameters[:MAX_LOOKED_AT] if (gradient := _gradient(one)) is not None]
+    try:
+        with Unobserved():
+            return any(bool(gradient.count_nonzero()) for gradient in gradients)
+    except (RuntimeError, NotImplementedError, TypeError):
+        return True
+
+
+def _only_measures(frame: FrameType | None) -> bool:
+    """Return whether a clipping function has an infinite limit, to return the norm."""
+    while frame is not None and frame.f_code.co_filename == CLIP_FILE:
+        if local_variables(frame).get("max_norm") == float("inf"):
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,311 @@
+"""What a program does around its backward calls, as facts for the rules about training loops.
+
+It listens to torch's hooks of optimizer steps and of registrations, to a few methods that have no hook, and to the
+calls of torch functions that touch a gradient. Per backward call it looks at each parameter once.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from functools import wraps
+from itertools import groupby
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer, lr_scheduler
+
+from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.training.gradient_use import GradientUse, Misuse
+from gradinspect.checks.evidence.training.models import Unloaded, repeated_layers, unloaded
+from gradinspect.checks.evidence.training.modes import Modes
+from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer
+from gradinspect.checks.evidence.training.registrations import Registrations
+from gradinspect.checks.evidence.training.unheld import Unheld, unheld
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.torch_calls import GradientTouch
+from gradinspect.checks.rules.training import (
+    EvalTraining,
+    GradientMisuse,
+    NothingLoaded,
+    OptimizerMisuse,
+    SharedLayer,
+    UnheldParameters,
+)
+from gradinspect.checks.rules.value_flow import OUTSIDE
+from gradinspect.graph import Frame
+from gradinspect.record.capture import WalkedGraph
+from gradinspect.record.names import named_modules
+from gradinspect.record.recorder import Recorder
+from gradinspect.runner.engine import EngineCall
+from gradinspect.torch_api.engine import is_inside_backward
+from gradinspect.torch_api.hooks import hook_optimizer_steps, hook_registrations
+from gradinspect.torch_api.modules import own_parameters
+from gradinspect.torch_api.noticing import noticing
+from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.tensors import plain_tensors_only
+
+LEAST_STEPS = 2  # what the first one leaves shows in the second
+
+
+def _without_errors(listener: Callable[..., None]) -> Callable[..., None]:
+    """Drop errors of a listener that torch calls: they would be raised in the program."""
+
+    @wraps(listener)
+    def listen(*arguments: Any) -> None:
+        with suppress(Exception):
+            listener(*arguments)
+
+    return listen
+
+
+class TrainingLog:
+    """Logs a training loop. Use it as a context manager, around the program."""
+
+    def __init__(self, recorder: Recorder, flow: Dataflow, folder: Path) -> None:
+        """Share the recorder's frames and the flow of values; files below the folder are named relative to it."""
+        self.replaced: set[int] = set()  # ids of parameters that an optimizer holds, and whose model has others instead
+        self._recorder = recorder
+        self._flow = flow
+        self._folder = folder
+        self._gradients = GradientUse(recorder)
+        self._optimizers = Optimizers(recorder)
+        self._registrations = Registrations(recorder)
+        self._modes = Modes(recorder)
+        self._attached = ExitStack()
+        self._unloaded: list[Unloaded] = []
+        self._repeated: dict[str, SharedLayer] = {}
+        self._unheld_then: list[Unheld] = []  # when the optimizers stepped: the models may be gone in the end
+        self._facts: list[object] = []
+
+    def __enter__(self) -> "TrainingLog":
+        """Start listening."""
+        patches = (
+            noticing(Optimizer, "__init__", self._on_optimizer),
+            noticing(lr_scheduler.LRScheduler, "step", self._on_schedule),
+            noticing(nn.Module, "train", self._on_mode),
+            noticing(nn.Module, "load_state_dict", self._on_load),
+        )
+        self._attached.enter_context(patched(*patches))
+        for handle in (
+            *hook_optimizer_steps(self._before_step, self._after_step),
+            *hook_registrations(self._on_module, self._on_parameter),
+        ):
+            self._attached.callback(handle.remove)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Stop listening, and judge what was seen: afterwards the objects may be gone."""
+        self._attached.close()
+        with plain_tensors_only(), suppress(Exception):  # of objects that are unlike those of torch
+            self._gradients.conclude(self._optimizers.living())
+            self._facts = list(self._conclusions())
+
+    def facts(self) -> Sequence[object]:
+        """List what is to be judged, after the end."""
+        return self._facts
+
+    def waits(self) -> str | None:
+        """Name an optimizer whose learning rate is still 0: a warm-up that is written by hand may begin with it."""
+        one = next(self._optimizers.without_learning_rate(), None)
+        return None if one is None else f"the learning rate of {one.name} was still 0"
+
+    def begin(self, walked: WalkedGraph, call: EngineCall) -> None:
+        """Look at a backward call that is about to start."""
+        if call.kind == "grad":
+            self._gradients.wanted(call.inputs)
+            return
+        leaves = [(leaf, _name_of(walked, number)) for number, leaf in walked.walk.leaves().items()]
+        if call.inputs:
+            keys = set(map(id, call.inputs))
+            leaves = [(leaf, name) for leaf, name in leaves if id(leaf) in keys]
+        self._gradients.begin(leaves, call.frame)
+        if self._gradients.num_backwards <= LEAST_STEPS:
+            self._note_repeated_layers()
+        self._modes.begin([leaf for leaf, _ in leaves], self._recorder.frames.number_of(call.frame))
+
+    def _note_repeated_layers(self) -> None:
+        for repeated in repeated_layers(self._recorder.called_modules()):
+            made = self._registrations.of(repeated.module)
+            layer = SharedLayer(
+                container=repeated.path, layer=type(repeated.module).__name__, count=repeated.num_places,
+                made=None if made is None else self._frame(made.frame), backward=self._frame(self._gradients.backward),
+            )  # fmt: skip
+            self._repeated.setdefault(repeated.path, layer)
+
+    def end(self) -> None:
+        """Look at the gradients that a backward call has left."""
+        self._gradients.end()
+
+    def unobserved(self, call: EngineCall) -> None:
+        """Note a call that is not looked at."""
+        if call.kind == "backward":
+            self._gradients.unobserved()
+
+    def touched(
+        self, touch: GradientTouch, args: tuple[Any, ...], tensors: Sequence[Any], frame: FrameType | None
+    ) -> None:
+        """Note a call of a torch function that reads or changes a gradient."""
+        if touch is GradientTouch.READS:
+            self._gradients.read(args[0], frame)
+        elif touch is GradientTouch.SETS and args[1] is None:
+            self._gradients.cleared(args[0], frame)
+        elif touch is GradientTouch.ZEROES:
+            self._gradients.zeroed(tensors, frame)
+        elif touch is GradientTouch.UNSCALES:
+            self._gradients.unscale(tensors, args[-1], frame)
+
+    @_without_errors
+    def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        if not self._is_seen():
+            return
+        frame = sys._getframe(1)
+        with plain_tensors_only():
+            self._gradients.before_step(optimizer, frame)
+            self._optimizers.before_step(optimizer, frame)
+            self._modes.step(optimizer, frame)
+
+    @_without_errors
+    def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        if not self._is_seen():
+            return
+        with plain_tensors_only():
+            self._gradients.after_step(optimizer)
+            self._optimizers.after_step(optimizer)
+            if self._optimizers.of(optimizer).num_steps == LEAST_STEPS:
+                self._unheld_then += self._unheld_now()
+
+    def _on_optimizer(self, optimizer: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
+        with plain_tensors_only():
+            self._optimizers.create(optimizer, self._registrations.order, frame)
+
+    def _on_schedule(self, scheduler: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
+        self._optimizers.schedule(scheduler, frame, had_backward=bool(self._gradients.num_backwards))
+
+    def _on_mode(self, module: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
+        self._modes.switch(module, frame)
+
+    def _on_load(self, module: Any, args: Any, kwargs: Any, result: Any, frame: FrameType) -> None:
+        found = unloaded(module, args[0] if args else kwargs.get("state_dict"), result, self._number(frame))
+        if found is not None:
+            self._unloaded.append(found)
+
+    @_without_errors
+    def _on_module(self, holder: Any, name: str, module: Any) -> None:
+        if not torch.compiler.is_compiling():
+            self._registrations.module(holder, name, module, sys._getframe(1))
+
+    @_without_errors
+    def _on_parameter(self, holder: Any, name: str, parameter: Any) -> None:
+        if not torch.compiler.is_compiling():
+            self._registrations.parameter(holder, name, parameter, sys._getframe(1))
+
+    def _is_seen(self) -> bool:
+        """Return whether a step is one of the program's loop, rather than one inside backward or compiled code."""
+        return not torch.compiler.is_compiling() and not is_inside_backward() and self._recorder.is_active
+
+    def _conclusions(self) -> Iterator[object]:
+        for misuse in self._gradients.found.values():
+            yield self._gradient_misuse(misuse)
+        yield from self._unheld()
+        for one in self._optimizers.seen:
+            yield from self._optimizer_misuses(one)
+        for one in self._optimizers.without_learning_rate():
+            yield self._optimizer_misuse("zero", one)
+        for trained in self._modes.found.values():
+            model = trained.model
+            yield EvalTraining(
+                model=model.name, dropouts=model.dropouts, batch_norms=model.batch_norms,
+                switched=self._frame(trained.switched), backward=self._frame(model.backward),
+                step=self._frame(trained.step),
+            )  # fmt: skip
+
+        yield from self._repeated.values()
+        for checkpoint in self._unloaded:
+            yield NothingLoaded(
+                model=checkpoint.model,
+                num_names=checkpoint.num_names,
+                given=checkpoint.given,
+                wanted=checkpoint.wanted,
+                is_nested=checkpoint.is_nested,
+                loaded=self._frame(checkpoint.frame),
+            )
+
+    def _gradient_misuse(self, misuse: Misuse) -> GradientMisuse:
+        frames = {role: self._frame(number) for role, number in misuse.frames.items()}
+        return GradientMisuse(kind=misuse.kind, optimizer=misuse.optimizer, names=misuse.names, **frames)
+
+    def _unheld(self) -> Iterator[UnheldParameters]:
+        held = {key for one in self._optimizers.seen for key in one.holds()}
+        then = (one for one in self._unheld_then if id(one.parameter.tensor()) not in held)
+        found = {one.parameter.name: one for one in (*then, *self._unheld_now())}.values()
+
+        def cause(one: Unheld) -> tuple[str, str, int]:
+            return one.kind, one.where, -1 if one.frame is None else one.frame
+
+        for _, group in groupby(sorted(found, key=cause), key=cause):
+            some = list(group)
+            first = some[0]
+            if first.kind == "replaced":
+                self.replaced |= first.optimizer.holds() - {id(tensor) for tensor in self._owned()}
+            yield UnheldParameters(
+                kind=first.kind, where=first.where, names=tuple(dict.fromkeys(one.parameter.name for one in some)),
+                optimizer=first.optimizer.name, created=self._frame(first.optimizer.created),
+                made=self._frame(self._made(first)), backward=self._frame(first.parameter.backward),
+            )  # fmt: skip
+
+    def _unheld_now(self) -> Iterator[Unheld]:
+        return unheld(
+            self._gradients.parameters(), self._recorder.called_modules(), self._optimizers.seen, self._registrations
+        )
+
+    def _owned(self) -> Iterator[torch.Tensor]:
+        """Yield the parameters of all models that were called."""
+        for root in self._recorder.called_modules():
+            for _, module in named_modules(root):
+                yield from own_parameters(module).values()
+
+    def _made(self, one: Unheld) -> int | None:
+        """Return the frame that made a parameter; that of a plain tensor is in the flow of values."""
+        tensor = one.parameter.tensor()
+        if one.frame is not None or tensor is None:
+            return one.frame
+        call = self._flow.read(tensor).call
+        return None if call == OUTSIDE else self._flow.calls[call].frame
+
+    def _optimizer_misuses(self, one: SeenOptimizer) -> Iterator[OptimizerMisuse]:
+        if one.is_replaced:
+            yield self._optimizer_misuse("anew", one)
+        if one.num_steps and len(one.scheduled) == 1 and not one.had_backward:
+            yield self._optimizer_misuse("scheduled", one)
+        if self._gradients.num_steps or self._gradients.num_backwards < LEAST_STEPS:
+            return
+        optimizer = one.optimizer()
+        held = self._gradients.with_ids(one.holds())
+        dropped = [parameter for parameter in held if parameter.was_dropped]
+        if dropped and len(dropped) == len(held):
+            name = one.name if optimizer is None else name_of_optimizer(optimizer)
+            first = dropped[0]
+            backward, cleared = self._frame(first.backward), self._frame(first.clearing)
+            yield OptimizerMisuse(
+                kind="never", optimizer=name, created=self._frame(one.created), backward=backward, cleared=cleared
+            )
+
+    def _optimizer_misuse(self, kind: str, one: SeenOptimizer) -> OptimizerMisuse:
+        return OptimizerMisuse(
+            kind=kind, optimizer=one.name, created=self._frame(one.created), step=self._frame(one.step),
+            scheduled=self._frame(one.scheduled[0] if one.scheduled else None),
+        )  # fmt: skip
+
+    def _number(self, frame: FrameType | None) -> int | None:
+        return self._recorder.frames.number_of(frame)
+
+    def _frame(self, number: int | None) -> Frame | None:
+        return None if number is None else self._recorder.frames.record(number, self._folder)
+
+
+def _name_of(walked: WalkedGraph, number: int) -> str:
+    leaf = walked.graph.nodes[number].leaf
+    return (leaf.name if leaf is not None else None) or ""

@@ -1,0 +1,64 @@
+"""Models that are not what their code seems to say: one layer in many places, a checkpoint that was not loaded."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from gradinspect.record.names import named_modules
+from gradinspect.torch_api.modules import own_children, own_parameters
+
+
+class Repeated(NamedTuple):
+    """A container that has one module in all its places."""
+
+    path: str
+    module: nn.Module
+    num_places: int
+
+
+class Unloaded(NamedTuple):
+    """What a checkpoint has and a model lacks, and the other way round."""
+
+    model: str
+    num_names: int
+    given: str
+    wanted: str
+    is_nested: bool
+    frame: int | None
+
+
+def repeated_layers(roots: Iterable[nn.Module]) -> Iterator[Repeated]:
+    """Yield the containers in which one module with parameters stands several times, and no other."""
+    for root in roots:
+        for path, module in named_modules(root):
+            if isinstance(module, nn.ModuleList | nn.Sequential):
+                children = list(own_children(module).values())
+                first = children[0] if len(children) > 1 else None
+                if first is not None and all(child is first for child in children) and _learns(first):
+                    yield Repeated(path, first, len(children))
+
+
+def unloaded(model: nn.Module, given: object, result: Any, frame: int | None) -> Unloaded | None:
+    """Compare what load_state_dict was given with what it returned; None if it has loaded anything.
+
+    Args:
+        model: The model.
+        given: The state dict.
+        result: The missing and the unexpected keys.
+        frame: The line of the call.
+    """
+    missing, unexpected = list(result.missing_keys), list(result.unexpected_keys)
+    if not isinstance(given, Mapping) or not missing or len(unexpected) < len(given) or not given:
+        return None
+    name = next((one for one in unexpected for wanted in missing if one.endswith(f".{wanted}")), unexpected[0])
+    wanted = next((one for one in missing if name.endswith(f".{one}") or one.endswith(f".{name}")), missing[0])
+    is_nested = any(isinstance(value, Mapping) for value in given.values())
+    if is_nested:
+        name = next(str(key) for key, value in given.items() if isinstance(value, Mapping))
+    return Unloaded(type(model).__name__, len(given), name, wanted, is_nested, frame)
+
+
+def _learns(module: nn.Module) -> bool:
+    parameters = (one for _, part in named_modules(module) for one in own_parameters(part).values())
+    return any(one is not None and one.requires_grad for one in parameters)

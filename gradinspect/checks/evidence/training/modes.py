@@ -1,0 +1,130 @@
+"""Models that are in eval mode while an optimizer trains them, and the line that switched the mode.
+
+NOTE [Eval mode on purpose]
+To freeze BatchNorm, people call eval() on those layers, or on a frozen part, and the model around them stays in train
+mode. So a model counts only if it is in eval mode as a whole, and all of its parameters are trained. Dropout in it is
+then switched off. BatchNorm in it uses its running statistics: that is a mistake if they were never computed, or if the
+model was trained in train mode before; otherwise they come from a checkpoint, and may be kept on purpose.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import NamedTuple
+from weakref import ReferenceType, ref
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from gradinspect.checks.evidence.training.gradient_use import held_by
+from gradinspect.record.names import named_modules
+from gradinspect.record.recorder import NOWHERE, Recorder
+from gradinspect.torch_api.modules import own_parameters
+
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+_DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+_OWN_DROPOUT = (nn.RNNBase, nn.MultiheadAttention)
+MODULE_FILE = nn.Module.train.__code__.co_filename
+
+
+class EvalModel(NamedTuple):
+    """A model that backward went through in eval mode."""
+
+    module: ReferenceType[nn.Module]
+    name: str
+    dropouts: tuple[str, ...]
+    batch_norms: tuple[str, ...]  # whose running statistics cannot be meant to stay
+    backward: int | None
+
+
+class Trained(NamedTuple):
+    """Such a model, and the step that trained it."""
+
+    model: EvalModel
+    switched: int | None
+    step: int | None
+
+
+@dataclass
+class Modes:
+    """Knows the modes of models. The log calls it with what it sees."""
+
+    recorder: Recorder
+    found: dict[int, Trained] = field(default_factory=dict)
+    _switched: dict[int, tuple[ReferenceType[nn.Module], int | None]] = field(default_factory=dict)
+    _num_windows: int = 0  # of the recorder, that were looked at
+    _in_eval: list[EvalModel] = field(default_factory=list)  # in the last backward
+    _trained_before: set[int] = field(default_factory=set)
+
+    def switch(self, module: nn.Module, frame: FrameType) -> None:
+        """Note that the mode of a module was set, unless by the module that has it."""
+        is_part = frame.f_code.co_name == "train" and frame.f_code.co_filename == MODULE_FILE
+        if not is_part:
+            self._switched[id(module)] = (ref(module), self.recorder.frames.number_of(frame))
+
+    def begin(self, reached: Iterable[torch.Tensor], backward: int | None) -> None:
+        """Look at the models that were called since the last backward call."""
+        windows = self.recorder.module_windows[self._num_windows :]
+        self._num_windows += len(windows)
+        roots = dict.fromkeys(window.module for window in windows if window.parent == NOWHERE)
+        self._in_eval = []
+        for number in roots:
+            root = self.recorder.modules[number]()
+            if root is None:
+                continue
+            if root.training:
+                self._trained_before.add(id(root))
+                continue
+            numbers = dict.fromkeys(window.module for window in windows)
+            called = {id(module) for number in numbers if (module := self.recorder.modules[number]()) is not None}
+            model = self._model(root, called, set(map(id, reached)), backward)
+            if model is not None:
+                self._in_eval.append(model)
+
+    def step(self, optimizer: Optimizer, frame: FrameType) -> None:
+        """Note which of the models in eval mode are trained."""
+        if not self._in_eval:
+            return
+        held = {id(tensor) for tensor in held_by(optimizer)}
+        for model in self._in_eval:
+            root = model.module()
+            if root is None or root.training or id(root) in self.found:
+                continue
+            owned = [parameter for _, module in named_modules(root) for parameter in own_parameters(module).values()]
+            if all(parameter is None or id(parameter) in held for parameter in owned):
+                switched = self._switched.get(id(root))
+                line = switched[1] if switched is not None and switched[0]() is root else None
+                self.found[id(root)] = Trained(model, line, self.recorder.frames.number_of(frame))
+
+    def _model(self, root: nn.Module, called: set[int], reached: set[int], backward: int | None) -> EvalModel | None:
+        """Return a model in eval mode if that makes a difference. NOTE [Eval mode on purpose]."""
+        modules = named_modules(root)
+        if any(module.training for _, module in modules):
+            return None
+        parameters = [one for _, module in modules for one in own_parameters(module).values() if one is not None]
+        if not any(id(one) in reached for one in parameters) or not all(one.requires_grad for one in parameters):
+            return None
+        ran = [(path, module) for path, module in modules if id(module) in called]
+        dropouts = tuple(path or type(module).__name__ for path, module in ran if _drops(module))
+        was_trained = id(root) in self._trained_before
+        norms = tuple(
+            path or type(module).__name__
+            for path, module in ran
+            if isinstance(module, _BATCH_NORMS) and (was_trained or _has_no_statistics(module))
+        )
+        if not dropouts and not norms:
+            return None
+        return EvalModel(ref(root), type(root).__name__, dropouts, norms, backward)
+
+
+def _drops(module: nn.Module) -> bool:
+    if isinstance(module, _DROPOUTS):
+        return float(module.p) > 0
+    return isinstance(module, _OWN_DROPOUT) and float(module.dropout) > 0
+
+
+def _has_no_statistics(module: nn.Module) -> bool:
+    """Return whether the running statistics of a BatchNorm are those that it was made with."""
+    count = getattr(module, "num_batches_tracked", None)
+    return isinstance(count, torch.Tensor) and not bool(count)

@@ -1,0 +1,127 @@
+"""When optimizers are made, step, and are stepped by schedulers, and with which learning rates."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+from weakref import ReferenceType, ref
+
+import torch
+from torch.optim import Optimizer, lr_scheduler
+
+from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.training.gradient_use import held_by
+from gradinspect.record.instances import instances_of
+from gradinspect.record.recorder import Recorder
+
+SCHEDULER_FILE = lr_scheduler.__file__
+
+
+@dataclass
+class SeenOptimizer:
+    """An optimizer of the program."""
+
+    optimizer: ReferenceType[Optimizer]
+    name: str  # of its class, until it steps
+    held: frozenset[int]  # the ids of its parameters
+    created: int | None = None  # the frame
+    order: int = 0  # how many registrations of modules and parameters came before
+    num_steps: int = 0
+    step: int | None = None  # the frame of the last one
+    has_state: bool = False
+    is_replaced: bool = False  # made anew after one step, on the same line
+    was_zero: bool = True  # the learning rate, in each step
+    has_scheduler: bool = False  # looked for if it was zero
+    scheduled: list[int | None] = field(default_factory=list)  # frames of a scheduler's steps before the first step
+    had_backward: bool = False  # before the first of these
+
+    def holds(self) -> frozenset[int]:
+        """Return the ids of the parameters that it has or, if it is gone, had."""
+        optimizer = self.optimizer()
+        return self.held if optimizer is None else frozenset(map(id, held_by(optimizer)))
+
+
+@dataclass
+class Optimizers:
+    """Knows the optimizers. The log calls it with what it sees."""
+
+    recorder: Recorder
+    seen: list[SeenOptimizer] = field(default_factory=list)
+
+    def create(self, optimizer: Optimizer, order: int, frame: FrameType | None) -> None:
+        """Note a new one."""
+        number = self.recorder.frames.number_of(frame)
+        new = self._new(optimizer)
+        new.created, new.order = number, order
+        for one in self.seen:
+            is_again = one.created == number and number is not None and one.held == new.held
+            if is_again and one.num_steps == 1 and one.has_state:
+                one.is_replaced = True
+        self.seen.append(new)
+
+    def of(self, optimizer: Optimizer) -> SeenOptimizer:
+        """Return what is known of an optimizer; one that was not seen before is one that was copied or loaded."""
+        found = next((one for one in self.seen if one.optimizer() is optimizer), None)
+        if found is None:
+            found = self._new(optimizer)
+            self.seen.append(found)
+        return found
+
+    def living(self) -> list[Optimizer]:
+        """List those that still exist."""
+        return [optimizer for one in self.seen if (optimizer := one.optimizer()) is not None]
+
+    def before_step(self, optimizer: Optimizer, frame: FrameType) -> None:
+        """Note the learning rates of a step."""
+        one = self.of(optimizer)
+        one.step = self.recorder.frames.number_of(frame)
+        if not one.num_steps:
+            one.name = name_of_optimizer(optimizer)
+        one.was_zero = one.was_zero and _is_zero(optimizer)
+        if one.was_zero and one.num_steps == 1:
+            schedulers = instances_of(lr_scheduler.LRScheduler)
+            one.has_scheduler = any(scheduler.optimizer is optimizer for scheduler in schedulers)
+
+    def after_step(self, optimizer: Optimizer) -> None:
+        """Note that a step is done, and whether it left a state."""
+        one = self.of(optimizer)
+        one.num_steps += 1
+        if not one.has_state:
+            one.has_state = any(
+                isinstance(value, torch.Tensor) and value.numel() > 1
+                for state in optimizer.state.values()
+                for value in _values(state)
+            )
+
+    def schedule(self, scheduler: Any, frame: FrameType, *, had_backward: bool) -> None:
+        """Note a step of a scheduler, unless another scheduler or its own constructor makes it."""
+        optimizer = getattr(scheduler, "optimizer", None)
+        if frame.f_code.co_filename == SCHEDULER_FILE or not isinstance(optimizer, Optimizer):
+            return
+        one = self.of(optimizer)
+        if not one.num_steps:
+            one.had_backward = had_backward if not one.scheduled else one.had_backward
+            one.scheduled.append(self.recorder.frames.number_of(frame))
+
+    def without_learning_rate(self) -> Iterator[SeenOptimizer]:
+        """Yield those whose learning rate was 0 in each step and still is, unless a schedule may raise it."""
+        for one in self.seen:
+            optimizer = one.optimizer()
+            is_zero = one.num_steps > 1 and one.was_zero and (optimizer is None or _is_zero(optimizer))
+            if is_zero and not one.has_scheduler:
+                yield one
+
+    def _new(self, optimizer: Optimizer) -> SeenOptimizer:
+        held = frozenset(map(id, held_by(optimizer)))
+        return SeenOptimizer(ref(optimizer), type(optimizer).__name__, held)
+
+
+def _is_zero(optimizer: Optimizer) -> bool:
+    """Return whether every group of an optimizer of torch has the learning rate 0."""
+    if not type(optimizer).__module__.startswith("torch.optim"):
+        return False
+    return all(bool(group.get("lr", 1.0) == 0) for group in optimizer.param_groups)
+
+
+def _values(state: Any) -> list[Any]:
+    return list(state.values()) if isinstance(state, dict) else []

@@ -1,0 +1,58 @@
+"""When and where modules and parameters became part of their modules, and what they replaced."""
+
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, NamedTuple
+from weakref import ReferenceType, ref
+
+from gradinspect.record.recorder import Recorder
+from gradinspect.torch_api.modules import own_children, own_parameters
+
+
+class Registration(NamedTuple):
+    """A module or parameter was put into a module."""
+
+    member: ReferenceType[Any]
+    order: int
+    frame: int | None
+    is_replacement: bool  # there was another one under this name
+
+
+@dataclass
+class Registrations:
+    """Notes registrations. torch calls it through its global hooks."""
+
+    recorder: Recorder
+    order: int = 0
+    _latest: dict[int, Registration] = field(default_factory=dict)  # by the id of the member
+    _first: dict[int, Registration] = field(default_factory=dict)
+
+    def module(self, holder: Any, name: str, module: Any, frame: FrameType | None) -> None:
+        """Note that a module becomes a child of another."""
+        if module is not None:
+            self._note(module, own_children(holder).get(name), frame)
+
+    def parameter(self, holder: Any, name: str, parameter: Any, frame: FrameType | None) -> None:
+        """Note that a parameter becomes one of a module."""
+        if parameter is not None:
+            self._note(parameter, own_parameters(holder).get(name), frame)
+
+    def of(self, member: Any) -> Registration | None:
+        """Return the last registration of a module or parameter."""
+        return self._of(member, self._latest)
+
+    def first_of(self, member: Any) -> Registration | None:
+        """Return the first one."""
+        return self._of(member, self._first)
+
+    def _of(self, member: Any, known: dict[int, Registration]) -> Registration | None:
+        found = known.get(id(member))
+        return found if found is not None and found.member() is member else None
+
+    def _note(self, member: Any, before: Any, frame: FrameType | None) -> None:
+        self.order += 1
+        number = self.recorder.frames.number_of(frame)
+        new = Registration(ref(member), self.order, number, before is not None and before is not member)
+        if self._of(member, self._first) is None:
+            self._first[id(member)] = new
+        self._latest[id(member)] = new

@@ -1,0 +1,72 @@
+"""Facts about a training loop: what happens to gradients and parameters between backward calls."""
+
+from gradinspect.graph import Frame, Record
+
+
+class GradientMisuse(Record, frozen=True, kw_only=True):
+    """The gradients of an optimizer were cleared, clipped or added to at the wrong moment."""
+
+    kind: str  # "added", "cleared", "early", "late", "scaled"
+    optimizer: str  # its variable
+    names: tuple[str, ...]  # of the parameters
+    backward: Frame | None = None
+    step: Frame | None = None
+    cleared: Frame | None = None
+    clipped: Frame | None = None
+    unscaled: Frame | None = None
+
+
+class UnheldParameters(Record, frozen=True, kw_only=True):
+    """Parameters of one model that no optimizer holds, for one reason."""
+
+    kind: str  # "container", "attribute", "replaced", "later"
+    where: str  # the attribute or module that has them
+    names: tuple[str, ...]
+    optimizer: str
+    created: Frame | None = None  # the optimizer
+    made: Frame | None = None  # what has the parameters
+    backward: Frame | None = None
+
+
+class OptimizerMisuse(Record, frozen=True, kw_only=True):
+    """Something is wrong with when an optimizer is made or steps, or with its learning rate."""
+
+    kind: str  # "never", "anew", "scheduled", "zero"
+    optimizer: str
+    created: Frame | None = None
+    backward: Frame | None = None
+    cleared: Frame | None = None
+    scheduled: Frame | None = None
+    step: Frame | None = None
+
+
+class EvalTraining(Record, frozen=True, kw_only=True):
+    """A model is trained in eval mode."""
+
+    model: str  # its class
+    dropouts: tuple[str, ...] = ()
+    batch_norms: tuple[str, ...] = ()
+    switched: Frame | None = None
+    backward: Frame | None = None
+    step: Frame | None = None
+
+
+class SharedLayer(Record, frozen=True, kw_only=True):
+    """A container has one module in several places."""
+
+    container: str  # its path
+    layer: str  # the class of the module
+    count: int
+    made: Frame | None = None
+    backward: Frame | None = None
+
+
+class NothingLoaded(Record, frozen=True, kw_only=True):
+    """A checkpoint was loaded of which no name is one of the model's."""
+
+    model: str  # its class
+    num_names: int
+    given: str  # a name in the checkpoint
+    wanted: str  # a name in the model
+    is_nested: bool = False  # the checkpoint has state dicts under its names
+    loaded: Frame | None = None

@@ -1,0 +1,84 @@
+"""Parameters that learn nothing because no optimizer holds them."""
+
+from collections.abc import Iterator
+
+from gradinspect.checks.findings import Finding, line_of, listed, place_of
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.training import UnheldParameters
+
+UNHELD = Rule(
+    doc=RuleDoc(
+        code="GI361",
+        title="no optimizer holds these parameters",
+        summary="Backward computes gradients of parameters that no optimizer updates.",
+        explanation="An optimizer updates the tensors it was given when it was made. Layers in a plain list or dict, "
+        "and tensors that are no nn.Parameter, are not among `model.parameters()`. A layer that is replaced or added "
+        "later has new parameters, while the optimizer keeps the old ones. There is no error: the rest of the model "
+        "learns. Intentional uses are not reported: a perceptual loss, a linear probe, inputs whose gradient is "
+        "wanted, a model that another optimizer trains.",
+        sample="""\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model[2] = nn.Linear(16, 2)  # the optimizer holds the old layer
+for _ in range(2):
+    optimizer.zero_grad()
+    loss = model(torch.randn(5, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+model[2] = nn.Linear(16, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    loss = model(torch.randn(5, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+""",
+        remedy="Use nn.ModuleList, nn.ModuleDict and nn.Parameter, and make the optimizer when the model is complete.",
+    )
+)
+
+
+def unheld_findings(fact: UnheldParameters) -> Iterator[Finding]:
+    """Say why the optimizer does not have the parameters."""
+    why, remedy = _words(fact)
+    yield UNHELD.finding(
+        text=f"Backward reaches {listed(fact.names)}, but no optimizer holds "
+        f"{'it' if len(fact.names) == 1 else 'them'}: {why}",
+        places=(
+            *place_of("optimizer", fact.created),
+            *place_of({"replaced": "replaced", "later": "added"}.get(fact.kind, "made"), fact.made),
+            *place_of("backward", fact.backward),
+        ),
+        remedy=remedy,
+        subjects=fact.names,
+    )
+
+
+JUDGE = Judge(UnheldParameters, unheld_findings)
+
+
+def _words(fact: UnheldParameters) -> tuple[str, str]:
+    if fact.kind == "container":
+        return (
+            f"{fact.where} is a plain list or dict, so model.parameters() does not contain what is in it.",
+            f"Make {fact.where} an nn.ModuleList or nn.ModuleDict (nn.ParameterList for plain tensors).",
+        )
+    if fact.kind == "attribute":
+        return (
+            f"{fact.where} is a plain tensor, so model.parameters() does not contain it.",
+            f"Make {fact.where} an nn.Parameter.",
+        )
+    happened = "replaced" if fact.kind == "replaced" else "added to the model"
+    return (
+        f"{fact.where} was {happened} at {line_of(fact.made)}, after {fact.optimizer} was made.",
+        f"Make {fact.optimizer} after {line_of(fact.made)}, or pass the new parameters to its add_param_group().",
+    )

@@ -1,0 +1,144 @@
+"""What happens to gradients between backward and step, told to `GradientUse` call by call."""
+
+import sys
+
+import torch
+from torch import nn
+
+from gradinspect.checks.evidence.training.gradient_use import GradientUse
+from gradinspect.record.recorder import Recorder
+
+
+class Loop:
+    """A model with its optimizer, and a log that is told what they do."""
+
+    def __init__(self) -> None:
+        self.log = GradientUse(Recorder())
+        self.model = nn.Linear(2, 1)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def backward(self) -> None:
+        """Run backward, from this line."""
+        self.log.begin([(p, name) for name, p in self.model.named_parameters()], sys._getframe())
+        self.model(torch.ones(3, 2)).sum().backward()
+        self.log.end()
+
+    def step(self) -> None:
+        """Let the optimizer step."""
+        self.log.before_step(self.optimizer, sys._getframe())
+        self.optimizer.step()
+        self.log.after_step(self.optimizer)
+
+    def clear(self) -> None:
+        """Set all gradients to None."""
+        for p in self.model.parameters():
+            p.grad = None
+            self.log.cleared(p, sys._getframe())
+
+    def found(self) -> list[str]:
+        """List what was wrong."""
+        self.log.conclude([self.optimizer])
+        return [misuse.kind for misuse in self.log.found.values()]
+
+
+def test_a_loop_in_order_is_right() -> None:
+    """Clear, backward, step, and clear again."""
+    loop = Loop()
+    for _ in range(3):
+        loop.clear()
+        loop.backward()
+        loop.step()
+
+    assert loop.found() == []
+
+
+def test_several_backward_calls_before_a_step_accumulate() -> None:
+    """The gradients are new to the step."""
+    loop = Loop()
+    for _ in range(2):
+        loop.backward()
+        loop.backward()
+        loop.step()
+        loop.clear()
+
+    assert loop.found() == []
+
+
+def test_a_used_gradient_that_backward_adds_to_is_found_at_the_next_step() -> None:
+    """With the names of all parameters."""
+    loop = Loop()
+    for _ in range(2):
+        loop.backward()
+        loop.step()
+    (misuse,) = loop.log.found.values()
+
+    assert misuse.kind == "added"
+    assert misuse.names == ("weight", "bias")
+
+
+def test_at_the_end_a_single_optimizer_need_not_step_again() -> None:
+    """The next step would use the same gradients, if it follows a backward on the same line as before."""
+    same, other = Loop(), Loop()
+    for number in range(2):
+        same.backward()
+        if number == 0:
+            same.step()
+    other.backward()
+    other.step()
+    other.backward()
+
+    assert same.found() == ["added"]
+    assert other.found() == []
+
+
+def test_zeros_are_as_good_as_none() -> None:
+    """Also if the version of the gradient does not show that it was written."""
+    loop = Loop()
+    for _ in range(2):
+        loop.backward()
+        loop.step()
+        for p in loop.model.parameters():
+            assert p.grad is not None
+            p.grad.data.zero_()
+
+    assert loop.found() == []
+
+
+def test_gradients_that_are_cleared_before_the_step() -> None:
+    """Unless the program has set others in their place."""
+    cleared, replaced = Loop(), Loop()
+    for loop in (cleared, replaced):
+        loop.backward()
+        loop.clear()
+    for p in replaced.model.parameters():
+        p.grad = torch.ones_like(p)
+    cleared.step()
+    replaced.step()
+
+    assert cleared.found() == ["cleared"]
+    assert replaced.found() == []
+
+
+def test_a_dropped_gradient_is_one_that_nobody_used() -> None:
+    """Neither a step nor the program itself."""
+    dropped, read = Loop(), Loop()
+    for loop in (dropped, read):
+        loop.backward()
+    read.log.read(read.model.weight, sys._getframe())
+    for loop in (dropped, read):
+        loop.clear()
+
+    assert [one.was_dropped for one in dropped.log.parameters()] == [True, True]
+    assert [one.was_dropped for one in read.log.parameters()] == [False, True]
+
+
+def test_an_unobserved_backward_may_have_reached_anything() -> None:
+    """Nothing is said of gradients that it has added to."""
+    loop = Loop()
+    loop.backward()
+    loop.step()
+    loop.log.unobserved()
+    loop.backward()
+    loop.step()
+
+    assert loop.found() == []
