@@ -122,6 +122,7 @@ class ChecksObserver(Observer[Findings]):
 
     def settle(self) -> None:
         """Check the custom Functions: the program has ended."""
+        self._call_log.on_new_graph = None
         if not self._is_ending:
             self._unused.look()
             if self._run.stopper.is_stopping:
