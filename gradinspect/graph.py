@@ -221,6 +221,12 @@ class Graph(Record, frozen=True):
     arguments: dict[str, tuple[str, ...]] = {}  # node name -> forward argument at each position; "tensors*" is a list
     warnings: tuple[str, ...] = ()
     gradients: Gradients | None = None  # if backward was observed
+    model_name: str = "model"  # the user's variable with the module whose path is ""
+
+
+def module_name(graph: Graph, path: str) -> str:
+    """Return what to call a module: its path, or for the outermost the user's variable."""
+    return path or graph.model_name
 
 
 def frame_of(graph: Graph, made: Node | CapturePoint) -> Frame | None:

@@ -143,6 +143,7 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
         frames=frame_records,
         arguments=_arguments(records, catalog.entries),
         warnings=(*moment.warnings, *missing_sentences(), *warnings),
+        model_name=names.model_name,
     )
     return WalkedGraph(graph, walk, nodes.storages.keys())
 
@@ -160,7 +161,8 @@ def _names(walk: Walk, moment: Moment, recorder: Recorder | None) -> Names:
     leaves = list(walk.leaves().values())
     called = recorder.called_modules() if recorder is not None else []
     gone = recorder.kept_names.gone() if recorder is not None else []
-    names = collect_names(leaves, called, [*moment.variables, *variables_from(moment.frame)], gone)
+    variables = [*moment.variables, *variables_from(moment.frame, outermost_first=True)]
+    names = collect_names(leaves, called, variables, gone)
     if recorder is not None:
         names.inputs = recorder.inputs.storage_keys()
     return names

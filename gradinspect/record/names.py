@@ -67,6 +67,7 @@ class Names:
         self.inputs: frozenset[int] = frozenset()  # storage keys of the tensors that models were given
         self.module_paths: dict[int, str] = {}
         self.gone_paths: dict[int, str] = {}  # recorder's number of a module that is gone -> path
+        self.model_name = "model"  # of the module whose path is ""
         self._leaves: dict[int, LeafName] = {}
 
     def of_leaf(self, tensor: torch.Tensor) -> LeafName:
@@ -124,11 +125,12 @@ def collect_names(
     Args:
         leaves: The tensors behind AccumulateGrad nodes.
         called: The called modules, outermost first.
-        variables: The variables visible in the user's frames, innermost first.
+        variables: The variables visible in the user's frames, the best names first.
         gone: Models that were called and no longer exist.
     """
     seen = [variable.value for variable in variables if isinstance(variable.value, nn.Module)]
     roots = _roots([*called, *seen])
+    num_models = sum(map(_has_parameters, roots))  # in view at every call, also those that this graph does not reach
     wanted = {id(leaf) for leaf in leaves}
     parameters = {id(leaf) for leaf in leaves if isinstance(leaf, nn.Parameter)}
     owned = {id(root): _owned(root, wanted) for root in roots}
@@ -141,11 +143,14 @@ def collect_names(
     held_by = _variable_names(variables)
     owners = _owners(roots, owned)
     prefixes: set[str] = set()
+    is_only = len(owners) + len(owners_gone) == 1 and num_models <= 1
     for root in sorted(roots, key=lambda root: root not in owners):
-        prefix = ""
-        if len(owners) + len(owners_gone) != 1 or root not in owners:
-            prefix = _unique(held_by.get(id(root)) or type(root).__name__, prefixes)
-        names.add_module(root, prefix)
+        name = held_by.get(id(root))
+        if is_only and root in owners:
+            names.model_name = name or names.model_name
+            names.add_module(root, "")
+        else:
+            names.add_module(root, _unique(name or type(root).__name__, prefixes))
     for model in gone:
         is_alone = not owners and owners_gone == [model]
         _add_gone(names, model, "" if is_alone else _unique(model.class_name, prefixes))
@@ -169,6 +174,10 @@ def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> list[nn.Modul
             owners.append(root)
             left -= owned[id(root)]
     return owners
+
+
+def _has_parameters(root: nn.Module) -> bool:
+    return any(p is not None for _, module in named_modules(root) for p in own_parameters(module).values())
 
 
 def _owned(root: nn.Module, wanted: set[int]) -> set[int]:

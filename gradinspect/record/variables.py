@@ -6,11 +6,13 @@ would keep the user's tensors alive, and change the result of an earlier `locals
 `locals()` is skipped, and the dict is cleared again if nothing else holds it.
 """
 
+import dis
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
-from types import FrameType
+from types import CodeType, FrameType
 from typing import NamedTuple, cast
 
 import torch
@@ -19,6 +21,7 @@ from torch import nn
 from gradinspect.record.frames import user_frames
 
 LARGEST_CONTAINER = 1_000  # elements read of one list or dict
+_BEFORE_TARGETS = frozenset(("FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP"))
 _ASKS_FOR_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
 _EMPTY_REFERENCES = sys.getrefcount(dict(a=1)) + 2  # the frame's own and the variable's  # noqa: C408
 
@@ -30,16 +33,39 @@ class Variable(NamedTuple):
     value: torch.Tensor | nn.Module
 
 
-def variables_from(frame: FrameType | None) -> Iterator[Variable]:
-    """Yield the tensors and modules visible in the user's frames, innermost first, then in their globals."""
+def variables_from(frame: FrameType | None, *, outermost_first: bool = False) -> Iterator[Variable]:
+    """Yield the tensors and modules visible in the user's frames, and in their globals.
+
+    Args:
+        frame: The innermost frame.
+        outermost_first: Start with the globals, whose names are the same at every call; else with the innermost frame.
+    """
     frames = list(user_frames(frame))
-    for user in frames:
-        yield from variables_in(_named_locals(user))
-    seen: set[int] = set()
-    for user in frames:
-        if id(user.f_globals) not in seen:
-            seen.add(id(user.f_globals))
-            yield from variables_in(user.f_globals)
+    globals_of = {id(user.f_globals): user for user in reversed(frames)}  # the innermost frame of each module
+    order = [*((user, False) for user in frames), *((user, True) for user in reversed(globals_of.values()))]
+    for user, is_global in reversed(order) if outermost_first else order:
+        if not is_global:
+            yield from variables_in(_named_locals(user), loop_targets(user.f_code))
+        else:
+            codes = [one.f_code for one in frames if one.f_globals is user.f_globals is one.f_locals]
+            yield from variables_in(user.f_globals, frozenset[str]().union(*map(loop_targets, codes)))
+
+
+@lru_cache(maxsize=256)
+def loop_targets(code: CodeType) -> frozenset[str]:
+    """Return the variables that for loops assign: they name another object in each iteration."""
+    names: set[str] = set()
+    is_target = False
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "FOR_ITER":
+            is_target = True
+        elif is_target and instruction.opname.startswith("STORE_"):
+            stored = instruction.argval
+            names.update(stored if isinstance(stored, tuple) else (stored,))
+            is_target = "LOAD" not in instruction.opname
+        elif instruction.opname not in _BEFORE_TARGETS:
+            is_target = False
+    return frozenset(names)
 
 
 def _named_locals(frame: FrameType) -> dict[str, object]:
@@ -50,17 +76,28 @@ def _named_locals(frame: FrameType) -> dict[str, object]:
     return {name: value for name, value in variables.items() if name in frame.f_code.co_freevars}
 
 
-def variables_in(namespace: dict[str, object]) -> Iterator[Variable]:
-    """Yield the tensors and modules of one namespace: direct ones first, then those in containers and `self`."""
+def variables_in(namespace: dict[str, object], passing: Collection[str] = ()) -> Iterator[Variable]:
+    """Yield the tensors and modules of one namespace: direct ones first, then those in containers and `self`.
+
+    Args:
+        namespace: Locals or globals.
+        passing: Variables that come last: a container has a better name for what is in them.
+    """
     inside: list[Variable] = []
+    last: list[Variable] = []
     for name, value in list(namespace.items()):
         if isinstance_safely(value, (torch.Tensor, nn.Module)):
-            yield Variable(name, value)
+            variable = Variable(name, cast("torch.Tensor | nn.Module", value))
+            if name in passing:
+                last.append(variable)
+            else:
+                yield variable
         elif type(value) in (list, tuple, dict):
             inside.extend(_elements(name, value))
         elif name == "self":
             inside.extend(_attributes(name, value))
     yield from inside
+    yield from last
 
 
 def isinstance_safely(value: object, kinds: tuple[type, ...]) -> bool:

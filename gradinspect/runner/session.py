@@ -1,6 +1,5 @@
 """Run the user's program, and let an observer look at its backward calls."""
 
-import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -83,7 +82,7 @@ class Session(Generic[T]):
             recorder=Recorder(),
             process_state=ProcessState(imports),
             interceptor=EngineInterceptor(self._on_engine_call, sees_fake=request.fake),
-            stopper=Stopper(self._finish_now),
+            stopper=Stopper(),
             fake=FakeRun(request.device) if request.fake else None,
         )
         self._observer = make_observer(self._run)
@@ -321,13 +320,6 @@ class Session(Generic[T]):
 
     def _has_result(self) -> bool:
         return self._settled_result() is not None
-
-    def _finish_now(self) -> None:
-        """End a program that does not end by itself: run its atexit handlers and exit."""
-        atexit._run_exitfuncs()
-        with suppress(Exception):
-            sys.stdout.flush()
-        os._exit(0)
 
     def _has_answer(self) -> bool:
         """Return whether the result so far is worth reporting after a failure."""

@@ -16,16 +16,22 @@ on a KeyboardInterrupt. So one is raised there, and only the frames inside the t
 NOTE [A stop from another thread]
 A program ends with its main thread, which may be blocked in a lock that only a signal interrupts; so an unused signal
 carries the stop there. If there is none, as on Windows, the process is ended after a timeout.
+
+NOTE [What outlives the interpreter]
+What a daemon thread refers to is never freed. C++ extensions of a CUDA build complain at exit of each of their objects
+that is left, so the thread that waits for the end must not refer to the run.
 """
 
 import _thread
+import atexit
 import concurrent.futures.thread
 import opcode
+import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Any, Self
 
@@ -43,14 +49,9 @@ PATIENCE_AT_EXIT_S = 5.0  # for threads that the rest of the program would have 
 class Stopper:
     """Stops one program, once. Use it as a context manager, in the main thread, around the program."""
 
-    def __init__(self, finish: Callable[[], None]) -> None:
-        """Set up for a program that runs in the main thread.
-
-        Args:
-            finish: Ends the process. Called from another thread, only if the program does not end by itself.
-        """
+    def __init__(self) -> None:
+        """Set up for a program that runs in the main thread."""
         self.is_stopping = False
-        self._finish = finish
         self._tracers: dict[int, _FrameTracer] = {}
         self._has_ended = False
         self._until_end = (
@@ -89,7 +90,7 @@ class Stopper:
             if not in_main and self._signal_handler is not None and self._main.ident is not None:
                 signal.pthread_kill(self._main.ident, _SIGNAL)
             patience = PATIENCE_S if in_main else PATIENCE_WITH_THREADS_S
-            threading.Thread(target=self._wait, args=(patience,), daemon=True).start()
+            threading.Thread(target=_end_in_time, args=(self._until_end, self._main, patience), daemon=True).start()
         raise make_stop(is_in_test=_is_in_test(program_frame))
 
     def stop_after(self, seconds: float) -> None:
@@ -104,7 +105,7 @@ class Stopper:
             self.is_stopping = True
             if self._signal_handler is not None and self._main.ident is not None:
                 signal.pthread_kill(self._main.ident, _SIGNAL)
-            self._wait(PATIENCE_S)
+            _end_in_time(self._until_end, self._main, PATIENCE_S)
 
     def ended(self) -> None:
         """Mark the program as ended, and stop watching the main thread."""
@@ -129,12 +130,20 @@ class Stopper:
             self._tracers[thread] = _FrameTracer(is_in_test=_is_in_test(frame))
         self._tracers[thread].begin(_stack(frame, in_main=thread == self._main.ident))
 
-    def _wait(self, patience_s: float) -> None:
-        if self._until_end.acquire(timeout=patience_s):
-            self._until_end.release()  # for others who wait
-            self._main.join()  # ends when the interpreter begins to wait for other threads
-            time.sleep(PATIENCE_AT_EXIT_S)
-        self._finish()
+
+def _end_in_time(until_end: threading.Lock, main: threading.Thread, patience_s: float) -> None:
+    """End a process that does not end by itself: run its atexit handlers and exit.
+
+    Runs in a daemon thread, whose frame is never freed: NOTE [What outlives the interpreter].
+    """
+    if until_end.acquire(timeout=patience_s):
+        until_end.release()  # for others who wait
+        main.join()  # ends when the interpreter begins to wait for other threads
+        time.sleep(PATIENCE_AT_EXIT_S)
+    atexit._run_exitfuncs()
+    with suppress(Exception):
+        sys.stdout.flush()
+    os._exit(0)
 
 
 class _FrameTracer:

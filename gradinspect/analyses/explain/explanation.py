@@ -13,7 +13,7 @@ from gradinspect.analyses.memory.saved_rows import saved_rows_of
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.catalog import Catalog, Entry, operator_of
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, Node, NodeKind, Record, argument_name, frame_of
+from gradinspect.graph import Graph, Node, NodeKind, Record, argument_name, frame_of, module_name
 from gradinspect.torch_sources import SourceLocation, class_location, derivative_location, helper_location, web_address
 from gradinspect.units import format_tensor
 
@@ -98,7 +98,7 @@ def _facts(graph: Graph, number: int) -> NodeFacts:
         node=number,
         where=describe_capture(graph),
         outputs=tuple("None" if info is None else format_tensor(info) for info in node.forward_outputs),
-        module=None if call is None else f"{call.path or 'model'}  {call.class_name}",
+        module=None if call is None else f"{module_name(graph, call.path)}  {call.class_name}",
         line=None if frame is None else f"{frame.file}:{frame.line}  {frame.code}".rstrip(),
         edges=tuple(_edge(graph, node, position) for position in range(len(node.next_edges))),
         saved=tuple(

@@ -7,7 +7,17 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Gradients, GradientStats, Graph, Node, NodeGradients, Record, frame_of, num_consumers
+from gradinspect.graph import (
+    Gradients,
+    GradientStats,
+    Graph,
+    Node,
+    NodeGradients,
+    Record,
+    frame_of,
+    module_name,
+    num_consumers,
+)
 from gradinspect.units import format_count
 
 GradientNoteKind: TypeAlias = Literal["loss", "non-finite", "killed", "vanishing", "exploding", "missing"]
@@ -201,7 +211,7 @@ def _chains(graph: Graph) -> Iterator[GradientNote]:
     runs: dict[tuple[int, str], list[FlowRow]] = {}
     for row in _flow(graph):
         parent, _, last = row.path.rpartition(".")
-        runs.setdefault((row.depth, f"calls of {row.path or 'model'}"), []).append(row)
+        runs.setdefault((row.depth, f"calls of {module_name(graph, row.path)}"), []).append(row)
         if last.isdigit():
             runs.setdefault((row.depth, f"modules of {parent or 'the model'}"), []).append(row)
     for (_, what), rows in runs.items():

@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias
 
 from gradinspect.analyses.memory.held import CAST, HeldStorage, Memory, cast_source
-from gradinspect.graph import Graph, Record, source_of
+from gradinspect.graph import Graph, Record, module_name, source_of
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 MIN_WASTE = 64 * 1024  # bytes kept beyond the slice; fewer do not matter
@@ -142,8 +142,8 @@ def _frozen(graph: Graph, memory: Memory) -> list[MemoryNote]:
             kind="frozen",
             num_bytes=held_bytes[path],
             node=saver,
-            text=f"'{path or 'model'}' is frozen and keeps {format_bytes(held_bytes[path])}, because gradients pass "
-            f"through it to '{targets[saver]}'",
+            text=f"'{module_name(graph, path)}' is frozen and keeps {format_bytes(held_bytes[path])}, because "
+            f"gradients pass through it to '{targets[saver]}'",
         )
         for path, saver in modules.items()
         if held_bytes.get(path) and targets[saver] is not None

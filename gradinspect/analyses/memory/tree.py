@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import OUTSIDE, extra_storages
 from gradinspect.analyses.structure.call_names import fold_name
-from gradinspect.graph import Graph, Record
+from gradinspect.graph import Graph, Record, module_name
 
-OUTERMOST = "model"
 MAX_DEPTH = 100
 _TOP = None  # the path above the outermost modules
 
@@ -100,7 +99,7 @@ class _Builder:
         children = self.children(path, folds=folds)
         own = self.own.get(path, 0)
         return ModuleBytes(
-            label=_label(path, self.parents[path]),
+            label=self._label(path, self.parents[path]),
             path=path,
             class_name=self.classes[path],
             own_bytes=own,
@@ -109,12 +108,9 @@ class _Builder:
             children=children,
         )
 
-
-def _label(path: str, parent: str | None) -> str:
-    """Name a module relative to its caller: `h.0` in the outermost module, `attn` in `h.0`."""
-    if not path:
-        return OUTERMOST
-    return path.removeprefix(f"{parent}.") if parent else path
+    def _label(self, path: str, parent: str | None) -> str:
+        """Name a module relative to its caller: `h.0` in the outermost module, `attn` in `h.0`."""
+        return path.removeprefix(f"{parent}.") if parent else module_name(self.graph, path)
 
 
 def _signature(module: ModuleBytes) -> Hashable:

@@ -5,19 +5,25 @@ What comes in: dotted paths. What goes out: names.
 
 from collections.abc import Sequence
 
-OUTERMOST = "model"
+OUTERMOST = "model"  # without a variable of the user
 MAX_INDICES = 4  # listed one by one
 
 
-def short_name(path: str, parent: str | None) -> str:
-    """Name a module relative to its caller; an index keeps the name of what it is an index of."""
+def short_name(path: str, parent: str | None, model: str = OUTERMOST) -> str:
+    """Name a module relative to its caller; an index keeps the name of what it is an index of.
+
+    Args:
+        path: Of the module; "" for the outermost.
+        parent: The path of its caller.
+        model: What to call the outermost.
+    """
     if not path:
-        return OUTERMOST
+        return model
     parts = path.split(".")
     start = len(parent.split(".")) if parent and path.startswith(f"{parent}.") else 0
     while start and parts[start].isdigit():
         start -= 1
-    return ".".join(parts[start:] if not parts[start].isdigit() else [OUTERMOST, *parts[start:]])
+    return ".".join(parts[start:] if not parts[start].isdigit() else [model, *parts[start:]])
 
 
 def fold_name(names: Sequence[str]) -> str | None:

@@ -49,6 +49,6 @@ def _names_of(graph: Graph, node: Node) -> Iterator[str]:
     yield from (node.name, _BACKWARD.sub("", node.name))
     if node.module is not None:
         for path in containing_paths(graph.modules[node.module].path):
-            yield from (path or OUTERMOST, short_name(path, None))
+            yield from (path or OUTERMOST, short_name(path, None, graph.model_name))
     if node.leaf is not None:
         yield from filter(None, (node.leaf.name, *node.leaf.aliases))

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows_of
-from gradinspect.graph import GradientStats, Leaf, Node, argument_name
+from gradinspect.graph import GradientStats, Leaf, Node, argument_name, module_name
 from gradinspect.renderers.facts import formula_lines
 from gradinspect.renderers.terminal.gradients import number
 from gradinspect.renderers.terminal.page import GAP
@@ -62,7 +62,7 @@ class NodePage(PanelPage):
         if node.module is not None:
             module = self.graph.modules[node.module]
             call = f", call {module.call}" if module.call > 1 else ""
-            yield from self.labeled("module", f"{module.path or 'model'}{GAP}{module.class_name}{call}")
+            yield from self.labeled("module", f"{module_name(self.graph, module.path)}{GAP}{module.class_name}{call}")
 
     def _gradient(self, node_id: int) -> Iterator[PageLine]:
         ran = self.facts.gradients.get(node_id)

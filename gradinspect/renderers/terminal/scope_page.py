@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from gradinspect.analyses.structure.folding import Scope, ids_of_copy, node_ids
+from gradinspect.graph import module_name
 from gradinspect.renderers.terminal.page import GAP
 from gradinspect.renderers.terminal.panel_page import MAX_LISTED, PageLine, PanelPage
 from gradinspect.units import format_bytes, format_count
@@ -25,7 +26,7 @@ class ScopePage(PanelPage):
             yield self.short_line(f"repeated block {self.symbols.times}{times:,}{which}", "bold")
         if call is not None:
             module = self.graph.modules[call]
-            yield self.short_line(f"{module.path or 'model'}{GAP}{module.class_name}", "bold")
+            yield self.short_line(f"{module_name(self.graph, module.path)}{GAP}{module.class_name}", "bold")
             yield from self.labeled("call", str(module.call) if module.call > 1 else "")
         yield from self.labeled("nodes", f"{len(ids):,}, #{ids.start} to #{ids.stop - 1}")
         yield from self.labeled("held", f"{format_bytes(scope.held_bytes)}{' by all copies' if times > 1 else ''}")

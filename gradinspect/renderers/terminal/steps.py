@@ -15,7 +15,7 @@ from gradinspect.analyses.gradients.stepping import (
     TensorPreview,
     place_name,
 )
-from gradinspect.graph import Graph, SavedTensor, source_of
+from gradinspect.graph import Graph, SavedTensor, module_name, source_of
 from gradinspect.renderers.terminal.number_rows import dtype_and_shape, summarize_values, value_lines
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count, format_dtype
@@ -82,7 +82,7 @@ class StepPage(Page):
         head = Text(f"#{step.node} {self.visible(node.name + leaf)}", "bold")
         if node.module is not None:
             call = graph.modules[node.module]
-            head.append(f"  {self.visible(call.path or 'model')}", "not bold cyan")
+            head.append(f"  {self.visible(module_name(graph, call.path))}", "not bold cyan")
             head.append(
                 f" {self.visible(call.class_name)}" + (f" call {call.call}" if call.call > 1 else ""), "not bold"
             )

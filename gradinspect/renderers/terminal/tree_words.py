@@ -34,14 +34,16 @@ def call_names(graph: Graph, calls: Sequence[ModuleCall], ellipsis: str) -> str:
     first, last = calls[0], calls[-1]
     if len({call.path for call in calls}) == 1 < len(calls):
         return call_name(graph, msgspec.structs.replace(first, call=1)) + f" calls {first.call} {ellipsis} {last.call}"
-    fold = fold_name([short_name(call.path, _caller(graph, call)) for call in calls])
+    fold = fold_name([short_name(call.path, _caller(graph, call), graph.model_name) for call in calls])
     names = (call_name(graph, call) for call in dict.fromkeys((first, last)))
     return fold or f" {ellipsis} ".join(names)
 
 
 def call_name(graph: Graph, call: ModuleCall) -> str:
     """Name a call by its path relative to the enclosing module, numbered if it is not the first."""
-    return short_name(call.path, _caller(graph, call)) + (f" (call {call.call})" if call.call > 1 else "")
+    return short_name(call.path, _caller(graph, call), graph.model_name) + (
+        f" (call {call.call})" if call.call > 1 else ""
+    )
 
 
 def _caller(graph: Graph, call: ModuleCall) -> str | None:

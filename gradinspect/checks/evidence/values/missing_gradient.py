@@ -22,7 +22,7 @@ FrameOf = Callable[[int | None], Frame | None]
 
 def names_of(tensors: Sequence[torch.Tensor], recorder: Recorder, frame: FrameType | None) -> list[str]:
     """Name tensors as visible in this frame."""
-    variables = list(variables_from(frame))
+    variables = list(variables_from(frame, outermost_first=True))
     names = collect_names([tensor for tensor in tensors if is_leaf(tensor)], recorder.called_modules(), variables)
     by_variable = {id(value): name for name, value in reversed(variables)}
     return [

@@ -56,7 +56,7 @@ class ScopeLabels:
         calls = [call for body in bodies if (call := self._call_of(body)) is not None]
         if len(calls) < len(bodies):
             return ""
-        fold = fold_name([short_name(call.path, None) for call in calls])
+        fold = fold_name([short_name(call.path, None, self.graph.model_name) for call in calls])
         if fold is not None:
             return self._dotted(fold)
         ends = dict.fromkeys(map(self._path, (calls[0], calls[-1])))
@@ -104,7 +104,7 @@ class ScopeLabels:
     def _path(self, call: ModuleCall) -> str:
         """Write a module's path with its last part in bold, and the call number if it is not the first."""
         number = small(f" call {call.call}", self.palette.quiet) if call.call > 1 else ""
-        return self._dotted(short_name(call.path, None)) + number
+        return self._dotted(short_name(call.path, None, self.graph.model_name)) + number
 
     def _dotted(self, path: str) -> str:
         outer, dot, name = path.rpartition(".")
