@@ -40,7 +40,7 @@ TWICE = Rule(
 import torch
 from torch import nn
 
-model = nn.Sequential(nn.Linear(8, 4), nn.Softmax(dim=1))  # cross_entropy does that
+model = nn.Sequential(nn.Linear(8, 4), nn.Softmax(dim=1))  # too much
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 x, y = torch.randn(16, 8), torch.randint(4, (16,))
 for _ in range(2):
