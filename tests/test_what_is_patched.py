@@ -30,6 +30,7 @@ ALWAYS = {
     "torch.fx.traceback.format_stack",
     "torch.nn.modules.module._has_any_global_hook",
     "torch.overrides.has_torch_function",
+    "torch.utils.weakref",
     "warnings._showwarnmsg",
 }
 FAKE = {  # what cannot run on tensors without values

@@ -6,7 +6,7 @@ parameter, its gradient and its optimizer state have one name and belong to one 
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
-from weakref import ReferenceType, ref
+from weakref import ReferenceType
 
 import torch
 from torch.optim import Optimizer
@@ -18,6 +18,7 @@ from gradinspect.record.storages import plain_tensors, storage_key
 from gradinspect.record.variables import Variable
 from gradinspect.record.walk import Walk
 from gradinspect.torch_api.saved import saved_contents
+from gradinspect.torch_api.weak import HiddenRef
 
 
 class Claim(NamedTuple):
@@ -45,7 +46,7 @@ class Purposes:
         walk = Walk(roots)
         try:
             leaves = list(walk.leaves().values())
-            self._leaves = [ref(leaf) for leaf in leaves]
+            self._leaves = [HiddenRef(leaf) for leaf in leaves]
             found = variables()
             called = self._recorder.called_modules()
             names = collect_names(leaves, called, found, self._recorder.kept_names.gone())

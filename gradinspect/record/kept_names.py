@@ -11,9 +11,9 @@ from weakref import ReferenceType, ref
 
 import torch
 from torch import nn
-from torch.utils.weak import TensorWeakRef
 
 from gradinspect.record.names import Member, members_of, named_modules, unwrapped_module
+from gradinspect.torch_api.weak import HiddenTensorRef
 
 FEW = 64  # models kept without checking whether anything of them is still alive
 
@@ -29,7 +29,7 @@ class GoneModel(NamedTuple):
 class _Noted(NamedTuple):
     class_name: str
     model: "ReferenceType[nn.Module]"
-    members: tuple[tuple[Member, TensorWeakRef], ...]  # without their tensors
+    members: tuple[tuple[Member, HiddenTensorRef], ...]  # without their tensors
     paths: dict[int, str]
 
 
@@ -54,7 +54,7 @@ class KeptNames:
                 class_name=type(model).__name__,
                 model=ref(model),
                 members=tuple(
-                    (member._replace(tensor=None), TensorWeakRef(member.tensor))
+                    (member._replace(tensor=None), HiddenTensorRef(member.tensor))
                     for member in members_of(model)
                     if isinstance(member.tensor, torch.Tensor)
                 ),

@@ -55,7 +55,21 @@ def outputs_in(value: object, name: str | None = None) -> list[OutputTensor]:
 
 def has_graph(outputs: Iterable[object]) -> bool:
     """Return whether backward could start from all of these tensors and edges."""
-    return all(not isinstance(output, torch.Tensor) or requires_grad(output) for output in outputs)
+    return all(
+        not isinstance(output, torch.Tensor) or (requires_grad(output) and _has_edge(output)) for output in outputs
+    )
+
+
+def _has_edge(tensor: torch.Tensor) -> bool:
+    """Return whether a node can be found: not that of an input which a torch.func transform returns as its output."""
+    if grad_fn_of(tensor) is not None:
+        return True
+    try:
+        with plain_tensors_only():
+            get_gradient_edge(tensor)
+    except AttributeError:  # torch looks at a view of it, which has no graph at this level
+        return False
+    return True
 
 
 def requires_grad(tensor: torch.Tensor) -> bool:

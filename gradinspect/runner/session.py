@@ -38,6 +38,7 @@ from gradinspect.source import Expression, Program
 from gradinspect.torch_api.anomaly import anomaly_stack_patches
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
+from gradinspect.torch_api.weak import hidden_refs_patch
 from gradinspect.units import format_calls
 
 USAGE = 2  # the exit code of argparse
@@ -104,7 +105,8 @@ class Session(Generic[T]):
                 self._run.process_state.hide_stdout()
             stack.enter_context(self._early_exits_deliver())
             stack.enter_context(self._run.interceptor)
-            stack.enter_context(patched(*anomaly_stack_patches(stack_without_us)))  # even when the recorder has stopped
+            patches = (*anomaly_stack_patches(stack_without_us), hidden_refs_patch())
+            stack.enter_context(patched(*patches))  # even when the recorder has stopped
             stack.enter_context(self._run.recorder)
             stack.enter_context(self._run.stopper)
             if self._run.fake is not None:

@@ -11,7 +11,7 @@ a backward on the same line.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from weakref import ReferenceType, ref
+from weakref import ReferenceType
 
 import torch
 from torch.nn.utils import clip_grad
@@ -23,6 +23,7 @@ from gradinspect.record.recorder import Recorder
 from gradinspect.record.variables import local_variables
 from gradinspect.torch_api.modes import Unobserved
 from gradinspect.torch_api.tensors import known_version
+from gradinspect.torch_api.weak import HiddenRef
 
 MAX_LOOKED_AT = 4  # gradients whose values are read
 CLIP_FILE = clip_grad.__file__
@@ -248,7 +249,7 @@ class GradientUse:
     def _known_or_new(self, tensor: torch.Tensor) -> UsedParameter:
         one = self._known(tensor)
         if one is None:
-            one = self._parameters[id(tensor)] = UsedParameter(ref(tensor), "")
+            one = self._parameters[id(tensor)] = UsedParameter(HiddenRef(tensor), "")
         return one
 
     def _owners(self, gradients: Iterable[torch.Tensor]) -> list[torch.Tensor]:

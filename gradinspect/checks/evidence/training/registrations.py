@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
-from weakref import ReferenceType, ref
+from weakref import ReferenceType
 
 from gradinspect.record.recorder import Recorder
 from gradinspect.torch_api.modules import own_children, own_parameters
+from gradinspect.torch_api.weak import HiddenRef
 
 
 class Registration(NamedTuple):
@@ -52,7 +53,7 @@ class Registrations:
     def _note(self, member: Any, before: Any, frame: FrameType | None) -> None:
         self.order += 1
         number = self.recorder.frames.number_of(frame)
-        new = Registration(ref(member), self.order, number, before is not None and before is not member)
+        new = Registration(HiddenRef(member), self.order, number, before is not None and before is not member)
         if self._of(member, self._first) is None:
             self._first[id(member)] = new
         self._latest[id(member)] = new

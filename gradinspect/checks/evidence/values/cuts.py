@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
-from weakref import ReferenceType, ref
+from weakref import ReferenceType
 
 import torch
 from msgspec.structs import replace
@@ -40,6 +40,7 @@ from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.tensors import can_watch_storages, grad_fn_of, is_leaf, plain_tensors_only
+from gradinspect.torch_api.weak import HiddenRef
 
 _ASSIGNS_NONE = re.compile(r"(?<![=!<>])= *None\b")
 
@@ -222,7 +223,7 @@ class GradientCuts:
         made = noticed()
         for one in fresh:
             owner = owner_of(one, roots, called)
-            self._wanted[id(one)] = _Wanted(ref(one), names[id(one)], made, owner, self._roots[-1].backward)
+            self._wanted[id(one)] = _Wanted(HiddenRef(one), names[id(one)], made, owner, self._roots[-1].backward)
 
     def _on_missing_grad(self, tensor: torch.Tensor, read: Read, frame: FrameType | None) -> None:
         """Look at a `.grad` that is None when the program reads it, unless the line checks for None."""

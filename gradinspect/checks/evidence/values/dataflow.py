@@ -9,7 +9,7 @@ number from being reused, without keeping its bytes. Nothing here keeps memory o
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
-from weakref import ReferenceType, ref
+from weakref import ReferenceType
 
 import torch
 from msgspec import Struct
@@ -22,6 +22,7 @@ from gradinspect.record.recorder import Recorder
 from gradinspect.record.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.tensors import forget_storage, is_leaf_here, key_of_storage, remember_storage
+from gradinspect.torch_api.weak import HiddenRef
 
 MAX_CALLS = 100_000  # then recording stops, and missing gradients are not reported
 _MAKES, _SKIPPED = CallKind.MAKES, CallKind.SKIPPED  # Python looks up a member of an Enum slowly
@@ -171,7 +172,7 @@ class Dataflow:
         if is_write:
             self._last_write = number
         for output in outputs:
-            self._made[id(output)] = _Made(ref(output), number, output.requires_grad)
+            self._made[id(output)] = _Made(HiddenRef(output), number, output.requires_grad)
             storage = storage_of(output)
             if storage is None:
                 continue
@@ -226,7 +227,7 @@ class Dataflow:
         number = self._leaf_numbers.get(id(tensor))
         if number is None or self.leaves[number]() is not tensor:
             number = self._leaf_numbers[id(tensor)] = len(self.leaves)
-            self.leaves.append(ref(tensor))
+            self.leaves.append(HiddenRef(tensor))
         return number
 
     def _read_grad(self, name: str, tensor: Any, result: Any, number: int | None, frame: FrameType | None) -> None:
