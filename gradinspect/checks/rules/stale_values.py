@@ -98,7 +98,8 @@ UNTRACKED = Rule(
         summary="A tensor that backward needs was overwritten in a way that autograd cannot detect.",
         explanation="Some writes do not raise the version counter: through .data, by optimizers with fused=True, by "
         "batch norm to its running statistics. Backward then uses the new values, and its gradients are "
-        "silently wrong. A value that was restored before backward is not reported. Writes by NumPy are not detected.",
+        "silently wrong. A value that was restored before backward is not reported. NumPy writes into memory that it shares with "
+        "a tensor, by numpy() or from_numpy(); that is found, though not the line.",
         sample="""\
 import torch
 
@@ -142,6 +143,7 @@ class StaleValue(Record, frozen=True, kw_only=True):
     writes: tuple[Write, ...]  # since it was saved; empty if they were not recorded
     version: int
     expected_version: int | None = None  # None: its version did not move, so torch will not notice
+    shared: Frame | None = None  # where NumPy got its memory, if nothing else is known of the write
 
 
 def stale_findings(
@@ -175,7 +177,12 @@ def _finding(graph: Graph, values: Sequence[StaleValue], backward: Frame | None,
     saved, called = _saved_at(graph, first), caller_in(graph, graph.nodes[first.node], backward)
     return _rule(first).finding(
         text=_why(graph, values),
-        places=(*place_of("saved", saved, called), *_written(first, backward), *place_of("backward", backward)),
+        places=(
+            *place_of("saved", saved, called),
+            *place_of("shared", first.shared),
+            *_written(first, backward),
+            *place_of("backward", backward),
+        ),
         remedy=remedy,
         subjects=tuple(dict.fromkeys(_versions(value) for value in values)),
     )
@@ -225,7 +232,7 @@ def _why(graph: Graph, values: Sequence[StaleValue]) -> str:
     them = "them" if len(labels) > 1 else "it"
     ops = listed(list(dict.fromkeys(write.op for write in first.writes)), 3) if first.writes else ""
     step = _optimizer(first)
-    by = f"{step.optimizer}.step()" if step is not None else ops or "An unknown operation"
+    by = f"{step.optimizer}.step()" if step is not None else ops or "Code outside torch, such as NumPy,"
     if first.expected_version is None:
         return (
             f"{node} saved {listed(labels)}. {_capital(by)} modified {them} afterwards without raising the version, so "

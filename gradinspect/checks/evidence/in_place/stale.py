@@ -35,20 +35,21 @@ def stale_values(walked: WalkedGraph, call: EngineCall, log: WriteLog, frame_of:
     """
     graph, walk, keys = walked
     last_writes = [log.last_end(key) for key in keys]
+    is_shared = [log.shared.knows(key) for key in keys]
     found: list[StaleValue] = []
     with plain_tensors_only():
         for number, node in enumerate(graph.nodes):
-            if any(_may_be_stale(value, node, last_writes) for value in node.saved):
+            if any(_may_be_stale(value, node, last_writes, is_shared) for value in node.saved):
                 found.extend(_stale_of(graph, number, node, walk.nodes[number], call, log, frame_of))
     return found
 
 
-def _may_be_stale(value: SavedValue, node: Node, last_writes: list[int]) -> bool:
+def _may_be_stale(value: SavedValue, node: Node, last_writes: list[int], is_shared: list[bool]) -> bool:
     """Return whether a value needs a closer look: most are in memory that was not written since."""
     if value.tensor is None or node.sequence_nr is None:
         return False
     storage = value.tensor.storage
-    return value.status != "live" or storage is None or last_writes[storage] > node.sequence_nr
+    return value.status != "live" or storage is None or is_shared[storage] or last_writes[storage] > node.sequence_nr
 
 
 def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
@@ -73,7 +74,8 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
         else:
             region = region_of(tensor)
             seen = [one for one in seen if one.start > node.sequence_nr and overlaps(one.region, region)]
-            if not seen or _is_unused(value, node) or _is_restored(tensor, seen):
+            is_by_numpy = not seen and log.shared.is_changed(tensor, node.sequence_nr)
+            if not (seen or is_by_numpy) or _is_unused(value, node) or (seen and _is_restored(tensor, seen)):
                 continue
         yield StaleValue(
             node=number,
@@ -82,6 +84,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
             writes=tuple(_write(write, log, frame_of) for write in seen),
             version=value.tensor.version or 0,
             expected_version=expected,
+            shared=None if seen else frame_of(log.shared.sharing_frame(key)),
         )
 
 

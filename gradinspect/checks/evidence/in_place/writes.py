@@ -22,6 +22,7 @@ from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.in_place.contents import checksum
 from gradinspect.checks.evidence.in_place.regions import Region, region_of
+from gradinspect.checks.evidence.in_place.shared_memory import SharedMemory
 from gradinspect.record.frames import user_frames
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.variables import local_variables
@@ -55,6 +56,7 @@ class WriteLog:
     def __init__(self, recorder: Recorder) -> None:
         """Share the recorder's frames."""
         self._recorder = recorder
+        self.shared = SharedMemory()
         self._by_storage: dict[int, list[SeenWrite]] = {}
         self._num_writes = 0
         self._detached: set[int] = set()  # storages accessed through `.data`

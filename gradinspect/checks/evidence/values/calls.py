@@ -16,6 +16,7 @@ import torch
 from msgspec import Struct
 from torch.overrides import TorchFunctionMode
 
+from gradinspect.checks.evidence.in_place.shared_memory import SHARING
 from gradinspect.checks.evidence.in_place.write_access import Access, access_of
 from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
@@ -135,12 +136,16 @@ class TorchCallLog:
                     self._look_for_writes(begun, start, end, frame)
                 if known.touch is not None and self.on_touch is not None:
                     self.on_touch(known.touch, begun.args, begun.inputs, frame)
+                if end != start:
+                    self.writes.shared.read(begun.inputs, end)
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
                 if known.grows is not None and end != start:
                     self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
                 if known.name == _DATA:
                     self.writes.detached(begun.inputs[0])
+                elif known.kind is CallKind.TO_PYTHON and short_name(known.name) in SHARING:
+                    self.writes.shared.share(begun.inputs[0], self._recorder.frames.number_of(frame), end)
                 self._flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
         except Exception:
             return

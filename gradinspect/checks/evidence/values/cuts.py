@@ -105,7 +105,7 @@ class GradientCuts:
         self._is_opaque |= any(node.kind == "compiled" for node in graph.nodes)
         reached = set(map(id, walk.leaves().values()))
         missed = [] if call.allows_unused else [value for value in call.inputs if not _is_in(value, walk, reached)]
-        self.reached |= reached
+        self.reached |= reached & set(map(id, call.inputs)) if call.inputs else reached
         self._flow.has_grad_with_graph = call.creates_graph
         yield from self._missed_inputs(missed, call, backward)
         for root in roots:

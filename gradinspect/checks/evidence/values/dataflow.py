@@ -15,6 +15,7 @@ import torch
 from msgspec import Struct
 from torch import nn
 
+from gradinspect.checks.evidence.in_place.shared_memory import is_from_numpy
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
 from gradinspect.checks.evidence.values.torch_calls import CallKind, copied_by, detach_cause_of, tensors_in
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
@@ -135,6 +136,8 @@ class Dataflow:
         is_write = kind is CallKind.WRITES
         if not (inputs if kind is CallKind.TO_PYTHON else outputs):
             return
+        for tensor in inputs:
+            self._enter_from_numpy(tensor, number)
         reads = self._all_reads(inputs)
         if is_write:
             reads = (*self._overwritten(outputs[0]), *reads)
@@ -183,6 +186,14 @@ class Dataflow:
                 self._memory[key] = (number, OUTSIDE)
             elif is_write:
                 self._memory[key] = (known[0], number)
+
+    def _enter_from_numpy(self, tensor: torch.Tensor, number: int | None) -> None:
+        """Record a call of torch.from_numpy where its result is first read: it is no torch function."""
+        if tensor.requires_grad or self._maker(tensor) is not None or storage_key(tensor) in self._memory:
+            return
+        if is_from_numpy(tensor):
+            self.calls.append(Call("torch.from_numpy", (), number))
+            self._remember([tensor], is_write=False)
 
     def _all_reads(self, tensors: list[torch.Tensor]) -> tuple[Read, ...]:
         if len(tensors) == 1:

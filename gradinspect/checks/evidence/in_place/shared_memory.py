@@ -1,0 +1,105 @@
+"""Memory that tensors share with NumPy, which writes to it without raising a version.
+
+What an operator reads from such memory is remembered by a checksum, with the sequence numbers of the nodes that the
+operator made. Before backward, what those nodes saved must still have it. The memory of `t.numpy()` is shared from that
+call on; that of `torch.from_numpy(a)`, which is no torch function, cannot be resized.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import torch
+from torch import nn
+
+from gradinspect.record.storages import storage_key
+from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+
+SHARING = frozenset(("numpy", "__array__", "__dlpack__"))
+MAX_BYTES = 1 << 20  # of a tensor; larger ones are not looked at
+MAX_VIEWS = 10_000
+
+_View: TypeAlias = tuple[int, int, tuple[tuple[int, int], ...]]  # storage, offset, strides and sizes
+
+
+class _Content(NamedTuple):
+    end: int  # the sequence number after the call that read it
+    checksum: int
+
+
+class SharedMemory:
+    """Remembers what was read from memory that is shared with NumPy."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._shared: dict[int, int | None] = {}  # storage -> the frame that shared it, if known
+        self._contents: dict[_View, list[_Content]] = {}
+        self._known: set[int] = set()  # storages with contents
+
+    def share(self, tensor: torch.Tensor, frame: int | None, clock: int) -> None:
+        """Note that NumPy gets the memory of a tensor."""
+        key = storage_key(tensor)
+        if key is not None:
+            self._shared.setdefault(key, frame)
+            self._remember(tensor, clock + 1)  # for nodes that have saved it already
+
+    def read(self, tensors: Sequence[torch.Tensor], end: int) -> None:
+        """Note what an operator has read that made nodes up to a sequence number."""
+        for tensor in tensors:
+            if tensor.device.type == "cpu" and (self._is_shared(tensor) or is_from_numpy(tensor)):
+                self._remember(tensor, end)
+
+    def knows(self, key: int) -> bool:
+        """Return whether anything was read from some memory while it was shared."""
+        return key in self._known
+
+    def sharing_frame(self, key: int) -> int | None:
+        """Return the frame that shared some memory, if known."""
+        return self._shared.get(key)
+
+    def is_changed(self, tensor: torch.Tensor, sequence_nr: int) -> bool:
+        """Return whether a tensor differs from what it was when a node saved it; False if that is not known."""
+        view = _view_of(tensor)
+        contents = self._contents.get(view, ()) if self._contents and view is not None else ()
+        then = next((content.checksum for content in contents if content.end > sequence_nr), None)
+        return then is not None and then != _checksum(tensor)
+
+    def _is_shared(self, tensor: torch.Tensor) -> bool:
+        return bool(self._shared) and storage_key(tensor) in self._shared
+
+    def _remember(self, tensor: torch.Tensor, end: int) -> None:
+        view, checksum = _view_of(tensor), _checksum(tensor)
+        if view is not None and checksum is not None and len(self._contents) < MAX_VIEWS:
+            self._contents.setdefault(view, []).append(_Content(end, checksum))
+            self._known.add(view[0])
+
+
+def is_from_numpy(tensor: torch.Tensor) -> bool:
+    """Return whether the memory of data belongs to something else than torch."""
+    if tensor.requires_grad or isinstance(tensor, nn.Parameter) or tensor.layout is not torch.strided:
+        return False
+    return not computes_by_itself(tensor) and not tensor.untyped_storage().resizable()
+
+
+def _dimensions(tensor: torch.Tensor) -> list[int]:
+    """Order the dimensions by their strides, so that a transposed view is the same."""
+    return sorted(range(tensor.dim()), key=lambda place: (-tensor.stride(place), -tensor.size(place)))
+
+
+def _view_of(tensor: torch.Tensor) -> _View | None:
+    key = storage_key(tensor)
+    if key is None or tensor.layout is not torch.strided or tensor.dtype.is_complex:
+        return None
+    shape = tuple((tensor.stride(place), tensor.size(place)) for place in _dimensions(tensor) if tensor.size(place) > 1)
+    return key, tensor.storage_offset(), shape
+
+
+def _checksum(tensor: torch.Tensor) -> int | None:
+    if computes_by_itself(tensor) or tensor.device.type != "cpu" or tensor.nbytes > MAX_BYTES:
+        return None
+    with Unobserved():
+        try:
+            plain = tensor.detach().permute(_dimensions(tensor)).contiguous()
+            return zlib.crc32(bytes(plain.untyped_storage()[: plain.nbytes])) if plain.nbytes else None
+        except (RuntimeError, NotImplementedError):
+            return None
