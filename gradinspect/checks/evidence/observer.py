@@ -41,7 +41,7 @@ from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.checks.rules.ranks import missing_notes, rank_findings
 from gradinspect.checks.rules.stale_values import stale_findings
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
-from gradinspect.graph import Frame, Graph
+from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.observers.gradients import GradientMeter
 from gradinspect.observers.live_graph import Survivors
 from gradinspect.record.capture import WalkedGraph
@@ -189,7 +189,7 @@ class ChecksObserver(Observer[Findings]):
     def begin(self, walked: WalkedGraph, call: EngineCall) -> CallEnd:
         """Look at a call that is about to start. The walk is closed after the engine has run."""
         graph = walked.graph
-        self._count(call)
+        self._count(call, frame_of(graph, graph.nodes[graph.roots[0].node]) if graph.roots else None)
         backward = self._backward_line(graph)
         self._opaque.update(opaque_parts(graph))
         release_wrappers()  # those held only by us
@@ -244,13 +244,13 @@ class ChecksObserver(Observer[Findings]):
         self._watched.append(WatchedCall(line=None, found=list(self._cuts.refused(call))))
         self._look_at_window()
 
-    def _count(self, call: EngineCall) -> None:
-        """Count a call that is observed."""
+    def _count(self, call: EngineCall, made: Frame | None = None) -> None:
+        """Count a call that is observed; it belongs to a phase by its lines, and by that which made the loss."""
         self._choice.observed.add(call.kind)
         if self._choice.counts(call):
             self._steps.called_backward()
             lines = tuple((frame.f_code, frame.f_lineno) for frame in islice(user_frames(call.caller), 2))
-            if self._window.called(lines):
+            if self._window.called((*lines, made and (made.file, made.line))):
                 self._run.stop_after(SECONDS_WITHOUT_CALL)
 
     def _look_at_window(self) -> None:

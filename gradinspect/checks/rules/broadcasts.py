@@ -5,6 +5,13 @@ Two tensors with the same elements in the same order except for dimensions of le
 dimensions: code that wants all pairs does not rely on an implicit leading dimension. It counts where one side is
 learned and the other is given, and where only elementwise operators lie between the growth and the reduction to a
 scalar. A dimension that is added on the spot, or a mask of the grown shape, shows that all pairs are wanted.
+
+NOTE [Shapes of equal length]
+`[64, 1] - [1, 64]` and `[64, 1] - [64, 4]` are also what people write for pairs, quantiles and ensembles. So these
+count only in a loss function of torch, where torch warns too, or where a plain error is squared or made absolute and
+then reduced, and not in every form: a column of predictions against several columns of targets, or against a row, but
+not several predictions against one target, a parameter against a batch, or pairs whose graph has pairs of learned ones
+too, as energy distances do.
 """
 
 import re
@@ -61,6 +68,12 @@ loss.backward()
 )
 
 
+LOSSES = ("mse_loss", "huber_loss", "smooth_l1_loss", "l1_loss", "kl_div", "poisson_nll_loss", "soft_margin_loss")
+_OF_AN_ERROR = tuple(f"{name}Backward" for name in ("Abs", "Div", "Mul", "Neg", "Pow", "ToCopy"))
+_DIFFERENCES = ("sub", "rsub")
+_TRANSPOSED = re.compile(r"\.m?T\b|\bt\(\)|transpose|permute|swapaxes|movedim")
+
+
 class GrownOperator(Record, frozen=True, kw_only=True):
     """An operator whose result has more elements than either of its inputs."""
 
@@ -81,31 +94,61 @@ def grown_shape(left: Shape, right: Shape) -> Shape | None:
     return grown if prod(grown) > prod(left) else None
 
 
+def slipped_shape(op: str, shapes: tuple[Shape, Shape], is_learned: tuple[bool, bool]) -> Shape | None:
+    """Return what an operator's inputs grow to, if it may be accidental. NOTE [Shapes of equal length]."""
+    left, right = shapes
+    if len(left) != len(right):
+        return grown_shape(left, right)
+    grown = tuple(map(max, left, right))
+    if left == right or prod(left) < 2 or prod(right) < 2 or 0 in grown:
+        return None
+    is_cross = grown not in shapes and _without_ones(left) == _without_ones(right)
+    if op in LOSSES or (op in _DIFFERENCES and is_cross):
+        return grown
+    learned, given = shapes if is_learned[0] else (right, left)
+    is_column = learned[-1] == 1 and given == grown and learned[:-1] == given[:-1]
+    return grown if op in _DIFFERENCES and is_column and is_learned[0] != is_learned[1] else None
+
+
 def broadcast_findings(graph: Graph, operators: Sequence[GrownOperator], backward: Frame | None) -> Iterator[Finding]:
     """Find the operators under a loss that broadcast by accident, with the line that reduces the result."""
     numbers = {node.sequence_nr: number for number, node in enumerate(graph.nodes) if node.sequence_nr is not None}
     readers = consumers(graph)
-    for operator in operators:
-        number, shape = numbers.get(operator.sequence_nr), grown_shape(*operator.shapes)
-        if number is None or shape is None or operator.is_learned[0] == operator.is_learned[1]:
+    here = [operator for operator in operators if operator.sequence_nr in numbers]
+    pairs = {_shape_of(operator) for operator in here if all(operator.is_learned)}
+    for operator in here:
+        number, shape = numbers[operator.sequence_nr], _shape_of(operator)
+        if shape is None or operator.is_learned[0] == operator.is_learned[1]:
             continue
-        if _is_on_purpose(graph, graph.nodes[number], operator.frame):
+        if _is_on_purpose(graph, graph.nodes[number], operator) or (_is_of_equal_length(operator) and shape in pairs):
             continue
-        reduction = _reduction(graph, readers, number, shape)
+        passes = _OF_AN_ERROR if _is_of_equal_length(operator) else _ELEMENTWISE
+        reduction = _reduction(graph, readers, number, shape, passes)
         if reduction is not None:
             yield _finding(graph, operator, shape, reduction, backward)
+
+
+def _shape_of(operator: GrownOperator) -> Shape | None:
+    return slipped_shape(operator.op, operator.shapes, operator.is_learned)
+
+
+def _is_of_equal_length(operator: GrownOperator) -> bool:
+    return len(operator.shapes[0]) == len(operator.shapes[1])
 
 
 def _without_ones(shape: Shape) -> Shape:
     return tuple(size for size in shape if size != 1)
 
 
-def _is_on_purpose(graph: Graph, node: Node, frame: Frame | None) -> bool:
+def _is_on_purpose(graph: Graph, node: Node, operator: GrownOperator) -> bool:
     """Return whether a dimension was added on the same line, or in the same function right before."""
-    if frame is not None and _ON_PURPOSE.search(frame.code):
+    frame, is_equal = operator.frame, _is_of_equal_length(operator)
+    if frame is not None and (_ON_PURPOSE.search(frame.code) or (is_equal and _TRANSPOSED.search(frame.code))):
         return True
     for edge in node.next_edges:
         before = None if edge is None else graph.nodes[edge.next_node]
+        if before is not None and before.leaf is not None and is_equal:
+            return True
         if before is None or not before.name.startswith("Unsqueeze") or before.frame is None or frame is None:
             continue
         made = graph.frames[before.frame]
@@ -114,7 +157,9 @@ def _is_on_purpose(graph: Graph, node: Node, frame: Frame | None) -> bool:
     return False
 
 
-def _reduction(graph: Graph, readers: Mapping[int, list[Consumer]], start: int, shape: Shape) -> Node | None:
+def _reduction(
+    graph: Graph, readers: Mapping[int, list[Consumer]], start: int, shape: Shape, passes: tuple[str, ...]
+) -> Node | None:
     """Follow the grown elements to the node that reduces them to a scalar; None where they meet anything else."""
     todo, seen = [start], {start}
     found = None
@@ -126,17 +171,17 @@ def _reduction(graph: Graph, readers: Mapping[int, list[Consumer]], start: int, 
             found = found or node
             continue
         for reader, _ in readers.get(number, ()):
-            if reader not in seen and _goes_on(graph.nodes[reader], shape):
+            if reader not in seen and _goes_on(graph.nodes[reader], shape, passes):
                 seen.add(reader)
                 todo.append(reader)
     return found
 
 
-def _goes_on(node: Node, shape: Shape) -> bool:
+def _goes_on(node: Node, shape: Shape, passes: tuple[str, ...]) -> bool:
     elements = _num_elements(node)
     if elements == 1:
         return node.name.startswith(_REDUCTIONS) or "Loss" in node.name
-    return elements == prod(shape) and node.name.startswith(_ELEMENTWISE)
+    return elements == prod(shape) and node.name.startswith(passes)
 
 
 def _masks(node: Node, shape: Shape) -> bool:
@@ -156,15 +201,27 @@ def _num_elements(node: Node) -> int:
 def _finding(graph: Graph, operator: GrownOperator, shape: Shape, reduction: Node, backward: Frame | None) -> Finding:
     frame = frame_of(graph, reduction)
     learned, given = operator.shapes if operator.is_learned[0] else reversed(operator.shapes)
-    longer = max(operator.shapes, key=len)
     forward = reduction.name.partition("Backward")[0]
+    if shape in (given, learned):
+        few, many = sorted((prod(given), prod(learned)))
+        effect = f"{forward} compares each of {few:,} elements with {many // few:,}."
+    else:
+        effect = f"{forward} reduces all {prod(shape):,} pairs instead of {prod(learned):,} elements."
     return BROADCAST.finding(
         text=f"{operator.op} of {_written(learned)} (requires grad) and {_written(given)} (does not) broadcasts to "
-        f"{_written(shape)}. {forward} reduces all {prod(shape):,} pairs instead of {prod(learned):,} elements.",
+        f"{_written(shape)}. {effect}",
         places=(*place_of("broadcast", operator.frame), *place_of("reduced", frame), *place_of("backward", backward)),
-        remedy=f"Give both the same shape before {line_of(operator.frame)}: call "
-        f"{_squeezed(longer, min(operator.shapes, key=len))} on the {_written(longer)}.",
+        remedy=f"Give both the same shape before {line_of(operator.frame)}: {_how(learned, given)}.",
     )
+
+
+def _how(learned: Shape, given: Shape) -> str:
+    if len(learned) != len(given):
+        longer = max(learned, given, key=len)
+        return f"call {_squeezed(longer, min(learned, given, key=len))} on the {_written(longer)}"
+    if _without_ones(learned) == _without_ones(given):
+        return f"call reshape{learned} on the {_written(given)}"
+    return f"let what is learned have the shape {_written(given)}, or select what belongs to the {_written(learned)}"
 
 
 def _written(shape: Shape) -> str:

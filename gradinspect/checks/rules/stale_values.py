@@ -98,8 +98,8 @@ UNTRACKED = Rule(
         summary="A tensor that backward needs was overwritten in a way that autograd cannot detect.",
         explanation="Some writes do not raise the version counter: through .data, by optimizers with fused=True, by "
         "batch norm to its running statistics. Backward then uses the new values, and its gradients are "
-        "silently wrong. A value that was restored before backward is not reported. NumPy writes into memory that it shares with "
-        "a tensor, by numpy() or from_numpy(); that is found, though not the line.",
+        "silently wrong. A value that was restored before backward is not reported. NumPy writes into memory that it "
+        "shares with a tensor, by numpy() or from_numpy(): that is found, but not the line.",
         sample="""\
 import torch
 

@@ -3,7 +3,7 @@
 import pytest
 from factories import graph, leaf, op, saved
 
-from gradinspect.checks.rules.broadcasts import GrownOperator, Shape, broadcast_findings, grown_shape
+from gradinspect.checks.rules.broadcasts import GrownOperator, Shape, broadcast_findings, grown_shape, slipped_shape
 from gradinspect.graph import Frame, Graph, Node, Storage
 
 ERROR = Frame(file="train.py", line=3, function="step", code="error = model(x) - y")
@@ -30,6 +30,28 @@ LOSS = Frame(file="train.py", line=4, function="step", code="loss = (error**2).m
 def test_accidental_broadcasting_shows_in_two_shapes(left: Shape, right: Shape, grown: Shape | None) -> None:
     """The same elements, another number of dimensions, and a result that is larger than both."""
     assert grown == grown_shape(left, right)
+
+
+@pytest.mark.parametrize(
+    ("op", "left", "right", "grown"),
+    [
+        ("sub", (8, 1), (1, 8), (8, 8)),
+        ("sub", (8, 1), (8, 4), (8, 4)),
+        ("rsub", (8, 1), (8, 4), (8, 4)),
+        ("mse_loss", (8, 4), (8, 1), (8, 4)),
+        ("sub", (8, 4), (8, 1), None),  # several predictions of one target
+        ("sub", (1, 4), (8, 4), None),  # a center
+        ("sub", (8, 1), (1, 4), None),
+        ("mul", (8, 1), (8, 4), None),
+        ("mse_loss", (8, 1), (1, 1), None),
+        ("sub", (8, 4), (8, 4), None),
+    ],
+)
+def test_shapes_of_equal_length_count_in_few_forms(op: str, left: Shape, right: Shape, grown: Shape | None) -> None:
+    """A column of predictions against a row or several columns of targets, and what torch itself warns of."""
+    assert grown == slipped_shape(op, (left, right), (True, False))
+    if op != "mse_loss" and left != (8, 1):
+        assert slipped_shape(op, (right, left), (False, True)) is None
 
 
 def operator(frame: Frame = ERROR, learned: tuple[bool, bool] = (True, False)) -> GrownOperator:

@@ -6,17 +6,16 @@ from typing import NamedTuple
 
 import torch
 
-from gradinspect.checks.rules.broadcasts import GrownOperator, Shape, grown_shape
+from gradinspect.checks.rules.broadcasts import LOSSES, GrownOperator, Shape, slipped_shape
 from gradinspect.checks.rules.value_flow import short_name
 from gradinspect.graph import Frame
 from gradinspect.record.recorder import Recorder
 
 MAX_REMEMBERED = 10_000
-_LOSSES = ("mse_loss", "huber_loss", "smooth_l1_loss", "l1_loss", "kl_div", "poisson_nll_loss", "soft_margin_loss")
 _GROWING = {
     "sub": "sub", "subtract": "sub", "rsub": "rsub", "mul": "mul", "multiply": "mul", "div": "div", "divide": "div",
     "truediv": "div", "true_divide": "div", "rtruediv": "div", "rmul": "mul", "rdiv": "div",
-    **{name: name for name in _LOSSES},
+    **{name: name for name in LOSSES},
 }  # fmt: skip
 
 
@@ -54,9 +53,9 @@ class BroadcastLog:
             return
         left, right = inputs[:2]
         shapes = tuple(left.shape), tuple(right.shape)
-        if grown_shape(*shapes) is None:
-            return
         learned = bool(left.requires_grad), bool(right.requires_grad)
+        if slipped_shape(op, shapes, learned) is None:
+            return
         number = self._recorder.frames.number_of(frame)
         self._grown[sequence_nr] = _Grown(sequence_nr, op, shapes, learned, number)
 

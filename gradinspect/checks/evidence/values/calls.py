@@ -136,21 +136,26 @@ class TorchCallLog:
                     self._look_for_writes(begun, start, end, frame)
                 if known.touch is not None and self.on_touch is not None:
                     self.on_touch(known.touch, begun.args, begun.inputs, frame)
-                if end != start:
-                    self.writes.shared.read(begun.inputs, end)
+                self._look_at_memory(begun, start, end, frame)
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
                 if known.grows is not None and end != start:
                     self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
-                if known.name == _DATA:
-                    self.writes.detached(begun.inputs[0])
-                elif known.kind is CallKind.TO_PYTHON and short_name(known.name) in SHARING:
-                    self.writes.shared.share(begun.inputs[0], self._recorder.frames.number_of(frame), end)
                 self._flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
         except Exception:
             return
         if self.on_new_graph is not None and end != start and any(map(_is_trained, begun.inputs)):
             self.on_new_graph(frame)
+
+    def _look_at_memory(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:
+        """Note memory that may be written without raising its version."""
+        known, shared = begun.known, self.writes.shared
+        if end != start:
+            shared.read(begun.inputs, end)
+        if known.name == _DATA:
+            self.writes.detached(begun.inputs[0])
+        elif known.kind is CallKind.TO_PYTHON and short_name(known.name) in SHARING:
+            shared.share(begun.inputs[0], self._recorder.frames.number_of(frame), end)
 
     def look_for_writes(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:
         """Look at a call that has returned inside backward."""

@@ -136,8 +136,7 @@ class Dataflow:
         is_write = kind is CallKind.WRITES
         if not (inputs if kind is CallKind.TO_PYTHON else outputs):
             return
-        for tensor in inputs:
-            self._enter_from_numpy(tensor, number)
+        self._enter_from_numpy(inputs, number)
         reads = self._all_reads(inputs)
         if is_write:
             reads = (*self._overwritten(outputs[0]), *reads)
@@ -187,13 +186,14 @@ class Dataflow:
             elif is_write:
                 self._memory[key] = (known[0], number)
 
-    def _enter_from_numpy(self, tensor: torch.Tensor, number: int | None) -> None:
+    def _enter_from_numpy(self, tensors: list[torch.Tensor], number: int | None) -> None:
         """Record a call of torch.from_numpy where its result is first read: it is no torch function."""
-        if tensor.requires_grad or self._maker(tensor) is not None or storage_key(tensor) in self._memory:
-            return
-        if is_from_numpy(tensor):
-            self.calls.append(Call("torch.from_numpy", (), number))
-            self._remember([tensor], is_write=False)
+        for tensor in tensors:
+            if tensor.requires_grad or self._maker(tensor) is not None or storage_key(tensor) in self._memory:
+                continue
+            if is_from_numpy(tensor):
+                self.calls.append(Call("torch.from_numpy", (), number))
+                self._remember([tensor], is_write=False)
 
     def _all_reads(self, tensors: list[torch.Tensor]) -> tuple[Read, ...]:
         if len(tensors) == 1:
