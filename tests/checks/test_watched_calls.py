@@ -23,9 +23,12 @@ def call(
     )  # fmt: skip
 
 
+TWICE = replace(ONCE, code="GI602")
+
+
 def found(*calls: WatchedCall) -> list[Finding]:
     """What is found in some calls."""
-    return list(findings_of_calls(calls, {"GI601"}))
+    return list(findings_of_calls(calls, {"GI601": 1, "GI602": 2}))
 
 
 def test_what_may_happen_by_chance_counts_if_every_call_of_the_line_shows_it() -> None:
@@ -61,5 +64,24 @@ def test_a_parameter_that_learns_by_another_loss_of_the_same_graph_is_not_dead()
 
 def test_what_is_held_back_is_told_apart() -> None:
     """A later call may show that it is none; what is certain is not held back."""
-    assert held_back_findings([call(ONCE, EACH_TIME)], {"GI601"}) == [EACH_TIME]
-    assert held_back_findings([call(EACH_TIME), call()], {"GI601"}) == []
+    assert held_back_findings([call(ONCE, EACH_TIME)], {"GI601": 1}) == [EACH_TIME]
+    assert held_back_findings([call(EACH_TIME), call()], {"GI601": 1}) == []
+
+
+def test_some_need_a_second_call() -> None:
+    """Zeros of the first step may be gone in the second."""
+    assert found(call(TWICE)) == []
+    assert found(call(TWICE), call(TWICE)) == [TWICE] * 2
+    assert found(call(TWICE), call()) == []
+
+
+def test_a_unit_that_dies_and_stays_dead_is_found() -> None:
+    """Three calls in a row up to the last, and only inside a network: a margin that is kept is no mistake."""
+    alive, dead, kept = call(), call(EACH_TIME), call(EACH_TIME)
+    dead.zeroed_inside = frozenset(EACH_TIME.places)
+
+    assert found(alive, dead, dead, dead) == [EACH_TIME] * 3
+    assert found(alive, dead, dead) == []
+    assert found(alive, dead, dead, dead, alive) == []
+    assert found(alive, kept, kept, kept) == []
+    assert held_back_findings([alive, dead], {"GI601": 1}) == [EACH_TIME]

@@ -7,7 +7,7 @@ is stopped after some seconds.
 """
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -40,6 +40,7 @@ from gradinspect.checks.rules.growing_graphs import earlier_rounds, growing_find
 from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.checks.rules.ranks import missing_notes, rank_findings
 from gradinspect.checks.rules.stale_values import stale_findings
+from gradinspect.checks.rules.zero_gradients import zeroed_inside
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
 from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.observers.gradients import GradientMeter
@@ -98,6 +99,7 @@ class ChecksObserver(Observer[Findings]):
             (self._steps.waits, self._cuts.waits, self._waits, self._unused.waits, self._training.waits),
             lambda: flow.is_half_full,
         )
+        self._is_settled = False
         self._is_ending = False  # NOTE [The end of watching]
         self._source = run.request.label
         self._recorder = recorder
@@ -108,7 +110,7 @@ class ChecksObserver(Observer[Findings]):
         self._calls: list[EarlierCall] = []
         self._survivors: list[Survivors] = []  # of their graphs
         self._freed_by: list[EarlierCall] = []  # those that freed their graph
-        self._to_repeat = {rule.code for rule in registry().rules.values() if rule.must_repeat}
+        self._to_repeat = {code: rule.must_repeat for code, rule in registry().rules.items() if rule.must_repeat}
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -121,7 +123,10 @@ class ChecksObserver(Observer[Findings]):
             yield
 
     def settle(self) -> None:
-        """Check the custom Functions: the program has ended."""
+        """Look at what is left, and check the custom Functions: the program has ended."""
+        if self._is_settled:
+            return
+        self._is_settled = True
         self._call_log.on_new_graph = None
         if not self._is_ending:
             self._unused.look()
@@ -215,12 +220,7 @@ class ChecksObserver(Observer[Findings]):
             unfreeze()
             self._ran(watched)
             leaves = {number: id(leaf) for number, leaf in gradients.leaves().items()}
-            ended = gradients.finish()
-            watched.judged += () if is_explained else _judged(ended, backward)
-            rows = [row for row in parameter_rows(ended) if row.node in leaves]
-            watched.parameters = {row.name: leaves[row.node] for row in rows}
-            watched.learned = {leaves[row.node] for row in rows if row.stats is not None and row.stats.norm > 0}
-            watched.is_complete = True
+            _judge(watched, gradients.finish(), leaves, is_explained=is_explained)
             self._nonfinite.judged(watched.judged)
             self._look_at_window()
 
@@ -322,9 +322,23 @@ class ChecksObserver(Observer[Findings]):
         return None if frame is None else graph.frames[frame]
 
 
-def _judged(graph: Graph, backward: Frame | None) -> Iterator[Finding]:
-    """Look at the gradients of a call."""
-    return findings_on(BackwardEnded(graph, gradient_notes(graph), backward, is_scaling))
+def _judge(watched: WatchedCall, graph: Graph, leaves: Mapping[int, int], *, is_explained: bool) -> None:
+    """Look at the gradients of a call that has completed.
+
+    Args:
+        watched: What was found before.
+        graph: The graph with its gradients.
+        leaves: What identifies the leaf of each node.
+        is_explained: Whether what is wrong with the gradients is known already.
+    """
+    ended = BackwardEnded(graph, gradient_notes(graph), watched.line, is_scaling)
+    if not is_explained:
+        watched.judged += findings_on(ended)
+        watched.zeroed_inside = zeroed_inside(ended)
+    rows = [row for row in parameter_rows(graph) if row.node in leaves]
+    watched.parameters = {row.name: leaves[row.node] for row in rows}
+    watched.learned = {leaves[row.node] for row in rows if row.stats is not None and row.stats.norm > 0}
+    watched.is_complete = True
 
 
 def _frozen_for_collector() -> Callable[[], None]:

@@ -1,14 +1,14 @@
 """Gradients that are zero, or all but zero, before they reach their parameters: rounding, clamping, saturation."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of
 from gradinspect.checks.facts import BackwardEnded
-from gradinspect.checks.findings import Finding
+from gradinspect.checks.findings import Finding, Place, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.gradient_causes import Cause, CulpritWords, cause_in, culprit_finding, operator_of
-from gradinspect.graph import GradientStats, Graph, Node, Size
+from gradinspect.graph import Consumer, GradientStats, Graph, Node, Size, consumers, frame_of
 
 ZERO = Rule(
     doc=RuleDoc(
@@ -40,7 +40,7 @@ loss.backward()
 """,
         remedy="Use a straight-through estimator for rounding, z + (z.round() - z).detach(), or rescale the input.",
     ),
-    must_repeat=True,  # the few values of a small layer may all be negative once, by chance
+    must_repeat=1,  # the few values of a small layer may all be negative once, by chance
 )
 ROUNDING = {"Round": "round", "Floor": "floor", "Ceil": "ceil", "Trunc": "trunc", "Sign": "sign", "Sgn": "sgn"}
 CAUSES = (
@@ -116,6 +116,42 @@ def zero_findings(ended: BackwardEnded) -> Iterator[Finding]:
 
 
 JUDGE = Judge(BackwardEnded, zero_findings)
+
+
+def zeroed_inside(ended: BackwardEnded) -> frozenset[Place]:
+    """Return the lines of nodes that returned only zeros, and whose output went into a layer with weights.
+
+    Such a unit is dead; a loss that is zero because its margin is kept is not.
+    """
+    graph = ended.graph
+    readers = consumers(graph)
+    found: set[Place] = set()
+    for note in ended.notes:
+        if note.kind == "killed" and note.node is not None and _is_followed_by_weights(graph, readers, note.node):
+            found.update(place_of(WORDS.role, frame_of(graph, graph.nodes[note.node])))
+    return frozenset(found)
+
+
+def _is_followed_by_weights(graph: Graph, readers: Mapping[int, Sequence[Consumer]], node_id: int) -> bool:
+    after = _reached(graph, [node_id], avoided=None)
+    todo, seen = [node_id], {node_id}
+    for number in todo:
+        for reader, _ in readers.get(number, ()):
+            if reader not in seen:
+                seen.add(reader)
+                todo.append(reader)
+                own = [edge.next_node for edge in graph.nodes[reader].next_edges if edge is not None]
+                if any(number not in after and _is_weight(graph, number) for number in own):
+                    return True
+    return False
+
+
+def _is_weight(graph: Graph, node_id: int) -> bool:
+    """Return whether a node is a matrix of weights, perhaps transposed."""
+    node = graph.nodes[node_id]
+    while node.leaf is None and node.name.startswith(("TBackward", "TransposeBackward")) and node.next_edges[0]:
+        node = graph.nodes[node.next_edges[0].next_node]
+    return node.leaf is not None and len(node.leaf.info.shape) > 1
 
 
 def shrunk_gradients(graph: Graph) -> Iterator[GradientNote]:
