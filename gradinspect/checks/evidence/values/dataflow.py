@@ -90,6 +90,7 @@ class Dataflow:
             number = self._recorder.frames.number_of(frame)
         if kind is _MAKES and type(result) is torch.Tensor:  # nearly all calls
             if not _is_among(result, inputs) or result is kwargs.get("out"):
+                self._enter_from_numpy(inputs, number)
                 reads = self._all_reads(inputs)
                 is_cut = not result.requires_grad and _any_live(reads)
                 cause = detach_cause_of(name, kind, [result], frame, self._forwards) if is_cut else None

@@ -76,7 +76,7 @@ def test_what_keeps_the_graph_has_no_manner(flow: Dataflow) -> None:
 
 def test_a_result_is_read_as_the_call_that_made_it(flow: Dataflow) -> None:
     """A leaf is a leaf, each with its own number; what came from elsewhere is from outside."""
-    w, v, x = torch.ones(3, requires_grad=True), nn.Parameter(torch.ones(3)), torch.from_numpy(torch.ones(3).numpy())
+    w, v, x = torch.ones(3, requires_grad=True), nn.Parameter(torch.ones(3)), torch.Tensor([1.0, 1.0, 1.0])
     y = w * x
     z = y + v
     first, second = flow.calls[-2].reads, flow.calls[-1].reads
@@ -86,6 +86,16 @@ def test_a_result_is_read_as_the_call_that_made_it(flow: Dataflow) -> None:
     assert second[0] == flow.read(y) == Read(len(flow.calls) - 2, NO_LEAF, is_live=True)
     assert second[1].leaf not in (first[0].leaf, NO_LEAF)
     assert flow.read(z).leads_back
+
+
+def test_what_comes_from_numpy_is_known_where_it_is_read(flow: Dataflow) -> None:
+    """torch.from_numpy is no torch function, so its call is recorded once, before the first that reads its result."""
+    x = torch.from_numpy(torch.ones(3).numpy() * 2)
+    for _ in range(2):
+        x.exp()
+
+    assert [call.name for call in flow.calls][-3:] == ["from_numpy", "exp", "exp"]
+    assert [call.reads[0].call for call in flow.calls[-2:]] == [len(flow.calls) - 3] * 2
 
 
 def test_a_write_through_another_view_is_seen(flow: Dataflow) -> None:
