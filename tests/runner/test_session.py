@@ -391,7 +391,7 @@ print("swapped")
 
 @pytest.mark.parametrize("verb", ["trace", "check", "grads", "memory"])
 def test_parameters_may_be_swapped_and_inputs_returned(verb: str, tmp_path: Path) -> None:
-    """torch refuses to swap a tensor with a weak reference; an input that a transform returns has no node to find."""
+    """Torch refuses to swap a tensor with a weak reference; an input that a transform returns has no node to find."""
     (tmp_path / "train.py").write_text(SWAPS)
     done = gradinspect(verb, "train.py", "--continue", cwd=tmp_path)
 

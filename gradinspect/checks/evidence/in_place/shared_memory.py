@@ -14,6 +14,7 @@ from torch import nn
 
 from gradinspect.record.storages import storage_key
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+from gradinspect.torch_api.weak import HiddenRef
 
 SHARING = frozenset(("numpy", "__array__", "__dlpack__"))
 MAX_BYTES = 1 << 20  # of a tensor; larger ones are not looked at
@@ -35,6 +36,7 @@ class SharedMemory:
         self._shared: dict[int, int | None] = {}  # storage -> the frame that shared it, if known
         self._contents: dict[_View, list[_Content]] = {}
         self._known: set[int] = set()  # storages with contents
+        self._from_torch: dict[int, HiddenRef] = {}  # id -> data that is not from NumPy, as was found once
 
     def share(self, tensor: torch.Tensor, frame: int | None, clock: int) -> None:
         """Note that NumPy gets the memory of a tensor."""
@@ -46,8 +48,11 @@ class SharedMemory:
     def read(self, tensors: Sequence[torch.Tensor], end: int) -> None:
         """Note what an operator has read that made nodes up to a sequence number."""
         for tensor in tensors:
-            if tensor.device.type == "cpu" and (self._is_shared(tensor) or is_from_numpy(tensor)):
-                self._remember(tensor, end)
+            if self._shared or not tensor.requires_grad:
+                known = self._from_torch.get(id(tensor))
+                is_torchs = known is not None and known() is tensor
+                if not (is_torchs and not self._shared):
+                    self._look(tensor, end, is_torchs=is_torchs)
 
     def knows(self, key: int) -> bool:
         """Return whether anything was read from some memory while it was shared."""
@@ -63,6 +68,12 @@ class SharedMemory:
         contents = self._contents.get(view, ()) if self._contents and view is not None else ()
         then = next((content.checksum for content in contents if content.end > sequence_nr), None)
         return then is not None and then != _checksum(tensor)
+
+    def _look(self, tensor: torch.Tensor, end: int, *, is_torchs: bool) -> None:
+        if tensor.device.type == "cpu" and (self._is_shared(tensor) or (not is_torchs and is_from_numpy(tensor))):
+            self._remember(tensor, end)
+        elif not is_torchs:
+            self._from_torch[id(tensor)] = HiddenRef(tensor)
 
     def _is_shared(self, tensor: torch.Tensor) -> bool:
         return bool(self._shared) and storage_key(tensor) in self._shared

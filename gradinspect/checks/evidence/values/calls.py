@@ -51,6 +51,7 @@ class _Known(NamedTuple):
     grows: str | None  # the operator, if broadcasting may grow its result
     touch: GradientTouch | None
     is_skipped: bool  # whether calls without keywords can be ignored
+    shares: bool  # whether it gives memory away that may be written without raising a version
 
 
 class _Begun(Struct, frozen=True, gc=False):
@@ -116,7 +117,7 @@ class TorchCallLog:
         except Exception:
             return None
 
-    def after(  # everything about one call
+    def after(  # noqa: C901  # everything about one call; a function more would cost more than all branches
         self, begun: _Begun, result: Any, start: int, end: int, number: int | None, frame: FrameType | None
     ) -> None:
         """Look at a call that has returned.
@@ -136,26 +137,26 @@ class TorchCallLog:
                     self._look_for_writes(begun, start, end, frame)
                 if known.touch is not None and self.on_touch is not None:
                     self.on_touch(known.touch, begun.args, begun.inputs, frame)
-                self._look_at_memory(begun, start, end, frame)
+                if end != start:
+                    self.writes.shared.read(begun.inputs, end)
+                    if known.grows is not None:
+                        self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
+                if known.shares:
+                    self._look_at_memory(begun, end, frame)
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
-                if known.grows is not None and end != start:
-                    self.broadcasts.note(known.grows, begun.inputs, end - 1, frame)
                 self._flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
         except Exception:
             return
         if self.on_new_graph is not None and end != start and any(map(_is_trained, begun.inputs)):
             self.on_new_graph(frame)
 
-    def _look_at_memory(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:
+    def _look_at_memory(self, begun: _Begun, end: int, frame: FrameType | None) -> None:
         """Note memory that may be written without raising its version."""
-        known, shared = begun.known, self.writes.shared
-        if end != start:
-            shared.read(begun.inputs, end)
-        if known.name == _DATA:
+        if begun.known.name == _DATA:
             self.writes.detached(begun.inputs[0])
-        elif known.kind is CallKind.TO_PYTHON and short_name(known.name) in SHARING:
-            shared.share(begun.inputs[0], self._recorder.frames.number_of(frame), end)
+        else:
+            self.writes.shared.share(begun.inputs[0], self._recorder.frames.number_of(frame), end)
 
     def look_for_writes(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:
         """Look at a call that has returned inside backward."""
@@ -206,7 +207,8 @@ def _learn(func: Any) -> _Known:
     kind, access = call_kind(name), access_of(func, name)
     touch = gradient_touch(name)
     is_skipped = kind is CallKind.SKIPPED and not access.arguments and touch is None
-    return _Known(name, kind, access, growing_operator(name), touch, is_skipped)
+    shares = name == _DATA or (kind is CallKind.TO_PYTHON and short_name(name) in SHARING)
+    return _Known(name, kind, access, growing_operator(name), touch, is_skipped, shares)
 
 
 def _is_trained(tensor: torch.Tensor) -> bool:

@@ -51,6 +51,7 @@ class Dataflow:
         self._grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
         self._recorder = recorder
         self._made: dict[int, _Made] = {}
+        self._from_torch: dict[int, HiddenRef] = {}  # id -> data that is not from NumPy, as was found once
         self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote to it
         self._last_write = OUTSIDE  # the last call that wrote to any memory
         self._leaf_numbers: dict[int, int] = {}
@@ -68,7 +69,7 @@ class Dataflow:
         """Whether as many calls again as there were may reach the limit."""
         return len(self.calls) >= MAX_CALLS // 2
 
-    def note(  # noqa: PLR0913, PLR0917  # everything about one call
+    def note(  # noqa: C901, PLR0912, PLR0913, PLR0917  # everything about one call, with what is done for most inlined
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor],
         result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
@@ -90,7 +91,11 @@ class Dataflow:
             number = self._recorder.frames.number_of(frame)
         if kind is _MAKES and type(result) is torch.Tensor:  # nearly all calls
             if not _is_among(result, inputs) or result is kwargs.get("out"):
-                self._enter_from_numpy(inputs, number)
+                for tensor in inputs:
+                    if not tensor.requires_grad:
+                        kept = self._made.get(id(tensor))
+                        if kept is None or kept.tensor() is not tensor:
+                            self._enter_from_numpy(tensor, number)
                 reads = self._all_reads(inputs)
                 is_cut = not result.requires_grad and _any_live(reads)
                 cause = detach_cause_of(name, kind, [result], frame, self._forwards) if is_cut else None
@@ -137,7 +142,9 @@ class Dataflow:
         is_write = kind is CallKind.WRITES
         if not (inputs if kind is CallKind.TO_PYTHON else outputs):
             return
-        self._enter_from_numpy(inputs, number)
+        for tensor in inputs:
+            if not tensor.requires_grad and self._maker(tensor) is None:
+                self._enter_from_numpy(tensor, number)
         reads = self._all_reads(inputs)
         if is_write:
             reads = (*self._overwritten(outputs[0]), *reads)
@@ -187,14 +194,16 @@ class Dataflow:
             elif is_write:
                 self._memory[key] = (known[0], number)
 
-    def _enter_from_numpy(self, tensors: list[torch.Tensor], number: int | None) -> None:
+    def _enter_from_numpy(self, tensor: torch.Tensor, number: int | None) -> None:
         """Record a call of torch.from_numpy where its result is first read: it is no torch function."""
-        for tensor in tensors:
-            if tensor.requires_grad or self._maker(tensor) is not None or storage_key(tensor) in self._memory:
-                continue
-            if is_from_numpy(tensor):
-                self.calls.append(Call("torch.from_numpy", (), number))
-                self._remember([tensor], is_write=False)
+        known = self._from_torch.get(id(tensor))
+        if known is not None and known() is tensor:
+            return
+        if storage_key(tensor) not in self._memory and is_from_numpy(tensor):
+            self.calls.append(Call("torch.from_numpy", (), number))
+            self._remember([tensor], is_write=False)
+        else:
+            self._from_torch[id(tensor)] = HiddenRef(tensor)
 
     def _all_reads(self, tensors: list[torch.Tensor]) -> tuple[Read, ...]:
         if len(tensors) == 1:
