@@ -15,5 +15,5 @@ for _ in range(3):
     loss.backward()
     optimizer.step()
 
-# expect: GI701 broadcast=13 reduced=13
 # expect: GI701 broadcast=12 reduced=12
+# expect: GI701 broadcast=13 reduced=13
