@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from check_expectations import options_of
 from check_runs import check_all
+from turns import one_in
 
 PROGRAMS = sorted((Path(__file__).parent.parent / "check_programs" / "advice").glob("*.py"))
 _HEADER = re.compile(r"^# (expect|why|advice|never|lines): (.+)$", re.MULTILINE)
@@ -48,7 +49,7 @@ def findings_in(output: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", one_in(3, PROGRAMS), ids=lambda path: path.stem)
 def test_a_mistake_is_found_with_the_right_advice(program: Path, runs: dict[str, Any]) -> None:
     """The code that the program declares, what its advice says, and what it must not say."""
     run = runs[f"{program.stem} broken"]
@@ -66,7 +67,7 @@ def test_a_mistake_is_found_with_the_right_advice(program: Path, runs: dict[str,
         assert text not in words
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", one_in(3, PROGRAMS), ids=lambda path: path.stem)
 def test_with_the_advice_applied_nothing_is_found_and_the_loss_falls(program: Path, runs: dict[str, Any]) -> None:
     """The last loss that the repaired program prints is lower than the first."""
     run = runs[f"{program.stem} applied"]
