@@ -156,7 +156,8 @@ class Session(Generic[T]):
         if end.error is not None:
             self._failed(end.error)
             return
-        self._models = list(models_in(end.namespace))
+        with OwnBuiltins():
+            self._models = list(models_in(end.namespace))
         self.exit_code = end.exit_code if request.goes_on else 0
         if self._has_result() or self._run.problem is not None:
             if end.exit_code and not request.goes_on:

@@ -75,7 +75,7 @@ Run the program
   --input SHAPE   Input of a callable: 2x3x8x8, mask=2x9:bool.
   --continue      Let the script finish after the capture.
 
-1 more option: gradinspect fit --help-all
+2 more options: gradinspect fit --help-all
 """
     )
 

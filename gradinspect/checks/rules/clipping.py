@@ -24,7 +24,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(2):
     optimizer.zero_grad()
     loss = model(torch.randn(5, 8)).square().mean()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # there are no gradients yet
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # no gradients yet
     loss.backward()
     optimizer.step()
 """,

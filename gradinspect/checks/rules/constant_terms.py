@@ -33,7 +33,7 @@ from torch import nn
 
 model = nn.Linear(8, 4)
 x, y = torch.randn(5, 8), torch.randint(4, (5,))
-penalty = sum(p.data.square().sum() for p in model.parameters())  # has no graph
+penalty = sum(p.data.square().sum() for p in model.parameters())  # no graph
 loss = nn.functional.cross_entropy(model(x), y) + 0.01 * penalty
 loss.backward()
 """,

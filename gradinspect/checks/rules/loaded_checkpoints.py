@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 model = nn.Sequential(nn.Linear(8, 4))
-state = {"module.0.weight": torch.ones(4, 8), "module.0.bias": torch.ones(4)}
-model.load_state_dict(state, strict=False)  # no name fits
+saved = {"module.0.weight": torch.ones(4, 8)}
+model.load_state_dict(saved, strict=False)  # no name fits
 loss = model(torch.randn(5, 8)).square().mean()
 loss.backward()
 """,
@@ -30,9 +30,9 @@ import torch
 from torch import nn
 
 model = nn.Sequential(nn.Linear(8, 4))
-state = {"module.0.weight": torch.ones(4, 8), "module.0.bias": torch.ones(4)}
-state = {name.removeprefix("module."): value for name, value in state.items()}
-model.load_state_dict(state, strict=False)
+saved = {"module.0.weight": torch.ones(4, 8)}
+saved = {k.removeprefix("module."): v for k, v in saved.items()}
+model.load_state_dict(saved, strict=False)
 loss = model(torch.randn(5, 8)).square().mean()
 loss.backward()
 """,

@@ -55,7 +55,7 @@ from torch import nn
 
 model = nn.Linear(8, 4)
 for _ in range(3):
-    optimizer = torch.optim.Adam(model.parameters())  # forgets the last step
+    optimizer = torch.optim.Adam(model.parameters())  # forgets
     optimizer.zero_grad()
     loss = model(torch.randn(5, 8)).square().mean()
     loss.backward()

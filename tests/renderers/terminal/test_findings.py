@@ -81,7 +81,7 @@ def test_every_rule_fits_a_terminal(code: str) -> None:
     assert all(len(line) <= 80 for line in lines)
     assert lines[0].startswith(f"{code}  ")
     assert f"    $ {doc.command} sample.py" in lines
-    assert any(line.startswith("  - ") for line in lines)
+    assert any(line.startswith(("  - ", "  + ")) for line in lines)
 
 
 def test_a_sample_is_a_change_to_its_repaired_form() -> None:

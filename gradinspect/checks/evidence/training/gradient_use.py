@@ -22,7 +22,7 @@ from gradinspect.record.frames import is_user_file
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.variables import local_variables
 from gradinspect.torch_api.modes import Unobserved
-from gradinspect.torch_api.tensors import known_version
+from gradinspect.torch_api.tensors import is_leaf, known_version
 from gradinspect.torch_api.weak import HiddenRef
 
 MAX_LOOKED_AT = 4  # gradients whose values are read
@@ -117,8 +117,9 @@ class GradientUse:
         self._by_gradient = {}
         for key, one in self._parameters.items():
             tensor = one.tensor()
-            if tensor is not None and tensor.grad is not None:
-                self._by_gradient[id(tensor.grad)] = key
+            gradient = None if tensor is None else gradient_of(tensor)
+            if gradient is not None:
+                self._by_gradient[id(gradient)] = key
 
     def wanted(self, inputs: Iterable[object]) -> None:
         """Note the tensors that autograd.grad is called for."""
@@ -277,9 +278,14 @@ def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
     return [tensor for group in optimizer.param_groups for tensor in group["params"]]
 
 
+def gradient_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the gradient of a leaf; torch warns of reading that of another tensor, and there is none."""
+    return tensor.grad if is_leaf(tensor) else None
+
+
 def _gradient(one: UsedParameter) -> torch.Tensor | None:
     tensor = one.tensor()
-    return None if tensor is None else tensor.grad
+    return None if tensor is None else gradient_of(tensor)
 
 
 def _any_nonzero(parameters: Sequence[UsedParameter]) -> bool:
