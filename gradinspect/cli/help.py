@@ -4,7 +4,6 @@ Typer's own help repeats the type of each option (`<bool>`, `<int range> [x>=0]`
 of the options left the screen. An option that is declared hidden is a rare one.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import typer
@@ -77,11 +76,4 @@ def _label(param: Any) -> str:  # noqa: ANN401  # click's option
 
 def _text(param: Any) -> str:  # noqa: ANN401  # click's option
     default = param.default if isinstance(param.default, str | int) and not isinstance(param.default, bool) else None
-    return " ".join(_sentences(param.help or "", default))
-
-
-def _sentences(text: str, default: str | int | None) -> Iterator[str]:
-    if text:
-        yield text
-    if default is not None:
-        yield f"[default: {default}]"
+    return str(param.help) if default is None else f"{param.help} [default: {default}]"
