@@ -28,8 +28,13 @@ def format_bytes(num_bytes: int) -> str:
 
 def format_held(held: int, weights: int) -> str:
     """Write what is held because of backward, and beside it the weights, which are in memory anyway."""
-    beside = f" (+ {format_bytes(weights)} of weights, in memory anyway)" if weights else ""
+    beside = f" ({format_weights(weights)})" if weights else ""
     return f"{format_bytes(held)} held{beside}"
+
+
+def format_weights(weights: int) -> str:
+    """Write the bytes of saved parameters and buffers, which are never part of what is held."""
+    return f"+ {format_bytes(weights)} of weights, in memory anyway"
 
 
 def call_name(kind: CallKind, number: int | None = None) -> str:

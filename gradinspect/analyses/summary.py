@@ -49,6 +49,12 @@ def summarize(graph: Graph) -> Summary:
     )
 
 
+def describe_edges(figures: Summary) -> str:
+    """Count the edges: `162 edges (21 None)`."""
+    nones = f" ({figures.none_edges:,} None)" if figures.none_edges else ""
+    return format_count(figures.edges, "edge") + nones
+
+
 def _measure_edges(graph: Graph) -> tuple[int, int, int]:
     """Count edges and None edges, and find the longest path in one pass: NOTE [Topological ids]."""
     edges = none_edges = 0

@@ -1,95 +1,15 @@
 """The page as it is used, in a Chromium; skipped where there is none."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from browser_page import HOSTILE, Seen
 from factories import graph, leaf, op, saved
 
-from gradinspect.graph import Frame, Graph, ModuleCall, Storage
-from gradinspect.renderers.facts import CodeAround, PageFacts
+from gradinspect.graph import Storage
 from gradinspect.renderers.html.page import render_html
-from gradinspect.renderers.picture.plan.parts import DrawOptions
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on PATH")
-HOSTILE = "</script><img src=x onerror=document.title='broken'>"
-
-
-def small() -> Graph:
-    """Build two modules one after the other; the first has a leaf, the second a hostile name."""
-    return graph(
-        op("SumBackward0", 1, shape=()),
-        op("MulBackward0", 2, 5, module=0, frame=0, shape=(2, 768), saved=(saved("_saved_self", 2, storage=0),)),
-        op("TanhBackward0", 3, module=0),
-        op("ExpBackward0", 4, module=1),
-        op(HOSTILE, 6, None, module=1),
-        leaf("scale.weight", 768),
-        leaf(HOSTILE, 3),
-        modules=(ModuleCall(path="scale", class_name="Scale"), ModuleCall(path=HOSTILE, class_name="Odd")),
-        frames=(Frame(file="train.py", line=9, code="y = w * xp"),),
-        storages=(Storage(num_bytes=8),),
-        arguments={"MulBackward0": ("self", "other")},
-        warnings=(f"odd: {HOSTILE}",),
-    )
-
-
-FACTS = PageFacts(
-    formulas=(("MulBackward0", ("self: grad * other",)), (HOSTILE, (HOSTILE,))),
-    around=((0, CodeAround(before=("w = scale()",), line="y = w * xp", after=(HOSTILE,))),),
-)
-
-
-class Seen:
-    """A page, and what it complained of and asked for."""
-
-    def __init__(self, page: Any) -> None:
-        """Listen."""
-        self.page = page
-        self.troubles: list[str] = []
-        self.requests: list[str] = []
-        page.on("console", lambda message: self.troubles.append(message.text))
-        page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
-
-    def box(self, item: int) -> Any:
-        """Find the box of a node, or of a scope by its negative number."""
-        return self.page.locator(f'[data-item="{item}"]')
-
-    def click_title(self, item: int) -> None:
-        """Click the title of an open box: its middle may be another box."""
-        self.page.locator(f'[data-item="{item}"] .title').click()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start the browser of this machine."""
-    with sync_api.sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        except sync_api.Error as error:
-            pytest.skip(f"chromium does not start: {error.message.splitlines()[0]}")
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def seen(browser: Any, tmp_path: Path) -> Iterator[Seen]:
-    """Open the small graph; afterwards nothing may have gone wrong and nothing been asked for but the file."""
-    file = tmp_path / "graph.html"
-    file.write_text(render_html(small(), DrawOptions(facts=FACTS)), encoding="utf-8")
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    seen = Seen(context.new_page())
-    seen.page.goto(file.as_uri())
-    yield seen
-    context.close()
-
-    assert not seen.troubles
-    assert {file.as_uri()} == {url.partition("#")[0] for url in seen.requests}
 
 
 def test_hostile_names_make_no_element(seen: Seen) -> None:
@@ -130,11 +50,11 @@ def test_all_can_be_folded_and_unfolded(seen: Seen) -> None:
     """The two buttons close all, and open level by level."""
     seen.page.get_by_role("button", name="Collapse", exact=True).click()
 
-    assert seen.page.locator('[aria-expanded="true"]').count() == 0
+    assert seen.page.locator('#picture [aria-expanded="true"]').count() == 0
 
     seen.page.get_by_role("button", name="Expand").click()
 
-    assert seen.page.locator('[aria-expanded="false"]').count() == 0
+    assert seen.page.locator('#picture [aria-expanded="false"]').count() == 0
 
 
 def test_the_view_moves_and_fits(seen: Seen) -> None:
@@ -280,7 +200,7 @@ def test_the_table_is_sorted_by_its_heads(seen: Seen) -> None:
 
     assert seen.page.locator("tbody tr").count() == 7
 
-    seen.page.get_by_role("button", name="Saved").click()
+    seen.page.get_by_role("button", name="Held").click()
 
     assert "#1" in seen.page.locator("#table tbody tr").first.inner_text()
 

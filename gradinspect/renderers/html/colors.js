@@ -34,13 +34,13 @@ function logScale(values, write) {
   const low = Math.min(Math.log10(usable.reduce((a, b) => Math.min(a, b))), high - 1);
   const fillOf = (value) => rampColor((Math.log10(value) - low) / (high - low));
   const steps = [0, 1, 2, 3, 4].map((step) => 10 ** (low + (step / 4) * (high - low)));
-  return { fill: fillOf, scale: steps.map((value) => ({ fill: fillOf(value), words: write(value) })) };
+  return { fill: fillOf, scale: steps.map((value) => ({ fill: fillOf(value), words: write(value), isStep: true })) };
 }
 
 function kindScale(names) {
   const shown = [...new Set(names.filter(Boolean))].sort();
   const fills = new Map(shown.map((name, index) => [name, KINDS[index % KINDS.length]]));
-  return { fills, scale: shown.slice(0, 10).map((name) => ({ fill: fills.get(name), words: name })) };
+  return { fills, scale: shown.map((name) => ({ fill: fills.get(name), words: name })) };
 }
 
 /** One color per kind of node; a box with several kinds has none. */
@@ -67,11 +67,8 @@ const COLORINGS = {
     return { look, scale };
   },
   bytes: () => {
-    const before = [0];
-    nodes.forEach((node, id) => before.push(before[id] + (node.bytes || 0)));
-    const sum = (item) => (isScope(item) ? before[scopes[-item].last + 1] - before[scopes[-item].first] : nodes[item].bytes || 0);
-    const { fill: fillOf, scale } = logScale([...nodes.map((node) => node.bytes || 0), ...scopes.map((_, place) => (place ? sum(-place) : 0))], (value) => formatBytes(Math.round(value)));
-    return { look: (item) => (sum(item) ? { fill: fillOf(sum(item)), words: `${formatBytes(sum(item))} held` } : NOTHING), scale };
+    const { fill: fillOf, scale } = logScale([...nodes.map((node) => node.bytes || 0), ...scopes.map((_, place) => (place ? heldBytes(-place) : 0))], (value) => formatBytes(Math.round(value)));
+    return { look: (item) => (heldBytes(item) ? { fill: fillOf(heldBytes(item)), words: `${heldWords(item)} held` } : NOTHING), scale };
   },
   dtype: () => byKind((id) => textAt(nodes[id].dtype), 'several dtypes'),
   device: () => byKind((id) => textAt(nodes[id].device) || (nodes[id].dtype === undefined ? '' : page.device), 'several devices'),
@@ -115,10 +112,17 @@ function colorBoxes(layout) {
   }
 }
 
-function legendOfColors() {
-  return coloring.scale.map(({ fill: color, words }) => {
+const MAX_KINDS = 10; // in the legend
+
+/** The steps of the scale, or those kinds that are on the picture. */
+function legendOfColors(layout) {
+  const items = layout.boxes.filter((box) => !box.isOpen).flatMap((box) => [box.item, ...(box.chips || []).map((chip) => chip.leaf ?? box.item)]);
+  const seen = new Set(items.map((item) => coloring.look(item).words));
+  const shown = coloring.scale.filter(({ isStep, words }) => isStep || seen.has(words));
+  const entries = shown.slice(0, MAX_KINDS).map(({ fill: color, words }) => {
     const swatch = html('i');
     swatch.style.background = color;
-    return html('span', {}, swatch, html('span', { text: words }));
+    return html('span', {}, swatch, html('span', { text: shorten(words) }));
   });
+  return shown.length > MAX_KINDS ? [...entries, html('span', { text: `${shown.length - MAX_KINDS} more` })] : entries;
 }

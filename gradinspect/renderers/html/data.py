@@ -9,7 +9,7 @@ import msgspec
 from gradinspect.analyses.structure.cut import Cut, describe_cut
 from gradinspect.analyses.structure.expansion import readable_depth
 from gradinspect.analyses.structure.folding import fold_graph
-from gradinspect.analyses.summary import Summary, summarize
+from gradinspect.analyses.summary import Summary, describe_edges, summarize
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.facts import CodeAround
@@ -17,7 +17,7 @@ from gradinspect.renderers.html.memory import page_memory
 from gradinspect.renderers.html.nodes import Texts, page_nodes, usual_device
 from gradinspect.renderers.html.tree import page_scopes
 from gradinspect.renderers.picture.plan.parts import DrawOptions
-from gradinspect.units import escape_control, format_count, format_held
+from gradinspect.units import escape_control, format_count, format_held, format_weights
 
 
 def page_json(graph: Graph, options: DrawOptions) -> str:
@@ -64,10 +64,11 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
 
 def _figures(figures: Summary) -> list[str]:
     return [
+        format_held(figures.held_bytes, 0),
         format_count(figures.nodes, "node"),
-        format_count(figures.edges - figures.none_edges, "edge"),
+        describe_edges(figures),
         format_count(figures.leaves, "leaf", "leaves"),
-        format_held(figures.held_bytes, figures.weight_bytes),
+        *([format_weights(figures.weight_bytes)] if figures.weight_bytes else []),
     ]
 
 

@@ -97,7 +97,8 @@ function openBox(box) {
   const kind = scopes[-box.item].kind;
   const group = svg('g', { class: `box open ${kind} ${box.depth % 2 ? 'odd' : ''}`, 'data-item': box.item, role: 'button', tabindex: -1,
     'aria-expanded': 'true', 'aria-label': `${title} ${detail}, ${small}` }, rect);
-  return { group, title: svg('g', { class: `box open ${kind} ${box.depth % 2 ? 'odd' : ''}`, 'data-item': box.item }, line) };
+  const strip = svg('rect', { class: 'strip', x: round(left + 8), y: round(box.y - box.height / 2 + 7), width: round(titleWidth(-box.item) - 10), height: 18, rx: 4 });
+  return { group, title: svg('g', { class: `box open ${kind} ${box.depth % 2 ? 'odd' : ''}`, 'data-item': box.item }, strip, line) };
 }
 
 /** The leaves of a node, to its right, each connected to it. */

@@ -14,6 +14,14 @@ const edgesOf = (id) => nodes[id].edges || [];
 const leavesOf = (id) => edgesOf(id).flatMap((edge) => (edge && isLeaf(edge[0]) ? [edge[0]] : []));
 const leafName = (id) => textAt(nodes[id].leaf.name) || textAt(nodes[id].leaf.tensor);
 const moduleOf = (id) => (nodes[id].module === undefined ? null : modules[nodes[id].module]);
+
+/** The name of a leaf without the path of the module of the node that uses it. */
+function nameInside(leaf, id) {
+  const own = moduleOf(id)?.[0];
+  const name = leafName(leaf);
+  return own && name.startsWith(`${own}.`) ? name.slice(own.length + 1) : name;
+}
+
 /** How many edges the focus has cut from some nodes, in words. */
 function cutWords(ids) {
   const came = ids.reduce((sum, id) => sum + (page.cut?.came[id] || 0), 0);

@@ -79,4 +79,5 @@ function highlightButtons(item) {
 function setHighlight(wanted) {
   highlight = wanted;
   showHighlight(layout);
+  if (highlight && !highlight.isSoft) fitBoxes(layout.boxes.filter((box) => !box.isOpen && box.element.classList.contains('lit')));
 }

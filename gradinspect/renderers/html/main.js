@@ -19,7 +19,7 @@ function update(anchor) {
   colorBoxes(layout);
   showHighlight(layout);
   drawMinimap(layout);
-  countClosed();
+  drawLegend(layout);
   markChosen();
   setCurrent(boxAt(current) ? current : layout.boxes[0]?.item, false);
 }
@@ -105,14 +105,14 @@ function unfold() {
     open.add(-item);
   }
   update();
-  fit(layout, 0.5);
+  fitLegibly(layout);
 }
 
 function fold() {
   open.clear();
   open.add(0);
   update();
-  fit(layout, 0.6);
+  fitLegibly(layout);
 }
 
 /** The box that an arrow key leads to: along edges for up and down, in drawing order for left and right. */
@@ -129,14 +129,12 @@ function neighbor(key) {
   }
 }
 
-const KEYS = { '+': () => zoom(1.25), '=': () => zoom(1.25), '-': () => zoom(0.8), f: () => fit(layout),
-  '/': () => { query.focus(); query.select(); }, t: () => toggleView('table'), m: () => toggleView('memory'), c: copyPanel,
-  Escape: () => { if (highlight) setHighlight(null); else if (!panel.hidden) closePanel(); } };
-
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, select, textarea')) return;
   const isInPicture = event.target.closest('#picture') || event.target === document.body;
-  if (KEYS[event.key]) { event.preventDefault(); KEYS[event.key](event); return; }
+  if (keysPage.open && event.key !== '?') return;
+  const action = actionOf(event.key);
+  if (action) { event.preventDefault(); action(); return; }
   if (!isInPicture) return;
   if (event.key.startsWith('Arrow')) {
     event.preventDefault();
@@ -156,34 +154,17 @@ function clicked(event) {
   if (box) activate(Number(box.dataset.item));
 }
 
-function drawLegend() {
-  const has = (name) => (name === 'shared' ? nodes.some((node) => node.leaf?.uses > 1) : name === 'leaf' ? nodes.some((node) => node.leaf?.uses < 2)
-    : name === 'cut' ? page.cut
-    : name === 'repeat' ? scopes.some((scope) => scope.kind === 'repeat') : name === 'closed' ? scopes.some((scope) => scope.kind === 'module')
-      : nodes.some((node) => textAt(node.kind) === 'custom'));
-  const words = { cut: 'edge to hidden nodes', closed: 'module', repeat: 'repeated block', leaf: 'leaf', shared: 'leaf used more than once', custom: 'custom Function' };
-  const entries = Object.entries(words).filter(([name]) => has(name)).map(([name, word]) => html('span', {}, html('i', { class: name }), html('span', { text: word })));
-  byId('legend').replaceChildren(html('span', { text: '↓ gradients flow down' }), ...(coloring ? legendOfColors() : entries), html('span', { id: 'closed' }));
-  countClosed();
-}
-
-/** Say how much of the graph is not on the picture. */
-function countClosed() {
-  const closed = layout ? layout.boxes.filter((box) => !box.isOpen && canOpen(box.item)).length : 0;
-  byId('closed').textContent = closed ? `${formatCount(closed, 'block')} closed; a click or Expand opens them` : '';
-}
-
 /** Color the boxes by one of the `COLORINGS`, or by kind. */
 function colorBy(name) {
   coloring = name ? COLORINGS[name]() : null;
   byId('color').value = name;
   forgetUnits();
-  drawLegend();
 }
 
 byId('title').textContent = page.title;
-byId('captured').textContent = [...(page.cut ? page.figures : []), page.captured, ...(page.cut ? [] : page.figures), `torch ${page.torch}`].join('  ·  ');
-byId('captured').setAttribute('title', byId('captured').textContent);
+byId('captured').textContent = page.captured;
+byId('figures').textContent = [...page.figures, `torch ${page.torch}`].join('  ·  ');
+byId('figures').setAttribute('title', byId('figures').textContent);
 if (page.warnings.length) {
   byId('warnings').textContent = formatCount(page.warnings.length, 'warning');
   byId('warnings').hidden = false;
@@ -201,7 +182,7 @@ byId('color').addEventListener('change', () => { colorBy(byId('color').value); u
 colorBy(page.colorBy === 'grad' && !page.hasGradients ? '' : page.colorBy || '');
 openAtFirst();
 update();
-fit(layout, 0.6);
+fitLegibly(layout);
 window.addEventListener('hashchange', followAddress);
 window.addEventListener('popstate', followAddress);
 followAddress();

@@ -19,7 +19,7 @@ from gradinspect.units import escape_control
 
 SCRIPTS = (
     "dom", "graph", "scopes", "sizes", "layout", "nesting", "drawing", "viewport", "minimap", "panel", "search",
-    "colors", "highlight", "table", "memory", "views", "saving", "copying", "main",
+    "colors", "highlight", "legend", "table", "memory", "views", "saving", "printing", "copying", "keys", "main",
 )  # fmt: skip
 
 

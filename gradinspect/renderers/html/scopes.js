@@ -15,6 +15,21 @@ const isScope = (item) => item < 0;
 const parentOf = (item) => (isScope(item) ? parentOfScope[-item] : parentOfNode[item]);
 const countNodes = (scope) => Math.max(0, scope.last - scope.first + 1);
 
+let heldBefore = null; // node id -> bytes held by all nodes before it
+
+/** The bytes held for backward by a node, or by all nodes of a scope. */
+function heldBytes(item) {
+  if (!heldBefore) {
+    heldBefore = [0];
+    nodes.forEach((node, id) => heldBefore.push(heldBefore[id] + (node.bytes || 0)));
+  }
+  const [first, last] = isScope(item) ? [scopes[-item].first, scopes[-item].last] : [item, item];
+  return last < first ? 0 : heldBefore[last + 1] - heldBefore[first];
+}
+
+/** What an item holds, in words; '' for nothing. */
+const heldWords = (item) => (heldBytes(item) ? formatBytes(heldBytes(item)) : '');
+
 /** The scopes around an item, innermost first. */
 function around(item) {
   const found = [];

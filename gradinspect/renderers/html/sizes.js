@@ -25,9 +25,7 @@ function chipsOf(id) {
   const leaves = leavesOf(id);
   const shown = leaves.length > MAX_CHIPS ? leaves.slice(0, MAX_CHIPS - 1) : leaves;
   const chips = shown.map((leaf) => {
-    const own = moduleOf(id)?.[0];
-    const name = leafName(leaf);
-    const short = own && name.startsWith(`${own}.`) ? name.slice(own.length + 1) : name;
+    const short = nameInside(leaf, id);
     const uses = nodes[leaf].leaf.uses;
     return { leaf, text: shorten(short, 30) + (uses > 1 ? ` · ${uses.toLocaleString('en')} uses` : ''), isShared: uses > 1 };
   });
@@ -46,14 +44,14 @@ function nodeWords(id) {
   return {
     over: alone && call ? `${shortPath(call[0]) || call[1]} · ${call[1]}` : '',
     title: shorten(isLeaf(id) ? leafName(id) : nodeName(id)),
-    small: own ? shorten(textAt(own)) : shapes.length ? shapes[0] + more : textAt(nodes[id].kind).replace('_', ' '),
+    small: [own ? shorten(textAt(own)) : shapes.length ? shapes[0] + more : textAt(nodes[id].kind).replace('_', ' '), heldWords(id)].filter(Boolean).join(' · '),
   };
 }
 
 /** The text in a collapsed scope's box. */
 function scopeWords(place) {
   const { name, detail, call } = scopeTitle(place);
-  const small = [formatCount(countNodes(scopes[place]), 'node'), cutWords(open.has(place) ? [] : scopeNodes(place))].filter(Boolean).join(' · ');
+  const small = [formatCount(countNodes(scopes[place]), 'node'), heldWords(-place), cutWords(open.has(place) ? [] : scopeNodes(place))].filter(Boolean).join(' · ');
   const title = shorten(name);
   return { title, detail: shorten(detail) + (call > 1 ? ` · call ${call}` : ''), small };
 }

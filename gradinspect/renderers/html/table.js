@@ -3,11 +3,12 @@
 const tableView = byId('table');
 const MAX_TABLE_ROWS = 2000;
 const COLUMNS = [
-  ['#', (id) => id], ['Class', nodeName], ['Leaf', (id) => (nodes[id].leaf ? leafName(id) : leavesOf(id).map(leafName).join(', '))],
-  ['Output', (id) => outputsOf(id).join(', ')], ['Module', (id) => moduleOf(id)?.[0] ?? ''],
-  ['Saved', (id) => nodes[id].bytes || 0], ...(page.hasGradients ? [['Gradient norm', (id) => nodes[id].norm ?? '']] : []),
+  ['#', (id) => id], ['Class', nodeName], ['Leaf', (id) => (nodes[id].leaf ? leafName(id) : leavesOf(id).map((leaf) => nameInside(leaf, id)).join(', '))],
+  ['Module', (id) => moduleOf(id)?.[0] ?? ''], ['Output', (id) => outputsOf(id).join(', ')],
+  ['Held', (id) => nodes[id].bytes || 0], ...(page.hasGradients ? [['Gradient norm', (id) => nodes[id].norm ?? '']] : []),
   ['Source', (id) => { const frame = frames[nodes[id].frame]; return frame ? `${frame[0]}:${frame[1]}` : ''; }],
 ];
+const WIDEST_CODE = 70; // characters
 const sorting = { column: 0, isDown: false };
 
 function compare(a, b) {
@@ -25,7 +26,7 @@ function sortedIds() {
 function headCell([name], column) {
   const button = html('button', { type: 'button', text: name + (column === sorting.column ? (sorting.isDown ? ' ↓' : ' ↑') : '') });
   button.addEventListener('click', () => {
-    sorting.isDown = column === sorting.column ? !sorting.isDown : ['Saved', 'Gradient norm'].includes(name);
+    sorting.isDown = column === sorting.column ? !sorting.isDown : ['Held', 'Gradient norm'].includes(name);
     sorting.column = column;
     drawTable();
     tableView.querySelectorAll('th button')[column].focus();
@@ -38,7 +39,8 @@ function tableRow(id) {
   return html('tr', {}, ...COLUMNS.map(([name, valueOf], column) => {
     const value = valueOf(id);
     if (column === 1) return html('td', {}, html('a', { href: hashOf(id), text: value }));
-    const words = name === 'Saved' ? (value ? formatBytes(value) : '') : name === '#' ? `#${numberOf(value)}` : String(value);
+    if (name === 'Source') return html('td', {}, value, html('span', { class: 'quiet', text: shorten(frames[nodes[id].frame]?.[3] || '', WIDEST_CODE) }));
+    const words = name === 'Held' ? (value ? formatBytes(value) : '') : name === '#' ? `#${numberOf(value)}` : String(value);
     return html('td', { class: typeof value === 'number' ? 'number' : '', text: words });
   }));
 }

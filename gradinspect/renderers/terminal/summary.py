@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
-from gradinspect.analyses.summary import Summary
+from gradinspect.analyses.summary import Summary, describe_edges
 from gradinspect.graph import Origin
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.data.markdown import code, table
@@ -33,11 +33,10 @@ def render_summary(summary: Summary, *, width: int = 80) -> Text:
 
 
 def _size_line(summary: Summary) -> str:
-    edges = format_count(summary.edges, "edge")
     return ", ".join((
         format_count(summary.roots, "root"),
         format_count(summary.nodes, "node"),
-        f"{edges} ({summary.none_edges:,} None)" if summary.none_edges else edges,
+        describe_edges(summary),
         format_count(summary.leaves, "leaf", "leaves"),
         f"depth {summary.max_depth:,}",
     ))  # fmt: skip

@@ -6,7 +6,7 @@ What comes in: a `Graph`, and the `Drawing` of it. What goes out: an HTML-like l
 from collections.abc import Iterator
 
 from gradinspect.analyses.structure.cut import describe_cut, lost_places, uses_in_whole
-from gradinspect.analyses.summary import describe_capture, summarize
+from gradinspect.analyses.summary import describe_capture, describe_edges, summarize
 from gradinspect.graph import Graph
 from gradinspect.renderers.picture.colors.looks import Coloring, Swatch
 from gradinspect.renderers.picture.colors.palettes import Palette
@@ -43,9 +43,8 @@ def _counts(graph: Graph, options: DrawOptions) -> Iterator[str]:
         yield f"<B>{html(describe_cut(options.cut), MAX_LINE)}</B>"
         return
     figures = summarize(graph)
-    nones = f" ({figures.none_edges:,} None)" if figures.none_edges else ""
-    nodes, edges = format_count(figures.nodes, "node"), format_count(figures.edges, "edge")
-    yield f"{nodes}, {edges}{nones}, {format_count(figures.leaves, 'leaf', 'leaves')}"
+    leaves = format_count(figures.leaves, "leaf", "leaves")
+    yield f"{format_count(figures.nodes, 'node')}, {describe_edges(figures)}, {leaves}"
     if figures.held_bytes:
         yield format_held(figures.held_bytes, figures.weight_bytes)
 

@@ -6,7 +6,7 @@ What comes in: a `Scene` and a planned `Drawing` in which nothing is collapsed. 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from gradinspect.analyses.summary import describe_capture
+from gradinspect.analyses.summary import describe_capture, describe_edges, summarize
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.scene import Scene
 from gradinspect.renderers.picture.plan.drawing import Drawing
@@ -52,8 +52,9 @@ def render_large_svg(scene: Scene, drawing: Drawing) -> str:
 
 def _caption(scene: Scene, drawing: Drawing) -> list[str]:
     graph = scene.graph
-    edges = sum(edge is not None for node in graph.nodes for edge in node.next_edges)
-    counts = f"{format_count(len(graph.nodes), 'node')}, {format_count(edges, 'edge')}"
+    figures = summarize(graph)
+    leaves = format_count(figures.leaves, "leaf", "leaves")
+    counts = f"{format_count(figures.nodes, 'node')}, {describe_edges(figures)}, {leaves}"
     return [f"{graph.source}  {describe_capture(graph)}", counts, NOTE, *drawing.notes]
 
 

@@ -54,7 +54,7 @@ def test_a_box_tells_what_a_reader_asks() -> None:
     ]  # fmt: skip
     assert box.findtext(f"{SVG}title") == "#0 MulBackward0"
     assert (box.findtext(f"{SVG}desc") or "").splitlines()[1] == "a.py:3  y = w * x"
-    assert {"↓ root 0", "3 nodes, 3 edges"} <= set(words(svg))
+    assert {"↓ root 0", "3 nodes, 3 edges, 1 leaf"} <= set(words(svg))
 
 
 def test_what_is_no_line_is_a_reference_at_both_ends() -> None:
