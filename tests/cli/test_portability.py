@@ -33,6 +33,7 @@ sys.exit(main())
 
 PROGRAM = """
 import threading, torch
+torch.manual_seed(0)
 class Twice(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x): return x * 2
