@@ -86,9 +86,7 @@ def _draw_in_rows(graph: Graph, options: DrawOptions) -> FileContent:
     """Draw a full graph that is too large for Graphviz."""
     drawing = plan_drawing(graph, msgspec.structs.replace(options, max_boxes=None))
     scene = set_scene(graph, options, [box.ids for box in drawing.boxes])
-    return FileContent(
-        render_large_svg(scene, drawing).encode(), ("too large for Graphviz: drawn in rows, without module frames",)
-    )
+    return FileContent(render_large_svg(scene, drawing).encode(), ("too large for Graphviz: drawn in rows",))
 
 
 def _draw_in_time(

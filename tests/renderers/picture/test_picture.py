@@ -37,7 +37,7 @@ def test_all_of_a_very_large_graph_is_drawn() -> None:
     """Every node is in the SVG, and no Graphviz is asked; other formats fold, and say so."""
     drawn = draw(chain(5000), "svg", DrawOptions(full=True), engine=Engine(Path("none"), writes_pdf=False))
 
-    assert drawn.notes == ("too large for Graphviz: drawn in rows, without module frames",)
+    assert drawn.notes == ("too large for Graphviz: drawn in rows",)
     assert drawn.content.count(b'<g id="n') == 5000
 
 

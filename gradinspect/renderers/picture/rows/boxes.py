@@ -8,18 +8,22 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
+from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.cut import uses_in_whole
+from gradinspect.analyses.structure.folding import Scope
 from gradinspect.analyses.structure.shape_chains import chain_title
-from gradinspect.graph import Node
+from gradinspect.graph import ModuleCall, Node
 from gradinspect.renderers.picture.dot.scene import Scene
 from gradinspect.renderers.picture.dot.text import shorten
 from gradinspect.renderers.picture.dot.tooltips import node_lines
 from gradinspect.renderers.picture.plan.parts import MAX_CHIPS, Box
 from gradinspect.renderers.picture.rows.layout import Size
-from gradinspect.units import format_bytes, format_tensor
+from gradinspect.renderers.picture.rows.nesting import Frame
+from gradinspect.units import format_bytes, format_count, format_tensor
 
 FONT_SIZE, SMALL_SIZE, LINE = 10.0, 8.0, 12.0
 PAD, CHIP_GAP = 8.0, 8.0
+BOLD = 1.08  # times the width of the same text
 MAX_CHIP = 34  # characters
 NARROW, WIDE = frozenset("iljtfrI.,:;|'![]() "), frozenset("mwMW%@…→")
 
@@ -53,8 +57,8 @@ class LargeBoxes:
         """Return the text of a box."""
         graph = self.scene.graph
         nodes = [graph.nodes[node_id] for node_id in box.ids]
-        call = None if nodes[0].module is None else graph.modules[nodes[0].module]
-        over = () if call is None else (shorten(call.path or call.class_name),)
+        call = None if box.scope is None or box.scope.module is None else graph.modules[box.scope.module]
+        over = () if call is None else (shorten(self._name(call)),)
         title = shorten(chain_title(nodes)) if len(nodes) > 1 else shorten(nodes[0].name)
         saved = sum(self.saved[node_id] for node_id in box.ids)
         facts = [_output(nodes[0]), f"{format_bytes(saved)} held" if saved else "", nodes[0].function or ""]
@@ -75,7 +79,7 @@ class LargeBoxes:
     def frame(self, words: BoxText) -> Size:
         """Measure a box without its chips."""
         width = max(
-            text_width(line, FONT_SIZE if place == words.title else SMALL_SIZE)
+            text_width(line, FONT_SIZE) * BOLD if place == words.title else text_width(line, SMALL_SIZE)
             for place, line in enumerate(words.lines)
         )
         return Size(width / 2 + PAD, width / 2 + PAD, LINE * len(words.lines) + PAD)
@@ -90,8 +94,8 @@ class LargeBoxes:
         """Write a box with its chips."""
         frame = self.frame(words)
         look = self.scene.look(box.ids)
-        ink = "" if look is None else f' fill="{look.ink}"'
-        fill = "" if look is None else f' fill="{look.fill}"'
+        ink = "" if look is None else f' style="fill:{look.ink}"'  # a style, as attributes yield to the style sheet
+        fill = "" if look is None else f' style="fill:{look.fill}"'
         number = self.scene.number(box.ids.start)
         title, *facts = node_lines(self.scene.graph, box.ids.start, number, "" if look is None else look.words)
         lines = "".join(
@@ -109,6 +113,44 @@ class LargeBoxes:
         links = self.scene.options.links
         url = links[node.frame] if links and node.frame is not None else None
         return body if url is None else f'<a href={quoteattr(url)} target="_blank">{body}</a>'
+
+    def frame_title(self, scope: Scope) -> tuple[str, str]:
+        """Return the title of a frame, and its size."""
+        call = None if scope.module is None else self.scene.graph.modules[scope.module]
+        if call is None:
+            return "repeated block", format_count(scope.num_nodes, "node")
+        number = f"call {call.call}" if call.call > 1 else ""
+        held = f"{format_bytes(scope.held_bytes)} held" if scope.held_bytes else ""
+        facts = (call.class_name if call.path else "", number, format_count(scope.num_nodes, "node"), held)
+        return shorten(self._name(call)), shorten(" · ".join(filter(None, facts)))
+
+    def _name(self, call: ModuleCall) -> str:
+        return short_name(call.path, None, self.scene.graph.model_name) if call.path else call.class_name
+
+    def title_width(self, scope: Scope) -> float:
+        """Measure the title of a frame."""
+        title, facts = self.frame_title(scope)
+        return text_width(title, FONT_SIZE) * BOLD + text_width(facts, SMALL_SIZE) + 3 * PAD
+
+    def frame_element(self, frame: Frame) -> str:
+        """Write a frame."""
+        return (
+            f'<rect class="f" x="{frame.left:.0f}" y="{frame.top:.0f}" width="{frame.width:.0f}" '
+            f'height="{frame.height:.0f}" rx="6" style="fill:{self._frame_fill(frame)}"/>\n'
+        )
+
+    def title_element(self, frame: Frame) -> str:
+        """Write the title of a frame, on a strip in its color: arrows into the frame are below it."""
+        title, facts = self.frame_title(frame.scope)
+        return (
+            f'<text class="c p" x="{frame.left + PAD:.0f}" y="{frame.top + 12:.0f}" '
+            f'style="stroke:{self._frame_fill(frame)}">'
+            f'<tspan class="b">{escape(title)}</tspan>  {escape(facts)}</text>\n'
+        )
+
+    def _frame_fill(self, frame: Frame) -> str:
+        fills = self.scene.palette.clusters if self.scene.coloring is None else self.scene.palette.plain_clusters
+        return fills[min(frame.level, len(fills) - 1)]
 
 
 def plain(*lines: str) -> str:

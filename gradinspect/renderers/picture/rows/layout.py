@@ -16,6 +16,7 @@ from math import sqrt
 from typing import NamedTuple, TypeAlias
 
 MAX_STRIP = 20  # boxes in a strip
+MAX_STRIP_HEIGHT = 1200.0  # points, if it has more than one box
 MAX_ROW = 3000.0  # points
 MAX_ROWS_PASSED = 4  # by an arrow
 MAX_ARROWS_DRAWN = 12  # from or to one box; if there are more, none is drawn
@@ -45,6 +46,7 @@ class Arrow(NamedTuple):
 
     tail: int
     head: int
+    is_drawn: bool = True  # else it only keeps its head below its tail
 
 
 class Rows(NamedTuple):
@@ -71,26 +73,27 @@ class _Strip:
         self.x = self.y = 0.0
 
 
-def lay_out_rows(sizes: Sequence[Size], arrows: Sequence[Arrow]) -> Rows:
+def lay_out_rows(sizes: Sequence[Size], arrows: Sequence[Arrow], one_column: float = 0.0) -> Rows:
     """Place boxes and draw arrows.
 
     Args:
         sizes: The sizes of the boxes, in topological order.
         arrows: The arrows, without any from a box to itself.
+        one_column: Rows that are together no higher than this stay in one column.
     """
     strips, strip_of = _strips(sizes, arrows)
-    for tail, head in {(strip_of[arrow.tail], strip_of[arrow.head]) for arrow in arrows}:
+    for tail, head in sorted({(strip_of[arrow.tail], strip_of[arrow.head]) for arrow in arrows}):
         if tail != head:
             strips[head].before.append(tail)
     rows = _rows(strips)
-    width, height = _place(rows, strips)
+    width, height = _place(rows, strips, one_column)
     places = [(0.0, 0.0)] * len(sizes)
     for strip in strips:
         top = strip.y
         for box in strip.boxes:
             places[box] = strip.x + strip.left - sizes[box].left, top
             top += sizes[box].height + GAP_IN_STRIP
-    fans = Counter(end for arrow in arrows for end in (("from", arrow.tail), ("to", arrow.head)))
+    fans = Counter(end for arrow in arrows if arrow.is_drawn for end in (("from", arrow.tail), ("to", arrow.head)))
     lines: list[tuple[Point, ...] | None] = []
     for arrow in arrows:
         first, last = strips[strip_of[arrow.tail]], strips[strip_of[arrow.head]]
@@ -99,7 +102,8 @@ def lay_out_rows(sizes: Sequence[Size], arrows: Sequence[Arrow]) -> Rows:
         start = first.x + first.left, places[arrow.tail][1] + sizes[arrow.tail].height
         end = last.x + last.left, places[arrow.head][1]
         between = [strips[number] for row in rows[first.row + 1 : last.row] for number in row] if is_near else []
-        lines.append((start, *_detour(between, start, end), end) if is_near and is_few else None)
+        is_line = arrow.is_drawn and is_near and is_few
+        lines.append((start, *_detour(between, start, end), end) if is_line else None)
     return Rows(places, lines, width, height)
 
 
@@ -126,15 +130,19 @@ def _strips(sizes: Sequence[Size], arrows: Sequence[Arrow]) -> tuple[list[_Strip
         heads[arrow.tail].add(arrow.head)
         tails[arrow.head].add(arrow.tail)
     members: list[list[int]] = []
+    heights: list[float] = []
     strip_of = [-1] * len(sizes)
-    for box in range(len(sizes)):
+    for box, size in enumerate(sizes):
         (tail,) = tails[box] if len(tails[box]) == 1 else (-1,)
-        if tail >= 0 and len(heads[tail]) == 1 and len(members[strip_of[tail]]) < MAX_STRIP:
-            strip_of[box] = strip_of[tail]
-            members[strip_of[tail]].append(box)
+        strip = strip_of[tail] if tail >= 0 and len(heads[tail]) == 1 else -1
+        if strip >= 0 and len(members[strip]) < MAX_STRIP and heights[strip] + size.height <= MAX_STRIP_HEIGHT:
+            strip_of[box] = strip
+            members[strip].append(box)
+            heights[strip] += size.height
         else:
             strip_of[box] = len(members)
             members.append([box])
+            heights.append(size.height)
     return [_Strip(boxes, sizes) for boxes in members], strip_of
 
 
@@ -156,7 +164,7 @@ def _rows(strips: Sequence[_Strip]) -> list[list[int]]:
     places: dict[int, float] = {}
     rows: list[list[int]] = []
     for rank in ranks:
-        preferred = {number: _mean([places[before] for before in strips[number].before], 1.0) for number in rank}
+        preferred = {number: min((places[before] for before in strips[number].before), default=1.0) for number in rank}
         rank.sort(key=lambda number: (preferred[number], -strips[number].length_below, number))
         places |= {number: place / len(rank) for place, number in enumerate(rank)}
         rows += _cut(rank, strips)
@@ -176,15 +184,14 @@ def _cut(rank: Sequence[int], strips: Sequence[_Strip]) -> list[list[int]]:
     return rows
 
 
-def _mean(values: Sequence[float], default: float) -> float:
-    return sum(values) / len(values) if values else default
-
-
-def _place(rows: Sequence[Sequence[int]], strips: Sequence[_Strip]) -> tuple[float, float]:
+def _place(rows: Sequence[Sequence[int]], strips: Sequence[_Strip], one_column: float) -> tuple[float, float]:
     """Stack rows in as many columns as the aspect ratio needs; return the total width and height."""
     heights = [max(strips[number].height for number in row) + GAP_Y for row in rows]
-    widest = max((sum(strips[number].width + GAP_X for number in row) for row in rows), default=1.0)
-    num_columns = max(1, round(sqrt(WIDTH_OVER_HEIGHT * sum(heights) / (widest + GAP_COLUMN))))
+    area = sum(
+        height * (sum(strips[number].width + GAP_X for number in row) + GAP_COLUMN)
+        for row, height in zip(rows, heights, strict=True)
+    )
+    num_columns = 1 if sum(heights) <= one_column else max(1, round(sum(heights) / sqrt(area / WIDTH_OVER_HEIGHT)))
     limit = max(sum(heights) / num_columns, *heights) if heights else 0.0
     left = right = top = bottom = 0.0
     column = 0

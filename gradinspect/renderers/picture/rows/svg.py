@@ -11,12 +11,13 @@ from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.scene import Scene
 from gradinspect.renderers.picture.plan.drawing import Drawing
 from gradinspect.renderers.picture.rows.boxes import LargeBoxes, plain
-from gradinspect.renderers.picture.rows.layout import LANE, Arrow, Point, Rows, Size, lay_out_rows
+from gradinspect.renderers.picture.rows.layout import LANE, Arrow, Point, Size
+from gradinspect.renderers.picture.rows.nesting import Nested, lay_out_nested
 from gradinspect.units import format_count
 
 MARGIN, CAPTION_LINE = 20.0, 16.0
 MAX_REFERENCES = 3
-NOTE = "too large for Graphviz: drawn in rows, without module frames; → #n leads there, ← #n comes from there"
+NOTE = "too large for Graphviz: drawn in rows; → #n leads there, ← #n comes from there"
 
 
 def render_large_svg(scene: Scene, drawing: Drawing) -> str:
@@ -25,7 +26,7 @@ def render_large_svg(scene: Scene, drawing: Drawing) -> str:
     words = [looks.words(box) for box in drawing.boxes]
     sizes = [looks.size(box_words) for box_words in words]
     arrows = [Arrow(arrow.tail, arrow.head) for arrow in (*drawing.arrows, *drawing.references)]
-    rows = lay_out_rows(sizes, arrows)
+    rows = lay_out_nested(drawing.parts, sizes, arrows, looks.title_width)
     caption = _caption(scene, drawing)
     top = MARGIN + CAPTION_LINE * len(caption)
     width, height = rows.width + 2 * MARGIN, rows.height + top + MARGIN
@@ -40,6 +41,7 @@ def render_large_svg(scene: Scene, drawing: Drawing) -> str:
         f'<text class="h" x="{MARGIN:.0f}" y="{MARGIN + CAPTION_LINE * place:.0f}">{plain(line)}</text>\n'
         for place, line in enumerate(caption)
     )
+    frames, titles = ("".join(map(write, rows.frames)) for write in (looks.frame_element, looks.title_element))
     boxes = "".join(
         looks.element(box, box_words, *place)
         for box, box_words, place in zip(drawing.boxes, words, rows.places, strict=True)
@@ -47,7 +49,8 @@ def render_large_svg(scene: Scene, drawing: Drawing) -> str:
     edges = "".join(f'<path d="{_path(line)}"/>' for line in rows.lines if line is not None)
     references = "".join(_references(scene, drawing, arrows, rows, sizes))
     shift = f"translate({MARGIN:.0f} {top:.0f})"
-    return f'{head}{lines}<g transform="{shift}">\n<g class="e">{edges}</g>\n{boxes}{references}</g>\n</svg>\n'
+    drawn = f'{frames}<g class="e">{edges}</g>\n{titles}{boxes}{references}'
+    return f'{head}{lines}<g transform="{shift}">\n{drawn}</g>\n</svg>\n'
 
 
 def _caption(scene: Scene, drawing: Drawing) -> list[str]:
@@ -65,6 +68,8 @@ def _style(palette: Palette) -> str:
         f".h{{text-anchor:start;font-size:11px;fill:{palette.ink}}}.r{{fill:{palette.cut}}}"
         f".e path{{fill:none;stroke:{palette.edge};stroke-width:.8;marker-end:none}}.paper{{fill:{palette.paper}}}"
         f"g rect{{fill:{palette.card};stroke:{palette.card_line};stroke-width:.7}}"
+        f"g .f{{stroke:{palette.cluster_line}}}.p{{paint-order:stroke;stroke-width:5;stroke-linejoin:round}}"
+        f".b{{font-size:10px;font-weight:bold;fill:{palette.ink}}}"
         f".l{{fill:{palette.leaf}!important;stroke:{palette.leaf_line}!important}}"
         f".m{{fill:{palette.shared}!important;stroke:{palette.shared_line}!important}}"
     )
@@ -85,7 +90,7 @@ def _path(points: Sequence[Point]) -> str:
 
 
 def _references(
-    scene: Scene, drawing: Drawing, arrows: Sequence[Arrow], rows: Rows, sizes: Sequence[Size]
+    scene: Scene, drawing: Drawing, arrows: Sequence[Arrow], rows: Nested, sizes: Sequence[Size]
 ) -> Iterator[str]:
     """Write what is not drawn as a line: targets below a box, sources above it, and roots."""
     ways_on: dict[int, list[int]] = {}

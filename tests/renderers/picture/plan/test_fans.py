@@ -83,7 +83,7 @@ def test_an_svg_of_all_is_drawn_in_rows() -> None:
     """`--full` leaves nothing out: what Graphviz is not asked for is drawn by us."""
     picture = draw(fan(MAX_FAN + 1), "svg", DrawOptions(full=True))
 
-    assert picture.notes == ("too large for Graphviz: drawn in rows, without module frames",)
+    assert picture.notes == ("too large for Graphviz: drawn in rows",)
     assert picture.content.count(b'<g id="n') == MAX_FAN + 2
 
 

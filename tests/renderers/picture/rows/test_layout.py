@@ -16,13 +16,13 @@ def graphs_to_place(draw: st.DrawFn) -> tuple[list[Size], list[Arrow]]:
     )
     last = len(sizes) - 1
     pairs = st.tuples(st.integers(0, last), st.integers(0, last)).filter(lambda pair: pair[0] != pair[1])
-    arrows = [Arrow(*sorted(pair)) for pair in draw(st.lists(pairs, max_size=150 if last else 0))]
+    arrows = [Arrow(min(pair), max(pair)) for pair in draw(st.lists(pairs, max_size=150 if last else 0))]
     return sizes, arrows
 
 
 def chain(length: int) -> Rows:
     """Place equal boxes, each before the next."""
-    return lay_out_rows([Size(50, 50, 30)] * length, [Arrow(*ends) for ends in pairwise(range(length))])
+    return lay_out_rows([Size(50, 50, 30)] * length, [Arrow(tail, head) for tail, head in pairwise(range(length))])
 
 
 @given(graphs_to_place())

@@ -73,7 +73,7 @@ def test_options_of_a_picture_hold() -> None:
     views = graph(op("ViewBackward0", 1), op("TBackward0", 2), op("ExpBackward0", None), roots=(0,))
 
     assert DARK.paper in "".join(style.text or "" for style in drawn(small(), dark=True).iter(f"{SVG}style"))
-    assert any(rect.get("fill") for rect in drawn(small(), color_by="bytes").iter(f"{SVG}rect"))
+    assert any("fill:" in rect.get("style", "") for rect in drawn(small(), color_by="bytes").iter(f"{SVG}rect"))
     assert [link.get("href") for link in drawn(small(), links=("https://h/a.py#L3",)).iter(f"{SVG}a")] == [
         "https://h/a.py#L3"
     ]
@@ -92,6 +92,23 @@ def test_hostile_names_stay_text() -> None:
 
     assert not list(svg.iter(f"{SVG}script"))
     assert any("<script>alert(1)</script>" in text for text in words(svg))
+
+
+def test_modules_are_framed() -> None:
+    """A frame has the name of its call, with its parent if that is an index, its class, its size and its bytes."""
+    odd = graph(
+        op("MulBackward0", 1, module=1, saved=(saved("_saved_self", 2, storage=0),)),
+        op("ExpBackward0", None, module=1),
+        modules=(ModuleCall(path="", class_name="Net"), ModuleCall(path="3", class_name=HOSTILE, parent=0)),
+        storages=(Storage(num_bytes=8),),
+    )  # fmt: skip
+    svg = drawn(odd)
+    shown = words(svg)
+
+    assert len([rect for rect in svg.iter(f"{SVG}rect") if rect.get("class") == "f"]) == 2
+    assert "Net  2 nodes · 8 B held" in shown
+    assert any(text.startswith("model.3  </text><script>") for text in shown)
+    assert not list(svg.iter(f"{SVG}script"))
 
 
 @settings(max_examples=40, deadline=None)
