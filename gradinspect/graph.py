@@ -240,6 +240,12 @@ def source_of(graph: Graph, node: Node) -> str | None:
     return None if frame is None else f"{frame.file}:{frame.line}"
 
 
+def nodes_named(graph: Graph, beginnings: str | tuple[str, ...]) -> list[int]:
+    """List the nodes whose name begins in one of these ways. There are few names, so each is looked at once."""
+    names = {name for name in {node.name for node in graph.nodes} if name.startswith(beginnings)}
+    return [number for number, node in enumerate(graph.nodes) if node.name in names] if names else []
+
+
 class Consumer(NamedTuple):
     """A node that leads to another one, and the position in its `next_edges`."""
 

@@ -3,7 +3,7 @@
 import pytest
 from factories import graph, op, product_plus_two
 
-from gradinspect.graph import Graph, argument_name
+from gradinspect.graph import Graph, argument_name, nodes_named
 
 
 def names_of(arguments: tuple[str, ...], num_edges: int) -> list[str | None]:
@@ -38,6 +38,15 @@ def test_argument_name_of_an_unknown_class() -> None:
     record = graph(op("Mystery", None))
 
     assert argument_name(record, record.nodes[0], 0) is None
+
+
+def test_nodes_are_found_by_the_beginning_of_their_name() -> None:
+    """All nodes whose name begins in one of the given ways are listed, in order, and no others."""
+    record = graph(op("SoftmaxBackward0", 1), op("MulBackward0", 2), op("LogSoftmaxBackward0", 3), op("MulBackward1"))
+
+    assert [0, 2] == nodes_named(record, ("SoftmaxBackward", "LogSoftmaxBackward"))
+    assert [1, 3] == nodes_named(record, "MulBackward")
+    assert not nodes_named(record, "TanhBackward")
 
 
 def test_a_graph_cannot_be_changed() -> None:

@@ -83,11 +83,8 @@ class Measurements:
             return None
         try:
             kind = self._kinds.get((gradient.dtype, gradient.shape)) or self._new_kind(gradient)
-            is_dense = gradient.layout is torch.strided
-            if is_dense:
-                gradient.untyped_storage()  # NotImplementedError: grad(is_grads_batched=True) has no values
-            if kind.is_small and is_dense and gradient.is_cpu:
-                figures = Figures(kind, gradient.clone(memory_format=torch.contiguous_format))
+            if kind.is_small and gradient.layout is torch.strided and gradient.is_cpu:
+                figures = Figures(kind, gradient.clone())
                 kind.waiting.append(figures)
                 if len(kind.waiting) * kind.num_elements >= MAX_TOGETHER or not next(self._number) % MAX_WAITING:
                     self._measure_groups()
@@ -113,8 +110,25 @@ class Measurements:
                 group = kind.waiting[:]  # another thread may add to it meanwhile
                 if group:
                     del kind.waiting[: len(group)]
-                    copies = [figures.copy for figures in group if figures.copy is not None]
-                    _settle(group, *_measured_rows(torch.stack(copies).view(len(group), -1)))
+                    try:
+                        _measure_group(group)
+                    except (RuntimeError, NotImplementedError):
+                        _measure_group([figures for figures in group if _has_values(figures.copy)])
+
+
+def _measure_group(group: Sequence[Figures]) -> None:
+    """Measure the copies of gradients of one kind; the order of their elements does not matter."""
+    if group:
+        copies = [figures.copy for figures in group if figures.copy is not None]
+        _settle(group, *_measured_rows(torch.stack(copies).reshape(len(group), -1)))
+
+
+def _has_values(tensor: torch.Tensor | None) -> bool:
+    """Return whether a tensor can be read; those of grad(is_grads_batched=True) cannot."""
+    try:
+        return tensor is not None and tensor.untyped_storage() is not None
+    except (RuntimeError, NotImplementedError):
+        return False
 
 
 def _settle(every: Sequence[Figures], floats: torch.Tensor, counts: torch.Tensor) -> None:
@@ -124,15 +138,10 @@ def _settle(every: Sequence[Figures], floats: torch.Tensor, counts: torch.Tensor
     ):
         kind = figures.kind
         figures.copy = None
-        figures.stats = GradientStats(
-            shape=kind.shape,
-            dtype=kind.dtype,
-            norm=norm,
-            max_abs=max(abs(low), abs(high)),
-            mean=total / kind.num_elements,
-            num_zeros=kind.num_elements - num_nonzero,
-            num_nonfinite=num_nonfinite,
-            num_elements=kind.num_elements,
+        number = kind.num_elements
+        largest = max(abs(low), abs(high))
+        figures.stats = GradientStats(  # by position, which is twice as fast: there is one for each gradient
+            kind.shape, kind.dtype, norm, largest, total / number, number - num_nonzero, num_nonfinite, number
         )
 
 

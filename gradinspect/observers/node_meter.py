@@ -16,6 +16,7 @@ from gradinspect.observers.figures import Figures, Measurements
 from gradinspect.torch_api.dynamo import uncompiled
 
 Gradients: TypeAlias = tuple[torch.Tensor | None, ...]
+Left: TypeAlias = Figures | Literal["next"] | None  # what left by one edge; "next": measured where it arrived
 
 
 class Shared:
@@ -37,8 +38,8 @@ class NodeMeter:
     """
 
     __slots__ = (
-        "_began", "_has_before", "_next_nodes", "_permutes", "_shared", "incoming", "number", "order", "outgoing",
-        "seconds",
+        "_began", "_has_before", "_here", "_next_nodes", "_permutes", "_shared", "incoming", "number", "order",
+        "outgoing", "seconds",
     )  # fmt: skip
 
     def __init__(self, shared: Shared, number: int, next_nodes: Sequence[int | None], *, permutes: bool) -> None:
@@ -53,12 +54,13 @@ class NodeMeter:
         self._shared = shared
         self.number = number
         self._next_nodes = next_nodes
+        self._here = [place for place, next_node in enumerate(next_nodes) if next_node is None]
         self._permutes = permutes
         self._began = 0.0
         self._has_before = False
         self.order: int | None = None  # None: the node did not run
         self.incoming: tuple[Figures | None, ...] | None = None
-        self.outgoing: Sequence[Figures | Literal["none", "next"]] = ()
+        self.outgoing: list[Left] = ["next"] * len(next_nodes)
         self.seconds = 0.0
 
     @uncompiled
@@ -73,42 +75,35 @@ class NodeMeter:
     @uncompiled
     def after(self, outgoing: Gradients, incoming: Gradients) -> None:
         """Measure what leaves the node, and what reached it if `before` did not."""
+        shared = self._shared
         reached: Gradients = ()
         if self._has_before:
             self.seconds = max(0.0, time.perf_counter() - self._began)
         else:
-            self.order = next(self._shared.order)
+            self.order = next(shared.order)
             if not self._permutes:
-                self.incoming = self._known(incoming)
+                self.incoming = self._known(incoming) if shared.passed_on else None
                 reached = incoming if self.incoming is None else ()
-        edges = list(zip(outgoing, self._next_nodes, strict=False))
-        leaving = [gradient for gradient, next_node in edges if next_node is None and gradient is not None]
-        measured = self._shared.measurements.measure((*reached, *leaving))
-        left = iter(measured[len(reached) :])
-        went: list[Figures | Literal["none", "next"]] = []
-        for gradient, next_node in edges:
-            if gradient is None:
-                went.append("none")
-            else:
-                went.append("next" if next_node is not None else _or_none(next(left)))
-        self.outgoing = went
-        if reached:
-            self.incoming = measured[: len(reached)]
-        self._pass_on(edges, incoming)
+        if self._here:
+            edges = zip(outgoing, self._next_nodes, strict=False)
+            leaving = [gradient for gradient, next_node in edges if next_node is None]
+            measured = shared.measurements.measure((*reached, *leaving))
+            for place, figures in zip(self._here, measured[len(reached) :], strict=False):
+                self.outgoing[place] = figures
+            if reached:
+                self.incoming = measured[: len(reached)]
+        elif reached:
+            self.incoming = shared.measurements.measure(reached)
+        if not self._has_before and self.incoming is not None and len(incoming) == 1:
+            self._pass_on(outgoing, incoming[0], self.incoming[0])
 
-    def _pass_on(self, edges: list[tuple[torch.Tensor | None, int | None]], incoming: Gradients) -> None:
-        """Store what the next nodes will get."""
-        if self._has_before or self.incoming is None or len(incoming) != 1 or incoming[0] is None:
-            return
-        for gradient, next_node in edges:
-            if gradient is incoming[0] and next_node is not None:
-                self._shared.passed_on[next_node] = self.incoming[0]
+    def _pass_on(self, outgoing: Gradients, gradient: torch.Tensor | None, figures: Figures | None) -> None:
+        """Store what the next nodes will get, if it is the gradient that this node got."""
+        for passed, next_node in zip(outgoing, self._next_nodes, strict=False):
+            if passed is gradient and next_node is not None and gradient is not None:
+                self._shared.passed_on[next_node] = figures
 
     def _known(self, incoming: Gradients) -> tuple[Figures | None] | None:
         """Return what reaches the node if the node before it passed that on."""
         passed_on = self._shared.passed_on
         return (passed_on.pop(self.number),) if len(incoming) == 1 and self.number in passed_on else None
-
-
-def _or_none(figures: Figures | None) -> Figures | Literal["none"]:
-    return "none" if figures is None else figures

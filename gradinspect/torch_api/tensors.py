@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import torch
@@ -142,10 +142,12 @@ def can_watch_storages() -> bool:
 _CAN_WATCH = _KEY.is_there and _WEAK.is_there and _FREE_WEAK.is_there
 
 
-def remember_storage(storage: Any) -> None:
-    """Keep a storage's key from being reused, without keeping its memory, until `forget_storage`."""
-    if _CAN_WATCH:
-        storage._weak_ref()
+def _remember_nothing(_storage: Any) -> None:
+    pass
+
+
+# Keep a storage's key from being reused, without keeping its memory, until `forget_storage`.
+remember_storage: Callable[[Any], Any] = methodcaller("_weak_ref") if _CAN_WATCH else _remember_nothing
 
 
 def forget_storage(key: int) -> None:

@@ -94,23 +94,22 @@ def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
     """List the leaves, those closest to the loss first."""
     found = gradients_of(graph)
     by_node = {node.node: node for node in found.nodes}
+    leaves = {number: node.leaf for number, node in enumerate(graph.nodes) if node.leaf is not None}
     added = num_consumers(graph)
-    passed_on = _passed_on(graph, by_node)
+    passed_on = _passed_on(graph, by_node) if leaves.keys() - by_node.keys() else {}
     rows = []
-    for node_id in [*added, *(number for number in range(len(graph.nodes)) if number not in added)]:
-        leaf = graph.nodes[node_id].leaf
-        if leaf is not None:
-            ran = by_node.get(node_id)
-            rows.append(
-                ParameterRow(
-                    node=node_id,
-                    name=leaf.name or f"#{node_id}",
-                    stats=_only(passed_on.get(node_id, [])) if ran is None else _first(ran.incoming),
-                    weight_norm=found.weight_norms.get(node_id),
-                    num_added=added[node_id],
-                    update_norm=found.update_norms.get(node_id),
-                )
+    for node_id in (*(number for number in added if number in leaves), *sorted(leaves.keys() - added.keys())):
+        ran = by_node.get(node_id)
+        rows.append(
+            ParameterRow(
+                node=node_id,
+                name=leaves[node_id].name or f"#{node_id}",
+                stats=_only(passed_on.get(node_id, [])) if ran is None else _first(ran.incoming),
+                weight_norm=found.weight_norms.get(node_id),
+                num_added=added[node_id],
+                update_norm=found.update_norms.get(node_id),
             )
+        )
     return tuple(rows)
 
 
@@ -155,7 +154,12 @@ def _flow(graph: Graph) -> Iterator[FlowRow]:
 
 def gradient_notes(graph: Graph) -> tuple[GradientNote, ...]:
     """List the problems, the most important first."""
-    return (*_loss(graph), *_nonfinite(graph), *_killed(graph), *_chains(graph), *_missing(graph))
+    return (*_loss(graph), *broken_gradients(graph), *_chains(graph), *_missing(graph))
+
+
+def broken_gradients(graph: Graph) -> tuple[GradientNote, ...]:
+    """List the nodes that returned gradients which are not finite, or zero."""
+    return (*_nonfinite(graph), *_killed(graph))
 
 
 def _loss(graph: Graph) -> Iterator[GradientNote]:
@@ -166,7 +170,8 @@ def _loss(graph: Graph) -> Iterator[GradientNote]:
 
 def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
     """Find the first node in the order of backward that received finite gradients and returned others."""
-    suspects = [ran for ran in gradients_of(graph).nodes if not all(map(_is_finite, ran.outgoing))]
+    ran_nodes = gradients_of(graph).nodes
+    suspects = [ran for ran in ran_nodes for stats in ran.outgoing if stats is not None and stats.num_nonfinite]
     for ran in sorted(suspects, key=lambda node: node.order):
         if all(map(_is_finite, ran.incoming)):
             bad = [stats for stats in ran.outgoing if stats is not None and not stats.is_finite]
@@ -183,17 +188,20 @@ def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
 
 def _killed(graph: Graph) -> Iterator[GradientNote]:
     """Find nodes that received a gradient and returned zeros to every input; a weight of 0 is intentional."""
+    ran_nodes = gradients_of(graph).nodes
+    zeros = [ran for ran in ran_nodes for stats in ran.outgoing[:1] if stats is None or stats.norm == 0]
     killed = [
         ran
-        for ran in gradients_of(graph).nodes
-        if _is_zero(ran.outgoing) and any(stats is not None and stats.norm > 0 for stats in ran.incoming)
+        for ran in zeros
+        if any(stats.norm > 0 for stats in ran.incoming if stats is not None) and _is_zero(ran.outgoing)
     ]
     if not killed:
         return
     zero = {row.node: row.name for row in parameter_rows(graph) if row.stats is not None and row.stats.norm == 0}
     for ran in killed:
         if not _is_weighted(graph.nodes[ran.node]):
-            parameters = tuple(zero[node] for node in _leaves_behind(graph, ran.node) if node in zero)
+            behind = _leaves_behind(graph, ran.node) if zero else ()
+            parameters = tuple(zero[node] for node in behind if node in zero)
             text = f"{_name(graph, ran.node)} received a gradient and returned only zeros."
             yield GradientNote(kind="killed", text=text, node=ran.node, parameters=parameters)
 
@@ -238,8 +246,9 @@ def _chain_text(rows: Sequence[FlowRow], what: str, factor: float) -> str:
 def _missing(graph: Graph) -> Iterator[GradientNote]:
     if graph.captured_at.kind == "grad":  # autograd.grad computes only the requested gradients
         return
-    reached = {ran.node for ran in gradients_of(graph).nodes if _first(ran.incoming) is not None}
-    if any(node.leaf is not None and number not in reached for number, node in enumerate(graph.nodes)):
+    leaves = {number for number, node in enumerate(graph.nodes) if node.leaf is not None}
+    reached = (ran.node for ran in gradients_of(graph).nodes if ran.node in leaves and _first(ran.incoming) is not None)
+    if leaves.difference(reached):
         missing = tuple(row.name for row in parameter_rows(graph) if row.stats is None)
         text = f"{format_count(len(missing), 'leaf', 'leaves')} of the graph received no gradient."
         yield GradientNote(kind="missing", text=text, parameters=missing)
@@ -270,13 +279,8 @@ def _is_finite(stats: GradientStats | None) -> bool:
 
 def _is_zero(gradients: Sequence[GradientStats | None]) -> bool:
     """Return whether there are gradients, and all of them are zero."""
-    is_any = False
-    for stats in gradients:
-        if stats is not None:
-            if stats.norm != 0:
-                return False
-            is_any = True
-    return is_any
+    norms = [stats.norm for stats in gradients if stats is not None]
+    return bool(norms) and not any(norms)
 
 
 def _only(stats: Sequence[GradientStats]) -> GradientStats | None:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from types import FrameType
 
-from gradinspect.analyses.gradients.observed import gradient_notes, parameter_rows
+from gradinspect.analyses.gradients.observed import broken_gradients, parameter_rows
 from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
 from gradinspect.checks.evidence.grad_scaling import is_scaling
@@ -331,7 +331,7 @@ def _judge(watched: WatchedCall, graph: Graph, leaves: Mapping[int, int], *, is_
         leaves: What identifies the leaf of each node.
         is_explained: Whether what is wrong with the gradients is known already.
     """
-    ended = BackwardEnded(graph, gradient_notes(graph), watched.line, is_scaling)
+    ended = BackwardEnded(graph, broken_gradients(graph), watched.line, is_scaling)
     if not is_explained:
         watched.judged += findings_on(ended)
         watched.zeroed_inside = zeroed_inside(ended)

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from gradinspect.graph import Graph, Node, consumers, frame_of
+from gradinspect.graph import Graph, Node, frame_of, nodes_named
 
 NEGATIVE_LOG_LIKELIHOOD = ("NllLossBackward", "NllLoss2DBackward", "NllLossNdBackward")
 # they return the elements they are given, perhaps fewer, in another shape or dtype
@@ -45,13 +45,13 @@ def has_same_values(node: Node) -> bool:
 
 def readers_of(graph: Graph) -> dict[int, list[int]]:
     """List for each node those that compute with its values, past views and copies."""
-    direct = consumers(graph)
+    passing = set(nodes_named(graph, _SAME_VALUES))
     found: dict[int, list[int]] = {}
-    for number in range(len(graph.nodes)):  # a reader has a smaller number
-        for reader, _ in direct.get(number, ()):
-            found.setdefault(number, []).extend(
-                found.get(reader, ()) if has_same_values(graph.nodes[reader]) else (reader,)
-            )
+    for number, node in enumerate(graph.nodes):  # a reader has a smaller number
+        readers = found.get(number, ()) if number in passing else (number,)
+        for edge in node.next_edges:
+            if edge is not None:
+                found.setdefault(edge.next_node, []).extend(readers)
     return found
 
 

@@ -19,7 +19,7 @@ from gradinspect.checks.rules.loss_graph import (
     output_shape,
     readers_of,
 )
-from gradinspect.graph import Graph, Node, frame_of
+from gradinspect.graph import Graph, Node, frame_of, nodes_named
 
 _ACTIVATIONS = {"Softmax": "softmax", "Sigmoid": "sigmoid", "LogSoftmax": "log_softmax", "LogSigmoid": "logsigmoid"}
 _LOGITS = ("Addmm", "Mm", "Bmm", "Convolution", "Relu")
@@ -102,11 +102,11 @@ loss.backward()
 def activation_findings(starts: BackwardStarts) -> Iterator[Finding]:
     """Find losses that take logits and received the output of an activation."""
     graph = starts.graph
-    readers = readers_of(graph)
-    for number, node in enumerate(graph.nodes):
+    taking_logits = nodes_named(graph, ("LogSoftmaxBackward", _TAKES_LOGITS))
+    readers = readers_of(graph) if taking_logits else {}
+    for number in taking_logits:
+        node = graph.nodes[number]
         is_softmax = node.name.startswith("LogSoftmaxBackward")
-        if not is_softmax and not node.name.startswith(_TAKES_LOGITS):
-            continue
         made = made_input(graph, node)
         kind = None if made is None else _activation(made.node)
         if made is None or kind is None:
@@ -121,8 +121,9 @@ def activation_findings(starts: BackwardStarts) -> Iterator[Finding]:
 def log_probability_findings(starts: BackwardStarts) -> Iterator[Finding]:
     """Find losses that take log-probabilities and received something else."""
     graph = starts.graph
-    for node in graph.nodes:
-        made = made_input(graph, node) if node.name.startswith(_NEEDS_LOG) else None
+    for number in nodes_named(graph, _NEEDS_LOG):
+        node = graph.nodes[number]
+        made = made_input(graph, node)
         if made is None:
             continue
         kind = _activation(made.node)

@@ -54,7 +54,8 @@ for _ in range(3):
 def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
     """Find out whether backward will fail because saved tensors are freed, and how to fix it."""
     graph, backward, calls, holds = starts
-    freed = [node for node in graph.nodes if any(value.status == "freed" for value in node.saved)]
+    has_freed = {number for number, node in enumerate(graph.nodes) for value in node.saved if value.status == "freed"}
+    freed = [graph.nodes[number] for number in sorted(has_freed)]
     if not freed:
         return
     owners = [call for call in calls if any(node.sequence_nr in call.nodes for node in freed)]

@@ -23,7 +23,7 @@ from gradinspect.checks.rules.loss_graph import (
     output_shape,
     readers_of,
 )
-from gradinspect.graph import Consumer, Graph, Node, consumers, frame_of
+from gradinspect.graph import Consumer, Graph, Node, consumers, frame_of, nodes_named
 
 _LAYERS = ("Addmm", "Mm", "Convolution")
 _LOSSES = (*NEGATIVE_LOG_LIKELIHOOD, "MseLossBackward", "BinaryCrossEntropyBackward", "SmoothL1LossBackward")
@@ -71,12 +71,13 @@ loss.backward()
 def axis_findings(starts: BackwardStarts) -> Iterator[Finding]:
     """Find each softmax that runs over the wrong axis on its way into a loss."""
     graph = starts.graph
-    if not any(node.name.startswith(("SoftmaxBackward", "LogSoftmaxBackward")) for node in graph.nodes):
+    softmaxes = nodes_named(graph, ("SoftmaxBackward", "LogSoftmaxBackward"))
+    if not softmaxes:
         return
     readers, direct = readers_of(graph), consumers(graph)
-    for number, node in enumerate(graph.nodes):
-        axis = axis_of(node) if node.name.startswith(("SoftmaxBackward", "LogSoftmaxBackward")) else None
-        shape = output_shape(node)
+    for number in softmaxes:
+        node = graph.nodes[number]
+        axis, shape = axis_of(node), output_shape(node)
         if axis is None or not axis < len(shape) or 0 in shape:
             continue
         losses = [graph.nodes[reader] for reader in _readers_after_log(graph, readers, number)]

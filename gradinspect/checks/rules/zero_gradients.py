@@ -8,7 +8,7 @@ from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding, Place, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.gradient_causes import Cause, CulpritWords, cause_in, culprit_finding, operator_of
-from gradinspect.graph import Consumer, GradientStats, Graph, Node, Size, consumers, frame_of
+from gradinspect.graph import Consumer, GradientStats, Graph, Node, Size, consumers, frame_of, nodes_named
 
 ZERO = Rule(
     doc=RuleDoc(
@@ -124,11 +124,13 @@ def zeroed_inside(ended: BackwardEnded) -> frozenset[Place]:
     Such a unit is dead; a loss that is zero because its margin is kept is not.
     """
     graph = ended.graph
-    readers = consumers(graph)
+    killed = [note.node for note in ended.notes if note.kind == "killed" and note.node is not None]
+    readers = consumers(graph) if killed else {}
     found: set[Place] = set()
-    for note in ended.notes:
-        if note.kind == "killed" and note.node is not None and _is_followed_by_weights(graph, readers, note.node):
-            found.update(place_of(WORDS.role, frame_of(graph, graph.nodes[note.node])))
+    for number in killed:
+        places = place_of(WORDS.role, frame_of(graph, graph.nodes[number]))
+        if not found.issuperset(places) and _is_followed_by_weights(graph, readers, number):
+            found.update(places)
     return frozenset(found)
 
 
@@ -159,8 +161,9 @@ def shrunk_gradients(graph: Graph) -> Iterator[GradientNote]:
 
     The text of each is what it received and what it returned.
     """
-    for ran in gradients_of(graph).nodes:
-        if not graph.nodes[ran.node].name.startswith(SQUASHING):
+    squashing = set(nodes_named(graph, SQUASHING))
+    for ran in gradients_of(graph).nodes if squashing else ():
+        if ran.node not in squashing:
             continue
         came, went = _norm(ran.incoming), _norm(ran.outgoing)
         if not 0 < went < NEXT_TO_NOTHING * came:
@@ -172,7 +175,7 @@ def shrunk_gradients(graph: Graph) -> Iterator[GradientNote]:
 
 
 def _norm(stats: Sequence[GradientStats | None]) -> float:
-    return math.hypot(*(item.norm for item in stats if item is not None))
+    return math.hypot(*[item.norm for item in stats if item is not None])
 
 
 def _only_through(graph: Graph, node_id: int) -> tuple[str, ...]:

@@ -55,15 +55,15 @@ def stuck_findings(ended: BackwardEnded) -> Iterator[Finding]:
     """Find weights that are zero, with their gradients, although a gradient came to an operator that reads one."""
     graph = ended.graph
     gradients = gradients_of(graph)
-    arrived = {ran.node: ran for ran in gradients.nodes}
-    stuck = [
+    zeros = [
         number
-        for number, node in enumerate(graph.nodes)
-        if node.leaf is not None
-        and len(node.leaf.info.shape) > 1
-        and gradients.weight_norms.get(number) == 0
-        and _norms(arrived.get(number)) == {0.0}
+        for number, norm in gradients.weight_norms.items()
+        if norm == 0 and (leaf := graph.nodes[number].leaf) is not None and len(leaf.info.shape) > 1
     ]
+    if not zeros:
+        return
+    arrived = {ran.node: ran for ran in gradients.nodes}
+    stuck = [number for number in sorted(zeros) if _norms(arrived.get(number)) == {0.0}]
     readers = {number: reader for number in stuck for reader in _readers(graph, number)}
     if not any(_norms(arrived.get(reader)) - {0.0} for reader in readers.values()):
         return

@@ -52,6 +52,8 @@ class BroadcastLog:
         if len(inputs) < 2 or len(self._grown) >= MAX_REMEMBERED:
             return
         left, right = inputs[:2]
+        if left.shape == right.shape:
+            return
         shapes = tuple(left.shape), tuple(right.shape)
         learned = bool(left.requires_grad), bool(right.requires_grad)
         if slipped_shape(op, shapes, learned) is None:

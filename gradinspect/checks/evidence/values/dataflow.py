@@ -6,7 +6,7 @@ new but its memory is not, as with nn.Parameter(h), the memory identifies it: a 
 number from being reused, without keeping its bytes. Nothing here keeps memory of the program alive.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 from weakref import ReferenceType
@@ -99,7 +99,7 @@ class Dataflow:
                 reads = self._all_reads(inputs)
                 is_cut = not result.requires_grad and _any_live(reads)
                 cause = detach_cause_of(name, kind, [result], frame, self._forwards) if is_cut else None
-                self._add(Call(name, reads, number, cause, (), not torch.is_grad_enabled()), [result])
+                self._add(Call(name, reads, number, cause, (), not torch.is_grad_enabled()), (result,))
         elif kind is CallKind.SWITCHES:
             self._switch(number)
         elif kind is CallKind.FREEZES:
@@ -158,11 +158,26 @@ class Dataflow:
         wrt = self._all_reads(_with_respect_to(args, kwargs)) if kind is CallKind.GRADIENT else ()
         self._add(Call(name, reads, number, cause, wrt, not torch.is_grad_enabled(), is_write), outputs)
 
-    def _add(self, call: Call, outputs: list[torch.Tensor]) -> None:
-        if call.is_off:
-            self._grad_off[len(self.calls)] = self._switched_off
+    def _add(self, call: Call, outputs: Sequence[torch.Tensor]) -> None:
+        """Store a call, and what it has made. NOTE [Identifying tensors]."""
+        number = len(self.calls)
         self.calls.append(call)
-        self._remember(outputs, is_write=call.is_write)
+        if call.is_off:
+            self._grad_off[number] = self._switched_off
+        if call.is_write:
+            self._last_write = number
+        for output in outputs:
+            self._made[id(output)] = _Made(HiddenRef(output), number, output.requires_grad)
+            storage = storage_of(output)
+            if storage is None:
+                continue
+            key = key_of_storage(storage)
+            known = self._memory.get(key)
+            if known is None:
+                remember_storage(storage)  # until `close`
+                self._memory[key] = (number, OUTSIDE)
+            elif call.is_write:
+                self._memory[key] = (known[0], number)
 
     def _detach_cause(
         self, name: str, kind: CallKind, outputs: list[torch.Tensor], frame: FrameType | None
@@ -176,32 +191,13 @@ class Dataflow:
         are_indices = detached and not any(output.is_floating_point() for output in detached)
         return "integer" if are_indices else None  # max() and topk() return them beside the values
 
-    def _remember(self, outputs: list[torch.Tensor], *, is_write: bool) -> None:
-        """Store what the latest call has made. NOTE [Identifying tensors]."""
-        number = len(self.calls) - 1
-        if is_write:
-            self._last_write = number
-        for output in outputs:
-            self._made[id(output)] = _Made(HiddenRef(output), number, output.requires_grad)
-            storage = storage_of(output)
-            if storage is None:
-                continue
-            key = key_of_storage(storage)
-            known = self._memory.get(key)
-            if known is None:
-                remember_storage(storage)  # until `close`
-                self._memory[key] = (number, OUTSIDE)
-            elif is_write:
-                self._memory[key] = (known[0], number)
-
     def _enter_from_numpy(self, tensor: torch.Tensor, number: int | None) -> None:
         """Record a call of torch.from_numpy where its result is first read: it is no torch function."""
         known = self._from_torch.get(id(tensor))
         if known is not None and known() is tensor:
             return
         if storage_key(tensor) not in self._memory and is_from_numpy(tensor):
-            self.calls.append(Call("torch.from_numpy", (), number))
-            self._remember([tensor], is_write=False)
+            self._add(Call("torch.from_numpy", (), number), (tensor,))
         else:
             self._from_torch[id(tensor)] = HiddenRef(tensor)
 
@@ -218,7 +214,8 @@ class Dataflow:
     def _reads(self, tensor: torch.Tensor) -> tuple[Read, ...]:
         """Return the read of the last write to the tensor's memory by another call, if any, and the tensor's own."""
         is_live = tensor.requires_grad
-        leaf = self._leaf_number(tensor) if _is_leaf(tensor, is_live=is_live) else NO_LEAF
+        is_leaf = (is_live or type(tensor) is not torch.Tensor) and _is_leaf(tensor, is_live=is_live)
+        leaf = self._leaf_number(tensor) if is_leaf else NO_LEAF
         kept = self._made.get(id(tensor))
         made = kept.call if kept is not None and kept.tensor() is tensor else OUTSIDE
         if made != OUTSIDE and made >= self._last_write:  # nearly all: nothing was written since
@@ -254,8 +251,8 @@ class Dataflow:
     def _read_grad(self, name: str, tensor: Any, result: Any, number: int | None, frame: FrameType | None) -> None:
         if isinstance(result, torch.Tensor):
             if not result.requires_grad:
-                self.calls.append(Call(name, (), number, "unknown" if self.has_grad_with_graph else "gradient"))
-                self._remember([result], is_write=False)
+                cause: DetachCause = "unknown" if self.has_grad_with_graph else "gradient"
+                self._add(Call(name, (), number, cause), (result,))
         elif self.on_missing_grad is not None and tensor.requires_grad:
             self.on_missing_grad(tensor, self.read(tensor), frame)
 
