@@ -9,8 +9,9 @@ FILE = Path(__file__).with_suffix(".md")
 HEAD = """\
 # Codes of `gradinspect check`
 
-`gradinspect explain GI101` prints a section of this page; `--only` and `--skip` of `check` take codes, and `GI1` stands
-for all that begin with it. Written by `python docs/codes.py` from the rules in gradinspect/checks/rules.
+`gradinspect explain GI101` prints a section of this page; `--select` and `--skip` of `check` take codes, and `GI1`
+stands for all that begin with it. [ci.md](ci.md) shows how to ignore a finding. Written by `python docs/codes.py` from
+the rules in gradinspect/checks/rules.
 
 """
 

@@ -1,5 +1,6 @@
 """Small graphs made by hand, so that most tests need no torch."""
 
+from gradinspect.checks.findings import Finding, Place
 from gradinspect.graph import (
     CapturePoint,
     Edge,
@@ -144,3 +145,9 @@ def residual_blocks(count: int) -> Graph:
         modules=(ModuleCall(path="", class_name="Net"), *calls),
         arguments={"AddBackward0": ("self", "other"), "MulBackward0": ("self", "other")},
     )  # fmt: skip
+
+
+def make_finding(code: str, *lines: int) -> Finding:
+    """Make a finding that names lines of `train.py`."""
+    places = tuple(Place(role="saved", file="train.py", line=line, code=f"line {line}") for line in lines)
+    return Finding(code=code, title="a mistake", text="It is wrong.", places=places, remedy="Mend it.")

@@ -1,12 +1,14 @@
 """What a check finds: one record for every kind of finding, and how they are chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Literal
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, Node, Record, frame_of
 
 EVERY_CODE = "GI"
 CALLED = "called"  # the role of the line that called the function of the line before it
+BACKWARD = "backward"  # the role of the line that calls backward
 
 
 class Place(Record, frozen=True, kw_only=True):
@@ -16,6 +18,15 @@ class Place(Record, frozen=True, kw_only=True):
     file: str
     line: int
     code: str
+    function: str = ""  # qualified name
+
+
+class Suppression(Record, frozen=True, kw_only=True):
+    """Why a finding is not reported."""
+
+    kind: Literal["comment", "baseline"]
+    place: str  # of the comment, "train.py:3"; the file of the baseline
+    reason: str = ""  # as the comment says
 
 
 class Finding(Record, frozen=True, kw_only=True):
@@ -27,6 +38,29 @@ class Finding(Record, frozen=True, kw_only=True):
     places: tuple[Place, ...]
     remedy: str
     subjects: tuple[str, ...] = ()  # every tensor or parameter it is about
+    fingerprint: str = ""  # the same in every run: NOTE [Fingerprints] in `checks.fingerprints`
+    suppression: Suppression | None = None
+
+
+class IgnoreComment(Record, frozen=True, kw_only=True):
+    """One `# gradinspect: ignore[...]`, and the statement that it belongs to."""
+
+    file: str
+    line: int
+    first: int  # lines of the statement
+    last: int
+    codes: tuple[str, ...]
+    reason: str = ""
+    has_run: bool = False  # its statement
+
+
+class ProgramFile(Record, frozen=True, kw_only=True):
+    """A file of the program itself that findings name or that has ignore comments."""
+
+    name: str  # in the record
+    path: str  # absolute; "" for one that is none, such as standard input
+    ignores: tuple[IgnoreComment, ...] = ()
+    comments: tuple[tuple[int, str], ...] = ()  # line and text of those that findings name
 
 
 class Findings(Record, frozen=True, kw_only=True):
@@ -37,14 +71,32 @@ class Findings(Record, frozen=True, kw_only=True):
     num_grads: int = 0  # autograd.grad() calls
     findings: tuple[Finding, ...]
     rank: int = 0  # of the process; only rank 0 reports
+    num_ranks: int = 1
+    suppressed: tuple[Finding, ...] = ()  # found, and not reported
     notes: tuple[str, ...] = ()  # what could not be checked, and why
+    files: tuple[ProgramFile, ...] = ()
+    is_complete: bool = True  # False: it ended before all that the rules look at was seen
+
+
+def place_to_change(finding: Finding, own: Collection[str]) -> Place | None:
+    """Return the line that wrote, detached or failed: the second that a finding names, if it is in the program's files.
+
+    Args:
+        finding: The finding.
+        own: Names of the program's own files.
+    """
+    main = [place for place in finding.places if place.role != CALLED]
+    if not main:
+        return None
+    place = main[min(1, len(main) - 1)]
+    return place if place.file in own else next((one for one in finding.places if one.file in own), place)
 
 
 def place_of(role: str, frame: Frame | None, called: Frame | None = None) -> tuple[Place, ...]:
     """Give a line its role, and the line that called its function; nothing where the line is not known."""
     if frame is None:
         return ()
-    line = Place(role=role, file=frame.file, line=frame.line, code=frame.code)
+    line = Place(role=role, file=frame.file, line=frame.line, code=frame.code, function=frame.function)
     return (line, *place_of(CALLED, called))
 
 

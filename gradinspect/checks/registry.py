@@ -1,6 +1,6 @@
 """All rules of `check`: what the modules in `checks.rules` declare, found by looking through that package.
 
-A new file there needs no entry anywhere: `--only`, `--skip`, `explain`, docs/codes.md and the observer read this.
+A new file there needs no entry anywhere: `--select`, `--skip`, `explain`, docs/codes.md and the observer read this.
 """
 
 import importlib

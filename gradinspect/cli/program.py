@@ -19,6 +19,7 @@ from gradinspect.cli.grads import grads
 from gradinspect.cli.help import VerbCommand
 from gradinspect.cli.memory import memory
 from gradinspect.cli.printing import ReaderLeft, finish_output, print_problem, print_text
+from gradinspect.cli.report_options import earlier_name
 from gradinspect.cli.saved import saved
 from gradinspect.cli.step import step
 from gradinspect.cli.trace import trace
@@ -58,7 +59,7 @@ app.command(cls=VerbCommand)(memory)
 app.command(cls=VerbCommand)(fit)
 app.command(cls=VerbCommand, context_settings={"token_normalize_func": us_spelling})(export)
 app.command(cls=VerbCommand)(explore)
-app.command(cls=VerbCommand)(check)
+app.command(cls=VerbCommand, context_settings={"token_normalize_func": earlier_name})(check)
 app.command(cls=VerbCommand)(grads)
 app.command(cls=VerbCommand)(step)
 app.command(cls=VerbCommand)(explain)

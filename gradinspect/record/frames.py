@@ -106,6 +106,10 @@ class FrameTable:
             code, line, caller = self._keys[caller]
             yield code, line
 
+    def lines(self) -> Iterator[tuple[str, int]]:
+        """Yield the file and line of all frames."""
+        return ((code.co_filename, line) for code, line, _ in self._keys)
+
     def caller_of(self, number: int) -> int | None:
         """Return the frame that called the function of a frame."""
         return self._keys[number][2]

@@ -44,6 +44,7 @@ class Run:
     stopper: Stopper
     fake: FakeRun | None = None
     problem: Exception | None = None  # an error of ours; it must not reach the user's program
+    has_failed: bool = False  # the program ended with an error or an exit code
     is_provisional: bool = False  # a later result may replace this one, so the program must run on
 
     def provisional(self) -> "Run":

@@ -153,6 +153,7 @@ class Session(Generic[T]):
         request = self._request
         if os.getpid() != self._pid:
             leave_as_python(end)
+        self._run.has_failed = end.error is not None or bool(end.exit_code)
         if end.error is not None:
             self._failed(end.error)
             return
@@ -275,6 +276,7 @@ class Session(Generic[T]):
         except BaseException as error:
             if self._run.stopper.is_stopping:
                 return
+            self._run.has_failed = True
             self._explain(error)
             print_error(without_our_frames(error))
             hint = "" if self._request.inputs or not _lacks_argument(error) else " Give its inputs: --input 2x3x32x32."

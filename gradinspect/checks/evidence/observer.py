@@ -22,6 +22,7 @@ from gradinspect.checks.evidence.in_place.stale import stale_values
 from gradinspect.checks.evidence.kept_history import kept_history
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
 from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
+from gradinspect.checks.evidence.program_files import program_files
 from gradinspect.checks.evidence.ranks import ranks_of_this_run, summary_of_rank
 from gradinspect.checks.evidence.recomputation import CheckpointRuns
 from gradinspect.checks.evidence.training.log import TrainingLog
@@ -142,20 +143,24 @@ class ChecksObserver(Observer[Findings]):
             return None
         checked = [] if self._custom is None else self._custom.checked()
         ranks = () if self._ranks is None else self._ranks.missing
+        findings = declared(
+            (
+                *findings_of_calls(self._watched, self._to_repeat),
+                *self._unused.findings(),
+                *self._cuts.findings(self._training.replaced),
+                *(finding for fact in self._training.facts() for finding in findings_on(fact)),
+                *derivative_findings(checked),
+            )
+        )
         return Findings(
             rank=0 if self._ranks is None else self._ranks.rank,
+            num_ranks=1 if self._ranks is None else self._ranks.num_ranks,
             source=self._source,
             num_calls=observed.backwards,
             num_grads=observed.grads,
-            findings=declared(
-                (
-                    *findings_of_calls(self._watched, self._to_repeat),
-                    *self._unused.findings(),
-                    *self._cuts.findings(self._training.replaced),
-                    *(finding for fact in self._training.facts() for finding in findings_on(fact)),
-                    *derivative_findings(checked),
-                )
-            ),
+            findings=findings,
+            files=tuple(program_files(self._recorder.frames, findings, self._folder)),
+            is_complete=not self._run.has_failed and self._window.is_complete,
             notes=(
                 *self._window.notes(),
                 *opaque_notes(sorted(self._opaque)),

@@ -36,7 +36,7 @@ class Ranks:
             store: The shared key-value store.
         """
         self.rank = rank
-        self._num_ranks = num_ranks
+        self.num_ranks = num_ranks
         self._store = store
         self.missing: tuple[int, ...] = ()  # ranks that timed out; no longer waited for
 
@@ -44,7 +44,7 @@ class Ranks:
         """Exchange the summaries of one call, without ranks that time out."""
         self._store.set(f"{call}/{self.rank}", msgspec.json.encode(summary))
         found = []
-        for rank in range(self._num_ranks):
+        for rank in range(self.num_ranks):
             if rank in self.missing:
                 continue
             key = f"{call}/{rank}"

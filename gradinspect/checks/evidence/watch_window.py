@@ -78,6 +78,11 @@ class WatchWindow:
             self._limit = f"Not checked: what comes after {limit}, when {question}. --steps N watches N calls."
         return True
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all was seen that a rule may wait for, as far as the program did it."""
+        return self._limit is None and (self._num_requested is None or self._num_requested >= LEAST_CALLS)
+
     def notes(self) -> tuple[str, ...]:
         """Say which limit was reached, and what was not known by then."""
         return () if self._limit is None else (self._limit,)

@@ -24,8 +24,17 @@ def _mistake(doc: RuleDoc) -> str:
     return next((line for line in wrong if "  # " in line), (wrong or doc.sample.splitlines())[0 if wrong else -1])
 
 
+def render_rule_markdown(doc: RuleDoc) -> str:
+    """Write what a code means, a program with the mistake as a change to one without it, and what to do."""
+    return "\n".join(_description(doc))
+
+
 def _section(doc: RuleDoc) -> Iterator[str]:
     yield f"## {doc.code}\n"
+    yield from _description(doc)
+
+
+def _description(doc: RuleDoc) -> Iterator[str]:
     yield f"{fill(f'**{doc.title}**: {doc.summary} {doc.explanation}', WIDTH)}\n"
     yield f"{code(f'{doc.command} sample.py')} finds it in the program with the lines marked `-`:\n"
     lines = (f"{mark} {line}".rstrip() for mark, line in changed_lines(doc.sample, doc.fixed))

@@ -1,12 +1,13 @@
 """Findings for a terminal, as JSON, and as annotations in a GitHub pull request."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from textwrap import wrap
 
 from rich.text import Text
 
-from gradinspect.checks.findings import CALLED, Finding, Findings, Place
+from gradinspect.checks.findings import Finding, Findings, Place, place_to_change
 from gradinspect.checks.rule import RuleDoc
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -28,9 +29,11 @@ class FindingsPage(Page):
         for finding in found.findings:
             yield from self._finding(finding)
             yield Text()
-        for note in found.notes:
+        notes = (*found.notes, *suppressed_note(found.suppressed))
+        for note in notes:
             yield from (Text(line, "dim") for line in self._parts(note, 2))
-        count = format_count(len(found.findings), "finding") if found.findings else "No problems found"
+        none = "No other problems found" if found.suppressed else "No problems found"
+        count = format_count(len(found.findings), "finding") if found.findings else none
         style = "bold red" if found.findings else "bold green"
         calls = format_calls(found.num_calls, found.num_grads)
         yield Text(f"{count} in {calls} of {self.visible(found.source)}", style)
@@ -81,6 +84,17 @@ class FindingsPage(Page):
         return lines if is_hanging else [("" if not index else " " * indent) + line for index, line in enumerate(lines)]
 
 
+def suppressed_note(suppressed: Sequence[Finding]) -> Iterator[str]:
+    """Say how many findings are not reported, and why."""
+    whys = [finding.suppression for finding in suppressed if finding.suppression is not None]
+    ignored = sum(why.kind == "comment" for why in whys)
+    known = Counter(why.place for why in whys if why.kind == "baseline")
+    parts = [f"{ignored:,} ignored by comments"] if ignored else []
+    parts += [f"{count:,} known from {name}" for name, count in known.items()]
+    if parts:
+        yield f"Not reported: {', '.join(parts)}."
+
+
 def changed_lines(sample: str, fixed: str) -> Iterator[tuple[str, str]]:
     """Yield each line of a program with " ", "-" or "+": kept, wrong, or part of its repair."""
     before, after = sample.splitlines(), (fixed or sample).splitlines()
@@ -97,12 +111,12 @@ def _where(place: Place) -> str:
 
 
 def render_findings_json(found: Findings) -> str:
-    """Write all fields of the findings."""
-    return render_json(found)
+    """Write all fields of the findings, without where the files are on this machine."""
+    return render_json({name: getattr(found, name) for name in found.__struct_fields__ if name != "files"})
 
 
 def render_findings_github(found: Findings, path_of: Callable[[str], str]) -> str:
-    """Write one workflow command per finding, attached to the line to change.
+    """Write one workflow command per finding, attached to the line to change, and one per note.
 
     Args:
         found: The findings.
@@ -111,13 +125,13 @@ def render_findings_github(found: Findings, path_of: Callable[[str], str]) -> st
     Source: the documentation of GitHub Actions, "Workflow commands": % and newlines are escaped, in properties also
     colons and commas.
     """
-    return "".join(f"{_annotation(finding, path_of)}\n" for finding in found.findings)
+    own = {file.name for file in found.files}
+    errors = (_annotation(finding, place_to_change(finding, own), path_of) for finding in found.findings)
+    return "".join(f"{line}\n" for line in (*errors, *(f"::notice::{_escape(note)}" for note in found.notes)))
 
 
-def _annotation(finding: Finding, path_of: Callable[[str], str]) -> str:
-    """Attach a finding to the line that wrote, detached or failed: its second line."""
-    main = [place for place in finding.places if place.role != CALLED]
-    place = main[min(1, len(main) - 1)] if main else None
+def _annotation(finding: Finding, place: Place | None, path_of: Callable[[str], str]) -> str:
+    """Attach a finding to a line."""
     lines = [
         escape_control(f"{place.role}: {path_of(place.file)}:{place.line}  {place.code}") for place in finding.places
     ]

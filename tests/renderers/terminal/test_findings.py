@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
-from gradinspect.checks.findings import Finding, Findings, Place
+from gradinspect.checks.findings import Finding, Findings, Place, Suppression
 from gradinspect.checks.registry import codes, rule_of
 from gradinspect.renderers.terminal.findings import (
     FindingsPage,
@@ -56,8 +57,31 @@ def test_json_has_everything() -> None:
     """As it is, for another program."""
     document = json.loads(render_findings_json(found("a note", code=HOSTILE)))
 
-    assert document["findings"][0]["places"][1] == {"role": "written", "file": "train.py", "line": 4, "code": HOSTILE}
+    assert document["findings"][0]["places"][1] == {
+        "role": "written", "file": "train.py", "line": 4, "code": HOSTILE, "function": "",
+    }  # fmt: skip
     assert document["notes"] == ["a note"]
+    assert "files" not in document
+
+
+def test_what_is_not_reported_is_counted() -> None:
+    """By its reason, before a verdict that says so."""
+    by_comment, known = Suppression(kind="comment", place="a.py:3"), Suppression(kind="baseline", place="b.json")
+    one = found().findings[0]
+    suppressed = tuple(replace(one, suppression=why) for why in (by_comment, known, known))
+    nothing = replace(found(findings=0), suppressed=suppressed)
+
+    assert [line.plain for line in FindingsPage(width=100).lines(nothing)] == [
+        "Not reported: 1 ignored by comments, 2 known from b.json.",
+        "No other problems found in 2 backward calls of train.py loss.backward()",
+    ]
+
+
+def test_a_note_is_a_notice() -> None:
+    """For GitHub, after the findings, and escaped like them."""
+    *_, line = render_findings_github(found("50% of\nit"), str).splitlines()
+
+    assert line == "::notice::50%25 of%0Ait"
 
 
 def test_an_annotation_is_one_line_whatever_it_says() -> None:

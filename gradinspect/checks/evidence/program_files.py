@@ -1,0 +1,57 @@
+"""The program's own files that findings name, or that have ignore comments."""
+
+import linecache
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gradinspect.checks.findings import Finding, ProgramFile
+from gradinspect.checks.ignore_comments import ignore_comments
+from gradinspect.checks.source_comments import line_comments
+from gradinspect.record.frames import FrameTable, is_own_file, short_file_name
+
+
+def program_files(frames: FrameTable, findings: Sequence[Finding], base_folder: Path) -> Iterator[ProgramFile]:
+    """Read the files of a program as Python read them.
+
+    Args:
+        frames: The lines that were seen to run.
+        findings: What names lines.
+        base_folder: Files below it are named relative to it.
+    """
+    named = defaultdict[str, set[int]](set)
+    for finding in findings:
+        for place in finding.places:
+            named[place.file].add(place.line)
+    seen = defaultdict[str, set[int]](set)
+    for file, line in frames.lines():
+        seen[file].add(line)
+    known: set[str] = set()
+    for file in (*seen, *_imported()):
+        name = short_file_name(file, base_folder) if is_own_file(file) else ""
+        if not name or name in known:
+            continue
+        known.add(name)
+        lines = linecache.getlines(file)
+        ignores = ignore_comments(name, lines, seen.get(file, ()))
+        if ignores or name in named:
+            comments = line_comments(lines) if name in named else {}
+            yield ProgramFile(
+                name=name,
+                path="" if file.startswith("<") else os.path.abspath(file),  # noqa: PTH100  # as in short_file_name
+                ignores=ignores,
+                comments=tuple((line, comments[line]) for line in sorted(named[name]) if line in comments),
+            )
+
+
+def _imported() -> Iterator[str]:
+    """Yield the files of all modules; what a program put into sys.modules may be anything."""
+    for module in list(sys.modules.values()):
+        try:
+            file = module.__dict__.get("__file__")
+        except Exception:  # noqa: S112  # its own code
+            continue
+        if isinstance(file, str):
+            yield file
