@@ -26,6 +26,11 @@ def short_name(path: str, parent: str | None, model: str = OUTERMOST) -> str:
     return ".".join(parts[start:] if not parts[start].isdigit() else [model, *parts[start:]])
 
 
+def name_inside(name: str, path: str | None) -> str:
+    """Name a parameter relative to a module that is named beside it: `weight` inside of `layer4.1.conv1`."""
+    return name.removeprefix(f"{path}.") if path else name
+
+
 def fold_name(names: Sequence[str]) -> str | None:
     """Name blocks that differ in their index: `h.0-11`, or `0, 2, 4` if others are between; None if they do not."""
     stems = {name.rpartition(".")[0] for name in names}

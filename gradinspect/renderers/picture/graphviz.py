@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 from shutil import which
 from typing import NamedTuple
@@ -55,13 +56,28 @@ def find_engine(path: str | None = None) -> Engine:
     return Engine(Path(pure), writes_pdf=False)
 
 
-def lay_out(dot: str, output_format: str, engine: Engine, *, time_limit_s: float, dpi: float | None = None) -> bytes:
-    """Draw DOT text.
+def lay_out(dot: str, output_format: str, engine: Engine, *, time_limit_s: float) -> bytes:
+    """Lay out and draw DOT text.
 
     Raises:
         LayoutError: There is no complete picture.
     """
-    command = _command(engine, output_format) + ([] if dpi is None else [f"-Gdpi={dpi:.2f}"])
+    return _run(dot, _command(engine, dot_command.command("dot", output_format)), engine, time_limit_s)
+
+
+def draw_placed(
+    dot: str, output_format: str, engine: Engine, *, time_limit_s: float, dpi: float | None = None
+) -> bytes:
+    """Draw DOT text in which everything has a position, as `lay_out` writes it with the format "dot".
+
+    Raises:
+        LayoutError: There is no complete picture.
+    """
+    command = _command(engine, dot_command.command("neato", output_format, neato_no_op=2))
+    return _run(dot, command + ([] if dpi is None else [f"-Gdpi={dpi:.2f}"]), engine, time_limit_s)
+
+
+def _run(dot: str, command: list[str], engine: Engine, time_limit_s: float) -> bytes:
     try:
         returncode, content, stderr = run_child(command, dot.encode(), time_limit_s)
     except subprocess.TimeoutExpired:
@@ -75,6 +91,6 @@ def lay_out(dot: str, output_format: str, engine: Engine, *, time_limit_s: float
     return content
 
 
-def _command(engine: Engine, output_format: str) -> list[str]:
-    """Let the graphviz package compose the command for the program that was found."""
-    return [str(engine.program), *(str(word) for word in dot_command.command("dot", output_format)[1:])]
+def _command(engine: Engine, words: Sequence[object]) -> list[str]:
+    """Give the command that the graphviz package composed to the program that was found."""
+    return [str(engine.program), *map(str, words[1:])]

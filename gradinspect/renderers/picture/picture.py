@@ -5,17 +5,19 @@ What comes in: a `Graph`. What goes out: the bytes of the file, and notes for th
 
 import math
 import re
+from collections.abc import Mapping
 from time import monotonic
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.formats import FileContent
-from gradinspect.renderers.picture.dot.document import write_dot
+from gradinspect.renderers.picture.dot.document import frame_titles, write_dot
 from gradinspect.renderers.picture.dot.scene import set_scene
-from gradinspect.renderers.picture.graphviz import Engine, LayoutError, find_engine, lay_out
+from gradinspect.renderers.picture.graphviz import Engine, LayoutError, draw_placed, find_engine, lay_out
+from gradinspect.renderers.picture.placed import size_in_points, with_titles_above
 from gradinspect.renderers.picture.plan.drawing import Drawing, closed_blocks, count_boxes, plan_drawing
 from gradinspect.renderers.picture.plan.fans import has_wide_fan
 from gradinspect.renderers.picture.plan.parts import DrawOptions
@@ -36,6 +38,7 @@ PNG_DPI = 192  # twice the resolution of a screen, for sharp text
 MAX_PIXELS = 40_000_000
 MAX_PIXELS_A_SIDE = 16_000  # more than most viewers show
 MIN_DPI = 50  # the text is 7 pixels high
+PADDING = 22.0  # points that Graphviz leaves around a picture, both sides together
 
 
 def draw(
@@ -96,7 +99,7 @@ def _draw_in_time(
     for try_s in (time_limit_s * FIRST_TRY_SHARE, time_limit_s * SECOND_TRY_SHARE, LAST_TRY_S):
         drawing = plan_drawing(graph, options)
         try:
-            content, notes = _lay_out_as(picture_format, write_dot(graph, drawing, options), engine, try_s)
+            content, notes = _lay_out_as(picture_format, _text(graph, drawing, options), engine, try_s)
         except LayoutError as error:
             if options.full and picture_format == "svg":
                 return _draw_in_rows(graph, options)
@@ -111,28 +114,46 @@ def _draw_in_time(
     )
 
 
-def _lay_out_as(picture_format: str, dot: str, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
-    match picture_format:
-        case "png":
-            return _png(dot, engine, try_s)
-        case "pdf" if not engine.writes_pdf:
-            return svg_to_pdf(lay_out(dot, "svg", engine, time_limit_s=try_s)), ()
-        case "pdf":
-            content = lay_out(dot, "pdf", engine, time_limit_s=try_s)
-            return re.sub(rb"/CreationDate \(D:\d{14}", b"/CreationDate (D:19700101000000", content), ()
-        case _:
-            svg = lay_out(dot, picture_format, engine, time_limit_s=try_s)
-            return raise_titles(join_lines(describe_parts(svg.decode()))).encode(), ()
+def _text(graph: Graph, drawing: Drawing, options: DrawOptions) -> "_Text":
+    return _Text(write_dot(graph, drawing, options), frame_titles(graph, drawing, options))
 
 
-def _png(dot: str, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
-    """Measure the picture as SVG first: a bitmap of unknown size can exhaust memory.
+class _Text(NamedTuple):
+    """A drawing as text for Graphviz."""
+
+    dot: str
+    titles: Mapping[str, str]  # of frames, as nodes by the name of the cluster
+
+
+def _lay_out_as(picture_format: str, text: _Text, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
+    if picture_format == "png" or (picture_format == "pdf" and engine.writes_pdf):
+        return _placed(picture_format, text, engine, try_s)
+    svg = lay_out(text.dot, "svg", engine, time_limit_s=try_s).decode()
+    if picture_format == "pdf":
+        return svg_to_pdf(raise_titles(svg).encode()), ()
+    return raise_titles(join_lines(describe_parts(svg))).encode(), ()
+
+
+def _placed(picture_format: str, text: _Text, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
+    """Lay out first, then draw: a bitmap of unknown size can exhaust memory, and titles have to move."""
+    end = monotonic() + try_s
+    placed = lay_out(text.dot, "dot", engine, time_limit_s=try_s).decode()
+    dpi = _dpi(placed) if picture_format == "png" else None
+    raised = with_titles_above(placed, text.titles)
+    content = draw_placed(raised, picture_format, engine, time_limit_s=end - monotonic(), dpi=dpi)
+    content = re.sub(rb"/CreationDate \(D:\d{14}", b"/CreationDate (D:19700101000000", content)
+    if dpi is None or dpi == PNG_DPI:
+        return content, ()
+    return content, (f"drawn at {dpi:.0f} dpi instead of {PNG_DPI} to stay under {MAX_PIXELS // 10**6} megapixels",)
+
+
+def _dpi(placed: str) -> int:
+    """Choose the resolution of a bitmap.
 
     Raises:
         GradInspectError: Within the limits the text would be too small to read.
     """
-    end = monotonic() + try_s
-    width, height = _size_in_points(lay_out(dot, "svg", engine, time_limit_s=try_s))
+    width, height = (side + PADDING for side in size_in_points(placed))
     most = min(math.sqrt(MAX_PIXELS / (width * height)), (MAX_PIXELS_A_SIDE - 1) / max(width, height))
     dpi = min(PNG_DPI, math.floor(72 * most))
     if dpi < MIN_DPI:
@@ -140,17 +161,7 @@ def _png(dot: str, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]
             f"A .png of {width:,.0f} x {height:,.0f} points would be too large to read.",
             "Write .svg or .html, which have no limit, or show less: leave out --full, or use --depth or --around.",
         )
-    content = lay_out(dot, "png", engine, time_limit_s=end - monotonic(), dpi=dpi)
-    if dpi == PNG_DPI:
-        return content, ()
-    return content, (f"drawn at {dpi:.0f} dpi instead of {PNG_DPI} to stay under {MAX_PIXELS // 10**6} megapixels",)
-
-
-def _size_in_points(svg: bytes) -> tuple[float, float]:
-    match = re.search(rb'<svg width="([\d.]+)pt" height="([\d.]+)pt"', svg)
-    if match is None:
-        raise LayoutError("the size of the picture is unknown")
-    return max(float(match[1]), 1.0), max(float(match[2]), 1.0)
+    return dpi
 
 
 def svg_file(graph: Graph, options: DrawOptions) -> FileContent:

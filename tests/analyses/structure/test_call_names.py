@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.analyses.structure.call_names import fold_name, short_name
+from gradinspect.analyses.structure.call_names import fold_name, name_inside, short_name
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,18 @@ def test_an_index_never_stands_without_its_parent(path: str, parent: str | None,
 def test_a_fold_is_named_by_its_indices(names: list[str], expected: str | None) -> None:
     """A range only covers what it says; what is between is listed."""
     assert expected == fold_name(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "expected"),
+    [
+        ("layer4.1.conv1.weight", "layer4.1.conv1", "weight"),
+        ("wte.weight", "lm_head", "wte.weight"),
+        ("conv10.weight", "conv1", "conv10.weight"),
+        ("w", None, "w"),
+        ("w", "", "w"),
+    ],
+)
+def test_a_parameter_beside_its_module_is_named_by_the_rest(name: str, path: str | None, expected: str) -> None:
+    """The path of the module is beside it; a parameter of another module keeps its whole name."""
+    assert expected == name_inside(name, path)

@@ -131,4 +131,4 @@ def test_pdf_of_an_engine_that_writes_it(tmp_path: Path) -> None:
 
     drawn = draw(product_plus_two(), "pdf", engine=Engine(path, writes_pdf=True))
 
-    assert drawn.content == b"%PDF /CreationDate (D:19700101000000Z) -Kdot -Tpdf\n"
+    assert drawn.content == b"%PDF /CreationDate (D:19700101000000Z) -Kneato -Tpdf -n2\n"

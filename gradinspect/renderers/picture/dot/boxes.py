@@ -48,17 +48,26 @@ class BoxWriter:
 
     def cluster(self, scope: Scope, level: int) -> str:
         """Write the attributes of an expanded scope."""
-        fills = self.palette.clusters if self.scene.coloring is None else self.palette.plain_clusters
         values: dict[str, str | float] = {
             "label": f"<{self.labels.name(scope)}  {self._quiet(self.labels.size_of_open(scope))}>",
             "tooltip": call_tooltip(self.graph, scope),
-            "fillcolor": fills[min(level, len(fills) - 1)],
+            "fillcolor": self._cluster_fill(level),
             "style": "filled,rounded",
             "color": self.palette.cluster_line,
         }
         if scope.copies:
             values |= {"style": "filled,rounded,bold", "color": self.palette.copies_line}
         return attributes(**values)
+
+    def title(self, scope: Scope, level: int) -> str:
+        """Write the title of an expanded scope as a node, on an opaque strip."""
+        label = f"{self.labels.name(scope)}  {self._quiet(self.labels.size_of_open(scope))}"
+        strip = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="1" BGCOLOR="{self._cluster_fill(level)}">'
+        return attributes(label=f"<{strip}<TR><TD>{label}</TD></TR></TABLE>>", shape="plain", style="")
+
+    def _cluster_fill(self, level: int) -> str:
+        fills = self.palette.clusters if self.scene.coloring is None else self.palette.plain_clusters
+        return fills[min(level, len(fills) - 1)]
 
     def _node(self, box: Box) -> str:
         node_id = box.ids.start

@@ -3,6 +3,7 @@
 What comes in: records of the graph. What goes out: labels and colors, as DOT attribute lists.
 """
 
+from gradinspect.analyses.structure.call_names import name_inside
 from gradinspect.analyses.structure.cut import uses_in_whole
 from gradinspect.graph import Leaf, Root, SavedValue
 from gradinspect.renderers.picture.dot.scene import Scene
@@ -22,13 +23,19 @@ class Chips:
         self.palette = scene.palette
         self.uses = uses_in_whole(scene.graph, scene.options.cut)
 
-    def leaf(self, leaf_node: int) -> str:
-        """Write a leaf with its AccumulateGrad node, drawn beside a node that uses it."""
+    def leaf(self, leaf_node: int, module: int | None = None) -> str:
+        """Write a leaf with its AccumulateGrad node, drawn beside a node that uses it.
+
+        Args:
+            leaf_node: The AccumulateGrad node.
+            module: The module call of the node that uses it, which names it or has a frame around it.
+        """
         colors, coloring = self.palette, self.scene.coloring
         leaf = self.scene.graph.nodes[leaf_node].leaf
         uses = self.uses[leaf_node]
         fill, line = (colors.shared, colors.shared_line) if uses > 1 else (colors.leaf, colors.leaf_line)
-        label = "leaf" if leaf is None else self._leaf_label(leaf)
+        path = None if module is None else self.scene.graph.modules[module].path
+        label = "leaf" if leaf is None else self._leaf_label(leaf, path)
         if uses > 1:
             label += small(f" {uses:,} uses", line)
         look = None if coloring is None else coloring.leaf(leaf_node)
@@ -85,8 +92,8 @@ class Chips:
         looks = {"shape": "invhouse", "style": "filled", "fillcolor": fill, "fontcolor": ink, "margin": "0,0.02"}
         return boxed([label], **looks, tooltip=words)
 
-    def _leaf_label(self, leaf: Leaf) -> str:
-        name = f"<B>{_dotted(leaf.name)}</B> " if leaf.name else ""
+    def _leaf_label(self, leaf: Leaf, path: str | None) -> str:
+        name = f"<B>{_dotted(name_inside(leaf.name, path))}</B> " if leaf.name else ""
         return name + small(html(format_tensor(leaf.info)), self.palette.soft)
 
     def _table(self, label: str, fill: str, line: str) -> str:

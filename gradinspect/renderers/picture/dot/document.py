@@ -59,6 +59,13 @@ def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
     return f'digraph "autograd" {{\n{_preamble(scene.palette)}{head}{lines}}}\n'
 
 
+def frame_titles(graph: Graph, drawing: Drawing, options: DrawOptions) -> dict[str, str]:
+    """Write the titles of the frames as nodes, by the names of their clusters."""
+    boxes = BoxWriter(set_scene(graph, options, list(_drawn(drawing))))
+    starts = (part for part in drawing.parts if isinstance(part, ScopeStart))
+    return {f"cluster_{number}": boxes.title(part.scope, part.level) for number, part in enumerate(starts)}
+
+
 def _preamble(palette: Palette) -> str:
     return f"""\
   graph [fontname="{FONT}" fontsize=10 labelloc="b" labeljust="l" nodesep=0.18 ranksep=0.28 pad=0.15 \
@@ -181,7 +188,7 @@ class _Writer:
         distinct = list(dict.fromkeys(leaf for _, leaf in uses))
         shown = distinct if len(distinct) <= MAX_CHIPS else distinct[: MAX_CHIPS - 1]
         for leaf in shown:
-            yield f"{name}_leaf{leaf} {self.chips.leaf(leaf)}"
+            yield f"{name}_leaf{leaf} {self.chips.leaf(leaf, node.module)}"
         for position, leaf in uses:
             if leaf in shown:
                 yield _edge(name, f"{name}_leaf{leaf}", self._label(node, position, 0))

@@ -142,6 +142,20 @@ def test_many_leaves_of_one_node_share_a_chip() -> None:
     assert "23 more leaves" in dot
 
 
+def test_a_leaf_does_not_repeat_its_module() -> None:
+    """The box or the frame beside it names the module; the tooltip has the whole name."""
+    dot = render_dot(
+        graph(
+            op("AddmmBackward0", 1, 2, module=0), leaf("h.3.fc.weight", 2, 3), leaf("wte.weight", 2),
+            modules=(ModuleCall(path="h.3.fc", class_name="Linear"),),
+        )
+    )  # fmt: skip
+
+    assert "<B>weight</B>" in dot
+    assert "<B>wte.weight</B>" in dot
+    assert "parameter h.3.fc.weight" in dot
+
+
 def test_many_roots_share_a_mark() -> None:
     """Past a few, the roots of one box are one mark that counts them; those of other boxes have their own."""
     ops = [op("ExpBackward0", 40) for _ in range(40)]
