@@ -49,7 +49,11 @@ def export(  # noqa: PLR0913  # the drawing options live here
         Literal["grad", "bytes", "dtype", "device", "module", "file"] | None,
         typer.Option(metavar="KIND", help="Color by grad, bytes, dtype, device, module, file."),
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Use a dark background (a page follows the system).")] = False,
+    theme: Annotated[
+        Literal["light", "dark", "paper"],
+        typer.Option(metavar="THEME", help="light, dark, or paper: 120 mm wide, without a legend."),
+    ] = "light",
+    dark: Annotated[bool, typer.Option("--dark", help="Same as --theme dark.", hidden=True)] = False,
     link: Annotated[
         str | None, typer.Option(metavar="URL", help="Link nodes to lines, with {path}, {file}, {line}.", hidden=True)
     ] = None,
@@ -68,7 +72,7 @@ def export(  # noqa: PLR0913  # the drawing options live here
         raise GradInspectError("No output file was given.", "Add one: -o graph.svg")
     targets = parse_targets(output, force=force)
     drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes, "none_edges": none_edges, "saved": saved,
-               "direction": direction, "color_by": color_by, "dark": dark}  # fmt: skip
+               "direction": direction, "color_by": color_by, "theme": "dark" if dark else theme}  # fmt: skip
     if link is not None:
         from gradinspect.renderers.source_links import check_link  # noqa: PLC0415  # what --help need not wait for
 

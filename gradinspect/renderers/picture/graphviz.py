@@ -65,16 +65,21 @@ def lay_out(dot: str, output_format: str, engine: Engine, *, time_limit_s: float
     return _run(dot, _command(engine, dot_command.command("dot", output_format)), engine, time_limit_s)
 
 
-def draw_placed(
-    dot: str, output_format: str, engine: Engine, *, time_limit_s: float, dpi: float | None = None
-) -> bytes:
+def draw_placed(dot: str, output_format: str, engine: Engine, *, time_limit_s: float, **values: str) -> bytes:
     """Draw DOT text in which everything has a position, as `lay_out` writes it with the format "dot".
+
+    Args:
+        dot: The text.
+        output_format: What to write.
+        engine: The program.
+        time_limit_s: The limit.
+        **values: Attributes of the graph.
 
     Raises:
         LayoutError: There is no complete picture.
     """
     command = _command(engine, dot_command.command("neato", output_format, neato_no_op=2))
-    return _run(dot, command + ([] if dpi is None else [f"-Gdpi={dpi:.2f}"]), engine, time_limit_s)
+    return _run(dot, command + [f"-G{name}={value}" for name, value in values.items()], engine, time_limit_s)
 
 
 def _run(dot: str, command: list[str], engine: Engine, time_limit_s: float) -> bytes:

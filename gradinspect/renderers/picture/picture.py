@@ -17,6 +17,7 @@ from gradinspect.renderers.formats import FileContent
 from gradinspect.renderers.picture.dot.document import frame_titles, write_dot
 from gradinspect.renderers.picture.dot.scene import set_scene
 from gradinspect.renderers.picture.graphviz import Engine, LayoutError, draw_placed, find_engine, lay_out
+from gradinspect.renderers.picture.paper import fit_sheet, readable_on_paper
 from gradinspect.renderers.picture.placed import size_in_points, with_titles_above
 from gradinspect.renderers.picture.plan.drawing import Drawing, closed_blocks, count_boxes, plan_drawing
 from gradinspect.renderers.picture.plan.fans import has_wide_fan
@@ -76,7 +77,11 @@ def draw(
     engine = engine or find_engine()
     if picture_format == "pdf" and not engine.writes_pdf:
         require_typst()
-    return _draw_in_time(graph, picture_format, options, engine, time_limit_s)
+    if options.theme != "paper":
+        return _draw_in_time(graph, picture_format, options, engine, time_limit_s)
+    on_paper = readable_on_paper(graph, options, engine, time_limit_s)
+    content, notes = _draw_in_time(graph, picture_format, on_paper, engine, time_limit_s)
+    return FileContent(content, (*notes, *_unasked(plan_drawing(graph, on_paper), options)))
 
 
 def _unasked(drawing: Drawing, options: DrawOptions) -> tuple[str, ...]:
@@ -89,7 +94,9 @@ def _draw_in_rows(graph: Graph, options: DrawOptions) -> FileContent:
     """Draw a full graph that is too large for Graphviz."""
     drawing = plan_drawing(graph, msgspec.structs.replace(options, max_boxes=None))
     scene = set_scene(graph, options, [box.ids for box in drawing.boxes])
-    return FileContent(render_large_svg(scene, drawing).encode(), ("too large for Graphviz: drawn in rows",))
+    notes = ["too large for Graphviz: drawn in rows"]
+    notes += ["too large for paper: drawn at full size"] if options.theme == "paper" else []
+    return FileContent(render_large_svg(scene, drawing).encode(), tuple(notes))
 
 
 def _draw_in_time(
@@ -115,7 +122,7 @@ def _draw_in_time(
 
 
 def _text(graph: Graph, drawing: Drawing, options: DrawOptions) -> "_Text":
-    return _Text(write_dot(graph, drawing, options), frame_titles(graph, drawing, options))
+    return _Text(write_dot(graph, drawing, options), frame_titles(graph, drawing, options), options.theme == "paper")
 
 
 class _Text(NamedTuple):
@@ -123,37 +130,50 @@ class _Text(NamedTuple):
 
     dot: str
     titles: Mapping[str, str]  # of frames, as nodes by the name of the cluster
+    is_for_paper: bool
 
 
 def _lay_out_as(picture_format: str, text: _Text, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
     if picture_format == "png" or (picture_format == "pdf" and engine.writes_pdf):
         return _placed(picture_format, text, engine, try_s)
-    svg = lay_out(text.dot, "svg", engine, time_limit_s=try_s).decode()
+    content, notes = _placed("svg", text, engine, try_s) if text.is_for_paper else (_svg(text, engine, try_s), ())
+    svg = content.decode()
     if picture_format == "pdf":
-        return svg_to_pdf(raise_titles(svg).encode()), ()
-    return raise_titles(join_lines(describe_parts(svg))).encode(), ()
+        return svg_to_pdf(raise_titles(svg).encode()), notes
+    return raise_titles(join_lines(describe_parts(svg))).encode(), notes
+
+
+def _svg(text: _Text, engine: Engine, try_s: float) -> bytes:
+    return lay_out(text.dot, "svg", engine, time_limit_s=try_s)
 
 
 def _placed(picture_format: str, text: _Text, engine: Engine, try_s: float) -> tuple[bytes, tuple[str, ...]]:
-    """Lay out first, then draw: a bitmap of unknown size can exhaust memory, and titles have to move."""
+    """Lay out first, then draw: the size of a bitmap and of paper is limited, and titles have to move."""
     end = monotonic() + try_s
     placed = lay_out(text.dot, "dot", engine, time_limit_s=try_s).decode()
-    dpi = _dpi(placed) if picture_format == "png" else None
-    raised = with_titles_above(placed, text.titles)
-    content = draw_placed(raised, picture_format, engine, time_limit_s=end - monotonic(), dpi=dpi)
-    content = re.sub(rb"/CreationDate \(D:\d{14}", b"/CreationDate (D:19700101000000", content)
-    if dpi is None or dpi == PNG_DPI:
-        return content, ()
-    return content, (f"drawn at {dpi:.0f} dpi instead of {PNG_DPI} to stay under {MAX_PIXELS // 10**6} megapixels",)
+    notes: list[str] = []
+    values: dict[str, str] = {}
+    sheet = fit_sheet(placed) if text.is_for_paper else None
+    if sheet is not None:
+        values |= {"viewport": sheet.viewport, "margin": "0"}
+        notes += filter(None, [sheet.note])
+    if picture_format == "png":
+        dpi = _dpi(size_in_points(placed) if sheet is None else (sheet.width, sheet.height))
+        values["dpi"] = str(dpi)
+        limit = f"drawn at {dpi:.0f} dpi instead of {PNG_DPI} to stay under {MAX_PIXELS // 10**6} megapixels"
+        notes += [limit] if dpi < PNG_DPI else []
+    raised = placed if picture_format == "svg" else with_titles_above(placed, text.titles)
+    content = draw_placed(raised, picture_format, engine, time_limit_s=end - monotonic(), **values)
+    return re.sub(rb"/CreationDate \(D:\d{14}", b"/CreationDate (D:19700101000000", content), tuple(notes)
 
 
-def _dpi(placed: str) -> int:
+def _dpi(size: tuple[float, float]) -> int:
     """Choose the resolution of a bitmap.
 
     Raises:
         GradInspectError: Within the limits the text would be too small to read.
     """
-    width, height = (side + PADDING for side in size_in_points(placed))
+    width, height = (side + PADDING for side in size)
     most = min(math.sqrt(MAX_PIXELS / (width * height)), (MAX_PIXELS_A_SIDE - 1) / max(width, height))
     dpi = min(PNG_DPI, math.floor(72 * most))
     if dpi < MIN_DPI:

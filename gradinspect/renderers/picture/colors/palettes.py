@@ -70,6 +70,12 @@ DARK = Palette(
     kinds=("#24466B", "#5C4312", "#1D5240", "#5E2A49", "#4F4A17", "#66351F", "#443A6B", "#434B55"),
     zero_line="#FF9A5C", alarm="#FFE45C",
 )  # fmt: skip
+PAPER = LIGHT._replace(
+    ink="#000000", soft="#222222", quiet="#333333", edge="#333333", other="#EEEEEE",
+    closed="#E4EEF7", closed_line="#333333", leaf="#EAF6F1", clusters=("#FFFFFF", "#F8F8F8", "#F2F2F2", "#ECECEC"),
+    cluster_line="#777777",
+)  # fmt: skip
+PALETTES = {"light": LIGHT, "dark": DARK, "paper": PAPER}
 
 
 def luminance(color: str) -> float:

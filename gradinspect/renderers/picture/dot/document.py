@@ -51,10 +51,10 @@ def write_dot(graph: Graph, drawing: Drawing, options: DrawOptions) -> str:
     scene = set_scene(graph, options, list(_drawn(drawing)))
     writer = _Writer(scene, drawing)
     title = tooltip(f"Autograd graph of {graph.source}")
-    label = caption(scene, drawing)
+    label = "" if options.theme == "paper" else f"  label={caption(scene, drawing)}\n"
     hurry = f" nslimit={LARGE_NSLIMIT}" if len(drawing.boxes) > LARGE else ""
     packing = f" {PACKING}" if len(graph.roots) > 1 else ""
-    head = f"  graph [rankdir={options.direction}{hurry}{packing} tooltip={title}]\n  label={label}\n"
+    head = f"  graph [rankdir={options.direction}{hurry}{packing} tooltip={title}]\n{label}"
     lines = "".join(f"  {line}\n" for line in writer.statements())
     return f'digraph "autograd" {{\n{_preamble(scene.palette)}{head}{lines}}}\n'
 

@@ -7,7 +7,7 @@ from gradinspect.analyses.structure.cut import number_of
 from gradinspect.graph import Graph
 from gradinspect.renderers.picture.colors.coloring import COLORINGS
 from gradinspect.renderers.picture.colors.looks import Coloring, Look
-from gradinspect.renderers.picture.colors.palettes import DARK, LIGHT, Palette
+from gradinspect.renderers.picture.colors.palettes import PALETTES, Palette
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 
 
@@ -36,7 +36,7 @@ def set_scene(graph: Graph, options: DrawOptions, drawn: Sequence[range]) -> Sce
         options: How to draw it.
         drawn: The ids of everything with its own fill.
     """
-    palette = DARK if options.dark else LIGHT
+    palette = PALETTES[options.theme]
     if options.color_by is None:
         return Scene(graph, options, palette)
     return Scene(graph, options, palette, COLORINGS[options.color_by](graph, drawn, palette))

@@ -21,6 +21,7 @@ from gradinspect.renderers.facts import PageFacts
 BoxKind: TypeAlias = Literal["node", "shapes", "closed", "copies", "cut"]
 ColorBy: TypeAlias = Literal["grad", "bytes", "dtype", "device", "module", "file"]
 Direction: TypeAlias = Literal["TB", "BT", "LR", "RL"]
+Theme: TypeAlias = Literal["light", "dark", "paper"]  # paper: NOTE in `picture.paper`
 MAX_USERS = 50  # arrows to one box: NOTE [Users of one node] in `arrows`
 MAX_CHIPS = 8  # leaves drawn beside one node; the rest share one chip
 MAX_LEVELS = 1_000_000
@@ -38,7 +39,7 @@ class DrawOptions(Record, frozen=True, kw_only=True):
     argument_names: bool = True
     direction: Direction = "TB"  # TB: roots on top
     color_by: ColorBy | None = None
-    dark: bool = False
+    theme: Theme = "light"
     links: tuple[str | None, ...] = ()  # the URL of each line in Graph.frames; empty without links
     facts: PageFacts = PageFacts()  # for an HTML page
     cut: Cut | None = None  # what is missing, if the graph is part of another

@@ -27,7 +27,7 @@ def render_large_svg(scene: Scene, drawing: Drawing) -> str:
     sizes = [looks.size(box_words) for box_words in words]
     arrows = [Arrow(arrow.tail, arrow.head) for arrow in (*drawing.arrows, *drawing.references)]
     rows = lay_out_nested(drawing.parts, sizes, arrows, looks.title_width)
-    caption = _caption(scene, drawing)
+    caption = [] if scene.options.theme == "paper" else _caption(scene, drawing)
     top = MARGIN + CAPTION_LINE * len(caption)
     width, height = rows.width + 2 * MARGIN, rows.height + top + MARGIN
     head = (

@@ -214,7 +214,7 @@ def test_words_can_be_told_from_what_is_behind_them(palette: Palette) -> None:
 
 def test_dark_is_dark() -> None:
     """A dark picture has no light ground but that of marks, and is the same picture otherwise."""
-    light, dark = (render_dot(placed(), DrawOptions(dark=is_dark, depth=0)) for is_dark in (False, True))
+    light, dark = (render_dot(placed(), DrawOptions(theme=theme, depth=0)) for theme in ("light", "dark"))
     colorless = [re.sub(r"#[0-9A-F]{6}", "", dot) for dot in (light, dark)]
 
     assert colorless[0] == colorless[1]

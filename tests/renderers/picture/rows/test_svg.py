@@ -72,7 +72,7 @@ def test_options_of_a_picture_hold() -> None:
     part, cut = focus_graph(small(), Focus(around="#1", radius=0))
     views = graph(op("ViewBackward0", 1), op("TBackward0", 2), op("ExpBackward0", None), roots=(0,))
 
-    assert DARK.paper in "".join(style.text or "" for style in drawn(small(), dark=True).iter(f"{SVG}style"))
+    assert DARK.paper in "".join(style.text or "" for style in drawn(small(), theme="dark").iter(f"{SVG}style"))
     assert any("fill:" in rect.get("style", "") for rect in drawn(small(), color_by="bytes").iter(f"{SVG}rect"))
     assert [link.get("href") for link in drawn(small(), links=("https://h/a.py#L3",)).iter(f"{SVG}a")] == [
         "https://h/a.py#L3"
