@@ -19,13 +19,12 @@ from gradinspect.renderers.picture.dot.tooltips import node_lines
 from gradinspect.renderers.picture.plan.parts import MAX_CHIPS, Box
 from gradinspect.renderers.picture.rows.layout import Size
 from gradinspect.renderers.picture.rows.nesting import Frame
+from gradinspect.renderers.picture.text_width import BOLD, text_width
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 FONT_SIZE, SMALL_SIZE, LINE = 10.0, 8.0, 12.0
 PAD, CHIP_GAP = 8.0, 8.0
-BOLD = 1.08  # times the width of the same text
 MAX_CHIP = 34  # characters
-NARROW, WIDE = frozenset("iljtfrI.,:;|'![]() "), frozenset("mwMW%@…→")
 
 
 class BoxText(NamedTuple):
@@ -34,14 +33,6 @@ class BoxText(NamedTuple):
     lines: tuple[str, ...]  # one of them, the title, is larger
     title: int  # index of the title
     chips: tuple[tuple[str, bool], ...]  # leaves beside it, and whether each is used elsewhere too
-
-
-def text_width(text: str, size: float) -> float:
-    """Estimate the width of a text in a sans-serif font, on the wide side."""
-    return size * sum(
-        0.34 if char in NARROW else 0.92 if char in WIDE or ord(char) > 0x2000 else 0.7 if char.isupper() else 0.6
-        for char in text
-    )
 
 
 class LargeBoxes:
@@ -144,9 +135,10 @@ class LargeBoxes:
     def title_element(self, frame: Frame) -> str:
         """Write the title of a frame, on a strip in its color: arrows into the frame are below it."""
         title, facts = self.frame_title(frame.scope)
+        left, top, width = frame.left + PAD, frame.top + 12, self.title_width(frame.scope) - 2 * PAD
+        strip = f'<rect x="{left:.0f}" y="{top - 9:.0f}" width="{width:.0f}" height="{LINE:.0f}"'
         return (
-            f'<text class="c p" x="{frame.left + PAD:.0f}" y="{frame.top + 12:.0f}" '
-            f'style="stroke:{self._frame_fill(frame)}">'
+            f'{strip} style="fill:{self._frame_fill(frame)};stroke:none"/><text class="c" x="{left:.0f}" y="{top:.0f}">'
             f'<tspan class="b">{escape(title)}</tspan>  {escape(facts)}</text>\n'
         )
 

@@ -68,7 +68,7 @@ def _style(palette: Palette) -> str:
         f".h{{text-anchor:start;font-size:11px;fill:{palette.ink}}}.r{{fill:{palette.cut}}}"
         f".e path{{fill:none;stroke:{palette.edge};stroke-width:.8;marker-end:none}}.paper{{fill:{palette.paper}}}"
         f"g rect{{fill:{palette.card};stroke:{palette.card_line};stroke-width:.7}}"
-        f"g .f{{stroke:{palette.cluster_line}}}.p{{paint-order:stroke;stroke-width:5;stroke-linejoin:round}}"
+        f"g .f{{stroke:{palette.cluster_line}}}"
         f".b{{font-size:10px;font-weight:bold;fill:{palette.ink}}}"
         f".l{{fill:{palette.leaf}!important;stroke:{palette.leaf_line}!important}}"
         f".m{{fill:{palette.shared}!important;stroke:{palette.shared_line}!important}}"

@@ -7,10 +7,15 @@ in the color of its frame.
 
 import re
 from collections.abc import Iterator
+from html import unescape
+
+from gradinspect.renderers.picture.text_width import BOLD, text_width
 
 FRAME = re.compile(r'<g id="\w+" class="cluster">')
 FILL = re.compile(r'<path fill="(#\w+)"')
-STRIP = 5  # points around the letters
+TEXT = re.compile(r'<text .*?\bx="(-?[\d.]+)" y="(-?[\d.]+)".*?>(.*)</text>')
+PIECE = re.compile(r'(font-weight="bold")?[^>]*?font-size="([\d.]+)"[^>]*>([^<]*)')
+ASCENT, HEIGHT = 9.0, 12.0  # points above the baseline, and in all
 
 
 def raise_titles(svg: str) -> str:
@@ -31,7 +36,17 @@ def _without_titles(lines: list[str], titles: list[str]) -> Iterator[str]:
         elif found := FILL.match(line):
             fill = found[1]
         if is_frame and line.startswith("<text"):
-            strip = f'paint-order="stroke" stroke="{fill}" stroke-width="{STRIP}" stroke-linejoin="round"'
-            titles.append(f"<text {strip}{line.removeprefix('<text')}")
+            titles.append(_strip(line, fill) + line)
         else:
             yield line
+
+
+def _strip(line: str, fill: str) -> str:
+    """Write a rectangle below a title. A stroke around its letters would cover the end of the piece before."""
+    match = TEXT.fullmatch(line)
+    if match is None:
+        return ""
+    pieces = PIECE.findall(line)
+    width = sum(text_width(unescape(text), float(size)) * (BOLD if is_bold else 1) for is_bold, size, text in pieces)
+    place = f'x="{match[1]}" y="{float(match[2]) - ASCENT:.2f}" width="{width:.2f}" height="{HEIGHT:g}"'
+    return f'<rect {place} fill="{fill}" stroke="none"/>'

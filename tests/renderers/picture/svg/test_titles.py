@@ -1,5 +1,7 @@
 """The titles of frames stay legible."""
 
+import re
+
 from factories import residual_blocks
 
 from gradinspect.renderers.picture.picture import draw
@@ -12,12 +14,24 @@ def test_titles_are_drawn_after_the_arrows_on_a_strip_of_their_own() -> None:
     picture = draw(residual_blocks(5), "svg", DrawOptions(depth=2)).content.decode()
     before, titles = picture.split('<g class="titles">')
 
-    assert before.count('class="cluster"') == titles.count("paint-order") == 2
+    assert before.count('class="cluster"') == titles.count("<rect") == 2
     assert "<path" not in titles
-    assert 'stroke="#f4f8fb"' in titles
+    assert 'fill="#f4f8fb"' in titles
     assert picture.count(">Net<") == 1
 
 
 def test_a_picture_without_frames_is_unchanged() -> None:
     """Nothing is added to what has no title."""
     assert raise_titles("<svg>\n<g>\n</g>\n</svg>") == "<svg>\n<g>\n</g>\n</svg>"
+
+
+def test_a_strip_is_as_long_as_its_title_and_below_all_of_it() -> None:
+    """It begins where the title does, and no piece of the title covers another."""
+    picture = draw(residual_blocks(5), "svg", DrawOptions(depth=2)).content.decode()
+    titles = picture.split('<g class="titles">')[1].splitlines()[1:3]
+    found = [
+        re.search(r'<rect x="([-\d.]+)" .*?width="([\d.]+)".*<text [^>]*?x="([-\d.]+)"', title) for title in titles
+    ]
+
+    assert all(match and match[1] == match[3] and 40 < float(match[2]) < 220 for match in found)
+    assert "paint-order" not in picture
