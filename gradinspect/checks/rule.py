@@ -17,7 +17,7 @@ class RuleDoc(Record, frozen=True, kw_only=True):
     summary: str  # one sentence
     explanation: str
     sample: str  # a program with the mistake
-    fixed: str = ""  # the same program without it, where there is one
+    fixed: str  # the same program without it
     remedy: str
     command: str = "gradinspect check"  # that finds it
 

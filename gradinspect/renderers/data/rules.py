@@ -19,7 +19,7 @@ def render_rules_markdown(docs: Iterable[RuleDoc]) -> str:
 
 
 def _mistake(doc: RuleDoc) -> str:
-    """Return the wrong line of the sample, which has a comment if there are several; its last if nothing repairs it."""
+    """Return the wrong line of the sample, which has a comment if there are several; its last if one is missing."""
     wrong = [line.strip() for mark, line in changed_lines(doc.sample, doc.fixed) if mark == "-"]
     return next((line for line in wrong if "  # " in line), (wrong or doc.sample.splitlines())[0 if wrong else -1])
 

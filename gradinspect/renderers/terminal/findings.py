@@ -97,7 +97,7 @@ def suppressed_note(suppressed: Sequence[Finding]) -> Iterator[str]:
 
 def changed_lines(sample: str, fixed: str) -> Iterator[tuple[str, str]]:
     """Yield each line of a program with " ", "-" or "+": kept, wrong, or part of its repair."""
-    before, after = sample.splitlines(), (fixed or sample).splitlines()
+    before, after = sample.splitlines(), fixed.splitlines()
     for change, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if change == "equal":
             yield from ((" ", line) for line in before[start:end])
