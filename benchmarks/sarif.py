@@ -1,8 +1,8 @@
 """Validate what `gradinspect check -o x.sarif` writes: `python benchmarks/sarif.py sarif-schema-2.1.0.json`.
 
 The schema is that of the standard, from https://docs.oasis-open.org/sarif/sarif/v2.1.0/, which may not be copied here.
-Needs jsonschema with its formats: `pip install 'jsonschema[format]'`. The samples of all rules are checked, each plain
-and with its finding ignored by a comment.
+Needs jsonschema with its formats: `pip install 'jsonschema[format]'`. The samples of all rules are checked that need
+one process, each plain and with its finding ignored by a comment.
 """
 
 import json
@@ -26,7 +26,8 @@ def main(schema_file: str) -> int:
     kind = jsonschema.validators.validator_for(schema)
     validator = kind(schema, format_checker=kind.FORMAT_CHECKER)
     num_files = num_wrong = 0
-    for code, rule in registry().rules.items():
+    rules = {code: rule for code, rule in registry().rules.items() if not rule.doc.command.startswith("torchrun")}
+    for code, rule in rules.items():
         ignored = "".join(f"{line}  # gradinspect: ignore[{code}]\n" for line in rule.doc.sample.splitlines())
         for text in (rule.doc.sample, ignored):
             errors = list(validator.iter_errors(json.loads(_sarif(text, rule.doc.command.split()[2:]))))

@@ -9,6 +9,7 @@ from gradinspect.graph import Frame, Graph, Node, Record, frame_of
 EVERY_CODE = "GI"
 CALLED = "called"  # the role of the line that called the function of the line before it
 BACKWARD = "backward"  # the role of the line that calls backward
+STEP = "step"  # the role of a line where an optimizer steps
 
 
 class Place(Record, frozen=True, kw_only=True):

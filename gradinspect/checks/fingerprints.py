@@ -7,8 +7,9 @@ shows values, which differ between versions and seeds. The file is relative to t
 the project is checked out, and a copy of a script in another folder has findings of its own. The function keeps equal
 lines apart. Of the text, comments and spaces do not count, so neither an ignore comment nor a formatter changes it.
 
-The line that called a helper, and that of backward, count only if no other is named: any training loop may lead to a
-mistake in a layer, and is edited more often. Findings that are equal in all this are numbered in the order of lines.
+The lines of the training loop, which call backward and the optimizer, and the caller of a helper count only if no other
+is named: any loop may lead to a mistake in a layer, and is edited more often. Findings that are equal in all this are
+numbered in the order of lines.
 """
 
 import hashlib
@@ -17,9 +18,10 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from gradinspect.checks.findings import BACKWARD, CALLED, Finding, Place, ProgramFile
+from gradinspect.checks.findings import BACKWARD, CALLED, STEP, Finding, Place, ProgramFile
 
 _DIGITS = 16
+_LOOP = {BACKWARD, CALLED, STEP}  # roles
 
 
 def with_fingerprints(
@@ -35,7 +37,7 @@ def with_fingerprints(
     comments = {(file.name, line): text for file in files for line, text in file.comments}
 
     def digest(finding: Finding) -> str:
-        main = [place for place in finding.places if place.role not in {CALLED, BACKWARD}] or finding.places
+        main = [place for place in finding.places if place.role not in _LOOP] or finding.places
         parts = [finding.code]
         for place in main:
             text = place.code.removesuffix(comments.get((place.file, place.line), ""))

@@ -104,7 +104,7 @@ def comment_notes(
                 hint = f" Closest match: {near[0]}." if near else ""
                 yield f"{where}: no rule has the code '{code}', so 'gradinspect: ignore[{code}]' ignores nothing.{hint}"
             elif one.has_run and (one, code) not in ignored.used and can_find(code):
-                yield f"{where}: unused 'gradinspect: ignore[{code}]': nothing was found there. Remove it."
+                yield f"{where}: unused 'gradinspect: ignore[{code}]': no {code} was found there. Remove it."
 
 
 def _is_on(comment: IgnoreComment, place: Place) -> bool:

@@ -1,6 +1,5 @@
 """Report the findings of a run: what is selected, ignored and known, on the screen and in files."""
 
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +8,7 @@ from gradinspect.cli.files import check_target, write_content
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.project import Project, name_of_program, relative_names
 from gradinspect.cli.report_options import Format, ReportOptions
+from gradinspect.cli.versions import version_of
 from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
 
@@ -37,6 +37,7 @@ class FindingsReport:
             GradInspectError: A code is unknown, or a file cannot be read or written.
         """
         self.has_findings = False  # that are reported
+        self._version = version_of("gradinspect")  # the program may change where packages are looked for
         self._options = options
         self._project = project
         self._program = name_of_program(request, project.root)
@@ -97,8 +98,7 @@ class FindingsReport:
         if kind == "github":
             return render_findings_github(found, path_of)
         docs = [rule.doc for rule in registry().rules.values()]
-        version = metadata.version("gradinspect")
-        return render_findings_sarif(found, docs, path_of, version=version, program=self._program)
+        return render_findings_sarif(found, docs, path_of, version=self._version, program=self._program)
 
 
 def _format_of(path: Path, *, force: bool) -> Format:

@@ -4,7 +4,6 @@ import difflib
 import platform
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -23,6 +22,7 @@ from gradinspect.cli.report_options import earlier_name
 from gradinspect.cli.saved import saved
 from gradinspect.cli.step import step
 from gradinspect.cli.trace import trace
+from gradinspect.cli.versions import version_of
 from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
 from gradinspect.isolation import OwnSearchPath
 
@@ -67,15 +67,8 @@ app.command(cls=VerbCommand)(explain)
 
 def versions() -> str:
     """Return the versions for a bug report, without importing torch."""
-    names = [f"{package} {_version_of(package)}" for package in ("gradinspect", "torch")]
+    names = [f"{package} {version_of(package)}" for package in ("gradinspect", "torch")]
     return f"{names[0]}, Python {platform.python_version()}, {names[1]}"
-
-
-def _version_of(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

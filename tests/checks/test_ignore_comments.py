@@ -80,7 +80,7 @@ def notes(text: str, *seen: int, can_find: bool = True) -> list[str]:
 def test_an_unused_comment_is_reported_by_code() -> None:
     """If its line has run; the code that was found is not named."""
     assert notes("x  # gradinspect: ignore[GI101, GI301]\n", 1) == [
-        "train.py:1: unused 'gradinspect: ignore[GI301]': nothing was found there. Remove it."
+        "train.py:1: unused 'gradinspect: ignore[GI301]': no GI301 was found there. Remove it."
     ]
 
 

@@ -6,8 +6,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from runs import gradinspect
+from sarif_log import Log
 
 # What backward of the loss would fail on is caught, so that the program ends well.
 PROGRAM = """\
@@ -84,7 +86,7 @@ def test_what_is_left_is_reported(project: Path) -> None:
     assert [finding["suppression"] for finding in done["suppressed"]] == [
         {"kind": "comment", "place": "helpers.py:3", "reason": "a test"}
     ]
-    assert done["notes"] == ["helpers.py:3: unused 'gradinspect: ignore[GI102]': nothing was found there. Remove it."]
+    assert done["notes"] == ["helpers.py:3: unused 'gradinspect: ignore[GI102]': no GI102 was found there. Remove it."]
     assert check(project).returncode == 1
 
 
@@ -96,7 +98,7 @@ def test_unused_comments_are_reported_where_the_program_ran(project: Path) -> No
     change(train, "print(", "print(  # gradinspect: ignore[GI101]\n        ")
 
     assert document(project)["notes"] == [
-        "train.py:8: unused 'gradinspect: ignore[GI103]': nothing was found there. Remove it."
+        "train.py:8: unused 'gradinspect: ignore[GI103]': no GI103 was found there. Remove it."
     ]
 
 
@@ -184,6 +186,37 @@ def test_fingerprints_last(project: Path, tmp_path_factory: pytest.TempPathFacto
 
     assert len(set(before)) == len(before) == 2
     assert fingerprints(moved, cwd=moved / "src") == before
+
+
+def test_files_beside_the_screen(project: Path) -> None:
+    """SARIF and JSON, whatever the program prints; an earlier file is kept."""
+    change(project / "src" / "helpers.py", "    z *= 2", "    z *= 2  # gradinspect: ignore[GI101]")
+    change(project / "src" / "train.py", "import torch\n", "import sys, torch\nsys.path[:] = [sys.path[0]]\n")
+    (project / ".git").touch()
+    sarif, document = project / "out.sarif", project / "out.json"
+    done = check(project, "-o", str(sarif), "-o", str(document))
+    (run,) = msgspec.json.decode(sarif.read_bytes(), type=Log).runs
+    places = [result.locations[0].physical_location for result in run.results]
+
+    assert done.stdout.startswith("failed as expected\nGI101  saved tensor modified in place\n")
+    assert [(at.artifact_location.uri, at.region.start_line) for at in places] == [
+        ("src/train.py", 12),
+        ("src/helpers.py", 3),
+    ]
+    assert [len(result.suppressions) for result in run.results] == [0, 1]
+    assert [len(json.loads(document.read_text())[key]) for key in ("findings", "suppressed")] == [1, 1]
+    assert (
+        check(project, "-o", str(sarif)).stderr
+        == f"gradinspect: The file '{sarif}' exists. Use --force to overwrite it.\n"
+    )
+
+
+def test_a_format_of_a_file_is_known(project: Path) -> None:
+    """Before anything runs."""
+    done = check(project, "-o", "x.txt")
+
+    assert done.stderr == "gradinspect: The format of 'x.txt' is unknown. Supported extensions: .sarif .json.\n"
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 def test_a_program_on_standard_input_has_comments_too() -> None:

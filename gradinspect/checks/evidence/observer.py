@@ -53,6 +53,7 @@ from gradinspect.record.release import release_wrappers
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
+from gradinspect.source import Expression
 from gradinspect.torch_api.modes import require_function_modes
 from gradinspect.torch_api.nodes import next_sequence_nr, require_sequence_numbers
 from gradinspect.torch_api.probes import missing_sentences
@@ -160,7 +161,7 @@ class ChecksObserver(Observer[Findings]):
             num_grads=observed.grads,
             findings=findings,
             files=tuple(program_files(self._recorder.frames, findings, self._folder)),
-            is_complete=not self._run.has_failed and self._window.is_complete,
+            is_complete=self._saw_all(),
             notes=(
                 *self._window.notes(),
                 *opaque_notes(sorted(self._opaque)),
@@ -170,6 +171,11 @@ class ChecksObserver(Observer[Findings]):
                 *missing_sentences(),
             ),
         )
+
+    def _saw_all(self) -> bool:
+        """Return whether a mistake would have been found; a model alone is not the program that trains it."""
+        is_alone = isinstance(self._run.program, Expression)
+        return not (is_alone or self._run.has_failed) and self._window.is_complete
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Record the graph, look for problems before the engine runs, then observe the run."""

@@ -53,5 +53,5 @@ def _imported() -> Iterator[str]:
             file = module.__dict__.get("__file__")
         except Exception:  # noqa: S112  # its own code
             continue
-        if isinstance(file, str):
+        if isinstance(file, str) and file.endswith(".py"):  # others are binary
             yield file
