@@ -111,6 +111,18 @@ def test_unused_comments_are_not_reported_of_part_of_a_run(project: Path) -> Non
     assert document(project)["notes"] == []
 
 
+def test_unused_comments_are_not_reported_of_a_model_alone(tmp_path: Path) -> None:
+    """The program that trains it may need them."""
+    model = tmp_path / "model.py"
+    model.write_text(
+        "import torch\ndef f(x):\n    return x.requires_grad_().exp().sum()  # gradinspect: ignore[GI103]\n"
+    )
+    done = gradinspect("check", f"{model}:f", "--input", "3")
+
+    assert done.stdout.startswith("No problems found in 1 backward call")
+    assert done.returncode == 0
+
+
 def test_settings_and_the_command_line(project: Path) -> None:
     """`--select` sets the file's choice aside, `--skip` adds to it."""
 
