@@ -171,6 +171,12 @@ def line_record(code: CodeType, line: int, base_folder: Path, caller: int | None
     )
 
 
+def source_line(file: str, line: int, base_folder: Path) -> Frame:
+    """Make the record of a line that was found in a file, rather than in a running program."""
+    name = short_file_name(file, base_folder)
+    return Frame(file=name, line=line, code=linecache.getline(file, line).strip())
+
+
 def is_user_file(file: str) -> bool:
     """Return whether a file belongs to the user's program, rather than torch, the standard library or us."""
     if file.startswith("<"):

@@ -5,9 +5,13 @@ Files are read through linecache, as tracebacks read them; a file that is not th
 
 import ast
 import linecache
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
+
+from gradinspect.record.frames import is_own_file
 
 MAX_FILES = 32  # that are kept
 
@@ -41,6 +45,47 @@ def calls_in(node: ast.AST) -> Iterator[str]:
     for part in ast.walk(node):
         if isinstance(part, ast.Call):
             yield ast.unparse(part.func)
+
+
+def own_sources(text: str) -> Iterator[str]:
+    """Yield the files of the program's own modules that contain some text, the script first."""
+    loaded = list(sys.modules.values())  # another thread may import
+    modules = [sys.modules.get("__main__"), *loaded]
+    files = (vars(module).get("__file__") for module in modules if isinstance(module, ModuleType))
+    for file in dict.fromkeys(file for file in files if isinstance(file, str)):
+        if is_own_file(file) and any(text in line for line in linecache.getlines(file)):
+            yield file
+
+
+def calls_of(file: str, name: str) -> Iterator[ast.Call]:
+    """Yield the calls of a method in a file."""
+    for node in ast.walk(_tree(file) or ast.Module([], [])):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
+            yield node
+
+
+def attribute_writes(file: str, name: str) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
+    """Yield what an attribute is set of in a file, and what is around it, the innermost first, in order of lines."""
+    written = [target for node in ast.walk(_tree(file) or ast.Module([], [])) for target in _written(node, name)]
+    for target in sorted(written, key=lambda target: target.lineno):
+        yield target, enclosing(file, target.lineno)
+
+
+def attribute_reads(file: str, name: str) -> Iterator[str]:
+    """Write what an attribute is read of in a file: `self`."""
+    for node in ast.walk(_tree(file) or ast.Module([], [])):
+        if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
+            yield ast.unparse(node.value)
+
+
+def _written(node: ast.AST, name: str) -> list[ast.expr]:
+    """Return what an attribute is set of, by an assignment or by setattr()."""
+    match node:
+        case ast.Attribute(attr=attr, ctx=ast.Store()) if attr == name:
+            return [node.value]
+        case ast.Call(func=ast.Name(id="setattr"), args=[target, ast.Constant(value=attr), _]) if attr == name:
+            return [target]
+    return []
 
 
 @lru_cache(maxsize=MAX_FILES)

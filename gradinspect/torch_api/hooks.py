@@ -99,7 +99,12 @@ def hook_registrations(on_module: Callable[..., None], on_parameter: Callable[..
 
 def hooks_were_made() -> bool:
     """Return whether any hook except ours was made since this module was imported."""
-    return not _NEXT_ID.is_there or RemovableHandle.next_id != _IDS_AT_IMPORT + _Ours.number
+    return num_hooks_made() != 0
+
+
+def num_hooks_made() -> int | None:
+    """Count the hooks that others made since this module was imported; None if this torch does not."""
+    return RemovableHandle.next_id - _IDS_AT_IMPORT - _Ours.number if _NEXT_ID.is_there else None
 
 
 def hooked_node(handle: Any) -> Callable[[], object]:
@@ -142,6 +147,16 @@ def tensor_hooks(tensor: torch.Tensor) -> tuple[Hooks, Hooks]:
         (getattr(tensor, "_backward_hooks", None) or {}) if _OF_TENSOR.is_there else {},
         (getattr(tensor, "_post_accumulate_grad_hooks", None) or {}) if _AFTER_GRAD.is_there else {},
     )
+
+
+def module_hooks(module: Any) -> tuple[list[Any], list[Any]]:
+    """List the hooks on a module itself: those around its forward, and those around its backward."""
+    members = vars(module)
+    forward, backward = (
+        [hook for kind in kinds for hook in dict(members.get(kind) or {}).values()]
+        for kinds in (("_forward_pre_hooks", "_forward_hooks"), ("_backward_pre_hooks", "_backward_hooks"))
+    )
+    return forward, backward
 
 
 _IDS_AT_IMPORT = RemovableHandle.next_id if _NEXT_ID.is_there else 0

@@ -41,6 +41,7 @@ from gradinspect.checks.rules.growing_graphs import earlier_rounds, growing_find
 from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.checks.rules.ranks import missing_notes, rank_findings
 from gradinspect.checks.rules.stale_values import stale_findings
+from gradinspect.checks.rules.training import DroppedResult
 from gradinspect.checks.rules.zero_gradients import zeroed_inside
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
 from gradinspect.graph import Frame, Graph, frame_of
@@ -299,6 +300,7 @@ class ChecksObserver(Observer[Findings]):
         yield from broadcast_findings(graph, self._call_log.broadcasts.operators(self._frame), backward)
         yield from self._between_ranks(walked, call, backward)
         yield from self._growing(graph, call, backward)
+        yield from self._dropped(walked, backward)
         yield from self._nonfinite.findings(walked, call, backward)
         yield from self._cuts.begin(walked, call)
 
@@ -308,6 +310,14 @@ class ChecksObserver(Observer[Findings]):
         if rounds:
             kept = kept_history(call, rounds, self._recorder, self._folder) if self._survivors else []
             yield from growing_findings(graph, rounds, kept, backward, holding(call.frame, self._recorder))
+
+    def _dropped(self, walked: WalkedGraph, backward: Frame | None) -> Iterator[Finding]:
+        """Report calls that were meant to change what backward is about to go through."""
+        nodes = frozenset(node.sequence_nr for node in walked.graph.nodes if node.sequence_nr is not None)
+        leaves = frozenset(map(id, walked.walk.leaves().values()))
+        for one in self._call_log.dropped.reached(nodes, leaves):
+            called = None if one.frame is None else self._frame(one.frame)
+            yield from findings_on(DroppedResult(name=one.name, called=called, backward=backward))
 
     def _between_ranks(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare this call with those of the other ranks."""

@@ -70,3 +70,51 @@ class NothingLoaded(Record, frozen=True, kw_only=True):
     wanted: str  # a name in the model
     is_nested: bool = False  # the checkpoint has state dicts under its names
     loaded: Frame | None = None
+
+
+class IneffectiveFlag(Record, frozen=True, kw_only=True):
+    """An attribute was set to False that torch does not read, of trained parameters or of a module that has them."""
+
+    attribute: str  # as it is spelled
+    names: tuple[str, ...]  # of the parameters
+    modules: tuple[str, ...] = ()  # their paths; none if the attribute is one of the parameters themselves
+    target: str = ""  # what it is set of, as the program writes it: `param`
+    set: Frame | None = None
+    backward: Frame | None = None
+
+
+class TwoInOneMemory(Record, frozen=True, kw_only=True):
+    """Optimizers update two parameters that are in one memory."""
+
+    first: str
+    second: str  # the one that came to share the memory later
+    is_same_shape: bool = True
+    made: Frame | None = None
+    step: Frame | None = None
+
+
+class MovedFrozen(Record, frozen=True, kw_only=True):
+    """An optimizer has changed parameters that do not require grad."""
+
+    optimizer: str
+    names: tuple[str, ...]
+    frozen: Frame | None = None
+    step: Frame | None = None
+
+
+class HookPile(Record, frozen=True, kw_only=True):
+    """Each iteration registers one more hook on the same tensors or modules."""
+
+    kind: str  # "tensor", "accumulated", "forward", "backward"
+    names: tuple[str, ...]  # of the tensors or modules
+    count: int  # of the hooks on each by then
+    registered: Frame | None = None
+    backward: Frame | None = None
+
+
+class DroppedResult(Record, frozen=True, kw_only=True):
+    """The result of a function that changes nothing was thrown away."""
+
+    name: str
+    called: Frame | None = None
+    backward: Frame | None = None

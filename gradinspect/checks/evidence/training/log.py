@@ -22,6 +22,7 @@ from gradinspect.checks.evidence.training.gradient_use import GradientUse, Misus
 from gradinspect.checks.evidence.training.models import Unloaded, repeated_layers, unloaded
 from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer
+from gradinspect.checks.evidence.training.parameters import ParameterLog
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld
 from gradinspect.checks.evidence.values.dataflow import Dataflow
@@ -74,6 +75,7 @@ class TrainingLog:
         self._optimizers = Optimizers(recorder)
         self._registrations = Registrations(recorder)
         self._modes = Modes(recorder)
+        self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
         self._attached = ExitStack()
         self._unloaded: list[Unloaded] = []
         self._repeated: dict[str, SharedLayer] = {}
@@ -110,7 +112,7 @@ class TrainingLog:
     def waits(self) -> str | None:
         """Name an optimizer whose learning rate is still 0: a warm-up that is written by hand may begin with it."""
         one = next(self._optimizers.without_learning_rate(), None)
-        return None if one is None else f"the learning rate of {one.name} was still 0"
+        return self._parameters.waits() if one is None else f"the learning rate of {one.name} was still 0"
 
     def begin(self, walked: WalkedGraph, call: EngineCall) -> None:
         """Look at a backward call that is about to start."""
@@ -124,6 +126,7 @@ class TrainingLog:
         self._gradients.begin(leaves, call.frame)
         if self._gradients.num_backwards <= LEAST_STEPS:
             self._note_repeated_layers()
+        self._parameters.begin(leaves, self._recorder.called_modules(), self._gradients.backward)
         self._modes.begin([leaf for leaf, _ in leaves], self._recorder.frames.number_of(call.frame))
 
     def _note_repeated_layers(self) -> None:
@@ -156,6 +159,8 @@ class TrainingLog:
             self._gradients.zeroed(tensors, frame)
         elif touch is GradientTouch.UNSCALES:
             self._gradients.unscale(tensors, args[-1], frame)
+        elif touch is GradientTouch.SETS_DATA:
+            self._parameters.data_set(args[0], frame)
 
     @_without_errors
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
@@ -165,6 +170,7 @@ class TrainingLog:
         with plain_tensors_only():
             self._gradients.before_step(optimizer, frame)
             self._optimizers.before_step(optimizer, frame)
+            self._parameters.before_step(optimizer, self._optimizers.of(optimizer))
             self._modes.step(optimizer, frame)
 
     @_without_errors
@@ -174,6 +180,7 @@ class TrainingLog:
         with plain_tensors_only():
             self._gradients.after_step(optimizer)
             self._optimizers.after_step(optimizer)
+            self._parameters.after_step(optimizer, self._optimizers.of(optimizer))
             if self._optimizers.of(optimizer).num_steps == LEAST_STEPS:
                 self._unheld_then += self._unheld_now()
 
@@ -223,6 +230,7 @@ class TrainingLog:
             )  # fmt: skip
 
         yield from self._repeated.values()
+        yield from self._parameters.facts()
         for checkpoint in self._unloaded:
             yield NothingLoaded(
                 model=checkpoint.model,

@@ -21,6 +21,7 @@ from gradinspect.checks.evidence.in_place.write_access import Access, access_of
 from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.dropped_results import DroppedResults, is_pure
 from gradinspect.checks.evidence.values.torch_calls import (
     CallKind,
     GradientTouch,
@@ -52,6 +53,7 @@ class _Known(NamedTuple):
     touch: GradientTouch | None
     is_skipped: bool  # whether calls without keywords can be ignored
     shares: bool  # whether it gives memory away that may be written without raising a version
+    is_pure: bool  # whether it has no effect if its result is dropped
 
 
 class _Begun(Struct, frozen=True, gc=False):
@@ -72,6 +74,7 @@ class TorchCallLog:
         """Store the recorder and the dataflow."""
         self.writes = WriteLog(recorder)
         self.broadcasts = BroadcastLog(recorder)
+        self.dropped = DroppedResults(recorder)
         self.on_new_graph: Callable[[FrameType | None], None] | None = None  # called when an operator reads a leaf
         self.on_touch: OnTouch | None = None  # called for each call that reads or changes a gradient
         self._recorder = recorder
@@ -117,7 +120,7 @@ class TorchCallLog:
         except Exception:
             return None
 
-    def after(  # noqa: C901  # everything about one call; a function more would cost more than all branches
+    def after(  # noqa: C901, PLR0912  # everything about one call; a function more would cost more than all branches
         self, begun: _Begun, result: Any, start: int, end: int, number: int | None, frame: FrameType | None
     ) -> None:
         """Look at a call that has returned.
@@ -137,6 +140,8 @@ class TorchCallLog:
                     self._look_for_writes(begun, start, end, frame)
                 if known.touch is not None and self.on_touch is not None:
                     self.on_touch(known.touch, begun.args, begun.inputs, frame)
+                if known.is_pure and frame is not None and (id(frame.f_code), frame.f_lasti) not in self.dropped.used:
+                    self.dropped.look(known.name, begun.inputs, result, frame)
                 if end != start:
                     self.writes.shared.read(begun.inputs, end)
                     if known.grows is not None:
@@ -208,7 +213,7 @@ def _learn(func: Any) -> _Known:
     touch = gradient_touch(name)
     is_skipped = kind is CallKind.SKIPPED and not access.arguments and touch is None
     shares = name == _DATA or (kind is CallKind.TO_PYTHON and short_name(name) in SHARING)
-    return _Known(name, kind, access, growing_operator(name), touch, is_skipped, shares)
+    return _Known(name, kind, access, growing_operator(name), touch, is_skipped, shares, is_pure(name))
 
 
 def _is_trained(tensor: torch.Tensor) -> bool:

@@ -50,12 +50,13 @@ class CallKind(Enum):
 
 
 class GradientTouch(Enum):
-    """What a call does to the gradient of a leaf."""
+    """What a call does to the gradient of a leaf, or to its memory."""
 
     READS = auto()
     SETS = auto()
     ZEROES = auto()  # in place
     UNSCALES = auto()  # as a GradScaler does
+    SETS_DATA = auto()
 
 
 _TOUCHES = {
@@ -69,7 +70,7 @@ def gradient_touch(name: str) -> GradientTouch | None:
     """Return what a call of this function does to gradients, if it may do anything."""
     if short_name(name) == "grad" and name.endswith(("grad.__get__", "grad.__set__")):
         return GradientTouch.READS if name.endswith("__get__") else GradientTouch.SETS
-    return _TOUCHES.get(short_name(name))
+    return GradientTouch.SETS_DATA if name.endswith("Tensor.data.__set__") else _TOUCHES.get(short_name(name))
 
 
 def function_name(func: Callable[..., Any]) -> str:

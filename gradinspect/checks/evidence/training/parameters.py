@@ -1,0 +1,135 @@
+"""What a program does to its parameters beside training them, as facts for the rules.
+
+Freezing that has no effect or not the whole one, two parameters in one memory, hooks that become more. The log of the
+training loop calls it with what it sees.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from gradinspect.checks.evidence.training.flags import (
+    FlagLine,
+    FoundFlag,
+    flags_of_modules,
+    flags_of_tensors,
+    line_of_flag,
+)
+from gradinspect.checks.evidence.training.gradient_use import GradientUse
+from gradinspect.checks.evidence.training.memory_twice import NUM_STEPS, MemoryTwice
+from gradinspect.checks.evidence.training.moving_frozen import Moved, MovingFrozen
+from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
+from gradinspect.checks.evidence.training.piled_hooks import PiledHooks, piles_by_line
+from gradinspect.checks.evidence.training.registrations import Registrations
+from gradinspect.checks.rules.training import HookPile, IneffectiveFlag, MovedFrozen, TwoInOneMemory
+from gradinspect.graph import Frame
+from gradinspect.record.frames import is_user_file, source_line
+from gradinspect.record.recorder import Recorder
+
+NUM_BACKWARDS = 2  # in which flags are looked for
+Leaves = Sequence[tuple[torch.Tensor, str]]  # with their names
+
+
+class ParameterLog:
+    """Knows what is odd about parameters."""
+
+    def __init__(
+        self, recorder: Recorder, folder: Path, gradients: GradientUse, registrations: Registrations,
+        frozen_at: dict[int, int | None],
+    ) -> None:  # fmt: skip
+        """Set up.
+
+        Args:
+            recorder: Has the frames.
+            folder: Files below it are named relative to it.
+            gradients: Knows which parameters were reached.
+            registrations: Knows when they became part of a model.
+            frozen_at: The frames that froze parameters, by their ids.
+        """
+        self._recorder = recorder
+        self._folder = folder
+        self._gradients = gradients
+        self._memory = MemoryTwice(registrations)
+        self._frozen = MovingFrozen(gradients, frozen_at)
+        self._hooks = PiledHooks()
+        self._flags: dict[tuple[str, str | None], tuple[FoundFlag, int | None]] = {}  # with the line of backward
+
+    def begin(self, leaves: Leaves, roots: Sequence[nn.Module], backward: int | None) -> None:
+        """Look at a backward call that is about to start.
+
+        Args:
+            leaves: What it will reach.
+            roots: The models that were called.
+            backward: Its frame.
+        """
+        if self._gradients.num_backwards <= NUM_BACKWARDS:
+            for flag in (*flags_of_tensors(leaves), *flags_of_modules(roots, leaves)):
+                self._flags.setdefault((flag.attribute, flag.module), (flag, backward))
+        self._hooks.begin(leaves, roots, backward)
+
+    def data_set(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
+        """Note that `.data` of a tensor was set, unless torch itself does so, as in `module.to()`."""
+        if frame is not None and is_user_file(frame.f_code.co_filename):
+            self._memory.assigned(tensor, self._recorder.frames.number_of(frame))
+
+    def before_step(self, optimizer: Optimizer, one: SeenOptimizer) -> None:
+        """Look at what a step is about to change."""
+        self._frozen.before_step(optimizer)
+        if one.num_steps < NUM_STEPS:
+            self._memory.before_step(optimizer, one.step)
+
+    def after_step(self, optimizer: Optimizer, one: SeenOptimizer) -> None:
+        """Look at what a step has changed."""
+        self._frozen.after_step(optimizer, one)
+
+    def waits(self) -> str | None:
+        """Say what the next call may show."""
+        return self._hooks.waits()
+
+    def facts(self) -> Iterator[object]:
+        """Yield what is to be judged, after the end."""
+        yield from self._ineffective_flags()
+        for pair in self._memory.pairs():
+            names = [one.name for one in self._gradients.of((pair.first, pair.second))]
+            yield TwoInOneMemory(
+                first=names[0] or "one parameter", second=names[-1] or "another",
+                is_same_shape=pair.first.shape == pair.second.shape and pair.first.stride() == pair.second.stride(),
+                made=self._frame(pair.made), step=self._frame(pair.step),
+            )  # fmt: skip
+        yield from self._moved()
+        for line, piles in piles_by_line(self._hooks.found()):
+            yield HookPile(
+                kind=piles[0].kind, names=tuple(dict.fromkeys(pile.name for pile in piles)),
+                count=max(pile.count for pile in piles), registered=source_line(line.file, line.line, self._folder),
+                backward=self._frame(piles[0].backward),
+            )  # fmt: skip
+
+    def _ineffective_flags(self) -> Iterator[IneffectiveFlag]:
+        by_line: dict[FlagLine, list[tuple[FoundFlag, int | None]]] = {}
+        for flag, backward in self._flags.values():
+            line = line_of_flag(flag)
+            if line is not None:  # otherwise an installed package has set it
+                by_line.setdefault(line, []).append((flag, backward))
+        for line, found in by_line.items():
+            flags = [flag for flag, _ in found]
+            yield IneffectiveFlag(
+                attribute=flags[0].attribute, target=line.target,
+                names=tuple(dict.fromkeys(name for flag in flags for name in flag.names)),
+                modules=tuple(flag.module for flag in flags if flag.module is not None),
+                set=source_line(line.file, line.line, self._folder), backward=self._frame(found[0][1]),
+            )  # fmt: skip
+
+    def _moved(self) -> Iterator[MovedFrozen]:
+        by_cause: dict[tuple[int | None, int | None, str], list[Moved]] = {}
+        for moved in self._frozen.found.values():
+            by_cause.setdefault((moved.frozen, moved.step, moved.optimizer), []).append(moved)
+        for (frozen, step, optimizer), found in by_cause.items():
+            names = tuple(dict.fromkeys(one.name or "a parameter" for one in found))
+            yield MovedFrozen(optimizer=optimizer, names=names, frozen=self._frame(frozen), step=self._frame(step))
+
+    def _frame(self, number: int | None) -> Frame | None:
+        return None if number is None else self._recorder.frames.record(number, self._folder)

@@ -1,0 +1,115 @@
+"""Calls whose result is thrown away, although it is all that they do: `x.detach()` as a statement of its own.
+
+NOTE [Dropped results]
+The instruction after a call says what becomes of its result: POP_TOP drops it. Each line is looked at once. Benchmarks
+drop results too, so a call counts only if backward reaches the tensor that it was given, as it was before the call.
+"""
+
+import dis
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+import torch
+
+from gradinspect.checks.rules.value_flow import short_name
+from gradinspect.record.frames import is_own_file
+from gradinspect.record.recorder import Recorder
+from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION
+from gradinspect.torch_api.nodes import sequence_nr
+from gradinspect.torch_api.tensors import grad_fn_of
+from gradinspect.torch_api.weak import HiddenRef
+
+# Out-of-place functions of which the result is the only effect, and which people expect to change the tensor.
+_PURE = frozenset((
+    "detach", "clamp", "clamp_min", "clamp_max", "clip", "nan_to_num", "masked_fill", "masked_scatter",
+    "index_fill", "index_add", "index_copy", "index_put", "scatter", "scatter_add", "where",
+    "add", "sub", "mul", "div", "pow", "neg", "abs", "square", "sqrt", "exp", "log", "renorm", "normalize",
+    "relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "tanh", "softplus", "softmax", "log_softmax",
+    "dropout", "unsqueeze", "squeeze", "transpose", "permute", "view", "reshape", "flatten",
+))  # fmt: skip
+_MAX_PENDING = 1_000
+
+
+class Dropped(NamedTuple):
+    """A call whose result was dropped."""
+
+    name: str
+    frame: int | None
+
+
+class _Pending(NamedTuple):
+    """A dropped call, and where the tensor that it was given comes from."""
+
+    dropped: Dropped
+    number: int | None  # of the node that made it
+    leaf: HiddenRef | None  # itself, if none made it
+
+
+class DroppedResults:
+    """Knows the calls whose results were dropped. The log of calls and the observer call it with what they see."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Share the recorder's frames."""
+        self._recorder = recorder
+        self.used: set[tuple[int, int]] = set()  # (id of code, instruction) of calls whose result is used
+        self._codes: dict[int, CodeType] = {}  # kept, so that no other one gets its id
+        self._pending: list[_Pending] = []
+
+    def look(self, name: str, given: Sequence[torch.Tensor], result: object, frame: FrameType) -> None:
+        """Look at a call of a pure function, unless it is known to be used."""
+        caller = _caller(frame)
+        if caller is None:
+            return
+        code, offset = caller.f_code, caller.f_lasti
+        if (id(code), offset) in self.used:
+            return
+        if not is_own_file(code.co_filename) or not drops_result(code, offset):
+            self._codes[id(code)] = code
+            self.used.add((id(code), offset))
+            return
+        tensor = given[0] if given else None
+        if tensor is None or not tensor.requires_grad or result is tensor or len(self._pending) >= _MAX_PENDING:
+            return
+        node = grad_fn_of(tensor)
+        dropped = Dropped(short_name(name), self._recorder.frames.number_of(caller))
+        leaf = HiddenRef(tensor) if node is None else None
+        self._pending.append(_Pending(dropped, None if node is None else sequence_nr(node), leaf))
+
+    def reached(self, nodes: frozenset[int], leaves: frozenset[int]) -> Iterator[Dropped]:
+        """Yield the calls that were given what backward is about to go through.
+
+        Args:
+            nodes: The sequence numbers of its nodes.
+            leaves: The ids of its leaves.
+        """
+        waiting = []
+        for one in self._pending:
+            if one.number in nodes or (one.leaf is not None and id(one.leaf()) in leaves):
+                yield one.dropped
+            else:
+                waiting.append(one)
+        self._pending = waiting
+
+
+def is_pure(name: str) -> bool:
+    """Return whether a function does nothing but return its result."""
+    return short_name(name) in _PURE and not name.endswith("__")
+
+
+@lru_cache(maxsize=1024)
+def drops_result(code: CodeType, offset: int) -> bool:
+    """Return whether the result of the call at an instruction is dropped.
+
+    While a function written in Python runs, its caller may be at the cache entries behind the instruction.
+    """
+    following = next((one for one in dis.get_instructions(code) if one.offset > offset), None)
+    return following is not None and following.opname == "POP_TOP"
+
+
+def _caller(frame: FrameType) -> FrameType | None:
+    """Return the frame that called a function, also one that is written in Python: it calls torch's handler."""
+    if frame.f_code is HANDLE_TORCH_FUNCTION and frame.f_back is not None:
+        return frame.f_back.f_back
+    return frame
