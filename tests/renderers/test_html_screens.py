@@ -143,6 +143,28 @@ def test_the_legend_has_only_what_is_shown(seen: Seen) -> None:
     assert "collapsed box" not in shown
 
 
+def test_a_legend_with_nothing_closed_ends_there(browser: Any, tmp_path: Path) -> None:
+    """What is not to say leaves no trace."""
+    page = open_page(browser, tmp_path, chain(3))
+
+    assert page.locator("#legend").inner_text() == "↓ gradients flow down"
+    page.close()
+
+
+def test_parts_without_a_common_node_fill_the_screen(browser: Any, tmp_path: Path) -> None:
+    """Many graphs from one call stand in rows, not in one line that is wider than any screen."""
+    many = graph(*(op(f"Op{place}Backward0", None) for place in range(40)), roots=tuple(range(40)))
+    page = open_page(browser, tmp_path, many)
+    tops = page.evaluate(
+        "[...new Set([...document.querySelectorAll('.node')].map((box) => box.getBoundingClientRect().top))]"
+    )
+
+    assert len(tops) > 3
+    assert page.evaluate(FITS_ACROSS)
+    assert page.locator("#picture .node").count() == 40
+    page.close()
+
+
 def test_a_residual_connection_is_explained(browser: Any, tmp_path: Path) -> None:
     """The legend names the second line beside closed blocks."""
     page = open_page(browser, tmp_path, tall(), depth=1)

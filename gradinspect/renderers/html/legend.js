@@ -24,13 +24,13 @@ function drawLegend(layout) {
   const marks = marksOn(layout);
   const shown = Object.entries(MARKS).filter(([name]) => marks.has(name) && !(coloring && FILLED.includes(name)));
   const entries = shown.map(([name, words]) => html('span', {}, html('i', { class: name }), html('span', { text: words })));
-  legend.replaceChildren(html('span', { text: '↓ gradients flow down' }), ...(coloring ? legendOfColors(layout) : []), ...entries, closedWords(layout));
+  legend.replaceChildren(html('span', { text: '↓ gradients flow down' }), ...(coloring ? legendOfColors(layout) : []), ...entries, ...closedWords(layout));
 }
 
 /** How much of the graph is not on the picture. */
 function closedWords(layout) {
   const closed = layout.boxes.filter((box) => !box.isOpen && canOpen(box.item)).length;
-  return closed ? html('span', { id: 'closed', text: `${formatCount(closed, 'block')} closed; a click or Expand opens them` }) : null;
+  return closed ? [html('span', { id: 'closed', text: `${formatCount(closed, 'block')} closed; a click or Expand opens them` })] : [];
 }
 
 /** On a narrow screen, the controls, the legend and the map are behind a button each. */

@@ -135,7 +135,7 @@ function layOutOnce(place, vertices, edges) {
     edges.forEach((edge, index) => { edge.points = before.lines[index]; });
     return before;
   }
-  const { width, height } = layOut(vertices, edges);
+  const { width, height } = layOutParts(vertices, edges);
   laidOut.set(place, { signature, width, height, places: vertices.map(({ x, y }) => [x, y]), lines: edges.map(({ points }) => points) });
   return { width, height };
 }

@@ -18,8 +18,9 @@ from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.units import escape_control
 
 SCRIPTS = (
-    "dom", "graph", "scopes", "sizes", "layout", "nesting", "drawing", "viewport", "minimap", "panel", "search",
-    "colors", "highlight", "legend", "table", "memory", "views", "saving", "printing", "copying", "keys", "main",
+    "dom", "graph", "scopes", "sizes", "layout", "packing", "nesting", "drawing", "viewport", "minimap", "panel",
+    "search", "colors", "highlight", "legend", "table", "memory", "views", "saving", "printing", "copying", "keys",
+    "main",
 )  # fmt: skip
 
 
