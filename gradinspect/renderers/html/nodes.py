@@ -182,5 +182,8 @@ def _each_norm(graph: Graph) -> Iterator[tuple[int, float | str]]:
 
 
 def _plain(norm: float) -> float | str:
-    """Round to the digits that matter; JSON has no non-finite numbers."""
-    return float(f"{norm:.4g}") if math.isfinite(norm) else str(norm)
+    """Round to the digits that matter; JSON has no non-finite numbers, and rounding can make one of the largest."""
+    rounded = float(f"{norm:.4g}")
+    if math.isfinite(rounded):
+        return rounded
+    return norm if math.isfinite(norm) else str(norm)

@@ -3,13 +3,15 @@
 import base64
 import hashlib
 import json
+import math
 import re
+import sys
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
 
 import pytest
-from factories import graph, leaf, op, product_plus_two, saved
+from factories import gradient_stats, gradient_through, graph, leaf, op, product_plus_two, saved
 from hypothesis import given
 from strategies import graphs
 
@@ -114,6 +116,16 @@ def test_our_scripts_write_text_only() -> None:
 
     assert {f"{name}.js" for name in SCRIPTS} == set(scripts)
     assert not [name for name, script in scripts.items() if re.search(forbidden, script)]
+
+
+@pytest.mark.parametrize(
+    ("norm", "shown"), [(0.123456, 0.1235), (sys.float_info.max, sys.float_info.max), (math.inf, "inf")]
+)
+def test_every_norm_can_be_written(norm: float, shown: float | str) -> None:
+    """Rounding does not make the largest number infinite, which JSON does not have."""
+    through = gradient_through("MulBackward0", gradient_stats(norm), gradient_stats(1.0))
+
+    assert shown in [node.get("norm") for node in Parsed(render_html(through)).data["nodes"]]
 
 
 @given(graphs())
