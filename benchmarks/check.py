@@ -33,7 +33,8 @@ class Program(NamedTuple):
     num_skipped: int  # of its first steps, in which torch warms up
 
 
-PROGRAMS_TO_TIME = (Program("transformer", 6, 1), Program("small_operators", 1, 0), Program("ctc", 6, 1))
+PROGRAMS_TO_TIME = (Program("transformer", 6, 1), Program("small_operators", 6, 1), Program("ctc", 6, 1))
+NUM_LEFT = 2  # steps that are watched before the program is left alone, and one more until it is left
 
 
 def found_in(output: str) -> list[tuple[str, set[str]]]:
@@ -87,30 +88,40 @@ def print_row(name: str, right: int, false: int, missed: int) -> None:
     print(f"  {name:6} {right:6} {false:6} {missed:7} {precision:10.3f} {recall:7.3f}")
 
 
-def seconds_a_step(program: Program, *verb: str) -> float:
+def seconds_a_step(program: Program, *verb: str, num_skipped: int | None = None) -> float:
     """Run a program, by itself or under a verb, and return the median CPU time of the steps that count."""
     command = [sys.executable, *verb, str(TRAIN), *(("--",) if verb else ()), program.name, str(program.num_steps)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     lines = [line for line in done.stdout.splitlines() if line[:1].isdigit() and "." in line]
     if done.returncode or not lines:
         raise SystemExit(f"'{' '.join(command)}' ended with {done.returncode}:\n{done.stderr}")
-    return statistics.median(map(float, lines[0].split()[program.num_skipped :]))
+    skipped = program.num_skipped if num_skipped is None else num_skipped
+    return statistics.median(map(float, lines[0].split()[skipped:]))
 
 
 def cost() -> None:
-    """Print the CPU time of a step by itself, under trace, and under check, which watches every step."""
+    """Print the CPU time of a step by itself, under trace, watched by check, and after check has left the program."""
     print(f"A training step, CPU time: the median of {REPEATS} runs in turns")
-    print(f"  {'program':16} {'plain':>9} {'trace':>9} {'check':>9}   check / plain")
+    print(f"  {'program':16} {'plain':>9} {'trace':>9} {'check':>9} {'left':>9}   check / plain, left / plain")
+    check = ("-m", "gradinspect", "check", "--continue", "--steps")
     for program in PROGRAMS_TO_TIME:
-        verbs = {
-            "plain": (),
-            "trace": ("-m", "gradinspect", "trace", "--continue"),
-            "check": ("-m", "gradinspect", "check", "--continue", "--steps", str(program.num_steps)),
-        }
-        runs = [{name: seconds_a_step(program, *verb) for name, verb in verbs.items()} for _ in range(REPEATS)]
-        times = "".join(f" {statistics.median(run[name] for run in runs):7.3f} s" for name in verbs)
-        ratios = sorted(run["check"] / run["plain"] for run in runs)
-        print(f"  {program.name:16}{times}   x{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+        runs = [
+            {
+                "plain": seconds_a_step(program),
+                "trace": seconds_a_step(program, "-m", "gradinspect", "trace", "--continue"),
+                "check": seconds_a_step(program, *check, str(program.num_steps)),
+                "left": seconds_a_step(program, *check, str(NUM_LEFT), num_skipped=NUM_LEFT + 1),
+            }
+            for _ in range(REPEATS)
+        ]
+        times = "".join(f" {statistics.median(run[name] for run in runs):7.3f} s" for name in runs[0])
+        print(f"  {program.name:16}{times}   {ratio(runs, 'check')}, {ratio(runs, 'left')}")
+
+
+def ratio(runs: list[dict[str, float]], name: str) -> str:
+    """Write how many times the plain time something takes: the median, and the extremes."""
+    ratios = sorted(run[name] / run["plain"] for run in runs)
+    return f"x{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-SMALL_STEPS, FRAMES, CLASSES = 20_000, 120, 12
+SMALL_STEPS, FRAMES, CLASSES = 4_000, 120, 12
 NEVER = -1e9
 
 
@@ -25,7 +25,7 @@ def transformer() -> tuple[nn.Module, Callable[[], torch.Tensor]]:
 
 
 def small_operators() -> tuple[nn.Module, Callable[[], torch.Tensor]]:
-    """Make a recurrence of 20,000 steps, three operators on eight numbers each."""
+    """Make a recurrence of 4,000 steps, three operators on eight numbers each."""
     model = nn.Linear(8, 1, bias=False)
 
     def loss() -> torch.Tensor:

@@ -265,7 +265,7 @@ def consumers(graph: Graph) -> dict[int, list[Consumer]]:
 
 def num_consumers(graph: Graph) -> Counter[int]:
     """Count the edges into each node."""
-    return Counter(edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None)
+    return Counter([edge.next_node for node in graph.nodes for edge in node.next_edges if edge is not None])
 
 
 def own_frame(graph: Graph, frame: int | None) -> Frame | None:

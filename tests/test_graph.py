@@ -44,8 +44,8 @@ def test_nodes_are_found_by_the_beginning_of_their_name() -> None:
     """All nodes whose name begins in one of the given ways are listed, in order, and no others."""
     record = graph(op("SoftmaxBackward0", 1), op("MulBackward0", 2), op("LogSoftmaxBackward0", 3), op("MulBackward1"))
 
-    assert [0, 2] == nodes_named(record, ("SoftmaxBackward", "LogSoftmaxBackward"))
-    assert [1, 3] == nodes_named(record, "MulBackward")
+    assert nodes_named(record, ("SoftmaxBackward", "LogSoftmaxBackward")) == [0, 2]
+    assert nodes_named(record, "MulBackward") == [1, 3]
     assert not nodes_named(record, "TanhBackward")
 
 

@@ -9,15 +9,14 @@ edge into another is what reaches that node, and a transpose passes on the eleme
 
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import torch
 from msgspec.structs import replace
 
-from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Node, NodeGradients
-from gradinspect.observers.figures import Figures
+from gradinspect.graph import Gradients, GradientStats, Graph, Node, NodeGradients
 from gradinspect.observers.live_graph import Survivors
 from gradinspect.observers.node_meter import NodeMeter, Shared
 from gradinspect.observers.norms import norm_of, scalar_value
@@ -102,12 +101,10 @@ class GradientMeter:
 
 def _single_edges(graph: Graph) -> set[tuple[int, int]]:
     """Find the inputs of nodes that only one edge leads to, and that no hook of the user may change."""
-    once: set[tuple[int, int]] = set()
-    again: set[tuple[int, int]] = set()
-    inputs = ((edge.next_node, edge.input_nr) for node in graph.nodes for edge in node.next_edges if edge is not None)
-    for place in chain(((root.node, root.output_nr) for root in graph.roots), inputs):
-        (again if place in once else once).add(place)
-    return {place for place in once - again if not graph.nodes[place[0]].hooks}
+    places = [(root.node, root.output_nr) for root in graph.roots]
+    places += [(edge.next_node, edge.input_nr) for node in graph.nodes for edge in node.next_edges if edge is not None]
+    hooked = {number for number, node in enumerate(graph.nodes) if node.hooks}
+    return {place for place, count in Counter(places).items() if count == 1 and place[0] not in hooked}
 
 
 def _resolved(graph: Graph, meters: Sequence[NodeMeter]) -> list[NodeGradients]:
@@ -117,26 +114,24 @@ def _resolved(graph: Graph, meters: Sequence[NodeMeter]) -> list[NodeGradients]:
         if meter.order is None:
             continue
         node = graph.nodes[meter.number]
-        outgoing = tuple([
-            measured.stats if isinstance(measured, Figures)
-            else _reached(edge, found) if measured == "next" and edge is not None
-            else None
-            for edge, measured in zip(node.next_edges, meter.outgoing, strict=False)
-        ])  # fmt: skip
+        went: list[GradientStats | None] = []
+        for edge, measured in zip(node.next_edges, meter.outgoing, strict=False):
+            if measured == "next":
+                after = None if edge is None else found.get(edge.next_node)  # None: that node did not run
+                came = () if after is None else after.incoming
+                went.append(came[edge.input_nr] if edge is not None and edge.input_nr < len(came) else None)
+            else:
+                went.append(None if measured is None else measured.stats)
         if meter.incoming is None:
-            incoming: tuple[GradientStats | None, ...] = (_reshaped(outgoing[0], node),) if outgoing else ()
+            incoming: tuple[GradientStats | None, ...] = (_reshaped(went[0], node),) if went else ()
+        elif len(meter.incoming) == 1:
+            first = meter.incoming[0]
+            incoming = (None if first is None else first.stats,)
         else:
-            incoming = tuple([None if one is None else one.stats for one in meter.incoming])
-        found[meter.number] = NodeGradients(
-            node=meter.number, order=meter.order, incoming=incoming, outgoing=outgoing, seconds=meter.seconds
-        )
+            incoming = tuple(None if one is None else one.stats for one in meter.incoming)
+        # by position, which is faster: there may be a million
+        found[meter.number] = NodeGradients(meter.number, meter.order, incoming, tuple(went), meter.seconds)
     return list(reversed(found.values()))
-
-
-def _reached(edge: Edge, found: dict[int, NodeGradients]) -> GradientStats | None:
-    """Return what reached the end of an edge; None if that node did not run."""
-    after = found.get(edge.next_node)
-    return after.incoming[edge.input_nr] if after is not None and edge.input_nr < len(after.incoming) else None
 
 
 def _reshaped(stats: GradientStats | None, node: Node) -> GradientStats | None:

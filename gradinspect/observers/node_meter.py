@@ -73,7 +73,9 @@ class NodeMeter:
         self._began = time.perf_counter()
 
     @uncompiled
-    def after(self, outgoing: Gradients, incoming: Gradients) -> None:
+    def after(  # noqa: C901, PLR0912  # it runs at each node, where one more call costs more than all branches
+        self, outgoing: Gradients, incoming: Gradients
+    ) -> None:
         """Measure what leaves the node, and what reached it if `before` did not."""
         shared = self._shared
         reached: Gradients = ()
@@ -95,13 +97,10 @@ class NodeMeter:
         elif reached:
             self.incoming = shared.measurements.measure(reached)
         if not self._has_before and self.incoming is not None and len(incoming) == 1:
-            self._pass_on(outgoing, incoming[0], self.incoming[0])
-
-    def _pass_on(self, outgoing: Gradients, gradient: torch.Tensor | None, figures: Figures | None) -> None:
-        """Store what the next nodes will get, if it is the gradient that this node got."""
-        for passed, next_node in zip(outgoing, self._next_nodes, strict=False):
-            if passed is gradient and next_node is not None and gradient is not None:
-                self._shared.passed_on[next_node] = figures
+            came = incoming[0]
+            for gradient, next_node in zip(outgoing, self._next_nodes, strict=False):
+                if gradient is came and next_node is not None and gradient is not None:
+                    shared.passed_on[next_node] = self.incoming[0]
 
     def _known(self, incoming: Gradients) -> tuple[Figures | None] | None:
         """Return what reaches the node if the node before it passed that on."""

@@ -355,7 +355,7 @@ def _judge(watched: WatchedCall, graph: Graph, leaves: Mapping[int, int], *, is_
     ended = BackwardEnded(graph, broken_gradients(graph), watched.line, is_scaling)
     if not is_explained:
         watched.judged += findings_on(ended)
-        watched.zeroed_inside = zeroed_inside(ended)
+        watched.zeroed_inside = zeroed_inside(ended) if watched.judged else frozenset()
     rows = [row for row in parameter_rows(graph) if row.node in leaves]
     watched.parameters = {row.name: leaves[row.node] for row in rows}
     watched.learned = {leaves[row.node] for row in rows if row.stats is not None and row.stats.norm > 0}

@@ -214,7 +214,10 @@ class Dataflow:
     def _reads(self, tensor: torch.Tensor) -> tuple[Read, ...]:
         """Return the read of the last write to the tensor's memory by another call, if any, and the tensor's own."""
         is_live = tensor.requires_grad
-        is_leaf = (is_live or type(tensor) is not torch.Tensor) and _is_leaf(tensor, is_live=is_live)
+        if type(tensor) is torch.Tensor:  # what _is_leaf does, without one more call
+            is_leaf = is_live and is_leaf_here(tensor)
+        else:
+            is_leaf = _is_leaf(tensor, is_live=is_live)
         leaf = self._leaf_number(tensor) if is_leaf else NO_LEAF
         kept = self._made.get(id(tensor))
         made = kept.call if kept is not None and kept.tensor() is tensor else OUTSIDE
