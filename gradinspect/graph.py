@@ -115,6 +115,8 @@ class Node(Record, frozen=True):
     frame: int | None = None  # index into Graph.frames
     made_by: str | None = None  # class of the node whose backward made this one, with create_graph
     hooks: tuple[Hook, ...] = ()
+    flops: int | None = None  # floating point operations of the forward op; None if torch has no formula for it
+    backward_flops: int | None = None  # of this node, when backward runs it
 
 
 class Storage(Record, frozen=True):

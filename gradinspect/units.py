@@ -37,6 +37,22 @@ def format_weights(weights: int) -> str:
     return f"+ {format_bytes(weights)} of weights, in memory anyway"
 
 
+def format_flops(count: int) -> str:
+    """Write a count of floating point operations with a decimal prefix: `240`, `1.9 k`, `2.5 G`."""
+    size = float(count)
+    for prefix in ("", " k", " M", " G", " T"):
+        if round(size, 1) < 1000:
+            return f"{size:.1f}{prefix}" if prefix else str(count)
+        size /= 1000
+    return f"{size:,.1f} P"
+
+
+def format_share(part: int, whole: int) -> str:
+    """Write a share of a total: `37%`, `<1%`."""
+    share = 100 * part / whole if whole else 0
+    return f"{share:.0f}%" if share >= 1 else "<1%"
+
+
 def call_name(kind: CallKind, number: int | None = None) -> str:
     """Name an engine call: `backward #2`, `autograd.grad #1`. Each kind has its own numbers."""
     name = "autograd.grad" if kind == "grad" else "backward"

@@ -2,15 +2,17 @@
 
 import functools
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradinspect.cli.printing import ReaderLeft, print_message, working
+from gradinspect.cli.printing import ReaderLeft, is_watched, print_message, working
 from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.formats import Format, format_of, render_file, suffixes
 from gradinspect.request import Request
+from gradinspect.units import format_bytes
 
 if TYPE_CHECKING:
     from gradinspect.analyses.structure.focus import Focus
@@ -111,6 +113,8 @@ def write_targets(
         if row.holds_all and cut is not None:
             notes = (*notes, "contains the whole graph, not only the part in focus")
         write_content(path, content, notes, force=force)
+        if row.suffix in {".json", ".json.gz"} and is_watched():
+            print_message(f"Next: gradinspect memory {shlex.quote(str(path))}")
 
 
 def _facts_of(graph: "Graph", request: Request) -> "PageFacts":
@@ -130,4 +134,4 @@ def write_content(path: Path, content: bytes, notes: Sequence[str] = (), *, forc
         raise ReaderLeft from None
     for note in notes:
         print_message(f"{path.name}: {note}")
-    print_message(f"Wrote {path}")
+    print_message(f"Wrote {path}" + (f" ({format_bytes(len(content))})" if is_watched() else ""))

@@ -10,20 +10,24 @@ from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.rows import takes_rows
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.request import Request
 from gradinspect.units import parse_bytes
 
 if TYPE_CHECKING:
     from gradinspect.analyses.memory.step import StepMemory
+    from gradinspect.analyses.selection.rows import RowChoice
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 
 @takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root"})
-def fit(
+@takes_rows
+def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     request: Request,
     *,
+    rows: "RowChoice",
     limit: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Available memory, such as 24GiB; exits 1 above it."),
@@ -55,11 +59,11 @@ def fit(
         nonlocal fits
         fits = available is None or memory.peak_bytes <= available
         if output_format == "json":
-            print_text(render_step_memory_json(memory, available, by))
+            print_text(render_step_memory_json(memory, available, by, rows))
             return
         console = output_console()
         page = StepMemoryPage(width=console.width, unicode=can_print_unicode(console))
-        print_lines(page.lines(memory, available, by))
+        print_lines(page.lines(memory, available, by, rows))
 
     asked = replace(request, fake=not real, values_hint="Run with --real, or move it after the last step.")
     report_on(asked, questions.step_memory(steps), report)

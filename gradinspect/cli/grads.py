@@ -12,6 +12,7 @@ from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.rows import takes_rows
 from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
     from gradinspect.analyses.gradients.steps import GradientSteps
     from gradinspect.analyses.gradients.timeline import Timeline
+    from gradinspect.analyses.selection.rows import RowChoice
     from gradinspect.graph import Graph
+    from gradinspect.renderers.terminal.gradients import GradientsPage
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -30,9 +33,11 @@ MAX_SLOWEST = 15
 
 
 @takes_source(without=OF_THE_GRAPH)
+@takes_rows
 def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     request: Request,
     *,
+    rows: "RowChoice",
     by: Annotated[By | None, typer.Option(metavar="KIND", help="Only modules, parameters or nodes.")] = None,
     full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
     steps: Annotated[
@@ -64,18 +69,18 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
                 f"'--timeline {timeline}' only times the nodes and cannot be combined with --by, --steps or --format.",
                 "Remove it, or the other options.",
             )
-        _time(request, timeline, full=full, force=force)
+        _time(request, timeline, rows, full=full, force=force)
         return
 
     def report(graph: "Graph") -> None:
         if output_format == "text":
-            print_lines(_page(graph, by, full=full))
+            print_lines(_page(graph, by, rows, full=full))
         else:
-            print_text(_data(graph, output_format))
+            print_text(_data(graph, rows, output_format))
 
     def report_steps(found: "GradientSteps") -> None:
         if output_format == "text":
-            print_lines(_steps_page(found, by, full=full))
+            print_lines(_steps_page(found, by, rows, full=full))
         else:
             print_text(_steps_data(found, output_format))
 
@@ -85,31 +90,42 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
         report_on(request, questions.gradient_steps(steps), report_steps)
 
 
-def _time(request: Request, file: Path, *, full: bool, force: bool) -> None:
+def _time(request: Request, file: Path, rows: "RowChoice", *, full: bool, force: bool) -> None:
     if file.suffix.lower() != ".json":
         raise GradInspectError(f"The format of '{file}' is unknown.", "Supported extensions: .json.")
     check_target(file, force=force)
 
     def report(timeline: "Timeline") -> None:
+        from gradinspect.analyses.gradients.choice import chosen_slices
+        from gradinspect.analyses.gradients.timeline import slowest_first
         from gradinspect.renderers.data.chrome_trace import render_chrome_trace
         from gradinspect.renderers.terminal.timeline import TimelinePage
 
         console = output_console()
         page = TimelinePage(width=console.width, unicode=can_print_unicode(console))
-        print_lines(page.lines(timeline, None if full else MAX_SLOWEST))
+        slices = slowest_first(timeline) if rows.sort is None else timeline.slices
+        found = chosen_slices(timeline.graph, slices, rows)
+        print_lines(page.lines(timeline, found, _max_rows(rows, full=full, default=MAX_SLOWEST)))
         write_content(file, render_chrome_trace(timeline).encode(), force=force)
 
     report_on(request, questions.timeline(), report)
 
 
-def _data(graph: "Graph", output_format: Literal["csv", "json"]) -> str:
+def _max_rows(rows: "RowChoice", *, full: bool, default: int = MAX_ROWS) -> int | None:
+    return rows.top if rows.top is not None or full else default
+
+
+def _data(graph: "Graph", rows: "RowChoice", output_format: Literal["csv", "json"]) -> str:
+    from gradinspect.analyses.gradients.choice import chosen_nodes_that_ran, chosen_parameters
     from gradinspect.analyses.gradients.observed import gradient_notes, parameter_rows
     from gradinspect.analyses.summary import describe_capture
-    from gradinspect.renderers.terminal.gradients import render_gradients_csv, render_gradients_json
+    from gradinspect.renderers.terminal.gradients import nodes_by_order, render_gradients_csv, render_gradients_json
 
+    nodes = chosen_nodes_that_ran(graph, nodes_by_order(graph), rows)[: rows.top]
     if output_format == "csv":
-        return render_gradients_csv(graph)
-    return render_gradients_json(graph, describe_capture(graph), gradient_notes(graph), parameter_rows(graph))
+        return render_gradients_csv(graph, nodes)
+    parameters = chosen_parameters(graph, parameter_rows(graph), rows)[: rows.top]
+    return render_gradients_json(graph, describe_capture(graph), gradient_notes(graph), parameters, nodes)
 
 
 def _steps_data(found: "GradientSteps", output_format: Literal["csv", "json"]) -> str:
@@ -118,56 +134,68 @@ def _steps_data(found: "GradientSteps", output_format: Literal["csv", "json"]) -
     return render_steps_csv(found) if output_format == "csv" else render_steps_json(found)
 
 
-def _page(graph: "Graph", by: By | None, *, full: bool) -> "Iterator[Text]":
+def _page(graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "Iterator[Text]":
     """Yield the head, the findings, and the tables."""
     from rich.text import Text
 
-    from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, gradients_of, parameter_rows
+    from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, gradients_of
     from gradinspect.renderers.terminal.gradients import GradientsPage
     from gradinspect.units import format_count
 
     console = output_console()
     page = GradientsPage(width=console.width, unicode=can_print_unicode(console))
-    max_rows = None if full else MAX_ROWS
     found = gradients_of(graph)
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
     yield from page.capture_lines(graph)
     yield Text(f"{len(found.nodes):,} of {format_count(len(graph.nodes), 'node')} ran{loss}")
+    yield from page.fall(flow_rows(graph, 1_000_000), graph.model_name)
     yield from page.notes(gradient_notes(graph))
-    modules = flow_rows(graph, 1_000_000 if full else MAX_ROWS)
-    if by in {None, "module"} and (modules or by is not None):
-        yield Text()
-        yield from page.flow(modules, max_rows)
+    yield from _tables(page, graph, by, rows, full=full)
+
+
+def _tables(page: "GradientsPage", graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "Iterator[Text]":
+    """Yield the tables of one backward call; without `by`, those of modules and parameters that have rows."""
+    from rich.text import Text
+
+    from gradinspect.analyses.gradients.choice import chosen_flow, chosen_nodes_that_ran, chosen_parameters
+    from gradinspect.analyses.gradients.observed import flow_rows, parameter_rows
+    from gradinspect.renderers.terminal.gradients import nodes_by_order
+
+    max_rows = _max_rows(rows, full=full)
+    is_part = rows.is_part or rows.sort is not None
+    if by in {None, "module"}:
+        flow = chosen_flow(graph, flow_rows(graph, 1_000_000 if full or is_part else MAX_ROWS), rows)
+        if flow or by is not None:
+            yield Text()
+            yield from page.flow(flow, max_rows, model=graph.model_name, is_part=is_part)
     if by in {None, "parameter"}:
-        yield Text()
-        yield from page.parameters(parameter_rows(graph), max_rows)
+        parameters = chosen_parameters(graph, parameter_rows(graph), rows)
+        if parameters or by is not None or not rows.is_part:
+            yield Text()
+            yield from page.parameters(parameters, max_rows)
     if by == "node":
         yield Text()
-        yield from page.nodes(graph, max_rows)
+        yield from page.nodes(graph, chosen_nodes_that_ran(graph, nodes_by_order(graph), rows), max_rows)
 
 
-def _steps_page(found: "GradientSteps", by: By | None, *, full: bool) -> "Iterator[Text]":
+def _steps_page(found: "GradientSteps", by: By | None, rows: "RowChoice", *, full: bool) -> "Iterator[Text]":
     """Yield the head, the findings, how each norm changed, and a table of the last call if requested."""
     from rich.text import Text
 
-    from gradinspect.analyses.gradients.observed import flow_rows
+    from gradinspect.analyses.gradients.choice import chosen_moves
     from gradinspect.analyses.gradients.steps import moves, notes_of_all
     from gradinspect.renderers.terminal.gradient_steps import StepsPage
 
     console = output_console()
     page = StepsPage(width=console.width, unicode=can_print_unicode(console))
-    max_rows = None if full else MAX_ROWS
     yield from page.head(found)
     yield from page.notes(notes_of_all(found.steps))
     yield Text()
-    yield from page.moves(found.steps, moves(found.steps), max_rows)
+    chosen = chosen_moves(found.graph, moves(found.steps), rows)
+    yield from page.moves(found.steps, chosen, _max_rows(rows, full=full))
     if by is not None:
         yield Text()
         yield page.title(f"last call: {found.steps[-1].captured_at}")
-    match by:
-        case "module":
-            yield from page.flow(flow_rows(found.graph, 1_000_000 if full else MAX_ROWS), max_rows)
-        case "parameter":
-            yield from page.parameters(found.steps[-1].parameters, max_rows)
-        case "node":
-            yield from page.nodes(found.graph, max_rows)
+        tables = _tables(page, found.graph, by, rows, full=full)
+        next(tables)  # the empty line
+        yield from tables

@@ -10,6 +10,7 @@ from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import takes_source
+from gradinspect.cli.rows import takes_rows
 from gradinspect.cli.user_source import source_reader
 from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
@@ -20,24 +21,24 @@ if TYPE_CHECKING:
     from gradinspect.analyses.memory.growth import Growth
     from gradinspect.analyses.memory.held import Memory
     from gradinspect.analyses.memory.rows import MemoryRow
+    from gradinspect.analyses.selection.rows import RowChoice
     from gradinspect.graph import Graph
 
-By = Literal["module", "operator", "line", "storage"]
+By = Literal["module", "operator", "line", "storage", "flops"]
 MAX_MODULE_ROWS = 40
 MAX_TABLE_ROWS = 20
+CHOOSING = ("top", "module", "where", "sort")
 
 
 @takes_source()
+@takes_rows
 def memory(  # noqa: PLR0913  # one option for each way to cut the table
     request: Request,
     *,
-    by: Annotated[By, typer.Option(metavar="KIND", help="By module, operator, line or storage.")] = "module",
-    top: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the N largest rows.")] = None,
+    rows: "RowChoice",
+    by: Annotated[By, typer.Option(metavar="KIND", help="By module, operator, line, storage or flops.")] = "module",
     depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="All rows, each repeated block separately.")] = False,
-    module: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Only what these modules keep: 'h.*.attn'.")
-    ] = None,
     iterations: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Watch N backward calls: does the graph grow?"),
@@ -51,20 +52,20 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
 
     gradinspect memory train.py
 
-    gradinspect memory train.py --by line
+    gradinspect memory train.py --by line --top 10
 
     gradinspect memory train.py --iterations 5
     """
 
     def report(graph: "Graph") -> None:
-        from gradinspect.analyses.memory.held import measure_memory, nodes_in_module  # --help need not wait
+        from gradinspect.analyses.selection.node_conditions import chosen_nodes  # --help need not wait
 
-        measured = measure_memory(graph, None if module is None else nodes_in_module(graph, module))
-        if output_format == "table":
-            options = _Options(by=by, top=top, depth=depth, full=full)
-            print_lines(_page(graph, measured, options, source_reader(request)))
+        chosen = chosen_nodes(graph, rows.module, rows.where)
+        if by == "flops":
+            _print_flops(graph, chosen, rows, full=full, output_format=output_format)
         else:
-            print_text(_data(graph, measured, by, output_format))
+            options = _Options(by=by, rows=rows, depth=depth, full=full)
+            _print_memory(graph, chosen, options, output_format, source_reader(request))
 
     def report_growth(growth: "Growth") -> None:
         from gradinspect.renderers.terminal.growth import render_growth, render_growth_csv, render_growth_json
@@ -81,7 +82,8 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     if iterations is None:
         report_on(request, questions.graph(), report)
         return
-    _check_several_moments(iterations, [request.backward, request.grad, request.at, request.root, module, top, depth])
+    of_one = [request.backward, request.grad, request.at, request.root, depth, *(getattr(rows, n) for n in CHOOSING)]
+    _check_several_moments(iterations, of_one)
     report_on(request, questions.growth(iterations), report_growth)
 
 
@@ -89,16 +91,55 @@ def _check_several_moments(iterations: int, of_one_moment: Sequence[object]) -> 
     if any(option is not None for option in of_one_moment):
         raise GradInspectError(
             f"'--iterations {iterations}' observes several backward calls, and another option selects one.",
-            "Remove --backward, --grad, --at, --root, --module, --top and --depth, or --iterations.",
+            "Remove --backward, --grad, --at, --root, --depth, --top, --module, --where and --sort, or --iterations.",
         )
 
 
+def _print_memory(
+    graph: "Graph",
+    nodes: "frozenset[int] | None",
+    options: "_Options",
+    output_format: str,
+    read_source: Callable[[str], Sequence[str] | None],
+) -> None:
+    from gradinspect.analyses.memory.held import measure_memory
+
+    measured = measure_memory(graph, nodes)
+    if output_format == "table":
+        print_lines(_page(graph, measured, options, read_source))
+    else:
+        print_text(_data(graph, measured, options, output_format))
+
+
+def _print_flops(
+    graph: "Graph", nodes: "frozenset[int] | None", rows: "RowChoice", *, full: bool, output_format: str
+) -> None:
+    from gradinspect.analyses.memory.flops import FLOP_FIELDS, count_flops, left_out
+    from gradinspect.analyses.selection.rows import sorted_rows
+    from gradinspect.renderers.data.json import render_json
+    from gradinspect.renderers.terminal.flops import FlopsPage, render_flops_csv
+
+    counted = count_flops(graph, nodes)
+    found = sorted_rows(counted.rows, FLOP_FIELDS, rows.sort)
+    match output_format:
+        case "csv":
+            print_text(render_flops_csv(found))
+        case "json":
+            print_text(render_json({"rows": found, "unknown": counted.unknown}))
+        case _:
+            console = output_console()
+            page = FlopsPage(width=console.width, unicode=can_print_unicode(console))
+            top = rows.top if rows.top is not None or full else MAX_TABLE_ROWS
+            print_lines([*page.capture_lines(graph), "", *page.table(counted, *left_out(found, top))])
+
+
 class _Options:
-    def __init__(self, *, by: By, top: int | None, depth: int | None, full: bool) -> None:
+    def __init__(self, *, by: By, rows: "RowChoice", depth: int | None, full: bool) -> None:
         self.by = by
         self.depth = depth
         self.full = full
-        self.top = top if top is not None or full or by == "module" else MAX_TABLE_ROWS
+        self.top = rows.top if rows.top is not None or full or by == "module" else MAX_TABLE_ROWS
+        self.sort = rows.sort
 
 
 def _page(
@@ -110,7 +151,7 @@ def _page(
 
     from gradinspect.analyses.memory.notes import memory_notes
     from gradinspect.analyses.memory.rows import left_out, lines_of
-    from gradinspect.analyses.memory.tree import largest_modules, module_tree
+    from gradinspect.analyses.memory.tree import largest_modules, module_tree, sorted_modules
     from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
     from gradinspect.renderers.terminal.memory_source import render_annotated_source
 
@@ -121,14 +162,15 @@ def _page(
     yield Text()
     total = measured.extra_bytes
     if options.by == "module":
-        tree = module_tree(graph, measured, folds=not options.full)
+        tree = sorted_modules(module_tree(graph, measured, folds=not options.full), options.sort)
         tree = tree if options.top is None else largest_modules(tree, options.top)
         depth = options.depth if options.depth is not None or options.full else fitting_depth(tree, MAX_MODULE_ROWS)
         yield from page.modules(tree, total, depth)
     else:
-        rows, rest = left_out(_rows(graph, measured, options.by), options.top)
+        rows, rest = left_out(_rows(graph, measured, options), options.top)
         if options.by == "line":
-            yield from render_annotated_source(lines_of(graph, rows), read_source, width=console.width, unicode=unicode)
+            lines = lines_of(graph, rows)
+            yield from render_annotated_source(lines, read_source, total=total, width=console.width, unicode=unicode)
             rows = [row for row in rows if row.nodes and graph.nodes[row.nodes[0]].frame is None]
         if rows or rest or options.by != "line":
             yield from page.table(options.by if options.by != "line" else "", rows, rest, total)
@@ -138,20 +180,27 @@ def _page(
         yield from page.notes(notes)
 
 
-def _data(graph: "Graph", measured: "Memory", by: By, output_format: str) -> str:
+def _data(graph: "Graph", measured: "Memory", options: _Options, output_format: str) -> str:
     """Write all rows as CSV or JSON."""
     from gradinspect.analyses.memory.notes import memory_notes
-    from gradinspect.analyses.memory.tree import module_tree
+    from gradinspect.analyses.memory.tree import module_tree, sorted_modules
     from gradinspect.analyses.summary import describe_capture
     from gradinspect.renderers.data.memory import render_memory_json, render_modules_csv, render_rows_csv
 
-    rows: Sequence[Any] = module_tree(graph, measured, folds=False) if by == "module" else _rows(graph, measured, by)
+    by = options.by
+    rows: Sequence[Any] = (
+        sorted_modules(module_tree(graph, measured, folds=False), options.sort)
+        if by == "module"
+        else _rows(graph, measured, options)
+    )
     if output_format == "csv":
         return render_modules_csv(rows) if by == "module" else render_rows_csv(rows)
     return render_memory_json(measured, describe_capture(graph), by, rows, memory_notes(graph, measured))
 
 
-def _rows(graph: "Graph", measured: "Memory", by: By) -> "Sequence[MemoryRow]":
-    from gradinspect.analyses.memory.rows import rows_by_line, rows_by_operator, rows_by_storage
+def _rows(graph: "Graph", measured: "Memory", options: _Options) -> "Sequence[MemoryRow]":
+    from gradinspect.analyses.memory.rows import MEMORY_FIELDS, rows_by_line, rows_by_operator, rows_by_storage
+    from gradinspect.analyses.selection.rows import sorted_rows
 
-    return {"operator": rows_by_operator, "line": rows_by_line, "storage": rows_by_storage}[by](graph, measured)
+    rows_by = {"operator": rows_by_operator, "line": rows_by_line, "storage": rows_by_storage}
+    return sorted_rows(rows_by[options.by](graph, measured), MEMORY_FIELDS, options.sort)

@@ -100,6 +100,11 @@ def finish_output() -> OSError | None:
     return None
 
 
+def is_watched() -> bool:
+    """Return whether messages go to a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 def working(what: str) -> AbstractContextManager[object]:
     """Show progress on a terminal during a slow step."""
     console = Console(stderr=True)

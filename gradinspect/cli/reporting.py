@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import gradinspect
 from gradinspect.cli.questions import Question
+from gradinspect.cli.sign_of_life import sign_of_life
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.isolation import Imports
 from gradinspect.request import Request
 from gradinspect.source import CaptureFile, Program, first_folder
+from gradinspect.units import escape_control
 
 if TYPE_CHECKING:
     from gradinspect.graph import Graph
@@ -38,9 +40,23 @@ def report_on(request: Request, question: Question[T], report: Callable[[T], Non
     if isinstance(program, CaptureFile):
         report(cast("T", _read(program.path, request.label, gradients=question.needs_gradients)))
         return
+    with sign_of_life(escape_control(request.label)) as sign:
+
+        def report_alone(result: T) -> None:
+            sign.end()
+            report(result)
+
+        _run(request, question, report_alone, sign.call_reached)
+
+
+def _run(
+    request: Request, question: Question[T], report: Callable[[T], None], call_reached: Callable[[], None]
+) -> None:
+    """Run a program, and report on what was found."""
+    program = cast("Program", request.source)
     imports = Imports()
     session = _import_session(imports, program, request)
-    run = session.Session(program, request, question.observe, imports, report)
+    run = session.Session(program, request, question.observe, imports, report, call_reached)
     try:
         result = run.run()
     except GradInspectError as error:

@@ -6,24 +6,24 @@ import typer
 
 from gradinspect.cli import questions
 from gradinspect.cli.help import OUTPUT
-from gradinspect.cli.printing import output_console, print_lines, print_text
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import takes_source
+from gradinspect.cli.rows import takes_rows
 from gradinspect.request import Request
 
 if TYPE_CHECKING:
+    from gradinspect.analyses.selection.rows import RowChoice
     from gradinspect.graph import Graph
 
 
 @takes_source()
+@takes_rows
 def saved(  # noqa: PLR0913  # one option for each thing to filter by
     request: Request,
     *,
-    sort: Annotated[
-        Literal["graph", "bytes"], typer.Option(metavar="graph|bytes", help="Order of the rows.")
-    ] = "graph",
+    rows: "RowChoice",
     node: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only nodes of this class: 'Conv*'.")] = None,
-    module: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only nodes in this module: 'h.3'.")] = None,
     name: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only this attribute: '_saved_self'.")] = None,
     status: Annotated[
         str | None, typer.Option(metavar="STATUS", help="Only tensors that are live, freed, modified, ...")
@@ -40,26 +40,30 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
 
     gradinspect saved train.py --sort bytes
 
-    gradinspect saved train.py --node 'Conv*' --kind tensor
+    gradinspect saved train.py --where 'bytes>1MiB and class~Conv*'
     """
 
     def report(graph: "Graph") -> None:
         # ruff: noqa: PLC0415  # what --help need not wait for
-        from gradinspect.analyses.memory.saved_rows import SavedFilter, filter_rows, saved_rows, sort_rows
+        from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedFilter, filter_rows, saved_rows
+        from gradinspect.analyses.selection.rows import chosen_rows
         from gradinspect.renderers.data.csv import render_saved_csv
         from gradinspect.renderers.data.markdown import render_saved_markdown
         from gradinspect.renderers.terminal.saved_table import render_saved_json, render_saved_table
 
-        wanted = SavedFilter(node=node, module=module, name=name, status=status, kind=kind)
-        rows = sort_rows(filter_rows(saved_rows(graph), wanted), sort)
+        wanted = SavedFilter(node=node, name=name, status=status, kind=kind)
+        modules = {call.path for call in graph.modules}
+        found = chosen_rows(filter_rows(saved_rows(graph), wanted), SAVED_FIELDS, rows, modules)
         match output_format:
             case "table":
-                print_lines(render_saved_table(rows, width=output_console().width).splitlines())
+                console = output_console()
+                unicode = can_print_unicode(console)
+                print_lines(render_saved_table(found, width=console.width, unicode=unicode, top=rows.top))
             case "csv":
-                print_text(render_saved_csv(rows))
+                print_text(render_saved_csv(found[: rows.top]))
             case "json":
-                print_text(render_saved_json(rows))
+                print_text(render_saved_json(found[: rows.top]))
             case "markdown":
-                print_text(render_saved_markdown(rows))
+                print_text(render_saved_markdown(found[: rows.top]))
 
     report_on(request, questions.graph(), report)

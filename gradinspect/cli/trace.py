@@ -31,6 +31,10 @@ def trace(  # noqa: PLR0913  # the options of the tree
     request: Request,
     *,
     focus: "Focus",
+    order: Annotated[
+        Literal["backward", "forward"],
+        typer.Option(metavar="ORDER", help="Rows from the loss (backward), or from the inputs (forward)."),
+    ] = "backward",
     depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Fold nothing and leave nothing out.")] = False,
     fold_shapes: Annotated[
@@ -53,7 +57,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
 
     gradinspect trace train.py
 
-    gradinspect trace train.py --depth 1 -o graph.svg -- --lr 0.1
+    gradinspect trace train.py --order forward --depth 1 -o graph.svg -- --lr 0.1
 
     gradinspect trace model.py:'Net()' --input 2x3x32x32
     """
@@ -70,7 +74,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
 
         match output_format:
             case "text":
-                print_lines(_page(graph, focus, depth=depth, full=full, fold_shapes=fold_shapes))
+                print_lines(_page(graph, focus, order, depth=depth, full=full, fold_shapes=fold_shapes))
             case "json":
                 print_text(render_summary_json(summarize(graph)))
             case "markdown":
@@ -87,6 +91,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
 def _page(
     graph: "Graph",
     focus: "Focus",
+    order: Literal["backward", "forward"],
     **options: Any,  # noqa: ANN401  # fields of `TreeOptions`
 ) -> "Iterator[Text]":
     """Yield the head of the whole graph, an empty line, and the tree of the part in focus."""
@@ -94,6 +99,7 @@ def _page(
 
     from gradinspect.analyses.structure.focus import focus_graph  # noqa: PLC0415  # as above
     from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # as above
+    from gradinspect.renderers.terminal.forward_tree import render_forward  # noqa: PLC0415  # as above
     from gradinspect.renderers.terminal.summary import render_summary  # noqa: PLC0415  # as above
     from gradinspect.renderers.terminal.tree import TreeOptions, render_tree  # noqa: PLC0415  # as above
 
@@ -108,4 +114,5 @@ def _page(
         cut=cut,
         **options,
     )
-    yield from render_tree(part, tree_options)
+    render = render_tree if order == "backward" else render_forward
+    yield from render(part, tree_options)

@@ -122,6 +122,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._phases.call_ends(call)
         self._tracker.moved_on()
         self._claim(self._purposes.after_call())
+        self._step_may_end()
 
     @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
@@ -134,6 +135,11 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._phases.optimizer_ends()
         self._guarded(lambda: self._claim(self._purposes.of_optimizer(optimizer)))
         self._tracker.moved_on()
+        self._step_may_end()
+
+    def _step_may_end(self) -> None:
+        if self._phases.is_between:
+            self._ledger.may_end(self._phases.step)
 
     def _guarded(self, claim: Callable[[], None]) -> None:
         try:

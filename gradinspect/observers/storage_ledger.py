@@ -122,6 +122,11 @@ class Ledger:
         self._grow(num_bytes, maker)
         self.end(before)
 
+    def may_end(self, step: int) -> None:
+        """Note what is alive where a step ends, unless more of it follows: a program may end here, and its objects."""
+        if self.is_open and step == self._step:
+            self.end_bytes[step] = self.num_bytes
+
     def alive_at_peak(self) -> Iterator[Life]:
         """Yield what was alive at the peak. NOTE [What was alive at the peak]."""
         yield from (life for life in self._alive if life.birth <= self._peak_birth)

@@ -65,6 +65,10 @@ class KeptNames:
             self._noted = [noted for noted in self._noted if noted.model() is not None or any(_alive(noted))]
             self._limit = max(2 * len(self._noted), FEW)
 
+    def path_of(self, number: int) -> str | None:
+        """Return the path of a called module, even if its model is gone since the names were read."""
+        return next((noted.paths[number] for noted in reversed(self._noted) if number in noted.paths), None)
+
     def gone(self) -> list[GoneModel]:
         """List the models that are gone, latest first."""
         return [

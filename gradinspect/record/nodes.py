@@ -5,9 +5,11 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from gradinspect.catalog import Catalog
 from gradinspect.graph import Hook, Leaf, Node, NodeKind, TensorInfo
+from gradinspect.record.flops import UNKNOWN, flops_of
 from gradinspect.record.hooks import node_hooks, tensor_hooks
 from gradinspect.record.names import Names
 from gradinspect.record.saved import SavedNames, SavedReader
@@ -99,7 +101,7 @@ class NodeRecorder:
         node_class = self.node_class(node)
         leaf = self._leaf(node) if node_class.kind == "accumulate_grad" else None
         names = node_class.saved
-        return Node(
+        recorded = Node(
             name=node_class.name or type(node).name(node).removeprefix("torch::autograd::"),
             kind=node_class.kind,
             sequence_nr=None if sequence_nr >= UNKNOWN_NR else sequence_nr,
@@ -113,6 +115,8 @@ class NodeRecorder:
             made_by=makers[sequence_nr].name if sequence_nr in makers else None,
             hooks=self._node_hooks(node) if self._has_hooks else (),
         )
+        flops = flops_of(recorded)
+        return recorded if flops is UNKNOWN else replace(recorded, flops=flops.forward, backward_flops=flops.backward)
 
     def _forward_outputs(self, node: Any) -> tuple[TensorInfo | None, ...]:
         try:

@@ -219,7 +219,10 @@ class Recorder:
         """Return the path and class of a called module, even if it is gone."""
         module = self.modules[number]()
         class_name = self._class_names[number]
-        path = names.gone_paths.get(number) if module is None else names.module_paths.get(id(module))
+        if module is not None:
+            path = names.module_paths.get(id(module))
+        else:
+            path = names.gone_paths.get(number, self.kept_names.path_of(number))
         return (class_name if path is None else path), class_name
 
     @property

@@ -59,6 +59,7 @@ class Session(Generic[T]):
         make_observer: MakeObserver[T],
         imports: Imports,
         finish: Callable[[T], None],
+        call_reached: Callable[[], None],
     ) -> None:
         """Prepare to run.
 
@@ -68,6 +69,7 @@ class Session(Generic[T]):
             make_observer: Makes the observer of the backward calls.
             imports: The import states of both sides.
             finish: Delivers the result if the program ends the process before control returns to us.
+            call_reached: Learns of each engine call.
         """
         require_essentials()
         self.failure: str | None = None  # how the program failed after it was recorded
@@ -75,6 +77,7 @@ class Session(Generic[T]):
         self.is_delivered = False
         self._request = request
         self._finish = finish
+        self._call_reached = call_reached
         self._is_looking = not isinstance(program, Expression)  # there, only while the callable runs
         self._run = Run(
             program=program,
@@ -140,6 +143,7 @@ class Session(Generic[T]):
         """Call the observer; an error of ours is stored, because it must not reach the user's program."""
         if not self._is_looking:
             return None
+        self._call_reached()
         if self._run.problem is None:
             try:
                 return self._observer.on_call(call)

@@ -105,3 +105,17 @@ def test_a_program_that_fails_before_its_steps_are_complete_gets_no_peak(tmp_pat
     assert done.returncode == 3
     assert "ValueError: mine" in done.stderr
     assert "It fits" not in done.stdout
+
+
+def test_a_model_that_ends_with_its_step_is_named_and_counted(tmp_path: Path) -> None:
+    """What is there at the end of the step is what backward has left, not what is left when the model is gone."""
+    (tmp_path / "net.py").write_text(
+        "import torch\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.layer = torch.nn.Linear(64, 64)\n    def forward(self, x):\n        return self.layer(x).relu()\n"
+    )
+    done = gradinspect("fit", "net.py:Net()", "--input", "2x64", "--format", "json", "--by", "module", cwd=tmp_path)
+    figures = json.loads(done.stdout)
+    weights = 4 * (64 * 64 + 64)
+
+    assert figures["steps"][0]["end_bytes"] >= 2 * weights  # with their gradients
+    assert {group["label"] for group in figures["groups"]} <= {"layer", "(no module)"}

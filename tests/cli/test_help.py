@@ -47,6 +47,17 @@ def test_all_options_are_listed_when_asked(verb: str, capsys: pytest.CaptureFixt
     assert "more option" not in whole
 
 
+@pytest.mark.parametrize("option", ["--top", "--module", "--where", "--sort"])
+def test_every_table_is_cut_by_the_same_options(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the same words, on the first page of the help."""
+    lines = [
+        next(line for line in help_of([verb, "--help"], capsys).splitlines() if line.startswith(f"  {option} "))
+        for verb in ("saved", "memory", "grads", "fit")
+    ]
+
+    assert len({" ".join(line.split()) for line in lines}) == 1
+
+
 def test_a_help_is_this(capsys: pytest.CaptureFixture[str]) -> None:
     """The groups, in the order in which people need them."""
     assert (
@@ -59,21 +70,26 @@ Usage: gradinspect fit SOURCE [OPTIONS] [-- ARGUMENTS OF THE SCRIPT]
   gradinspect fit train.py
   gradinspect fit train.py --limit 24GiB --by line
 
-  SOURCE          script.py, pkg.mod:expression, or a capture file.
+  SOURCE             script.py, pkg.mod:expression, or a capture file.
 
 What to show
-  --limit SIZE    Available memory, such as 24GiB; exits 1 above it.
-  --steps N       Training steps to watch. [default: 2]
-  --by KIND       By module, line, storage, phase or kind. [default: module]
-  --real          Run with values, and measure the allocator.
+  --limit SIZE       Available memory, such as 24GiB; exits 1 above it.
+  --steps N          Training steps to watch. [default: 2]
+  --by KIND          By module, line, storage, phase or kind. [default:
+                     module]
+  --real             Run with values, and measure the allocator.
+  --top N            Only the first N rows, the largest.
+  --module PATTERN   Only what is in these modules: 'h.*.attn'.
+  --where CONDITION  Only rows such as 'bytes>1MiB and class~Conv*'.
+  --sort FIELD       Order of the rows: graph, bytes, name, ...
 
 Output
-  --format KIND   Print text or json. [default: text]
+  --format KIND      Print text or json. [default: text]
 
 Run the program
-  -m MODULE       Run a module, as python -m does.
-  --input SHAPE   Input of a callable: 2x3x8x8, mask=2x9:bool.
-  --continue      Let the script finish after the capture.
+  -m MODULE          Run a module, as python -m does.
+  --input SHAPE      Input of a callable: 2x3x8x8, mask=2x9:bool.
+  --continue         Let the script finish after the capture.
 
 2 more options: gradinspect fit --help-all
 """

@@ -70,7 +70,7 @@ def test_the_first_screen() -> None:
 
 backward #1  10 nodes, 480 B held
 root: #0 NllLossBackward0  f32[]  weight: None                       train.py:8
-▸ #1–5  model  Sequential  f32[4, 3]  5 nodes, 4 leaves       480 B
+▸ #1–5  model  Sequential  5 nodes                       480 B 100%
 
 
 

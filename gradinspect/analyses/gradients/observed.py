@@ -61,6 +61,14 @@ class FlowRow(Record, frozen=True, kw_only=True):
     stats: GradientStats
 
 
+class Fall(Record, frozen=True, kw_only=True):
+    """How much smaller the gradient is at the module farthest from the loss than at the closest."""
+
+    closest: FlowRow
+    farthest: FlowRow
+    factor: float  # above 1: it falls
+
+
 class GradientNote(Record, frozen=True, kw_only=True):
     """Where a gradient went wrong, and the parameters that this concerns."""
 
@@ -150,6 +158,17 @@ def _flow(graph: Graph) -> Iterator[FlowRow]:
                 module = graph.modules[index]
                 yield FlowRow(path=module.path, class_name=module.class_name, call=module.call, depth=depth,
                               node=ran.node, stats=stats)  # fmt: skip
+
+
+def fall_of(rows: Sequence[FlowRow]) -> Fall | None:
+    """Compare the innermost modules at both ends of the flow; None if there are not two with a finite gradient."""
+    inside = [
+        row for row, below in zip(rows, (*rows[1:], None), strict=True) if below is None or below.depth <= row.depth
+    ]
+    usable = [row for row in inside if row.stats.norm > 0 and row.stats.is_finite]
+    if len(usable) < 2:
+        return None
+    return Fall(closest=usable[0], farthest=usable[-1], factor=usable[0].stats.norm / usable[-1].stats.norm)
 
 
 def gradient_notes(graph: Graph) -> tuple[GradientNote, ...]:

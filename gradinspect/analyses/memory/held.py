@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator
 from typing import Literal, TypeAlias, get_args
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
-from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, TensorInfo
 
@@ -94,21 +93,6 @@ def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory
         bytes_by_kind=by_kind,
         num_recomputed=num_recomputed,
         storages=tuple(held),
-    )
-
-
-def nodes_in_module(graph: Graph, pattern: str) -> frozenset[int]:
-    """Return the nodes made in modules whose path, or a parent's path, matches a pattern like `h.*.attn`.
-
-    Raises:
-        GradInspectError: No module matches; the hint lists the closest names.
-    """
-    around = [frozenset(containing_paths(call.path)) for call in graph.modules]
-    found = matching_names(pattern, {path for paths in around for path in paths}, "module")
-    return frozenset(
-        node_id
-        for node_id, node in enumerate(graph.nodes)
-        if node.module is not None and not found.isdisjoint(around[node.module])
     )
 
 

@@ -1,9 +1,11 @@
 """Held memory grouped by operator, source line or storage. Each storage counts in one row, so rows add up."""
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Final
 
 from gradinspect.analyses.memory.held import HeldStorage, Memory
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
+from gradinspect.analyses.selection.rows import Fields
 from gradinspect.graph import Graph, Record, source_of
 from gradinspect.units import format_tensor
 
@@ -21,6 +23,13 @@ class MemoryRow(Record, frozen=True, kw_only=True):
     only_bytes: int = 0  # kept by nothing else: freed without this row
     num_storages: int = 0  # counted here
     nodes: tuple[int, ...] = ()  # nodes that keep any of it
+
+
+MEMORY_FIELDS: Final[Fields[MemoryRow]] = {
+    "bytes": lambda row: (row.num_bytes,),
+    "name": lambda row: (row.label,),
+    "shared": lambda row: (row.shared_bytes,),
+}
 
 
 def rows_by_operator(graph: Graph, memory: Memory) -> tuple[MemoryRow, ...]:

@@ -1,14 +1,13 @@
 """The saved-attribute table: what every node keeps for backward, one row per saved value."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, get_args
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
-from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names, no_such_name
+from gradinspect.analyses.selection.rows import Fields
+from gradinspect.analyses.structure.name_patterns import matching_names, no_such_name
 from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
-
-RowOrder: TypeAlias = Literal["graph", "bytes"]
 
 
 class SavedRow(Record, frozen=True, kw_only=True):
@@ -35,10 +34,23 @@ class SavedFilter(Record, frozen=True, kw_only=True):
     """Which rows to keep; all filters that are set must hold. They are shell patterns: `*`, `?`, `[...]`."""
 
     node: str | None = None  # matches the node's class
-    module: str | None = None  # matches the module's path or a parent's: "h.3" keeps "h.3.attn"
     name: str | None = None  # matches the attribute, or the saved parameter or variable
     status: str | None = None
     kind: str | None = None
+
+
+SAVED_FIELDS: Final[Fields[SavedRow]] = {
+    "attribute": lambda row: (row.attribute, row.attribute.removeprefix("_saved_")),
+    "bytes": lambda row: (row.num_bytes,),
+    "class": lambda row: (row.node_name,),
+    "kind": lambda row: (row.kind,),
+    "line": lambda row: (row.source,),
+    "module": lambda row: (row.module,),
+    "name": lambda row: (row.origin_name,),
+    "origin": lambda row: (row.origin,),
+    "status": lambda row: (row.status,),
+    "value": lambda row: (row.value,),
+}  # fmt: skip
 
 
 def saved_rows(graph: Graph) -> tuple[SavedRow, ...]:
@@ -141,11 +153,6 @@ def _status_detail(value: SavedValue) -> str:
             return ""
 
 
-def sort_rows(rows: Iterable[SavedRow], order: RowOrder) -> tuple[SavedRow, ...]:
-    """Sort by bytes, largest first, or keep the order of the graph."""
-    return tuple(rows) if order == "graph" else tuple(sorted(rows, key=lambda row: -(row.num_bytes or 0)))
-
-
 def filter_rows(rows: Sequence[SavedRow], wanted: SavedFilter) -> tuple[SavedRow, ...]:
     """Keep the rows that match all filters, possibly none.
 
@@ -155,14 +162,11 @@ def filter_rows(rows: Sequence[SavedRow], wanted: SavedFilter) -> tuple[SavedRow
     _check_word(wanted.status, get_args(SavedStatus), "status")
     _check_word(wanted.kind, get_args(SavedKind), "kind")
     nodes = _matches(wanted.node, {row.node_name for row in rows}, "node class with saved attributes")
-    paths = {path for row in rows if row.module is not None for path in containing_paths(row.module)}
-    modules = _matches(wanted.module, paths, "module")
     names = _matches(wanted.name, {name for row in rows for name in _names(row)}, "saved attribute or name")
     return tuple(
         row
         for row in rows
         if (nodes is None or row.node_name in nodes)
-        and (modules is None or (row.module is not None and not modules.isdisjoint(containing_paths(row.module))))
         and (names is None or not names.isdisjoint(_names(row)))
         and wanted.status in {None, row.status}
         and wanted.kind in {None, row.kind}
@@ -180,5 +184,6 @@ def _matches(pattern: str | None, names: Collection[str], noun: str) -> frozense
 
 def _names(row: SavedRow) -> Iterator[str]:
     yield row.attribute
+    yield row.attribute.removeprefix("_saved_")
     if row.origin_name is not None:
         yield row.origin_name

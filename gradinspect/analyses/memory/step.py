@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
+from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
 from gradinspect.graph import Record
 
 StorageKind: TypeAlias = Literal[
@@ -110,20 +111,51 @@ def bytes_by_kind(memory: StepMemory) -> dict[StorageKind, int]:
     return {kind: num_bytes for kind, num_bytes in sums.items() if num_bytes}
 
 
-def groups_by(memory: StepMemory, by: By) -> tuple[Group, ...]:
-    """Group what is alive at the peak, the largest first. Their bytes add up to the peak."""
+ALIVE_FIELDS: Final[Fields[AliveRow]] = {
+    "bytes": lambda row: (row.num_bytes,),
+    "class": lambda row: (row.made.node, row.made.op),
+    "kind": lambda row: (row.kind, KIND_NAMES[row.kind]),
+    "line": lambda row: (row.made.line,),
+    "module": lambda row: (row.made.module,),
+    "name": lambda row: (row.name,),
+    "phase": lambda row: (row.made.phase,),
+}
+GROUP_FIELDS: Final[Fields[Group]] = {"bytes": lambda group: (group.num_bytes,), "name": lambda group: (group.label,)}
+
+
+def chosen_alive(memory: StepMemory, choice: RowChoice) -> tuple[AliveRow, ...]:
+    """Keep what --module and --where choose of what is alive at the peak.
+
+    Raises:
+        GradInspectError: The options name something that is not there.
+    """
+    modules = {row.made.module for row in memory.alive if row.made.module}
+    return chosen_rows(memory.alive, ALIVE_FIELDS, replace(choice, sort=None), modules)
+
+
+def groups_by(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> tuple[Group, ...]:
+    """Group what is alive at the peak, the largest first. All together, their bytes add up to the peak.
+
+    Raises:
+        GradInspectError: The options name something that is not there.
+    """
+    groups = _grouped(chosen_alive(memory, choice), _key(memory, by))
+    return sorted_rows(groups, GROUP_FIELDS, choice.sort)
+
+
+def _key(memory: StepMemory, by: By) -> Callable[[AliveRow], tuple[str, str]]:
     match by:
         case "kind":
-            return _grouped(memory.alive, lambda row: (KIND_NAMES[row.kind], ""))
+            return lambda row: (KIND_NAMES[row.kind], "")
         case "module":
             depth = _module_depth(memory)
-            return _grouped(memory.alive, lambda row: (_outer(row.made.module, depth), ""))
+            return lambda row: (_outer(row.made.module, depth), "")
         case "line":
-            return _grouped(memory.alive, lambda row: (row.made.line or "(no line)", row.made.code))
+            return lambda row: (row.made.line or "(no line)", row.made.code)
         case "phase":
-            return _grouped(memory.alive, lambda row: (moment_name(row.made), ""))
+            return lambda row: (moment_name(row.made), "")
         case "storage":
-            return _grouped(memory.alive, lambda row: (_storage_name(row), row.made.line))
+            return lambda row: (_storage_name(row), row.made.line)
 
 
 def to_make_room(memory: StepMemory, limit: int) -> tuple[Group, ...]:

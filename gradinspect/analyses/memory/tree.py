@@ -2,11 +2,13 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
+from typing import Final
 
 from msgspec.structs import replace
 
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import OUTSIDE, extra_storages
+from gradinspect.analyses.selection.rows import IN_ORDER, Fields, check_sort, sorted_rows
 from gradinspect.analyses.structure.call_names import fold_name
 from gradinspect.graph import Graph, Record, module_name
 
@@ -142,6 +144,26 @@ def _aligned(parts: Sequence[ModuleBytes]) -> ModuleBytes:
     """Add up the same submodule of several modules; it keeps its own name."""
     merged = _merged(list(parts))
     return replace(merged, label=parts[0].label)
+
+
+MODULE_FIELDS: Final[Fields[ModuleBytes]] = {
+    "bytes": lambda module: (module.total_bytes,),
+    "name": lambda module: (module.label,),
+    "own": lambda module: (module.own_bytes,),
+}
+
+
+def sorted_modules(tree: Sequence[ModuleBytes], sort: str | None) -> tuple[ModuleBytes, ...]:
+    """Sort the modules inside each module; without a field, they keep the order of their calls.
+
+    Raises:
+        GradInspectError: There is no such field.
+    """
+    check_sort(sort, MODULE_FIELDS)
+    if sort in {None, IN_ORDER}:
+        return tuple(tree)
+    inside = [replace(module, children=sorted_modules(module.children, sort)) for module in tree]
+    return sorted_rows(inside, MODULE_FIELDS, sort)
 
 
 def largest_modules(tree: Sequence[ModuleBytes], top: int) -> tuple[ModuleBytes, ...]:

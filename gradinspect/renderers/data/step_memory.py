@@ -1,10 +1,11 @@
 """The memory of whole steps for machines: JSON with all figures."""
 
 from gradinspect.analyses.memory.step import By, StepMemory, bytes_by_kind, groups_by, to_make_room
+from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.renderers.data.json import render_json
 
 
-def render_step_memory_json(memory: StepMemory, limit: int | None, by: By) -> str:
+def render_step_memory_json(memory: StepMemory, limit: int | None, by: By, choice: RowChoice = ALL_ROWS) -> str:
     """Write everything: the peak, when, of what, each step, the curve, and what is not counted."""
     return render_json({
         "source": memory.source,
@@ -18,7 +19,7 @@ def render_step_memory_json(memory: StepMemory, limit: int | None, by: By) -> st
         "fits": None if limit is None else memory.peak_bytes <= limit,
         "to_make_room": [] if limit is None else to_make_room(memory, limit),
         "by": by,
-        "groups": groups_by(memory, by),
+        "groups": groups_by(memory, by, choice)[: choice.top],
         "steps": memory.steps,
         "curve": memory.curve,
         "notes": memory.notes,

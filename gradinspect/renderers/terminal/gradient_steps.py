@@ -13,7 +13,15 @@ from gradinspect.analyses.gradients.steps import GradientSteps, Move, Step
 from gradinspect.graph import GradientStats
 from gradinspect.renderers.data.csv import render_csv
 from gradinspect.renderers.data.json import render_json
-from gradinspect.renderers.terminal.gradients import CELLS, UPDATE, GradientsPage, node_fields, number, row_fields
+from gradinspect.renderers.terminal.gradients import (
+    CELLS,
+    UPDATE,
+    GradientsPage,
+    node_fields,
+    nodes_by_order,
+    number,
+    row_fields,
+)
 from gradinspect.renderers.terminal.page import GAP
 from gradinspect.units import format_calls, format_count
 
@@ -50,16 +58,18 @@ class StepsPage(GradientsPage):
         update = [UPDATE] if has_updates else []
         cells = len(steps) * (CELLS + len(GAP)) + sum(len(head) + len(GAP) for head in update)
         each = self.width - cells >= MIN_NAME
+        shown = rows[:max_rows]
         line = min(len(steps), MAX_LINE)
         heads = [f"#{step.number}" for step in (steps if each else (steps[0], steps[-1]))]
-        yield self._head("gradient norm of", [*heads, *update, *([] if each else [" " * line])], has_bars=False)
-        for move in rows[:max_rows]:
-            shown = move.norms if each else (move.norms[0], move.norms[-1])
-            figures = ["none" if norm is None else number(norm) for norm in shown]
-            figures += [f"{number(_last_update(move)):>{len(UPDATE)}}"] if has_updates else []
-            yield self._row(move.name, [*figures, *([] if each else [self.line(move.norms)])], None)
-        if len(rows[:max_rows]) < len(rows):
-            yield Text(f"{format_count(len(rows) - len(rows[:max_rows]), 'more leaf', 'more leaves')}: --full", "dim")
+        table = self._table([move.name for move in shown], [*heads, *update, *([] if each else [" " * line])], None)
+        yield table.head("gradient norm of")
+        for move in shown:
+            norms = move.norms if each else (move.norms[0], move.norms[-1])
+            figures = ["none" if norm is None else number(norm) for norm in norms]
+            figures += [number(_last_update(move))] if has_updates else []
+            yield table.row(move.name, [*figures, *([] if each else [self.line(move.norms)])])
+        if len(shown) < len(rows):
+            yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
 
     def line(self, norms: Sequence[float | None]) -> str:
         """Draw one bar per call, on the row's own logarithmic scale of at least a factor of ten."""
@@ -116,4 +126,6 @@ def render_steps_json(found: GradientSteps) -> str:
         }
         for step in found.steps
     ]
-    return render_json({"asked": found.asked, "steps": calls, "nodes": node_fields(found.graph)})
+    return render_json(
+        {"asked": found.asked, "steps": calls, "nodes": node_fields(found.graph, nodes_by_order(found.graph))}
+    )

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.gradients.observed import FlowRow, GradientNote, ParameterRow, gradients_of
+from gradinspect.analyses.gradients.observed import FlowRow, GradientNote, ParameterRow, fall_of, gradients_of
+from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.graph import GradientStats, Graph, NodeGradients, Record, source_of
 from gradinspect.renderers.data.csv import render_csv
 from gradinspect.renderers.data.json import render_json
@@ -18,8 +19,11 @@ from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count
 
 CELLS = 8
-BAR_CELLS = 16
+MIN_BAR_CELLS = 16
+MAX_BAR_CELLS = 40
 MIN_NAME = 12  # cells left for names beside a bar
+MIN_HEAD = 21  # cells of the longest heading
+MIN_CHANGE = 1.5  # a smaller factor is no change
 UPDATE = "update/weight"
 MAX_NAMES = 4
 NODE_COLUMNS = ("node", "order", "name", "module", "source", "direction", "position", *GradientStats.__struct_fields__)
@@ -39,82 +43,168 @@ class GradientsPage(Page):
                 label = {"killed": "no gradient reaches: ", "non-finite": "reaches: "}.get(note.kind, "")
                 yield from self.wrapped(f"{label}{names}{rest}", indent=GAP)
 
-    def flow(self, rows: Sequence[FlowRow], max_rows: int | None = None) -> Iterator[Text]:
-        """Yield one row per module call, from the loss to the inputs, with bars on a logarithmic scale."""
-        yield self._head("gradient at output of", ("norm", "max", "zeros"))
+    def fall(self, rows: Sequence[FlowRow], model: str) -> Iterator[Text]:
+        """Say in words how the gradient changes from the loss to the inputs."""
+        fall = fall_of(rows)
+        if fall is None:
+            return
+        ends = [f"{module or model} ({number(norm)})" for module, norm in (
+            (fall.closest.path, fall.closest.stats.norm), (fall.farthest.path, fall.farthest.stats.norm)
+        )]  # fmt: skip
+        if max(fall.factor, 1 / fall.factor) < MIN_CHANGE:
+            yield from self.wrapped(f"The gradient keeps its size from {ends[0]} to {ends[1]}.")
+        else:
+            verb = "falls" if fall.factor > 1 else "rises"
+            yield from self.wrapped(f"The gradient {verb} {_times(fall.factor)} from {ends[0]} to {ends[1]}.")
+
+    def flow(self, rows: Sequence[FlowRow], max_rows: int | None = None, *, model: str = "model",
+             is_part: bool = False) -> Iterator[Text]:  # fmt: skip
+        """Yield one row per module call, from the loss to the inputs, with bars on a logarithmic scale.
+
+        Args:
+            rows: All rows.
+            max_rows: How many of them are shown.
+            model: What to call the outermost module.
+            is_part: Whether rows are chosen or sorted, so that none is inside the one above.
+        """
         shown = rows[:max_rows]
-        scale = _LogScale([row.stats.norm for row in shown])
-        for row in shown:
-            call = f" (call {row.call})" if row.call > 1 else ""
-            name = f"{GAP * row.depth}{row.path.rpartition('.')[2] or 'model'}{call}{GAP}{row.class_name}"
-            yield self._row(name, (number(row.stats.norm), number(row.stats.max_abs), _share(row.stats)),
-                            scale.share(row.stats.norm))  # fmt: skip
+        names = [f"{row.path or model}{_call(row)}{GAP}{row.class_name}" for row in shown]
+        if not is_part:
+            names = [f"{GAP * row.depth}{name}{_call(row)}{GAP}{row.class_name}"
+                     for row, name in zip(shown, _names_inside(shown, model), strict=True)]  # fmt: skip
+        table = self._table(names, ("norm", "max", "zeros"), [row.stats.norm for row in shown])
+        yield table.head("gradient at output of")
+        for name, row in zip(names, shown, strict=True):
+            yield table.row(
+                name, (number(row.stats.norm), number(row.stats.max_abs), _share(row.stats)), row.stats.norm
+            )
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more module call')}: --full", "dim")
 
     def parameters(self, rows: Sequence[ParameterRow], max_rows: int | None) -> Iterator[Text]:
         """Yield one row per leaf: the gradient that was accumulated into it."""
         has_updates = any(row.update_norm is not None for row in rows)
-        update = [UPDATE] if has_updates else []
-        yield self._head("gradient of", ("norm", "max", "zeros", "/weight", *update))
         shown = rows[:max_rows]
-        scale = _LogScale([row.stats.norm for row in shown if row.stats is not None])
-        for row in shown:
-            name = row.name + (f" (from {row.num_added:,})" if row.num_added > 1 else "")
+        names = [row.name + (f" (from {row.num_added:,})" if row.num_added > 1 else "") for row in shown]
+        heads = ("norm", "max", "zeros", "/weight", *([UPDATE] if has_updates else []))
+        table = self._table(names, heads, [row.stats.norm for row in shown if row.stats is not None])
+        yield table.head("gradient of")
+        for name, row in zip(names, shown, strict=True):
             if row.stats is None:
                 figures = ["none", "", "", ""]
             else:
                 figures = [number(row.stats.norm), number(row.stats.max_abs), _share(row.stats), number(row.ratio)]
-            figures += [f"{number(row.update_ratio):>{len(UPDATE)}}"] if has_updates else []
-            yield self._row(name, figures, 0.0 if row.stats is None else scale.share(row.stats.norm))
+            figures += [number(row.update_ratio)] if has_updates else []
+            yield table.row(name, figures, 0.0 if row.stats is None else row.stats.norm)
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more leaf', 'more leaves')}: --full", "dim")
 
-    def nodes(self, graph: Graph, max_rows: int | None) -> Iterator[Text]:
-        """Yield one row per node, in the order in which backward ran them."""
-        yield self._head("node", ("norm in", "out", "zeros", "ms"), has_bars=False)
-        ordered = _by_order(graph)
-        for ran in ordered[:max_rows]:
-            node = graph.nodes[ran.node]
-            leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
-            incoming = _norm(ran.incoming)
-            outgoing = _norm(ran.outgoing)
+    def nodes(self, graph: Graph, rows: Sequence[NodeGradients], max_rows: int | None) -> Iterator[Text]:
+        """Yield one row per node."""
+        shown = rows[:max_rows]
+        names = [_node_name(graph, ran) for ran in shown]
+        table = self._table(names, ("norm in", "out", "zeros", "ms"), None)
+        yield table.head("node")
+        for name, ran in zip(names, shown, strict=True):
             zeros = next((_share(stats) for stats in ran.outgoing if stats is not None), "")
-            figures = (number(incoming), number(outgoing), zeros, f"{ran.seconds * 1e3:.2f}" if ran.seconds else "")
-            yield self._row(f"#{ran.node} {node.name}{leaf}", figures, None)
-        if max_rows is not None and len(ordered) > max_rows:
-            yield Text(f"{format_count(len(ordered) - max_rows, 'more node')}: --full", "dim")
+            seconds = f"{ran.seconds * 1e3:.2f}" if ran.seconds else ""
+            yield table.row(name, (number(_norm(ran.incoming)), number(_norm(ran.outgoing)), zeros, seconds))
+        if len(shown) < len(rows):
+            yield Text(f"{format_count(len(rows) - len(shown), 'more node')}: --full", "dim")
 
-    def _head(self, name: str, columns: Sequence[str], *, has_bars: bool = True) -> Text:
-        line = self._row(name, columns, 0.0 if has_bars else None)
+    def _table(self, names: Sequence[str], heads: Sequence[str], norms: Sequence[float] | None) -> "FigureTable":
+        return FigureTable(self, names, heads, norms)
+
+
+class FigureTable:
+    """Rows of a name, figures beside it, and a bar on a logarithmic scale whose ends the heading names."""
+
+    def __init__(self, page: Page, names: Sequence[str], heads: Sequence[str], norms: Sequence[float] | None) -> None:
+        """Choose the widths.
+
+        Args:
+            page: Its width and characters.
+            names: The names of all rows.
+            heads: The names of the columns of figures.
+            norms: What the bars show; None: there are no bars.
+        """
+        self._page = page
+        self._heads = heads
+        self._cells = [max(CELLS, cell_len(head)) for head in heads]
+        self._scale = LogScale(norms or ())
+        figures = sum(self._cells) + len(GAP) * len(heads)
+        longest = max(map(cell_len, names), default=0)
+        room = page.width - figures
+        has_bars = norms is not None and room - MIN_BAR_CELLS - len(GAP) >= MIN_NAME
+        self._name = max(min(max(longest, MIN_HEAD), room - (MIN_BAR_CELLS + len(GAP) if has_bars else 0)), 10)
+        self._bar = min(room - self._name - len(GAP), MAX_BAR_CELLS) if has_bars else 0
+
+    def head(self, name: str) -> Text:
+        """Write the heading; above the bars, what their ends stand for."""
+        line = self._line(name, self._heads)
+        line.append(self._scale.legend(self._bar) if self._bar else "")
         line.stylize("bold")
-        return line
-
-    def _row(self, name: str, figures: Sequence[str], share: float | None) -> Text:
-        room = self.width - sum(max(CELLS, len(figure)) + len(GAP) for figure in figures)
-        bar = BAR_CELLS if room - BAR_CELLS - len(GAP) >= MIN_NAME and share is not None else 0
-        room = max(room - (bar + len(GAP) if bar else 0), 10)
-        text = self.fit(name, room)
-        cells = "".join(f"{GAP}{figure:>{CELLS}}" for figure in figures)
-        line = Text(f"{text}{' ' * (room - cell_len(text))}{cells}{GAP}")
-        line.append(self.bar(round(8 * bar * (share or 0.0))), "cyan")
         line.rstrip()
-        line.truncate(self.width)  # a very narrow terminal loses the last columns
+        line.truncate(self._page.width)
         return line
 
+    def row(self, name: str, figures: Sequence[str], norm: float = 0.0) -> Text:
+        """Write a row."""
+        line = self._line(name, figures)
+        line.append(self._page.bar(round(8 * self._bar * self._scale.share(norm))), "cyan")
+        line.rstrip()
+        line.truncate(self._page.width)  # a very narrow terminal loses the last columns
+        return line
 
-class _LogScale:
-    """Shares on a logarithmic scale: the largest norm fills the bar, a thousandth of the smallest is empty."""
+    def _line(self, name: str, figures: Sequence[str]) -> Text:
+        text = self._page.fit(name, self._name)
+        columns = zip(figures, self._cells, strict=True)
+        cells = "".join(f"{GAP}{figure:>{cells}}" for figure, cells in columns)
+        return Text(f"{text}{' ' * (self._name - cell_len(text))}{cells}{GAP}")
+
+
+class LogScale:
+    """Shares on a logarithmic scale of whole decades, from below the smallest norm to the largest."""
 
     def __init__(self, norms: Sequence[float]) -> None:
-        usable = [norm for norm in norms if norm > 0 and math.isfinite(norm)]
-        self._high = math.log10(max(usable)) if usable else 0.0
-        self._low = math.log10(min(usable)) - 1 if usable else -1.0
+        """Choose the ends."""
+        usable = [math.log10(norm) for norm in norms if norm > 0 and math.isfinite(norm)]
+        self._high = math.ceil(max(usable)) if usable else 0
+        self._low = min(math.ceil(min(usable)) - 1, self._high - 1) if usable else -1
 
     def share(self, norm: float) -> float:
+        """Return how full a bar is."""
         if not norm > 0 or not math.isfinite(norm):
             return 0.0
         return min(max((math.log10(norm) - self._low) / (self._high - self._low), 0.0), 1.0)
+
+    def legend(self, num_cells: int) -> str:
+        """Write both ends, and that the steps between them are powers of ten."""
+        low, high = f"1e{self._low:+d}", f"1e{self._high:+d}"
+        return f"{low}{'log':^{max(num_cells - len(low) - len(high), 5)}}{high}"
+
+
+def _times(factor: float) -> str:
+    times = max(factor, 1 / factor)
+    return f"{times:.1f}-fold" if times < 10 else f"{times:,.0f}-fold" if times < 1e6 else f"{times:.0e}-fold"
+
+
+def _call(row: FlowRow) -> str:
+    return f" (call {row.call})" if row.call > 1 else ""
+
+
+def _names_inside(rows: Sequence[FlowRow], model: str) -> Iterator[str]:
+    """Name each module relative to the one around it; an index keeps its parent."""
+    around: dict[int, str] = {}
+    for row in rows:
+        yield short_name(row.path, around.get(row.depth - 1), model)
+        around[row.depth] = row.path
+
+
+def _node_name(graph: Graph, ran: NodeGradients) -> str:
+    node = graph.nodes[ran.node]
+    leaf = f" {node.leaf.name}" if node.leaf is not None and node.leaf.name else ""
+    return f"#{ran.node} {node.name}{leaf}"
 
 
 def number(value: float | None) -> str:
@@ -136,13 +226,13 @@ def _norm(stats: Sequence[GradientStats | None]) -> float | None:
     return math.sqrt(sum(norm * norm for norm in norms)) if norms else None
 
 
-def render_gradients_csv(graph: Graph) -> str:
-    """Write one line per gradient: what each node received and returned, in the order of backward."""
-    return render_csv(NODE_COLUMNS, _csv_lines(graph))
+def render_gradients_csv(graph: Graph, nodes: Sequence[NodeGradients]) -> str:
+    """Write one line per gradient: what each node received and returned, in the order given."""
+    return render_csv(NODE_COLUMNS, _csv_lines(graph, nodes))
 
 
-def _csv_lines(graph: Graph) -> Iterator[list[object]]:
-    for ran in _by_order(graph):
+def _csv_lines(graph: Graph, nodes: Sequence[NodeGradients]) -> Iterator[list[object]]:
+    for ran in nodes:
         node = graph.nodes[ran.node]
         module = "" if node.module is None else graph.modules[node.module].path
         source = source_of(graph, node) or ""
@@ -155,7 +245,11 @@ def _csv_lines(graph: Graph) -> Iterator[list[object]]:
 
 
 def render_gradients_json(
-    graph: Graph, captured_at: str, findings: Sequence[GradientNote], parameters: Sequence[ParameterRow]
+    graph: Graph,
+    captured_at: str,
+    findings: Sequence[GradientNote],
+    parameters: Sequence[ParameterRow],
+    nodes: Sequence[NodeGradients],
 ) -> str:
     """Write the findings, the parameters, and each node with its gradients."""
     return render_json({
@@ -163,7 +257,7 @@ def render_gradients_json(
         "loss": gradients_of(graph).loss,
         "findings": findings,
         "parameters": [row_fields(row) for row in parameters],
-        "nodes": node_fields(graph),
+        "nodes": node_fields(graph, nodes),
     })  # fmt: skip
 
 
@@ -172,12 +266,13 @@ def row_fields(row: ParameterRow) -> dict[str, object]:
     return {**_fields(row), "ratio": row.ratio, "update_ratio": row.update_ratio}
 
 
-def node_fields(graph: Graph) -> list[dict[str, object]]:
-    """Return the fields and the name of each node, in the order backward ran them."""
-    return [{"name": graph.nodes[ran.node].name, **_fields(ran)} for ran in _by_order(graph)]
+def node_fields(graph: Graph, nodes: Sequence[NodeGradients]) -> list[dict[str, object]]:
+    """Return the fields and the name of each node."""
+    return [{"name": graph.nodes[ran.node].name, **_fields(ran)} for ran in nodes]
 
 
-def _by_order(graph: Graph) -> list[NodeGradients]:
+def nodes_by_order(graph: Graph) -> list[NodeGradients]:
+    """Return the nodes in the order in which backward ran them."""
     return sorted(gradients_of(graph).nodes, key=lambda node: node.order)
 
 

@@ -4,6 +4,8 @@ What comes in: results of `analyses.memory`. What goes out: lines of `rich.text.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -15,15 +17,19 @@ from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.analyses.memory.tree import ModuleBytes
 from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.page import GAP, Page
-from gradinspect.units import format_bytes, format_count, format_held
+from gradinspect.units import format_bytes, format_count, format_held, format_share
 
 KIND_NAMES: dict[HeldAs, str] = {
     "activation": "activations", "input": "inputs", "output": "outputs", "cast": "casts to another dtype",
     "packed": "packed by hooks", "checkpoint": "inputs of checkpoints",
 }  # fmt: skip
 BYTES_CELLS = 10
-BAR_CELLS = 16
-MAX_DETAIL_BESIDE_BAR = 16
+SHARE_CELLS = 6
+MIN_BAR_CELLS = 6
+MAX_BAR_CELLS = 40
+MIN_NAME = 24
+MIN_LABEL = 12
+MIN_LINE = 12
 MAX_NOTES = 4  # of each kind
 
 
@@ -48,22 +54,38 @@ class MemoryPage(Page):
 
     def _kind_line(self, name: str, num_bytes: int, total: int) -> Text:
         width = max(map(len, KIND_NAMES.values()))
-        text = f"  {name:<{width}}{format_bytes(num_bytes):>{BYTES_CELLS}}{_percent(num_bytes, total):>6}  "
-        return Text(text).append(self._bar(num_bytes, total, max(self.width - len(text), 0)), "cyan")
+        text = f"  {name:<{width}}{format_bytes(num_bytes):>{BYTES_CELLS}}{format_share(num_bytes, total):>6}  "
+        return Text(text).append(
+            self._bar(num_bytes, total, min(max(self.width - len(text), 0), MAX_BAR_CELLS)), "cyan"
+        )
 
     def modules(self, tree: Sequence[ModuleBytes], total: int, depth: int | None = None) -> Iterator[Text]:
         """Yield one row per module; own bytes add up to the total."""
         rows = [row for module in tree for row in self._module_rows(module, "", "", depth)]
-        bar = BAR_CELLS if self.width >= 70 else 0
         has_only = self.width >= 100
-        room = self.width - (2 + has_only) * (BYTES_CELLS + len(GAP)) - (bar + len(GAP) if bar else 0)
         heads = ("total", "own", "only here") if has_only else ("total", "own")
-        yield Text(self._columns("module", heads, room), "bold")
+        columns = self._layout([name for name, _ in rows], len(heads))
+        yield Text(columns.text("module", heads, "%"), "bold")
         for name, module in rows:
             figures = [module.total_bytes, module.own_bytes, *([module.only_bytes] if has_only else [])]
-            line = Text(self._columns(name, [format_bytes(n) if n else "" for n in figures], room))
-            yield _ended(line.append(GAP).append(self._bar(module.total_bytes, total, bar), "cyan"))
-        yield Text(self._columns("total", (format_bytes(total),), room), "bold")
+            yield self._row(columns, name, figures, module.total_bytes or module.own_bytes, total)
+        yield Text(columns.text("total", (format_bytes(total),)), "bold")
+
+    def _layout(self, names: Sequence[str], num_figures: int) -> "_Columns":
+        """Choose the widths: figures stand beside the names, and bars have what is left, if it is enough."""
+        longest = max(map(cell_len, names), default=0)
+        figures = num_figures * (BYTES_CELLS + len(GAP)) + SHARE_CELLS
+        has_bars = max(longest, MIN_NAME) + figures + len(GAP) + MIN_BAR_CELLS <= self.width
+        name = min(max(longest, MIN_NAME), max(self.width - figures, 0))
+        left = self.width - figures - name - len(GAP)
+        return _Columns(self, name, min(left, MAX_BAR_CELLS) if has_bars else 0)
+
+    def _row(self, columns: "_Columns", name: str, figures: Sequence[int], part: int, total: int) -> Text:
+        share = format_share(part, total) if part else ""
+        line = Text(columns.text(name, [format_bytes(n) if n else "" for n in figures], share))
+        line.append(GAP).append(self._bar(part, total, columns.bar), "cyan")
+        line.rstrip()
+        return line
 
     def _module_rows(
         self, module: ModuleBytes, guide: str, below: str, depth: int | None
@@ -84,20 +106,37 @@ class MemoryPage(Page):
     def table(self, what: str, rows: Sequence[MemoryRow], rest: MemoryRow | None, total: int) -> Iterator[Text]:
         """Yield one row per group; their bytes add up to the total."""
         has_shared = any(row.shared_bytes for row in rows)
-        details = max((cell_len(self.visible(row.detail)) for row in rows), default=0)
-        bar = BAR_CELLS if self.width >= (70 if details < MAX_DETAIL_BESIDE_BAR or what != "storage" else 100) else 0
-        room = self.width - (1 + has_shared) * (BYTES_CELLS + len(GAP)) - (bar + len(GAP) if bar else 0)
         heads = ("bytes", "also keeps") if has_shared else ("bytes",)
-        yield Text(self._columns(what, heads, room), "bold")
-        labels = max((cell_len(self.visible(row.label)) for row in rows), default=0)
-        labels = max(min(labels, room - len(GAP) - details), room // 2)
-        for row in (*rows, *([rest] if rest else [])):
-            label = self.fit(row.label, labels if row.detail else room)
-            name = f"{label}{' ' * (labels - cell_len(label))}{GAP}{row.detail}" if row.detail else label
+        num_cells = self.width - len(heads) * (BYTES_CELLS + len(GAP)) - SHARE_CELLS
+        names = self._names(rows, num_cells)
+        columns = self._layout(names, len(heads))
+        yield Text(columns.text(what, heads, "%"), "bold")
+        for row, name in zip((*rows, *([rest] if rest else [])), (*names, rest.label if rest else ""), strict=False):
             figures = (row.num_bytes, row.shared_bytes)[: len(heads)]
-            line = Text(self._columns(name, [format_bytes(n) if n else "" for n in figures], room))
-            yield _ended(line.append(GAP).append(self._bar(row.num_bytes, total, bar), "cyan"))
-        yield Text(self._columns("total", (format_bytes(total),), room), "bold")
+            yield self._row(columns, name, figures, row.num_bytes, total)
+        yield Text(columns.text("total", (format_bytes(total),)), "bold")
+
+    def _names(self, rows: Sequence[MemoryRow], num_cells: int) -> list[str]:
+        """Write what each row is: its label, then its shape and line, if any, each in a column of its own."""
+        cells = [[self.visible(part) for part in (row.label, *row.detail.split(GAP))] for row in rows]
+        is_too_wide = sum(_widths(cells)) + len(GAP) * 2 > num_cells
+        if is_too_wide:
+            cells = [[label.removesuffix("Backward0"), *detail] for label, *detail in cells]
+        widths = self._fitted(_widths(cells), num_cells)
+        return [
+            GAP.join(f"{t}{' ' * (w - cell_len(t))}" for t, w in zip(map(self.fit, row, widths), widths, strict=False))
+            for row in cells
+        ]
+
+    def _fitted(self, widths: list[int], num_cells: int) -> list[int]:
+        """Narrow a line's file name, or drop the line, then narrow a label, and only then a shape."""
+        for column, cells in ((2, MIN_LINE), (2, 0), (0, MIN_LABEL), (1, 0)):
+            excess = sum(widths) + len(GAP) * (len(widths) - 1) - num_cells
+            if column < len(widths) and excess > 0:
+                widths[column] = max(widths[column] - excess, min(widths[column], cells))
+                if column == 2 and not cells:
+                    del widths[column]
+        return widths
 
     def notes(self, notes: Sequence[MemoryNote]) -> Iterator[Text]:
         """Yield the notes, the largest of each kind."""
@@ -110,11 +149,6 @@ class MemoryPage(Page):
             if count > MAX_NOTES:
                 yield Text(f"{kind}: {count - MAX_NOTES:,} more, with --format json", "dim")
 
-    def _columns(self, name: str, figures: Sequence[str], room: int) -> str:
-        text = self.fit(name, room)
-        cells = "".join(f"{GAP}{figure:>{BYTES_CELLS}}" for figure in figures)
-        return f"{text}{' ' * (room - cell_len(text))}{cells}"
-
     def _bar(self, part: int, whole: int, cells: int) -> str:
         """Draw a share of the whole; anything above zero is visible."""
         if not whole or not part or cells <= 0:
@@ -122,14 +156,23 @@ class MemoryPage(Page):
         return self.bar(max(round(8 * cells * part / whole), 1 if self.unicode else 8))
 
 
-def _ended(line: Text) -> Text:
-    line.rstrip()
-    return line
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    """Return how wide each column is; rows may have different numbers of them."""
+    return [max(map(cell_len, column)) for column in zip_longest(*cells, fillvalue="")]
 
 
-def _percent(part: int, whole: int) -> str:
-    share = 100 * part / whole if whole else 0
-    return f"{share:.0f}%" if share >= 1 else "<1%"
+class _Columns(NamedTuple):
+    """How wide the name and the bar of a row are."""
+
+    page: Page
+    name: int
+    bar: int
+
+    def text(self, name: str, figures: Sequence[str], share: str = "") -> str:
+        """Write a row without its bar."""
+        text = self.page.fit(name.rstrip(), self.name)
+        cells = "".join(f"{GAP}{figure:>{BYTES_CELLS}}" for figure in figures)
+        return f"{text}{' ' * (self.name - cell_len(text))}{cells}{share:>{SHARE_CELLS}}".rstrip()
 
 
 def fitting_depth(tree: Sequence[ModuleBytes], max_rows: int) -> int:

@@ -1,62 +1,170 @@
 """The saved-attribute table for a terminal, and as JSON.
 
-The table never exceeds the given width: the least important columns are narrowed, then dropped, and the last line
-says which were dropped.
+What comes in: rows of `analyses.memory.saved_rows`. What goes out: lines of `rich.text.Text`, none wider than asked.
+What can be said in fewer words is: `Conv` for `ConvBackward0`, `h.0.weight` for `parameter h.0.weight`. What still does
+not fit loses whole columns, which the last line names, before a shape or the name of a parameter is cut.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
+from rich.text import Text
 
 from gradinspect.analyses.memory.saved_rows import SavedRow
 from gradinspect.renderers.data.json import json_text
-from gradinspect.units import escape_control, format_bytes, format_count, format_held
+from gradinspect.renderers.terminal.page import GAP, Page
+from gradinspect.renderers.terminal.text import cut_end, cut_start
+from gradinspect.units import format_bytes, format_count, format_held, format_share
 
-COLUMNS = ("#", "node", "attribute", "value", "bytes", "status", "origin", "module", "source")
-RIGHT_ALIGNED = frozenset({"#", "bytes"})
-GAP = "  "
+COLUMNS: Final = ("#", "node", "attribute", "value", "bytes", "share", "status", "origin", "module", "source")
+HEADS: Final = {"share": "%"}
+RIGHT_ALIGNED: Final = frozenset({"#", "bytes", "share"})
+STYLES: Final[Mapping[str, str]] = {
+    "#": "cyan", "node": "bold", "value": "green", "share": "dim", "origin": "yellow", "module": "magenta",
+    "source": "dim",
+}  # fmt: skip
+ENDS_SAY_MORE: Final = frozenset({"attribute", "module", "source"})
+DROPPED: Final = "dropped"
+Write: TypeAlias = Callable[[SavedRow], str]
 
 
-CUT_AT_START = frozenset({"attribute", "origin", "module", "source"})  # their ends say more
+class _Step(NamedTuple):
+    """One way to make a column narrower: say it in fewer words, cut what is longer than `cells`, or drop it."""
 
-# Applied in order until the table fits: narrow a column to this many cells, or drop it (0).
-NARROWING = (
-    ("source", 16), ("module", 12), ("source", 0), ("module", 0), ("origin", 20), ("value", 16), ("origin", 10),
-    ("node", 20), ("attribute", 20), ("origin", 0), ("status", 14), ("node", 16), ("attribute", 16), ("value", 13),
-    ("node", 12), ("attribute", 12), ("node", 10), ("value", 10), ("status", 10), ("status", 0),
-    ("attribute", 10), ("node", 6), ("attribute", 6), ("value", 4), ("node", 0), ("bytes", 0),
+    column: str
+    how: str = DROPPED
+    cells: int = 0
+
+
+_FULL: Final = _Step("", "full")
+ALWAYS: Final = frozenset({"#", "node", "attribute", "value", "bytes", "status"})  # even if they are empty
+MAX_SHAPE: Final = 40  # cells; no shape is longer unless a file says so
+
+# Taken in this order until the table fits, and taken back, the last first, where there is room again.
+STEPS: Final = (
+    _Step("node", "without Backward0"), _Step("value", "without strides"), _Step("origin", "only names"),
+    _Step("attribute", "without _saved_"), _Step("source", "without folders"), _Step("module"), _Step("source"),
+    _Step("value", "cut", 40), _Step("value", "dense", 40), _Step("status", "short"), _Step("attribute", "cut", 16),
+    _Step("origin"), _Step("share"),
+    _Step("node", "cut", 16), _Step("attribute", "cut", 12), _Step("value", "dense", 20), _Step("node", "cut", 12),
+    _Step("status"), _Step("attribute", "cut", 8), _Step("value", "dense", 12), _Step("attribute"), _Step("bytes"),
+    _Step("node", "cut", 6), _Step("value", "dense", 6), _Step("node"), _Step("value", "dense", 3),
 )  # fmt: skip
-WIDENING = ("value", "attribute", "node", "status", "origin")  # which columns get the room of a dropped one
 
 
-def render_saved_table(rows: Sequence[SavedRow], *, width: int = 80) -> str:
-    """Write the rows in columns, then a line with the total."""
-    cells = [_cells(row) for row in rows]
-    natural = [max(map(cell_len, column)) for column in zip(COLUMNS, *cells, strict=True)]
-    widths = _fit_widths(dict(zip(COLUMNS, natural, strict=True)), width)
-    lines = [_line(line, widths) for line in (COLUMNS, *cells)]
-    lines.extend(_total_lines(rows, width))
-    left_out = [column for column in COLUMNS if column not in widths]
+def render_saved_table(
+    rows: Sequence[SavedRow], *, width: int = 80, unicode: bool = True, top: int | None = None
+) -> Iterator[Text]:
+    """Yield the first rows in columns, then how many more there are, then the total of all."""
+    table = _Table(rows[:top], sum(row.own_bytes for row in rows), Page(width=width, unicode=unicode))
+    yield from table.lines()
+    left_out = rows[len(rows[:top]) :]
     if left_out:
-        lines.append(f"not shown at this width: {', '.join(left_out)}")
-    return "".join(f"{line}\n" for line in lines)
+        rest = format_bytes(sum(row.own_bytes for row in left_out))
+        yield Text(f"{format_count(len(left_out), 'more row')}, {rest}", "dim")
+    yield from (Text(line) for line in _total_lines(rows, width))
+    if table.dropped:
+        yield Text(cut_end(f"not shown at this width: {', '.join(table.dropped)}", width, "…"), "dim")
 
 
-def _cells(row: SavedRow) -> tuple[str, ...]:
-    return tuple(
-        escape_control(cell)
-        for cell in (
-            str(row.node),
-            row.node_name,
-            row.attribute,
-            row.value,
-            format_bytes(row.num_bytes) if row.num_bytes else "",
-            status_text(row),
-            " ".join(filter(None, (row.origin, row.origin_name))),
-            row.module or "",
-            row.source or "",
-        )
-    )
+class _Table:
+    """Chooses what is said, so that the rows fit."""
+
+    def __init__(self, rows: Sequence[SavedRow], total: int, page: Page) -> None:
+        self._rows = rows
+        self._page = page
+        self._total = total
+        self._known: dict[_Step, int] = {}
+        steps = self._steps_needed()
+        self._how = {step.column: step for step in steps}
+        self.dropped = [column for column in COLUMNS if self._how.get(column, _FULL).how == DROPPED]
+
+    def lines(self) -> Iterator[Text]:
+        widths = {column: self._width(column, self._how.get(column, _FULL)) for column in COLUMNS}
+        heading = Text(GAP.join(_aligned(c, HEADS.get(c, c), widths[c]) for c in COLUMNS if widths[c]), "bold")
+        heading.rstrip()
+        heading.truncate(self._page.width)
+        yield heading
+        for row in self._rows:
+            line = Text(no_wrap=True, end="")
+            for column in COLUMNS:
+                if widths[column]:
+                    cell = self._cell(row, column, self._how.get(column, _FULL))
+                    text = _aligned(column, cell, widths[column])
+                    line.append(GAP if line else "").append(text, _style(row, column))
+            line.rstrip()
+            line.truncate(self._page.width)  # a very narrow terminal loses the last columns
+            yield line
+
+    def _steps_needed(self) -> list[_Step]:
+        taken: list[_Step] = []
+        for step in STEPS:
+            if self._table_width(taken) <= self._page.width:
+                break
+            taken.append(step)
+        for step in reversed(taken):
+            fewer = [other for other in taken if other is not step]
+            if self._table_width(fewer) <= self._page.width:
+                taken = fewer
+        return taken
+
+    def _table_width(self, taken: Sequence[_Step]) -> int:
+        how = {step.column: step for step in taken}
+        widths = [self._width(column, how.get(column, _FULL)) for column in COLUMNS]
+        return sum(widths) + len(GAP) * (sum(map(bool, widths)) - 1)
+
+    def _width(self, column: str, step: _Step) -> int:
+        """Return how many cells a column takes; 0 if it is not there."""
+        if step.how == DROPPED:
+            return 0
+        key = step._replace(column=column)
+        if key not in self._known:
+            widest = max((cell_len(self._cell(row, column, step)) for row in self._rows), default=0)
+            self._known[key] = max(widest, cell_len(HEADS.get(column, column))) if widest or column in ALWAYS else 0
+        return self._known[key]
+
+    def _cell(self, row: SavedRow, column: str, step: _Step) -> str:
+        text = self._page.visible(_words(row, column, step.how, self._total))
+        cells = max(step.cells, MAX_SHAPE) if column == "value" and row.kind == "tensor" else step.cells
+        if not step.cells or cell_len(text) <= cells:
+            return text
+        cut = cut_start if column in ENDS_SAY_MORE else cut_end
+        return cut(text, cells, self._page.ellipsis)
+
+
+def _aligned(column: str, text: str, cells: int) -> str:
+    padding = " " * (cells - cell_len(text))
+    return padding + text if column in RIGHT_ALIGNED else text + padding
+
+
+def _style(row: SavedRow, column: str) -> str:
+    if column == "status" and row.status not in {None, "live"}:
+        return "red"
+    return STYLES.get(column, "")
+
+
+def _words(row: SavedRow, column: str, how: str, total: int) -> str:
+    """Write one cell, in full or in fewer words."""
+    match column:
+        case "value":
+            return _value(row, how)
+        case "share":
+            return format_share(row.own_bytes, total) if row.own_bytes else ""
+        case _:
+            full, short = _WRITERS[column]
+            return full(row) if how == _FULL.how else short(row)
+
+
+def _origin(row: SavedRow) -> str:
+    return " ".join(filter(None, (row.origin, row.origin_name)))
+
+
+def _value(row: SavedRow, how: str) -> str:
+    if how == _FULL.how or row.kind != "tensor":
+        return row.value
+    text = row.value.partition(" strides ")[0]
+    return text.replace(", ", ",") if how == "dense" else text
 
 
 def status_text(row: SavedRow) -> str:
@@ -70,43 +178,16 @@ def status_text(row: SavedRow) -> str:
     return shared if status in {None, "live"} else f"{status}, {shared}"
 
 
-def _fit_widths(natural: dict[str, int], width: int) -> dict[str, int]:
-    widths = dict(natural)
-    for column, narrow in NARROWING:
-        excess = _table_width(widths) - width
-        if excess <= 0:
-            break
-        if narrow == 0:
-            del widths[column]
-        else:
-            widths[column] = min(widths[column], max(narrow, widths[column] - excess))
-    for column in WIDENING:
-        spare = max(width - _table_width(widths), 0)
-        if column in widths:
-            widths[column] = min(natural[column], widths[column] + spare)
-    return widths
-
-
-def _table_width(widths: dict[str, int]) -> int:
-    return sum(widths.values()) + len(GAP) * (len(widths) - 1)
-
-
-def _line(cells: Sequence[str], widths: dict[str, int]) -> str:
-    parts = []
-    for column, cell in zip(COLUMNS, cells, strict=True):
-        if column in widths:
-            text = _cut(cell, widths[column], at_start=column in CUT_AT_START)
-            padding = " " * (widths[column] - cell_len(text))
-            parts.append(padding + text if column in RIGHT_ALIGNED else text + padding)
-    return GAP.join(parts).rstrip()
-
-
-def _cut(text: str, width: int, *, at_start: bool) -> str:
-    if cell_len(text) <= width:
-        return text
-    if at_start:
-        return f"…{set_cell_size(text[::-1], width - 1)[::-1].lstrip()}"
-    return f"{set_cell_size(text, width - 1).rstrip()}…"
+_WRITERS: Final[Mapping[str, tuple[Write, Write]]] = {
+    "#": (lambda row: str(row.node),) * 2,
+    "node": (lambda row: row.node_name, lambda row: row.node_name.removesuffix("Backward0")),
+    "attribute": (lambda row: row.attribute, lambda row: row.attribute.removeprefix("_saved_")),
+    "bytes": (lambda row: format_bytes(row.num_bytes) if row.num_bytes else "",) * 2,
+    "status": (status_text, lambda row: status_text(row).partition(":")[0]),
+    "origin": (_origin, lambda row: row.origin_name or row.origin or ""),
+    "module": (lambda row: row.module or "",) * 2,
+    "source": (lambda row: row.source or "", lambda row: (row.source or "").rpartition("/")[2]),
+}
 
 
 def _total_lines(rows: Sequence[SavedRow], width: int) -> tuple[str, ...]:

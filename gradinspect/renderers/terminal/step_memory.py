@@ -17,11 +17,13 @@ from gradinspect.analyses.memory.step import (
     moment_name,
     to_make_room,
 )
+from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import cut_end
 from gradinspect.units import format_bytes, format_count
 
 MAX_ROWS = 12
+MAX_LABEL = 78  # cells: bytes stay near the names on a wide terminal
 _BARS = " ▁▂▃▄▅▆▇█"
 _PLAIN_BARS = " .:-=+*#%"
 _TITLES = {
@@ -32,15 +34,15 @@ _TITLES = {
 class StepMemoryPage(Page):
     """Writes one page."""
 
-    def lines(self, memory: StepMemory, limit: int | None, by: By) -> Iterator[Text]:
-        """Yield the page."""
+    def lines(self, memory: StepMemory, limit: int | None, by: By, choice: RowChoice = ALL_ROWS) -> Iterator[Text]:
+        """Yield the page; the tables have the rows of what is chosen."""
         yield self._line(_verdict(memory, limit), "bold")
         yield from (self._line(line) for line in _moment(memory.at))
         if limit is not None and memory.peak_bytes > limit:
             yield from self._room(memory, limit)
-        yield from self._table("at the peak, by kind", groups_by(memory, "kind"), memory.peak_bytes)
+        yield from self._table("at the peak, by kind", groups_by(memory, "kind", choice), memory.peak_bytes, choice.top)
         if by != "kind":
-            yield from self._table(_TITLES[by], groups_by(memory, by), memory.peak_bytes)
+            yield from self._table(_TITLES[by], groups_by(memory, by, choice), memory.peak_bytes, choice.top)
         yield from self._steps(memory)
         yield Text()
         for note in memory.notes:
@@ -57,20 +59,21 @@ class StepMemoryPage(Page):
         if len(groups) > MAX_ROWS:
             yield self._rest(groups[MAX_ROWS:], memory.peak_bytes)
 
-    def _table(self, title: str, groups: Sequence[Group], total: int) -> Iterator[Text]:
+    def _table(self, title: str, groups: Sequence[Group], total: int, top: int | None) -> Iterator[Text]:
+        num_rows = top or MAX_ROWS
         yield Text()
         yield self._line(title, "bold")
-        for group in groups[:MAX_ROWS]:
+        for group in groups[:num_rows]:
             label = f"{group.label}  {group.detail}".rstrip()
             yield self._row(label, group.num_bytes, total)
-        if len(groups) > MAX_ROWS:
-            yield self._rest(groups[MAX_ROWS:], total)
+        if len(groups) > num_rows:
+            yield self._rest(groups[num_rows:], total)
 
     def _rest(self, groups: Sequence[Group], total: int) -> Text:
         return self._row(format_count(len(groups), "other"), sum(group.num_bytes for group in groups), total)
 
     def _row(self, label: str, num_bytes: int, total: int) -> Text:
-        room = max(self.width - 22, 10)
+        room = min(max(self.width - 22, 10), MAX_LABEL)
         name = self.fit(label, room)
         return Text(f"  {name:<{room}}{format_bytes(num_bytes):>12}{num_bytes / max(total, 1):>7.1%}")
 

@@ -22,6 +22,7 @@ class Part(NamedTuple):
     can_shrink: bool = False  # a long name keeps both ends
     is_optional: bool = False  # dropped first
     can_wrap: bool = False  # may go on a line of its own
+    brief: str = ""  # what is said instead, before a name is shortened: "Conv" for "ConvBackward0"
 
 
 def visible(text: str, *, unicode: bool) -> str:
@@ -56,6 +57,13 @@ def cut_end(text: str, num_cells: int, ellipsis: str) -> str:
     return _start(text, max(num_cells - cell_len(ellipsis), 0)) + ellipsis[: max(num_cells, 0)]
 
 
+def cut_start(text: str, num_cells: int, ellipsis: str) -> str:
+    """Shorten a text that is too wide by cutting its start."""
+    if cell_len(text) <= num_cells:
+        return text
+    return ellipsis[: max(num_cells, 0)] + _start(text[::-1], max(num_cells - cell_len(ellipsis), 0))[::-1]
+
+
 def _start(text: str, num_cells: int) -> str:
     taken = 0
     for index, character in enumerate(text):
@@ -72,6 +80,10 @@ def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:
     for part in [part for part in fitted if part.is_optional] if excess > 0 else []:
         fitted.remove(part)
         excess -= cell_len(part.text)
+    for index, part in enumerate(fitted):
+        if excess > 0 and part.brief:
+            fitted[index] = part._replace(text=part.brief)
+            excess -= cell_len(part.text) - cell_len(part.brief)
     excess = _shrink(fitted, excess, ellipsis)
     text = Text(no_wrap=True, end="")
     for part in fitted:

@@ -1,34 +1,39 @@
 """The slowest nodes of a backward call, as lines of `rich.text.Text`."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.gradients.timeline import NodeSlice, Timeline, outermost_ops, slowest_first
-from gradinspect.renderers.terminal.gradients import BAR_CELLS, CELLS
+from gradinspect.analyses.gradients.timeline import NodeSlice, Timeline, outermost_ops
+from gradinspect.renderers.terminal.gradients import CELLS
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count
+
+BAR_CELLS = 16
+HEAD = "node, and the operators it ran"
 
 
 class TimelinePage(Page):
     """Writes the report of one timed backward call."""
 
-    def lines(self, timeline: Timeline, max_rows: int | None) -> Iterator[Text]:
-        """Yield the head, then one row per node, slowest first, with the operators it called."""
+    def lines(self, timeline: Timeline, rows: Sequence[NodeSlice], max_rows: int | None) -> Iterator[Text]:
+        """Yield the head, then one row per node, with the operators it called."""
         total = sum(piece.seconds for piece in timeline.slices)
         waits = ", synchronizing with the device after each" if timeline.is_synchronized else ""
         yield from self.capture_lines(timeline.graph)
         yield Text(f"{format_count(len(timeline.slices), 'node')} ran in {total * 1e3:.2f} ms{waits}")
         yield Text()
+        names = [_name(timeline, piece) for piece in rows[:max_rows]]
         room = max(self.width - CELLS - BAR_CELLS - 2 * len(GAP), 20)
-        yield Text(f"{'node, and the operators it ran':{room}}{GAP}{'ms':>{CELLS}}", "bold")
-        rows = slowest_first(timeline)
-        for piece in rows[:max_rows]:
-            text = self.fit(_name(timeline, piece), room)
+        room = min(room, max(map(cell_len, [*names, HEAD])))
+        yield Text(f"{HEAD:{room}}{GAP}{'ms':>{CELLS}}", "bold")
+        slowest = max((piece.seconds for piece in rows), default=0.0)
+        for name, piece in zip(names, rows, strict=False):
+            text = self.fit(name, room)
             line = Text(f"{text}{' ' * (room - cell_len(text))}{GAP}{_milliseconds(piece.seconds):>{CELLS}}{GAP}")
-            share = piece.seconds / rows[0].seconds if rows[0].seconds else 0.0
+            share = piece.seconds / slowest if slowest else 0.0
             line.append(self.bar(round(8 * BAR_CELLS * share)), "cyan")
             line.rstrip()
             yield line

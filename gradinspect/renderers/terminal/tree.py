@@ -19,13 +19,16 @@ from gradinspect.graph import Frame, Graph, Record, own_frame
 from gradinspect.renderers.terminal.text import Part, fit, shorten, visible
 from gradinspect.renderers.terminal.tree_rows import RowWriter
 from gradinspect.renderers.terminal.tree_words import Symbols
-from gradinspect.units import format_bytes, format_count
+from gradinspect.units import format_bytes, format_count, format_share
 
 BYTES_CELLS = 10
+SHARE_CELLS = 5
+MIN_WIDTH_OF_SHARES = 76
 MAX_SOURCE_CELLS = 24
 MIN_SOURCE_CELLS = 14  # file names are shortened to this before the text is
 TEXT_CELLS = 46  # preferred width of the text
 MIN_TEXT_CELLS = 36  # the source column is dropped before the text gets narrower
+MAX_TEXT_CELLS = 90  # bytes stay near the names on a wide terminal
 MAX_DEPTH = 1_000_000
 GUIDES: dict[Guide, str] = {"branch": "├─ ", "last_branch": "└─ ", "line": "│  ", "gap": "   ", "scope": "┊ "}
 ASCII_GUIDES: dict[Guide, str] = {"branch": "|- ", "last_branch": "`- ", "line": "|  ", "gap": "   ", "scope": ": "}
@@ -47,7 +50,7 @@ def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Te
     """Yield which part of the graph is shown, the tree, what was left out, and a legend."""
     options = options or TreeOptions()
     scope = fold_graph(graph, repeats=not options.full, shapes=options.fold_shapes)
-    is_open = _opener(scope, options)
+    is_open = opener(scope, options)
     page = TreePage(graph, options)
     yield from page.first_lines()
     rows = islice(outline(graph, scope, is_open), options.max_rows)
@@ -57,7 +60,7 @@ def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Te
     yield from page.last_lines(scope.num_nodes)
 
 
-def _opener(scope: Scope, options: TreeOptions) -> IsOpen:
+def opener(scope: Scope, options: TreeOptions) -> IsOpen:
     """Choose which scopes are expanded: all, those up to the requested depth, or as many as are easy to read."""
     if options.full or (options.max_rows is None and options.depth is None):
         return opens_to(MAX_DEPTH)
@@ -74,18 +77,21 @@ class TreePage:
         self.saved = held_bytes_by_node(graph)
         self.writer = RowWriter(graph, self.saved, unicode=options.unicode, cut=options.cut)
         self.symbols: Symbols = self.writer.symbols
-        self.bytes_cells = BYTES_CELLS + 1 if any(self.saved) else 0
+        self.total = sum(self.saved)
+        self.share_cells = SHARE_CELLS if options.width >= MIN_WIDTH_OF_SHARES else 0
+        self.bytes_cells = BYTES_CELLS + 1 + self.share_cells if self.total else 0
         room = min(max(options.width - self.bytes_cells - TEXT_CELLS - 2, MIN_SOURCE_CELLS), MAX_SOURCE_CELLS)
         self.sources = self._source_texts(room)
         self.source_cells = max((cell_len(source) + 2 for source in self.sources.values()), default=0)
         if options.width - self.bytes_cells - self.source_cells < MIN_TEXT_CELLS:
             self.source_cells = 0
-        self.text_cells = options.width - self.bytes_cells - self.source_cells
+        self.text_cells = min(options.width - self.bytes_cells - self.source_cells, MAX_TEXT_CELLS)
         self.last_source = ""
         self.last_own: Frame | None = None
         self.num_told = 0
         self.num_closed = 0
         self.kinds: set[str] = set()
+        self.direction = "gradients flow down"
 
     def first_lines(self) -> Iterator[Text]:
         """Yield which part of the graph is shown."""
@@ -93,10 +99,11 @@ class TreePage:
             words = visible(describe_cut(self.options.cut), unicode=self.options.unicode)
             yield fit([Part(words, "bold", can_shrink=True)], self.options.width, self.symbols.ellipsis)
 
-    def lines(self, row: Row, following: Row | None) -> Iterator[Text]:
+    def lines(self, row: Row, following: Row | None, after: Iterable[Part] = ()) -> Iterator[Text]:
         """Yield a row as one line, or as several if it is too wide.
 
-        A chain is split into its nodes; marks move to their own line. `following` determines the guides they need.
+        A chain is split into its nodes; marks, and what comes `after` the row, move to their own line. `following`
+        determines the guides they need.
         """
         self._count(row)
         parts = list(self.writer.parts(row))
@@ -104,15 +111,15 @@ class TreePage:
         rows = split_row(row) if is_split else [row]
         for part_of_row, below in pairwise([*rows, following]):
             if part_of_row is not None:
-                yield from self._wrapped_lines(part_of_row, below)
+                yield from self._wrapped_lines(part_of_row, below, after)
 
     def line(self, row: Row) -> Text:
         """Return a row as one line, cut if it is too wide, regardless of the rows above it."""
         self.last_source = ""
         return self._line(row, list(self.writer.parts(row)))
 
-    def _wrapped_lines(self, row: Row, following: Row | None) -> Iterator[Text]:
-        parts = [*self.writer.parts(row), *self._own_line(row)]
+    def _wrapped_lines(self, row: Row, following: Row | None, after: Iterable[Part]) -> Iterator[Text]:
+        parts = [*self.writer.parts(row), *after, *self._own_line(row)]
         marks = [part for part in parts if part.can_wrap]
         if marks and _needed(parts) > self._room(row, parts):
             yield self._line(row, [part for part in parts if not part.can_wrap])
@@ -191,7 +198,10 @@ class TreePage:
 
     def _bytes_text(self, row: Row) -> str:
         num_bytes = row.scope.held_bytes if row.scope else sum(self.saved[node] for node in row.nodes)
-        return (format_bytes(num_bytes) if num_bytes else "").rjust(self.bytes_cells)
+        if not num_bytes:
+            return " " * self.bytes_cells
+        share = format_share(num_bytes, self.total) if self.share_cells else ""
+        return f"{format_bytes(num_bytes):>{BYTES_CELLS + 1}}{share:>{self.share_cells}}"
 
     def _source_text(self, row: Row) -> str:
         is_chain = row.scope is not None and row.scope.kind == "shapes"
@@ -211,11 +221,11 @@ class TreePage:
     def _legend(self) -> Text:
         leaf, arrow = self.symbols.leaf, self.symbols.arrow
         words = (
-            ("gradients flow down", True),
+            (self.direction, True),
             (f"{leaf} leaf (AccumulateGrad)", "leaf" in self.kinds),
             (f"{arrow} #n shown elsewhere", "reference" in self.kinds),
             ("cut: to hidden nodes", self.options.cut is not None),
-            ("bytes held", bool(self.bytes_cells)),
+            ("bytes held, % of all" if self.share_cells else "bytes held", bool(self.bytes_cells)),
         )
         legend = ""
         for text, is_used in words:

@@ -20,6 +20,7 @@ from gradinspect.renderers.terminal.tree_words import ASCII_SYMBOLS, Symbols, ca
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 MAX_REFERENCES = 3
+MAX_INPUTS = 4
 MAX_SHAPES = 2
 NO_IDS = range(0)
 
@@ -60,6 +61,20 @@ class RowWriter:
             yield Part(f"{self.symbols.arrow} " if row.kind == "reference" else "")
             yield from self._ends(row.targets)
 
+    def inputs(self, sources: Sequence[int]) -> Iterator[Part]:
+        """Yield the nodes whose outputs a forward op took, and the leaves."""
+        for number, source in enumerate(sources[:MAX_INPUTS]):
+            yield Part(", " if number else f"  {self.symbols.back} ", "dim", can_wrap=True)
+            leaf = self.graph.nodes[source].leaf
+            if leaf is None:
+                yield Part(self._number(source), "cyan", can_wrap=True)
+            else:
+                name = self._visible(leaf.name or self._number(source))
+                mark = f"{self.symbols.leaf} "
+                yield Part(mark + name, "yellow", can_shrink=True, can_wrap=True, brief=mark + self._end_of(name))
+        if len(sources) > MAX_INPUTS:
+            yield Part(f" and {len(sources) - MAX_INPUTS:,} more", "dim", can_wrap=True)
+
     def _nodes(self, row: Row) -> Iterator[Part]:
         yield from self._root_label([row.nodes[0]])
         yield from self._row_label(row, row.nodes[0])
@@ -67,7 +82,8 @@ class RowWriter:
             node = self.graph.nodes[node_id]
             yield Part(f" {self.symbols.arrow} " if number else "")
             yield Part(f"{self._number(node_id)} ", "cyan")
-            yield Part(self._visible(node.name), "bold", can_shrink=True)
+            name = self._visible(node.name)
+            yield Part(name, "bold", can_shrink=True, brief=name.removesuffix("Backward0"))
             if not row.ends_in_leaf:
                 yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
             yield from self._marks(node)
@@ -77,7 +93,8 @@ class RowWriter:
         if row.call is not None:
             call = self.graph.modules[row.call]
             yield Part("  ")
-            yield Part(self._visible(call_name(self.graph, call)), "yellow", can_shrink=True)
+            name = self._visible(call_name(self.graph, call))
+            yield Part(name, "yellow", can_shrink=True, brief=self._end_of(name, 1))
             yield Part(f" {self._visible(call.class_name)}", is_optional=True)
         for node_id in row.nodes:
             yield from self._nones(node_id)
@@ -231,12 +248,21 @@ class RowWriter:
     def _leaf(self, node_id: int, node: Node) -> Iterator[Part]:
         name = node.leaf.name if node.leaf else None
         yield Part(f"{self.symbols.leaf} ", "yellow")
-        yield Part(self._visible(name) if name else self._number(node_id), "yellow", can_shrink=True)
+        text = self._visible(name) if name else self._number(node_id)
+        yield Part(text, "yellow", can_shrink=True, brief=self._end_of(text))
         yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
         if self.uses[node_id] > 1:
             yield Part(f"  used {self.symbols.times}{self.uses[node_id]:,}", "dim")
         if node.hooks:
             yield Part(f"  {format_count(len(node.hooks), 'hook')}", "magenta", can_wrap=True)
+
+    def _end_of(self, name: str, num_parts: int = 2) -> str:
+        """Keep the end of a long name, which tells it from its neighbors; an index keeps its parent."""
+        parts = name.split(".")
+        start = len(parts) - num_parts
+        while start > 0 and parts[start].isdigit():
+            start -= 1
+        return self.symbols.ellipsis + ".".join(parts[start:]) if start > 0 else name
 
     def _shapes(self, infos: Sequence[TensorInfo | None]) -> str:
         shown = [

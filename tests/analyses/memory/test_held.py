@@ -6,10 +6,11 @@ from factories import graph, leaf, op, saved, tensor_info
 from hypothesis import given
 from strategies import graphs
 
-from gradinspect.analyses.memory.held import Memory, measure_memory, nodes_in_module
+from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.analyses.memory.notes import memory_notes
 from gradinspect.analyses.memory.rows import left_out, rows_by_line, rows_by_operator, rows_by_storage
 from gradinspect.analyses.memory.tree import ModuleBytes, largest_modules, module_tree
+from gradinspect.analyses.selection.node_conditions import nodes_in_module
 from gradinspect.analyses.summary import summarize
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedTensor, SavedValue, Storage

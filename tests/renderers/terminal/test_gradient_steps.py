@@ -7,6 +7,7 @@ from factories import gradient_stats as stats
 from factories import graph, op
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from gradinspect.analyses.gradients.observed import ParameterRow
 from gradinspect.analyses.gradients.steps import GradientSteps, Move, Step
@@ -41,23 +42,24 @@ def lines(found: GradientSteps, **options: object) -> list[str]:
 
 def test_a_column_for_each_call() -> None:
     """While there is room; the update is the last one's."""
-    assert lines(steps_of(1.0, None, 0.0, update=0.02)) == [
-        "backward #1  a.py:7 ... #3",
-        "3 backward calls observed, 4 requested: the program made no more, loss 1",
-        "  to 0.3333",
-        "gradient norm of                   #1        #2        #3  update/weight",
-        "w                             1.0e+00      none         0        1.0e-02",
-    ]
+    assert lines(steps_of(1.0, None, 0.0, update=0.02)) == snapshot(
+        [
+            "backward #1  a.py:7 ... #3",
+            "3 backward calls observed, 4 requested: the program made no more, loss 1",
+            "  to 0.3333",
+            "gradient norm of             #1        #2        #3  update/weight",
+            "w                       1.0e+00      none         0        1.0e-02",
+        ]
+    )
 
 
 def test_a_line_of_bars_where_there_is_no_room() -> None:
     """First, last, and the way between; ASCII where there is no more."""
     norms = (1.0, 0.1, 0.01, 0.0, None, NAN, 10.0, 1e-3)
 
-    assert lines(steps_of(*norms))[-2:] == [
-        "gradient norm of                                  #1        #8",
-        "w                                            1.0e+00   1.0e-03  ▇▅▃0 !█▁",
-    ]
+    assert lines(steps_of(*norms))[-2:] == snapshot(
+        ["gradient norm of             #1        #8", "w                       1.0e+00   1.0e-03  ▇▅▃0 !█▁"]
+    )
     assert lines(steps_of(*norms), unicode=False)[-1].endswith("  *=-0 !#_")
 
 

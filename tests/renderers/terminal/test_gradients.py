@@ -8,6 +8,7 @@ from factories import gradient_stats as stats
 from factories import graph, leaf, op
 from hypothesis import example, given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from gradinspect.analyses.gradients.observed import (
     FlowRow,
@@ -16,7 +17,12 @@ from gradinspect.analyses.gradients.observed import (
     parameter_rows,
 )
 from gradinspect.graph import Gradients, Graph, NodeGradients
-from gradinspect.renderers.terminal.gradients import GradientsPage, render_gradients_csv, render_gradients_json
+from gradinspect.renderers.terminal.gradients import (
+    GradientsPage,
+    nodes_by_order,
+    render_gradients_csv,
+    render_gradients_json,
+)
 
 NAN = float("nan")
 
@@ -43,29 +49,53 @@ def test_flow_and_parameters() -> None:
     ]
     page = GradientsPage(width=72)
 
-    assert [line.plain for line in page.flow(flow)] == [
-        "gradient at output of         norm       max     zeros",
-        "model  Net                 1.0e+00   1.0e+00            ████████████████",
-        "  act (call 2)  ReLU       1.0e-02   1.0e-02       50%  █████▍",
+    assert [line.plain for line in page.flow(flow)] == snapshot(
+        [
+            "gradient at output of      norm       max     zeros  1e-3    log    1e+0",
+            "model  Net              1.0e+00   1.0e+00            ███████████████████",
+            "  act (call 2)  ReLU    1.0e-02   1.0e-02       50%  ██████▍",
+        ]
+    )
+    assert [line.plain for line in page.parameters(rows, 1)] == snapshot(
+        [
+            "gradient of         norm       max     zeros   /weight  1e-1  log   1e+0",
+            "w (from 2)       1.0e+00   1.0e+00             5.0e-01  ████████████████",
+            "1 more leaf: --full",
+        ]
+    )
+    assert [line.plain for line in GradientsPage(width=72, unicode=False).parameters(rows, None)][1:] == snapshot(
+        ["w (from 2)       1.0e+00   1.0e+00             5.0e-01  ################", "b                   none"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("norms", "expected"),
+    [
+        ((1.0, 1e-4), "The gradient falls 10,000-fold from head (1.0e+00) to stem (1.0e-04)."),
+        ((1.0, 3.0), "The gradient rises 3.0-fold from head (1.0e+00) to stem (3.0e+00)."),
+        ((1.0, 1.2), "The gradient keeps its size from head (1.0e+00) to stem (1.2e+00)."),
+        ((1.0, NAN), ""),
+    ],
+)
+def test_the_fall_in_words(norms: tuple[float, float], expected: str) -> None:
+    """From the module closest to the loss to the one farthest from it."""
+    rows = [
+        FlowRow(path=path, class_name="Linear", call=1, depth=0, node=0, stats=stats(norm))
+        for path, norm in zip(("head", "stem"), norms, strict=True)
     ]
-    assert [line.plain for line in page.parameters(rows, 1)] == [
-        "gradient of         norm       max     zeros   /weight",
-        "w (from 2)       1.0e+00   1.0e+00             5.0e-01  ████████████████",
-        "1 more leaf: --full",
-    ]
-    assert [line.plain for line in GradientsPage(width=72, unicode=False).parameters(rows, None)][1:] == [
-        "w (from 2)       1.0e+00   1.0e+00             5.0e-01  ################",
-        "b                   none",
-    ]
+
+    assert expected == "".join(line.plain for line in GradientsPage(width=100).fall(rows, "model"))
 
 
 def test_nodes_in_the_order_of_backward() -> None:
     """What came in, what went out, how long it took."""
-    assert [line.plain for line in GradientsPage(width=72).nodes(found(), None)] == [
-        "node                               norm in       out     zeros        ms",
-        "#0 MulBackward0                    1.0e+00       nan     2 bad      2.00",
-        "#1 AccumulateGrad w                    nan",
-    ]
+    assert [line.plain for line in GradientsPage(width=72).nodes(found(), nodes_by_order(found()), None)] == snapshot(
+        [
+            "node                    norm in       out     zeros        ms",
+            "#0 MulBackward0         1.0e+00       nan     2 bad      2.00",
+            "#1 AccumulateGrad w         nan",
+        ]
+    )
 
 
 def test_notes_name_the_parameters() -> None:
@@ -80,11 +110,14 @@ def test_notes_name_the_parameters() -> None:
 
 def test_machines_get_every_number() -> None:
     """What is not finite is text in JSON, which has no number for it."""
-    figures = json.loads(render_gradients_json(found(), "here", [], parameter_rows(found())))
+    figures = json.loads(render_gradients_json(found(), "here", [], parameter_rows(found()), nodes_by_order(found())))
 
     assert (figures["loss"], figures["parameters"][0]["ratio"]) == ("nan", "nan")
     assert figures["nodes"][0]["outgoing"][1] is None
-    assert render_gradients_csv(found()).splitlines()[1] == "0,0,MulBackward0,,,in,0,10,float32,1.0,1.0,0.0,0,0,10"
+    assert (
+        render_gradients_csv(found(), nodes_by_order(found())).splitlines()[1]
+        == "0,0,MulBackward0,,,in,0,10,float32,1.0,1.0,0.0,0,0,10"
+    )
 
 
 @given(st.integers(30, 160), st.booleans(), st.text(max_size=60), st.floats(), st.integers(0, 2**40))
@@ -95,7 +128,7 @@ def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, norm:
     page = GradientsPage(width=width, unicode=unicode)
     figures = msgspec.structs.replace(stats(abs(norm)), num_nonfinite=bad)
     row = ParameterRow(node=0, name=name, stats=figures, weight_norm=1.0, num_added=3, update_norm=norm)
-    lines = [page.title(name), *page.parameters([row], None), *page.nodes(found(), None)]
+    lines = [page.title(name), *page.parameters([row], None), *page.nodes(found(), nodes_by_order(found()), None)]
 
     assert all(line.cell_len <= width and line.plain.isprintable() for line in lines)
 

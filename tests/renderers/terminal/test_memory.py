@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from rich.cells import cell_len
 from rich.text import Text
 from strategies import graphs
@@ -44,19 +45,21 @@ def lines_of(texts: "list[Text]") -> list[str]:
 
 def test_the_tree_of_modules() -> None:
     """Totals, own bytes and a bar; as deep as asked for."""
-    assert lines_of(list(MemoryPage(width=72).modules(tree(), 32 * MIB))) == [
-        "module                               total         own",
-        "model  GPT                        32.0 MiB              ████████████████",
-        "├─ h.0-11  Block  ×12             30.0 MiB     6.0 MiB  ███████████████",
-        "│  └─ mlp  MLP  ×12               24.0 MiB    24.0 MiB  ████████████",
-        "└─ head  Linear                    2.0 MiB     2.0 MiB  █",
-        "total                             32.0 MiB",
-    ]
+    assert lines_of(list(MemoryPage(width=72).modules(tree(), 32 * MIB))) == snapshot(
+        [
+            "module                         total         own     %",
+            "model  GPT                  32.0 MiB              100%  ████████████████",
+            "├─ h.0-11  Block  ×12       30.0 MiB     6.0 MiB   94%  ███████████████",
+            "│  └─ mlp  MLP  ×12         24.0 MiB    24.0 MiB   75%  ████████████",
+            "└─ head  Linear              2.0 MiB     2.0 MiB    6%  █",
+            "total                       32.0 MiB",
+        ]
+    )
     assert [line.split()[0] for line in lines_of(list(MemoryPage(width=60).modules(tree(), 1, depth=0)))] == [
         "module", "model", "total",
     ]  # fmt: skip
-    assert lines_of(list(MemoryPage(width=72, unicode=False).modules(tree(), 32 * MIB)))[3] == (
-        "|  `- mlp  MLP  x12               24.0 MiB    24.0 MiB  ############"
+    assert lines_of(list(MemoryPage(width=72, unicode=False).modules(tree(), 32 * MIB)))[3] == snapshot(
+        "|  `- mlp  MLP  x12         24.0 MiB    24.0 MiB   75%  ############"
     )
 
 
@@ -73,26 +76,33 @@ def test_the_source_with_its_bytes() -> None:
         LineBytes(file="net.py", line=3, code="line 3", num_bytes=3 * MIB, shared_bytes=0),
         LineBytes(file="net.py", line=12, code="line 12", num_bytes=0, shared_bytes=MIB),
     )
-    expected = [
-        "   3.0 MiB  net.py",
-        "             1   line 1",
-        "             2   line 2",
-        "   3.0 MiB   3 █ line 3",
-        "             4   line 4",
-        "             5   line 5",
-        "             ⋮",
-        "            10   line 10",
-        "            11   line 11",
-        "    shared  12   line 12",
-        "            13   line 13",
-        "            14   line 14",
-    ]
+    expected = snapshot(
+        [
+            "   3.0 MiB  100%  net.py",
+            "                   1   line 1",
+            "                   2   line 2",
+            "   3.0 MiB  100%   3 █ line 3",
+            "                   4   line 4",
+            "                   5   line 5",
+            "                   ⋮",
+            "                  10   line 10",
+            "                  11   line 11",
+            "    shared        12   line 12",
+            "                  13   line 13",
+            "                  14   line 14",
+        ]
+    )
 
     assert lines_of(list(render_annotated_source(lines, {"net.py": source}.get, width=60))) == expected
     for changed in ({}, {"net.py": source[1:]}, {"net.py": source[:5]}):
-        assert lines_of(list(render_annotated_source(lines, changed.get, width=60))) == [
-            "   3.0 MiB  net.py", "   3.0 MiB   3 █ line 3", "             ⋮", "    shared  12   line 12",
-        ]  # fmt: skip
+        assert lines_of(list(render_annotated_source(lines, changed.get, width=60))) == snapshot(
+            [
+                "   3.0 MiB  100%  net.py",
+                "   3.0 MiB  100%   3 █ line 3",
+                "                   ⋮",
+                "    shared        12   line 12",
+            ]
+        )
 
 
 def test_a_table_adds_up_what_it_leaves_out() -> None:
@@ -104,12 +114,14 @@ def test_a_table_adds_up_what_it_leaves_out() -> None:
     )
     shown, rest = left_out(rows, 1)
 
-    assert lines_of(list(MemoryPage(width=60).table("operator", shown, rest, 5 * MIB))) == [
-        "operator                                   bytes  also keeps",
-        "AddmmBackward0                           3.0 MiB     1.0 MiB",
-        "2 more                                   2.0 MiB",
-        "total                                    5.0 MiB",
-    ]
+    assert lines_of(list(MemoryPage(width=60).table("operator", shown, rest, 5 * MIB))) == snapshot(
+        [
+            "operator                       bytes  also keeps     %",
+            "AddmmBackward0               3.0 MiB     1.0 MiB   60%",
+            "2 more                       2.0 MiB               40%",
+            "total                        5.0 MiB",
+        ]
+    )
     assert render_rows_csv(rows).splitlines()[1] == f"AddmmBackward0,,{3 * MIB},{MIB},0,2,1 2"
 
 

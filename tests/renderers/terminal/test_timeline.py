@@ -6,7 +6,7 @@ from factories import graph, leaf, op
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline
+from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline, slowest_first
 from gradinspect.graph import Frame, ModuleCall
 from gradinspect.renderers.data.chrome_trace import render_chrome_trace
 from gradinspect.renderers.terminal.timeline import TimelinePage
@@ -34,12 +34,12 @@ def timeline(name: str = "w", seconds: float = 0.002) -> Timeline:
 
 def test_the_slowest_first() -> None:
     """With the operators that the node itself called."""
-    assert [line.plain for line in TimelinePage(width=72).lines(timeline(), 1)] == [
+    assert [line.plain for line in TimelinePage(width=72).lines(timeline(), slowest_first(timeline()), 1)] == [
         "backward #1",
         "2 nodes ran in 2.50 ms",
         "",
-        "node, and the operators it ran                      ms",
-        "#0 MulBackward0  mul x2                          2.000  ████████████████",
+        "node, and the operators it ran        ms",
+        "#0 MulBackward0  mul x2            2.000  ████████████████",
         "1 more node: --full",
     ]
 
@@ -63,7 +63,7 @@ def test_the_trace_exactly() -> None:
 def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, seconds: float) -> None:
     """Whatever the names are, and the trace is JSON."""
     found = timeline(name, seconds)
-    for line in TimelinePage(width=width, unicode=unicode).lines(found, None):
+    for line in TimelinePage(width=width, unicode=unicode).lines(found, found.slices, None):
         assert line.cell_len <= width
         assert line.plain.isprintable()
 

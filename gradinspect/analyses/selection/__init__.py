@@ -1,0 +1,1 @@
+"""Which rows of a table are shown, and in which order."""

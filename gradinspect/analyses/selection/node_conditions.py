@@ -1,0 +1,91 @@
+"""Choose nodes by a condition and by module."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
+from gradinspect.analyses.selection.conditions import Value, holds, parse_condition
+from gradinspect.analyses.selection.rows import Fields
+from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
+from gradinspect.graph import Graph, Node, module_name, source_of
+from gradinspect.units import format_tensor
+
+T = TypeVar("T")
+
+
+def nodes_where(graph: Graph, condition: str) -> frozenset[int]:
+    """Return the nodes for which a condition holds, possibly none.
+
+    Raises:
+        GradInspectError: The condition cannot be read, or no node has such a field.
+    """
+    readers = node_fields(graph)
+    parsed = parse_condition(condition, readers)
+    return frozenset(
+        node_id
+        for node_id in range(len(graph.nodes))
+        if holds(parsed, lambda field, node_id=node_id: readers[field](node_id))  # type: ignore[misc]  # mypy cannot infer
+    )
+
+
+def nodes_in_module(graph: Graph, pattern: str) -> frozenset[int]:
+    """Return the nodes made in modules whose path, or a parent's path, matches a pattern like `h.*.attn`.
+
+    Raises:
+        GradInspectError: No module matches; the hint lists the closest names.
+    """
+    around = [frozenset(containing_paths(call.path)) for call in graph.modules]
+    found = matching_names(pattern, {path for paths in around for path in paths}, "module")
+    return frozenset(
+        node_id
+        for node_id, node in enumerate(graph.nodes)
+        if node.module is not None and not found.isdisjoint(around[node.module])
+    )
+
+
+def chosen_nodes(graph: Graph, module: str | None, where: str | None) -> frozenset[int] | None:
+    """Return the nodes that both options choose; None if neither is given."""
+    chosen = [] if module is None else [nodes_in_module(graph, module)]
+    chosen += [] if where is None else [nodes_where(graph, where)]
+    return frozenset.intersection(*chosen) if chosen else None
+
+
+def fields_of_nodes(graph: Graph, node_of: Callable[[T], int]) -> Fields[T]:
+    """Return the fields of rows that are about one node each."""
+    return {name: _through(read, node_of) for name, read in node_fields(graph).items()}
+
+
+def _through(read: Callable[[int], Sequence[Value]], node_of: Callable[[T], int]) -> Callable[[T], Sequence[Value]]:
+    return lambda row: read(node_of(row))
+
+
+def node_fields(graph: Graph) -> Fields[int]:
+    """Return what a node can be chosen by."""
+    nodes, held = graph.nodes, held_bytes_by_node(graph)
+    return {
+        "bytes": lambda node_id: (held[node_id],),
+        "class": lambda node_id: (nodes[node_id].name,),
+        "dtype": lambda node_id: [info.dtype for info in nodes[node_id].forward_outputs if info is not None],
+        "flops": lambda node_id: _flops(nodes[node_id]),
+        "line": lambda node_id: (source_of(graph, nodes[node_id]),),
+        "module": lambda node_id: (_module(graph, node_id),),
+        "name": lambda node_id: _names(graph, node_id),
+        "shape": lambda node_id: [format_tensor(info) for info in nodes[node_id].forward_outputs if info is not None],
+        "status": lambda node_id: [value.status for value in nodes[node_id].saved if value.status is not None],
+    }
+
+
+def _module(graph: Graph, node_id: int) -> str | None:
+    call = graph.nodes[node_id].module
+    return None if call is None else module_name(graph, graph.modules[call].path)
+
+
+def _flops(node: Node) -> tuple[int, ...]:
+    counts = (node.flops, node.backward_flops)
+    return () if counts == (None, None) else (sum(count or 0 for count in counts),)
+
+
+def _names(graph: Graph, node_id: int) -> list[str | None]:
+    node = graph.nodes[node_id]
+    leaf = [node.leaf.name, *node.leaf.aliases] if node.leaf is not None else []
+    return [*leaf, *(value.origin_name for value in node.saved if value.origin_name is not None)]

@@ -1,0 +1,63 @@
+"""Conditions that choose rows: what holds, and what is said of those that cannot be read."""
+
+import pytest
+
+from gradinspect.analyses.selection.conditions import Value, holds, parse_condition
+from gradinspect.errors import GradInspectError
+
+ROW: dict[str, tuple[Value, ...]] = {
+    "bytes": (1024,), "class": ("ConvolutionBackward0",), "module": ("h.3.attn",), "status": ("live", "modified"),
+    "norm": (float("nan"),), "name": (), "flops": (2.5e9,), "line": (None,), "shape": ("f32[2, 3]",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bytes>1000", True),
+        ("bytes > 1KiB", False),
+        ("bytes>=1KiB and bytes<=1KiB", True),
+        ("class=Convolution", False),
+        ("class~Convolution", True),
+        ("class~Conv*0 and not class~*1", True),
+        ("class!~Conv", False),
+        ("module~h.* and status=modified", True),
+        ("status!=live", False),
+        ("norm=nan", True),
+        ("norm>0", False),
+        ("name=x or bytes<2", False),
+        ("not (name=x or bytes<2)", True),
+        ("flops>2G", True),
+        ("line=none", True),
+        ('shape="f32[2, 3]"', True),
+        ("bytes<1 or bytes>1 and class=x", False),
+        ("name!=x", True),
+        ("bytes=1024 or bytes=and and name=x", True),
+    ],
+)
+def test_a_condition_holds(text: str, expected: bool) -> None:
+    """Numbers with units, patterns, fields of several values or none; `and` binds more than `or`."""
+    assert expected == holds(parse_condition(text, ROW), ROW.__getitem__)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bytez>1", 'This table has no field "bytez".'),
+        ("bytes>>1", "'--where bytes>>1' cannot be read at \"bytes>>\"."),
+        ("bytes>much", "'--where bytes>much' cannot be read at \"bytes>much\"."),
+        ("bytes>1 name", "'--where bytes>1 name' cannot be read at \"name\"."),
+        ("bytes", "'--where bytes' cannot be read at \"its end\"."),
+        ("", "'--where ' cannot be read at \"its end\"."),
+        ("(bytes>1", "'--where (bytes>1' cannot be read at \"(\"."),
+        ("bytes is 1", "'--where bytes is 1' cannot be read at \"bytes is\"."),
+        ("name='x", "'--where name='x' cannot be read at \"'x\"."),
+        ("(" * 400 + "bytes>1", 'cannot be read at "(".'),
+    ],
+)
+def test_a_condition_that_cannot_be_read(text: str, expected: str) -> None:
+    """One sentence with the part that is wrong, and how to write it."""
+    with pytest.raises(GradInspectError) as caught:
+        parse_condition(text, ROW)
+
+    assert expected in str(caught.value)

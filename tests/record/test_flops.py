@@ -1,0 +1,104 @@
+"""Floating point operations of nodes: torch's own counter, over the same forward and backward, finds the same."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from gradinspect import capture_graph
+from gradinspect.graph import Edge, Node, SavedTensor, SavedValue, TensorInfo
+from gradinspect.record.flops import UNKNOWN, flops_of
+
+
+def saved_tensor(info: TensorInfo) -> SavedTensor:
+    """A saved tensor of which only the shape matters."""
+    return SavedTensor(info, 0)
+
+
+def attention(x: torch.Tensor) -> torch.Tensor:
+    """Attention by matrix products."""
+    query, key, value = x.view(2, 7, 3, 4, 4).permute(2, 0, 3, 1, 4)
+    with sdpa_kernel(SDPBackend.MATH):
+        return nn.functional.scaled_dot_product_attention(query, key, value)
+
+
+def second_order() -> torch.Tensor:
+    """Products that a backward has made."""
+    x = torch.randn(6, 6, requires_grad=True)
+    return torch.autograd.grad((x @ x).square().sum(), x, create_graph=True)[0]
+
+
+LEAF = torch.randn(3, 2, 4, requires_grad=True)
+DATA = torch.randn(3, 4, 5)
+PERCEPTRON = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4, bias=False))
+CONVOLUTIONS = nn.Sequential(
+    nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=4), nn.ConvTranspose2d(8, 4, 2, 2)
+)
+LINES = nn.Sequential(nn.Conv1d(3, 8, 3, dilation=2), nn.ConvTranspose1d(8, 6, 3, 2, groups=2))
+ENCODER = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+PROGRAMS: dict[str, Callable[[], Any]] = {
+    "a perceptron": lambda: PERCEPTRON(torch.randn(5, 8)),
+    "in three dimensions": lambda: PERCEPTRON(torch.randn(2, 5, 8)),
+    "convolutions of data": lambda: CONVOLUTIONS(torch.randn(2, 3, 16, 16)),
+    "convolutions of a leaf": lambda: LINES(torch.randn(2, 3, 16, requires_grad=True)),
+    "attention": lambda: attention(torch.randn(2, 7, 48, requires_grad=True)),
+    "an encoder": lambda: ENCODER(torch.randn(2, 6, 16)),
+    "batches, the second a constant": lambda: torch.bmm(LEAF, DATA),
+    "batches, the first a constant": lambda: torch.bmm(DATA.mT, LEAF.mT),
+    "a sum and batches": lambda: torch.baddbmm(torch.zeros(3, 2, 5), LEAF, DATA),
+    "an einsum": lambda: torch.einsum("bij,bjk->bik", LEAF, DATA),
+    "a derivative": second_order,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_torch_counts_the_same(name: str) -> None:
+    """Over the forward pass and over backward, in total."""
+    with FlopCounterMode(display=False) as forward:
+        out = PROGRAMS[name]()
+    graph = capture_graph(out.sum())
+    with FlopCounterMode(display=False) as backward:
+        out.sum().backward()
+
+    assert sum(node.flops or 0 for node in graph.nodes) == forward.get_total_flops() > 0
+    assert sum(node.backward_flops or 0 for node in graph.nodes) == backward.get_total_flops() > 0
+
+
+def test_what_torch_has_no_formula_for_is_unknown() -> None:
+    """And not zero."""
+    nodes = capture_graph((LEAF.exp() @ torch.randn(4)).sum()).nodes
+
+    assert {(node.flops, node.backward_flops) for node in nodes} == {(None, None)}
+
+
+@pytest.mark.parametrize("operator", ["Flash", "Efficient", "Cudnn"])
+def test_attention_of_other_devices(operator: str) -> None:
+    """From the shapes of a record; two products forward, five in backward, of which one is done anew."""
+    info = TensorInfo((2, 4, 7, 8), "float32")
+    saved = tuple(
+        SavedValue(name=f"_saved_{name}", kind="tensor", tensor=saved_tensor(info))
+        for name in ("query", "key", "value")
+    )
+    edges = (Edge(1), Edge(2), Edge(3))
+    node = Node(
+        name=f"ScaledDotProduct{operator}AttentionBackward0", kind="generated", saved=saved, next_edges=edges,
+        forward_outputs=(info,),
+    )  # fmt: skip
+    product = 2 * 2 * 4 * 7 * 7 * 8
+
+    assert flops_of(node) == (2 * product, 5 * product)
+
+
+@pytest.mark.parametrize("shape", [("batch", 4), (4,), ()])
+def test_a_shape_that_is_no_matrix_is_unknown(shape: tuple[int | str, ...]) -> None:
+    """Symbolic sizes, and what a file may say."""
+    info = TensorInfo(shape, "float32")
+    saved = (SavedValue(name="_saved_self", kind="tensor", tensor=saved_tensor(info)),)
+    node = Node(name="MmBackward0", kind="generated", saved=saved, forward_outputs=(info,))
+
+    assert flops_of(node).forward is None
+    assert flops_of(Node(name="MmBackward0", kind="generated")) == UNKNOWN
