@@ -177,17 +177,17 @@ class Debugger(cmd.Cmd):
             self._print(self._page().source(lines, graph.frames[frame].line))
 
     def do_print(self, argument: str) -> None:
-        """Print EXPRESSION (p): evaluate Python; see help print.
+        """Print [EXPRESSION] (p): evaluate Python, or show all of this node; see help print.
 
         Available names: incoming and outgoing (tuples of gradients), saved (by name: saved.self), node (the grad_fn)
-        and torch. Without an expression: show this node again.
+        and torch. Without an expression: show this node again, with all values, sizes and formulas.
         """
         if not self._has_run():
             return
         if self._selected != self._current():
             self._print([Text("Tensors are only available for the current node; use down.")])
         elif not argument.strip():
-            self._show(self._live.step)  # type: ignore[union-attr]  # set while commands run
+            self._show(self._live.step, is_brief=False)  # type: ignore[union-attr]  # set while commands run
         else:
             self._print(self._printed(argument))
 
@@ -289,17 +289,17 @@ class Debugger(cmd.Cmd):
         assert self._live is not None  # noqa: S101  # as in _current
         return self._page().value(evaluate(expression, self._live, self._known_graph(), MAX_PRINTED))
 
-    def _show(self, step: Step) -> None:
+    def _show(self, step: Step, *, is_brief: bool = True) -> None:
         graph = self._known_graph()
-        self._print(self._page().step(graph, step, self.formulas(graph.nodes[step.node].name)))
+        self._print(self._page(is_brief=is_brief).step(graph, step, self.formulas(graph.nodes[step.node].name)))
 
     def formulas(self, name: str) -> tuple[InputGradient, ...]:
         """Return the formulas of a class; none if derivatives.yaml does not have it."""
         return explain_class(name, self._catalog).gradients if name in self._catalog.entries else ()
 
-    def _page(self) -> StepPage:
+    def _page(self, *, is_brief: bool = False) -> StepPage:
         console = output_console()
-        return StepPage(width=console.width, unicode=can_print_unicode(console))
+        return StepPage(width=console.width, unicode=can_print_unicode(console), is_brief=is_brief)
 
     def _print(self, lines: Iterable[Text]) -> None:
         console = output_console()

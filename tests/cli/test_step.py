@@ -55,7 +55,6 @@ backward #1  product.py:6  loss.backward()
 #0 SumBackward0                                                           step 1
   product.py:5  loss = y.sum()
   in     f32[]  1
-  saved  self_sym_sizes = (3,)
   out    self → #1 MulBackward0
          = grad.expand_symint(self.sym_sizes())
          f32[3]  norm 1.73, 1 to 1

@@ -23,7 +23,7 @@ class ForwardRow(Record, frozen=True, kw_only=True):
     level: int  # number of expanded scopes around it
     is_open: bool = False
     call: int | None = None  # the module call, if this is its only node
-    inputs: tuple[int, ...] = ()  # without the node of the row above, if that is the only one that is no leaf
+    inputs: tuple[int, ...] = ()  # without the node of the row above, if all others are leaves
     views: tuple[int, ...] = ()  # of leaves, which have no row of their own
 
 

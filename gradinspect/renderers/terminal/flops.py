@@ -29,7 +29,7 @@ class FlopsPage(Page):
         room = max(self.width - 2 * (CELLS + len(GAP)) - SHARE_CELLS, 0)
         width = min(max([MIN_NAME, *map(cell_len, names)]), room)
         bar = min(max(room - width - len(GAP), 0), MAX_BAR_CELLS)
-        yield Text(self._line("FLOPs", ("forward", "backward"), "%", width), "bold")
+        yield self._bold(self._line("FLOPs", ("forward", "backward"), "%", width))
         for name, row in zip(names, shown, strict=True):
             figures = (format_flops(row.forward), format_flops(row.backward))
             line = Text(self._line(name, figures, format_share(row.total, total), width)).append(GAP)
@@ -38,8 +38,13 @@ class FlopsPage(Page):
             line.truncate(self.width)
             yield line
         sums = [format_flops(sum(getattr(row, way) for row in counted.rows)) for way in ("forward", "backward")]
-        yield Text(self._line("total", sums, "", width), "bold")
+        yield self._bold(self._line("total", sums, "", width))
         yield from self._unknown(counted.unknown)
+
+    def _bold(self, text: str) -> Text:
+        line = Text(text, "bold")
+        line.truncate(self.width)
+        return line
 
     def _times(self, row: FlopRow) -> str:
         return f"{'×' if self.unicode else 'x'}{len(row.nodes):,}" if len(row.nodes) > 1 else ""
@@ -55,7 +60,7 @@ class FlopsPage(Page):
     def _line(self, name: str, figures: Sequence[str], share: str, width: int) -> str:
         text = self.fit(name, width)
         cells = "".join(f"{GAP}{figure:>{CELLS}}" for figure in figures)
-        return f"{text}{' ' * (width - cell_len(text))}{cells}{share:>{SHARE_CELLS}}".rstrip()[: self.width]
+        return f"{text}{' ' * (width - cell_len(text))}{cells}{share:>{SHARE_CELLS}}".rstrip()
 
 
 def render_flops_csv(rows: Sequence[FlopRow]) -> str:

@@ -1,5 +1,12 @@
-"""Screens of the backward debugger: one executed node, the path to it, and the outcome."""
+"""Screens of the backward debugger: one executed node, the path to it, and the outcome.
 
+NOTE [A brief step]
+At a prompt, a tensor with more than four rows of values has only its figures, sizes and strides of saved tensors are
+left out, and a formula goes without the functions that only cast to a real dtype. `print` shows it all, and so does a
+report.
+"""
+
+import re
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
@@ -15,7 +22,8 @@ from gradinspect.analyses.gradients.stepping import (
     TensorPreview,
     place_name,
 )
-from gradinspect.graph import Graph, SavedTensor, module_name, source_of
+from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.graph import Graph, SavedTensor, source_of
 from gradinspect.renderers.terminal.number_rows import dtype_and_shape, summarize_values, value_lines
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count, format_dtype
@@ -23,11 +31,19 @@ from gradinspect.units import format_count, format_dtype
 LABEL_CELLS = 9
 _LABEL = " " * LABEL_CELLS
 MAX_PRINTED_LINES = 200
+MAX_BRIEF_LINES = 4
+INTERNALS = ("_sym_sizes", "_sym_strides", "_sym_sizes_opt")
+_TO_REAL = re.compile(r"handle_r_to_c\([^,()]+(?:\(\))?, ")
 MAX_NAMED = 8  # nodes that the outcome lists
 
 
 class StepPage(Page):
     """Writes steps at one width."""
+
+    def __init__(self, *, width: int = 80, unicode: bool = True, is_brief: bool = False) -> None:
+        """Choose the characters, and whether to leave out what is rarely looked at: NOTE [A brief step]."""
+        super().__init__(width=width, unicode=unicode)
+        self._is_brief = is_brief
 
     def introduction(self, graph: Graph, start: str) -> Iterator[Text]:
         """Yield what is shown before the first step."""
@@ -82,7 +98,7 @@ class StepPage(Page):
         head = Text(f"#{step.node} {self.visible(node.name + leaf)}", "bold")
         if node.module is not None:
             call = graph.modules[node.module]
-            head.append(f"  {self.visible(module_name(graph, call.path))}", "not bold cyan")
+            head.append(f"  {self.visible(short_name(call.path, None, graph.model_name))}", "not bold cyan")
             head.append(
                 f" {self.visible(call.class_name)}" + (f" call {call.call}" if call.call > 1 else ""), "not bold"
             )
@@ -108,7 +124,9 @@ class StepPage(Page):
             if value.tensor is not None:
                 yield from self._tensor(label, value.name, value.tensor, ())
                 label = ""
-        rest = ", ".join(f"{value.name} = {value.text}" for value in saved if value.tensor is None)
+        others = [value for value in saved if value.tensor is None]
+        shown = [value for value in others if not (self._is_brief and value.name.endswith(INTERNALS))]
+        rest = ", ".join(f"{value.name} = {value.text}" for value in shown)
         lines = wrap(self.visible(rest), self.width - LABEL_CELLS, break_on_hyphens=False)
         yield from (self._line(label if number == 0 else "", line) for number, line in enumerate(lines))
 
@@ -136,7 +154,7 @@ class StepPage(Page):
         yield self._line("out", f"{self.visible(name)} {arrow} {self.visible(target)}{slot}", "bold")
         formula = next((item.formula for item in formulas if item.argument in {name, name.partition("[")[0]}), "")
         if formula:
-            yield from self._noted(f"= {formula}")
+            yield from self._noted(f"= {simplified(formula) if self._is_brief else formula}")
         notes = [_reduction(passed)] if passed.made_shape is not None or passed.made_dtype is not None else []
         if passed.is_changed:
             notes.append("differs from the formula: modified by a hook")
@@ -149,6 +167,8 @@ class StepPage(Page):
             yield self._line(label, f"{head}None")
             return
         lines = value_lines(tensor, self.width - LABEL_CELLS)
+        if lines is not None and self._is_brief and len(lines) > MAX_BRIEF_LINES:
+            lines = None
         numbers = "" if lines is not None and tensor.num_elements <= 1 else summarize_values(tensor)
         single = f"  {lines[0]}" if lines is not None and tensor.num_elements == 1 else ""
         style = "red" if tensor.num_nonfinite else "yellow" if tensor.is_zero else ""
@@ -207,6 +227,19 @@ class StepPage(Page):
             yield from self.wrapped(
                 f"Not equal: {', '.join(outcome.differing_leaves)}: something other than backward changed it.", "yellow"
             )
+
+
+def simplified(formula: str) -> str:
+    """Write a formula without `handle_r_to_c(dtype, x)`, which casts a complex gradient of a real tensor to real."""
+    while (found := _TO_REAL.search(formula)) is not None:
+        end, depth = found.end(), 1
+        while end < len(formula) and depth:
+            depth += {"(": 1, ")": -1}.get(formula[end], 0)
+            end += 1
+        if depth:
+            return formula
+        formula = formula[: found.start()] + formula[found.end() : end - 1] + formula[end:]
+    return formula
 
 
 def _versions(tensor: SavedTensor | None) -> str:

@@ -2,6 +2,7 @@
 
 from html.parser import HTMLParser
 
+import pytest
 from factories import graph, leaf, op
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from gradinspect.analyses.gradients.stepping import Arrived, Passed, SavedPrevie
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedValue
 from gradinspect.renderers.terminal.number_rows import summarize_values, value_lines
 from gradinspect.renderers.terminal.step_report import render_report_html, render_report_markdown
-from gradinspect.renderers.terminal.steps import StepPage
+from gradinspect.renderers.terminal.steps import StepPage, simplified
 
 FORMULAS = (
     InputGradient(argument="self", place="0", formula="mul_tensor_backward(grad, other, self.scalar_type())"),
@@ -83,6 +84,45 @@ def test_a_node_that_has_run() -> None:
         "           the forward input; cast from f64 to f32",
         "         [1.5, 1.5,   1]",
     ]
+
+
+def test_a_brief_step_leaves_out_what_is_rarely_looked_at() -> None:
+    """Long tensors have their figures only, sizes and casts to real are left out."""
+    column = shown(*(float(number) for number in range(1, 7)), shape=(6, 1))
+    step = Step(
+        order=1, node=0, incoming=(Arrived(tensor=column, num_added=1),), outgoing=(Passed(tensor=column), Passed()),
+        saved=(SavedPreview(name="alpha", text="1"), SavedPreview(name="mat1_sym_sizes", text="(2, 3)")), check="equal",
+    )  # fmt: skip
+    formulas = (InputGradient(argument="self", place="0", formula="handle_r_to_c(self.scalar_type(), grad * other)"),)
+    brief, whole = (
+        [line.plain for line in StepPage(width=72, is_brief=is_brief).step(product(), step, formulas)]
+        for is_brief in (True, False)
+    )
+
+    assert brief[2:] == [
+        "  in     f32[6, 1]  norm 9.54, 1 to 6",
+        "  saved  alpha = 1",
+        "  out    self → #1 AccumulateGrad w",
+        "         = grad * other",
+        "         f32[6, 1]  norm 9.54, 1 to 6",
+    ]
+    assert "  saved  alpha = 1, mat1_sym_sizes = (2, 3)" in whole
+    assert "         = handle_r_to_c(self.scalar_type(), grad * other)" in whole
+    assert len(whole) > len(brief) + 5
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("handle_r_to_c(self, grad * f(x))", "grad * f(x)"),
+        ("2 * handle_r_to_c(self.scalar_type(), a(b)) + handle_r_to_c(t, c)", "2 * a(b) + c"),
+        ("handle_r_to_c(self, grad", "handle_r_to_c(self, grad"),
+        ("grad.t()", "grad.t()"),
+    ],
+)
+def test_a_formula_without_casts_to_real(formula: str, expected: str) -> None:
+    """Wherever they are; what does not end is left as it is."""
+    assert simplified(formula) == expected
 
 
 def test_a_leaf() -> None:
