@@ -26,6 +26,7 @@ from gradinspect.torch_api.hooks import module_hooks, num_hooks_made, tensor_hoo
 from gradinspect.torch_api.weak import HiddenRef
 
 LEAST_GROWTHS = 2
+MOST_CALLS_BETWEEN = 3  # as in an iteration with several backward calls
 REGISTRATIONS = {
     "tensor": ("register_hook",),
     "accumulated": ("register_post_accumulate_grad_hook",),
@@ -52,6 +53,7 @@ class Pile:
     hook: str  # its qualified name
     count: int = 0
     num_growths: int = 0
+    grown_at: int = 0  # the last call that found more
     backward: int | None = None
 
 
@@ -61,11 +63,13 @@ class PiledHooks:
 
     _piles: dict[tuple[int, str, object], Pile] = field(default_factory=dict)
     _num_made: int | None = None
+    _num_calls: int = 0
 
     def begin(
         self, leaves: Sequence[tuple[torch.Tensor, str]], roots: Sequence[nn.Module], backward: int | None
     ) -> None:
         """Count the hooks on what backward reaches, and on the modules of models that were called."""
+        self._num_calls += 1
         num_made = num_hooks_made()
         if num_made is not None and num_made == self._num_made:
             return
@@ -82,7 +86,9 @@ class PiledHooks:
 
     def waits(self) -> str | None:
         """Name hooks of which there may be more at the next call."""
-        one = next((pile for pile in self._piles.values() if 0 < pile.num_growths < LEAST_GROWTHS), None)
+        recent = self._num_calls - MOST_CALLS_BETWEEN
+        growing = (pile for pile in self._piles.values() if 0 < pile.num_growths < LEAST_GROWTHS)
+        one = next((pile for pile in growing if pile.grown_at > recent), None)
         return None if one is None else f"{one.name} had been given one more hook"
 
     def found(self) -> list[Pile]:
@@ -100,6 +106,7 @@ class PiledHooks:
                 pile = self._piles[id(owner), kind, key] = Pile(HiddenRef(owner), name, kind, code, hook, count)
             elif count > pile.count:
                 pile.num_growths += 1
+                pile.grown_at = self._num_calls
             elif count < pile.count:
                 pile.num_growths = 0
             pile.count, pile.backward = count, backward

@@ -134,6 +134,20 @@ def test_hooks_that_are_removed_or_differ_do_not_pile_up() -> None:
     assert piled([halve, halve, None]) == []
 
 
+def test_a_hook_that_was_added_once_is_not_waited_for_long() -> None:
+    """Another one would have come with the next iteration."""
+    model = nn.Linear(2, 1)
+    log = PiledHooks()
+    waits = []
+    for call in range(6):
+        if call < 2:
+            model.weight.register_hook(halve)
+        log.begin([(model.weight, "weight")], [], None)
+        waits.append(log.waits() is not None)
+
+    assert waits == [False, True, True, True, False, False]
+
+
 def test_the_line_of_a_hook_is_that_of_its_registration() -> None:
     """Of the call that is given its name, or that a lambda is written in."""
     model = nn.Linear(2, 1)
