@@ -9,6 +9,7 @@ from gradinspect.analyses.gradients.timeline import NodeSlice
 from gradinspect.analyses.selection.conditions import Value
 from gradinspect.analyses.selection.node_conditions import fields_of_nodes
 from gradinspect.analyses.selection.rows import Fields, RowChoice, chosen_rows
+from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.graph import GradientStats, Graph, NodeGradients, module_name
 
 T = TypeVar("T")
@@ -23,8 +24,8 @@ def chosen_flow(graph: Graph, rows: Sequence[FlowRow], choice: RowChoice) -> tup
     """
     fields: Fields[FlowRow] = {
         "class": lambda row: (row.class_name,),
-        "module": lambda row: (module_name(graph, row.path),),
-        "name": lambda row: (module_name(graph, row.path),),
+        "module": lambda row: (module_name(graph, row.path), short_name(row.path, None, graph.model_name)),
+        "name": lambda row: (short_name(row.path, None, graph.model_name),),
         **_of_stats(lambda row: row.stats),
     }
     return _chosen(graph, rows, fields, choice)
@@ -93,7 +94,8 @@ def chosen_slices(graph: Graph, rows: Sequence[NodeSlice], choice: RowChoice) ->
 
 
 def _chosen(graph: Graph, rows: Sequence[T], fields: Fields[T], choice: RowChoice) -> tuple[T, ...]:
-    modules = {module_name(graph, call.path) for call in graph.modules}
+    paths = {call.path for call in graph.modules}
+    modules = {name for path in paths for name in (path, short_name(path, None, graph.model_name))}
     return chosen_rows(rows, {**dict.fromkeys(_NAMES, _nothing), **fields}, choice, modules)
 
 

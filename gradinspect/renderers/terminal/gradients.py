@@ -48,7 +48,7 @@ class GradientsPage(Page):
         fall = fall_of(rows)
         if fall is None:
             return
-        ends = [f"{module or model} ({number(norm)})" for module, norm in (
+        ends = [f"{short_name(module, None, model)} ({number(norm)})" for module, norm in (
             (fall.closest.path, fall.closest.stats.norm), (fall.farthest.path, fall.farthest.stats.norm)
         )]  # fmt: skip
         if max(fall.factor, 1 / fall.factor) < MIN_CHANGE:
@@ -68,7 +68,7 @@ class GradientsPage(Page):
             is_part: Whether rows are chosen or sorted, so that none is inside the one above.
         """
         shown = rows[:max_rows]
-        names = [f"{row.path or model}{_call(row)}{GAP}{row.class_name}" for row in shown]
+        names = [f"{short_name(row.path, None, model)}{_call(row)}{GAP}{row.class_name}" for row in shown]
         if not is_part:
             names = [f"{GAP * row.depth}{name}{_call(row)}{GAP}{row.class_name}"
                      for row, name in zip(shown, _names_inside(shown, model), strict=True)]  # fmt: skip

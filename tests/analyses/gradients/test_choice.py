@@ -24,11 +24,12 @@ def model() -> Graph:
         op("AddmmBackward0", 1, module=1), op("MulBackward0", 2, module=2), leaf("fc.weight", 4),
         modules=(
             ModuleCall(path="", class_name="Net"), ModuleCall(path="fc", class_name="Linear", parent=0),
-            ModuleCall(path="act", class_name="ReLU", parent=0),
+            ModuleCall(path="act", class_name="ReLU", parent=0), ModuleCall(path="0", class_name="Linear", parent=0),
         ),
     )  # fmt: skip
 
 
+INDEX = FlowRow(path="0", class_name="Linear", call=1, depth=1, node=0, stats=stats(0.1))
 FLOW = tuple(
     FlowRow(path=path, class_name=name, call=1, depth=depth, node=0, stats=stats(norm))
     for path, name, depth, norm in (("", "Net", 0, 2.0), ("fc", "Linear", 1, 2.0), ("act", "ReLU", 1, 0.5))
@@ -48,12 +49,14 @@ RAN = (
     [
         (RowChoice(where="class=Linear"), ["fc"]), (RowChoice(module="act"), ["act"]),
         (RowChoice(sort="norm"), ["", "fc", "act"]), (RowChoice(where="update>0"), []),
-        (RowChoice(where="module=model"), [""]),
+        (RowChoice(where="module=model"), [""]), (RowChoice(module="model.0"), ["0"]),
     ],
 )  # fmt: skip
 def test_module_calls(choice: RowChoice, expected: list[str]) -> None:
     """By class, module and norm; the outermost has the name that it has on the screen."""
-    assert expected == [row.path for row in chosen_flow(model(), FLOW, choice)]
+    assert expected == [
+        row.path for row in chosen_flow(model(), (*FLOW, INDEX), choice) if row is not INDEX or choice.module
+    ]
 
 
 @pytest.mark.parametrize(
