@@ -16,7 +16,16 @@ def small() -> Graph:
     """Build two modules one after the other; the first has a leaf, the second a hostile name."""
     return graph(
         op("SumBackward0", 1, shape=()),
-        op("MulBackward0", 2, 5, module=0, frame=0, shape=(2, 768), saved=(saved("_saved_self", 2, storage=0),)),
+        op(
+            "MulBackward0",
+            2,
+            5,
+            module=0,
+            frame=0,
+            shape=(2, 768),
+            flops=1536,
+            saved=(saved("_saved_self", 2, storage=0),),
+        ),
         op("TanhBackward0", 3, module=0),
         op("ExpBackward0", 4, module=1),
         op(HOSTILE, 6, None, module=1),

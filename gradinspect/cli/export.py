@@ -46,8 +46,8 @@ def export(  # noqa: PLR0913  # the drawing options live here
     saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
     gradients: Annotated[bool, typer.Option("--gradients", help="Let backward run, and keep its gradients.")] = False,
     color_by: Annotated[
-        Literal["grad", "bytes", "dtype", "device", "module", "file"] | None,
-        typer.Option(metavar="KIND", help="Color by grad, bytes, dtype, device, module, file."),
+        Literal["grad", "bytes", "flops", "dtype", "device", "module", "file"] | None,
+        typer.Option(metavar="KIND", help="Color by grad, bytes, flops, dtype, device, module, file."),
     ] = None,
     theme: Annotated[
         Literal["light", "dark", "paper"],

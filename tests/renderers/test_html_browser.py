@@ -184,7 +184,7 @@ def test_a_parameter_lights_all_ways_to_it(seen: Seen) -> None:
     assert "scale.weight" in seen.page.locator("#panel").inner_text()
 
 
-@pytest.mark.parametrize("name", ["module", "bytes", "dtype", "device", "file"])
+@pytest.mark.parametrize("name", ["module", "bytes", "flops", "dtype", "device", "file"])
 def test_boxes_are_filled(seen: Seen, name: str) -> None:
     """Each way to fill gives some box a fill and the legend its meaning; there are no gradients to fill by."""
     seen.page.locator("#color").select_option(name)

@@ -70,6 +70,12 @@ const COLORINGS = {
     const { fill: fillOf, scale } = logScale([...nodes.map((node) => node.bytes || 0), ...scopes.map((_, place) => (place ? heldBytes(-place) : 0))], (value) => formatBytes(Math.round(value)));
     return { look: (item) => (heldBytes(item) ? { fill: fillOf(heldBytes(item)), words: `${heldWords(item)} held` } : NOTHING), scale };
   },
+  flops: () => {
+    const sum = (item) => idsOf(item).reduce((total, id) => total + (nodes[id].flops || 0), 0);
+    const { fill: fillOf, scale } = logScale([...nodes.map((node) => node.flops || 0), ...scopes.map((_, place) => (place ? sum(-place) : 0))], (value) => formatFlops(Math.round(value)));
+    const look = (item) => { const total = sum(item); return total ? { fill: fillOf(total), words: `${formatFlops(total)}, forward and backward` } : NOTHING; };
+    return { look, scale };
+  },
   dtype: () => byKind((id) => textAt(nodes[id].dtype), 'several dtypes'),
   device: () => byKind((id) => textAt(nodes[id].device) || (nodes[id].dtype === undefined ? '' : page.device), 'several devices'),
   file: () => byKind((id) => frames[nodes[id].frame]?.[0] || '', 'several files'),

@@ -35,4 +35,7 @@ function formatBytes(count) {
   return `${unit ? count.toFixed(1) : count} ${units[unit]}`;
 }
 
+/** FLOPs with a decimal prefix. */
+const formatFlops = (count) => `${new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 }).format(count)} FLOPs`;
+
 const formatCount = (count, noun) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;

@@ -62,6 +62,7 @@ class PageNode(Record, frozen=True, kw_only=True):
     frame: int | None = None
     hooks: tuple[int, ...] = ()
     bytes: int = 0  # of storages that no earlier node saves
+    flops: int = 0  # of the forward op and of its backward, if torch has formulas
     dtype: int | None = None
     device: int | None = None  # if it differs from that of most nodes
     norm: float | str | None = None  # of the incoming gradient; a text if it is not finite
@@ -111,6 +112,7 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
             frame=node.frame,
             hooks=tuple(texts.place(f"{hook.kind}: {hook.name or 'a function'}") for hook in node.hooks),
             bytes=num_bytes[node_id],
+            flops=(node.flops or 0) + (node.backward_flops or 0),
             dtype=None if tensor is None else texts.place(tensor.dtype),
             device=None if tensor is None or tensor.device == usual else texts.place(tensor.device),
             norm=norms.get(node_id),

@@ -22,7 +22,7 @@ from gradinspect.renderers.picture.colors.kinds import (
 from gradinspect.renderers.picture.colors.looks import BLACK, Coloring, LogRamp, Look, Swatch
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.plan.parts import ColorBy
-from gradinspect.units import format_bytes
+from gradinspect.units import format_bytes, format_flops
 
 
 def no_gradient(palette: Palette) -> Look:
@@ -94,9 +94,30 @@ def color_by_bytes(graph: Graph, drawn: Sequence[range], palette: Palette) -> Co
     )
 
 
+def color_by_flops(graph: Graph, drawn: Sequence[range], palette: Palette) -> Coloring:
+    """Color by the FLOPs of the forward ops and of their backward, where torch has formulas."""
+    before = list(accumulate(((node.flops or 0) + (node.backward_flops or 0) for node in graph.nodes), initial=0))
+    totals = [before[ids.stop] - before[ids.start] for ids in drawn]
+    ramp = LogRamp(totals, palette.ramp)
+    unknown = Look(palette.card, "no formula for its FLOPs")
+
+    def look(ids: range) -> Look:
+        total = before[ids.stop] - before[ids.start]
+        return Look(ramp.fill(total), f"{format_flops(total)}, forward and backward") if total else unknown
+
+    return Coloring(
+        look=look,
+        leaf=lambda _: Look(palette.card, ""),
+        title="color: FLOPs of forward and backward, log scale",
+        scale=ramp.swatches(lambda value: format_flops(round(value))),
+        marks=(Swatch(unknown, "-", "no formula"),) if 0 in totals else (),
+    )
+
+
 COLORINGS: dict[ColorBy, Callable[[Graph, Sequence[range], Palette], Coloring]] = {
     "grad": color_by_gradient,
     "bytes": color_by_bytes,
+    "flops": color_by_flops,
     "dtype": color_by_dtype,
     "device": color_by_device,
     "module": color_by_module,

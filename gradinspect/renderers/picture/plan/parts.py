@@ -19,7 +19,7 @@ from gradinspect.graph import Edge, Graph, Record, num_consumers
 from gradinspect.renderers.facts import PageFacts
 
 BoxKind: TypeAlias = Literal["node", "shapes", "closed", "copies", "cut"]
-ColorBy: TypeAlias = Literal["grad", "bytes", "dtype", "device", "module", "file"]
+ColorBy: TypeAlias = Literal["grad", "bytes", "flops", "dtype", "device", "module", "file"]
 Direction: TypeAlias = Literal["TB", "BT", "LR", "RL"]
 Theme: TypeAlias = Literal["light", "dark", "paper"]  # paper: NOTE in `picture.paper`
 MAX_USERS = 50  # arrows to one box: NOTE [Users of one node] in `arrows`

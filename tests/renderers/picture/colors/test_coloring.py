@@ -17,6 +17,7 @@ from gradinspect.graph import Frame, Gradients, Graph, ModuleCall, NodeGradients
 from gradinspect.renderers.picture.colors.coloring import (
     COLORINGS,
     color_by_bytes,
+    color_by_flops,
     color_by_gradient,
     no_gradient,
     not_finite,
@@ -238,3 +239,17 @@ def test_any_graph_draws_in_any_color(data: st.DataObject, by: str, full: bool) 
     ET.fromstring(lay_out(dot, "svg", find_engine(), time_limit_s=30))  # noqa: S314  # our own output
 
     assert render_dot(record) == render_dot(replace(record, gradients=None))
+
+
+def test_flops_are_of_forward_and_backward() -> None:
+    """A box has the sum of its nodes; one without a formula is marked, and the legend says so."""
+    whole = graph(
+        op("MmBackward0", 1, flops=1_000_000, backward_flops=2_000_000), op("TanhBackward0", 2),
+        op("MmBackward0", None, flops=500),
+    )  # fmt: skip
+    coloring = color_by_flops(whole, [range(1), range(1, 2), range(2, 3)], LIGHT)
+
+    assert coloring.look(range(3)).words == "3.0 M, forward and backward"
+    assert coloring.look(range(1, 2)).words == "no formula for its FLOPs"
+    assert luminance(coloring.look(range(1)).fill) < luminance(coloring.look(range(2, 3)).fill)
+    assert [mark.words for mark in coloring.marks] == ["no formula"]
