@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from gradinspect.checks.findings import Finding, line_of, listed
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.carried_state import call_in
 from gradinspect.checks.rules.detach_causes import COMPARISONS, DETACH_REMEDIES, INSTEAD, SAMPLED, DetachRemedy
 from gradinspect.checks.rules.missing_gradients import MissingGradient, SameCause, and_failure, places_of
-from gradinspect.checks.rules.rewriting import compared, list_made_into_tensor
+from gradinspect.checks.rules.remade_tensors import collects, remade_tensor
+from gradinspect.checks.rules.rewriting import compared
 
 MAX_STEPS = 6  # of a path that are named
 DETACHED = Rule(
@@ -73,9 +75,12 @@ def detached_words(group: SameCause) -> tuple[str, str]:
     cause = _remedy_of(first)
     how = "" if len(first.path) < 2 else f" The path of {first.name}: {_path(first.path)}."
     where = line_of(first.off or first.cut)
+    hidden = ""
+    if first.forced is not None:
+        hidden = f" {line_of(first.forced)} makes a leaf of what is computed from it, so backward does not fail."
     return (
-        f"No gradient reaches {listed(group.names)}. {cause.why.format(op=first.op)}{how}",
-        cause.remedy.format(op=first.op, where=where, used=line_of(first.used)),
+        f"No gradient reaches {listed(group.names)}. {cause.why.format(op=first.op)}{how}{hidden}",
+        cause.remedy.format(op=first.op, where=where, used=line_of(first.used), forced=line_of(first.forced)),
     )
 
 
@@ -83,27 +88,54 @@ def _remedy_of(one: MissingGradient) -> DetachRemedy:
     """Choose the words for a cause, from the line where it happened as far as that is known."""
     known = DETACH_REMEDIES[one.cause]
     code = "" if one.cut is None else one.cut.code
+    if one.other is not None and not _is_sample(one):
+        return known._replace(remedy=_again(one))
     if one.off is not None and one.off.code.startswith("@"):
         return known._replace(remedy="Remove the decorator at {where} if this path should train.")
     if _is_sample(one):
         return SAMPLED
     if one.cause == "integer":
         return known._replace(remedy=_instead_of_integers(one, code) or known.remedy)
-    listed_tensors = list_made_into_tensor(code)
-    if listed_tensors is not None and (one.cause == "python" or (one.cause == "copy" and one.num_read > 1)):
+    remade = remade_tensor(code)
+    if remade is not None and (one.cause == "python" or (one.cause == "copy" and one.num_read > 1)):
+        cat = ", or torch.cat() if each has a dimension of its own" if remade.is_flat else ""
         return DetachRemedy(
-            DETACH_REMEDIES["copy"].why.replace("{op}()", listed_tensors.maker + "()"),
-            f"Use torch.stack({_escaped(listed_tensors.elements)}) at {{where}}, or torch.cat() if each has a "
-            "dimension of its own.",
+            DETACH_REMEDIES["copy"].why.replace("{op}()", f"{_escaped(remade.maker)}()"),
+            f"Use {_escaped(remade.stacked)} at {{where}}{cat}.",
         )
-    if one.cause == "python" and one.op in ("item", "tolist"):
-        return known._replace(remedy="Remove .{op}() at {where} and go on with the tensor, by torch functions only.")
+    if one.cause == "python":
+        return known._replace(remedy=_stay_in_torch(one, code) or known.remedy)
     return known
+
+
+def _again(one: MissingGradient) -> str:
+    """Say what to do where another loss needs the value without its graph."""
+    here, there = (
+        "backward" if line is None else f"{call_in(line)} at {line_of(line)}" for line in (one.backward, one.other)
+    )
+    way = "{op}()" if one.cause == "detach" else ".data" if one.cause == "data" else "gradients disabled"
+    return (
+        f"If only {_escaped(here)} should train them, keep {way} at {{where}} for {_escaped(there)}, and compute the "
+        "same again with its graph for the other loss."
+    )
+
+
+def _stay_in_torch(one: MissingGradient, code: str) -> str | None:
+    """Say how to do without the number, and without the tensor that is made of it later."""
+    is_method = one.op in ("item", "tolist")
+    stay = "Remove .{op}() at {where}" if is_method else "Keep the tensor at {where}"
+    remade = None if one.used is None or one.used == one.cut else remade_tensor(one.used.code)
+    if remade is None:
+        return f"{stay} and go on with the tensor, by torch functions only." if is_method else None
+    same = remade.stacked if remade.is_list or collects(code) else f"{remade.values} itself"
+    return f"{stay}, and use {_escaped(same)} instead of {_escaped(remade.maker)}() at {{used}}."
 
 
 def _instead_of_integers(one: MissingGradient, code: str) -> str | None:
     op = one.op.strip("_")
-    if one.noticed.kind == "backward" and op != "multinomial":  # the loss itself
+    if one.forced is not None and op in COMPARISONS:
+        return _soft(code)
+    if (one.noticed.kind == "backward" or one.forced is not None) and op != "multinomial":  # the loss itself
         return (
             "Compute the loss from what {op} reads at {where}, by a function that has a derivative, such as "
             "cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target)."
@@ -114,6 +146,18 @@ def _instead_of_integers(one: MissingGradient, code: str) -> str | None:
         name = "soft" if soft is None else _escaped(soft.left)
         return f"At {{where}}, use a straight-through estimator: {name} + {hard}.detach()."
     return f"At {{where}}, use {INSTEAD[op]} instead of {{op}}." if op in INSTEAD else None
+
+
+def _soft(code: str) -> str:
+    """Advise the form of a thresholded metric that has a gradient."""
+    found = compared(code)
+    instead = "the compared tensor itself instead of the comparison"
+    if found is not None:
+        instead = f"{_escaped(found.left)} itself instead of {_escaped(found.comparison)}"
+    return (
+        f"At {{where}}, use {instead}, and keep floating-point numbers from there on: a * b for a & b, a + b - a * b "
+        "for a | b. Remove requires_grad at {forced}: it only hides that the loss has no graph."
+    )
 
 
 def _escaped(code: str) -> str:

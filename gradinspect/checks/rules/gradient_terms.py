@@ -4,7 +4,7 @@ Intentional uses are not reported: a gradient that updates the very tensor it be
 another loss (adaptive weights), that moves an input (adversarial examples), or that went through `detach()`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.checks.findings import Finding, line_of, place_of
@@ -34,7 +34,8 @@ NO_GRAPH = Rule(
         "gradient is a constant in a loss: a gradient penalty changes the printed number and nothing else, and "
         "backward fails on a loss made of gradients alone. gradinspect follows each gradient and reports it where it "
         "is added to a loss. Intentional uses are not reported: first-order MAML, which subtracts the gradient from "
-        "the very tensor it belongs to, and gradients that move an input, scale another loss, are logged, or detached.",
+        "the very tensor it belongs to, and gradients that move an input, scale another loss, are logged, or detached, "
+        "or that belong to a formula with nothing to learn in it, such as the forces of a reference potential.",
         sample="""\
 import torch
 from torch import nn
@@ -74,8 +75,14 @@ class _Step(NamedTuple):
     is_linear: bool  # whether the loss is linear in what this call made
 
 
-def lost_terms(calls: Sequence[Call], root: Read) -> Iterator[LostTerm]:
-    """Walk back from a loss over what is added up in it, as far as a gradient could, and look at what has no graph."""
+def lost_terms(calls: Sequence[Call], root: Read, is_trained: Callable[[int], bool]) -> Iterator[LostTerm]:
+    """Walk back from a loss over what is added up in it, as far as a gradient could, and look at what has no graph.
+
+    Args:
+        calls: In the order in which they were made.
+        root: The loss.
+        is_trained: Whether a leaf, of which a gradient was taken, is a parameter rather than an input.
+    """
     if not root.leads_back or root.call == OUTSIDE:
         return
     todo, seen = [_Step(root.call, is_linear=True)], {root.call}
@@ -87,7 +94,7 @@ def lost_terms(calls: Sequence[Call], root: Read) -> Iterator[LostTerm]:
             continue
         is_linear = step.is_linear and plain in _LINEAR
         if plain in _SUMS and any(read.is_live for read in call.reads):
-            term = _term(calls, step.call, is_linear=is_linear)
+            term = _term(calls, step.call, is_trained, is_linear=is_linear)
             if term is not None:
                 yield term
         for read in call.reads:
@@ -136,7 +143,7 @@ def only_path_findings(group: SameCause) -> Iterator[Finding]:
 JUDGE = Judge(SameCause, only_path_findings)
 
 
-def _term(calls: Sequence[Call], used: int, *, is_linear: bool) -> LostTerm | None:
+def _term(calls: Sequence[Call], used: int, is_trained: Callable[[int], bool], *, is_linear: bool) -> LostTerm | None:
     others = [read for read in calls[used].reads if read.is_live]
     for read in calls[used].reads:
         if read.is_live or read.call == OUTSIDE:
@@ -146,7 +153,8 @@ def _term(calls: Sequence[Call], used: int, *, is_linear: bool) -> LostTerm | No
         if gradient is None or any(_is_same(other, one) for other in others for one in calls[gradient].wrt):
             continue
         is_on_purpose = any(calls[number].cause in ("detach", "data") for number in behind if number > gradient)
-        if is_linear or (not is_on_purpose and _share_a_leaf(calls, gradient, others)):
+        learned = _learned(calls, gradient, is_trained)
+        if learned and (is_linear or (not is_on_purpose and _share_a_leaf(calls, learned, others))):
             return LostTerm(gradient, used)
     return None
 
@@ -157,10 +165,16 @@ def _is_same(first: Read, second: Read) -> bool:
     return first.call == second.call != OUTSIDE
 
 
-def _share_a_leaf(calls: Sequence[Call], gradient: int, others: Sequence[Read]) -> bool:
-    """Return whether a gradient was taken in the same network that the rest comes from."""
+def _learned(calls: Sequence[Call], gradient: int, is_trained: Callable[[int], bool]) -> set[int]:
+    """Collect the leaves that a gradient depends on and that may learn: not the input that it belongs to."""
+    inputs = {one.leaf for one in calls[gradient].wrt}
     behind = _leaves(calls, ancestors(calls, gradient, stops_at_leaves=True))
-    return any(behind & _leaves(calls, ancestors(calls, other.call, stops_at_leaves=True)) for other in others)
+    return {leaf for leaf in behind if leaf not in inputs or is_trained(leaf)}
+
+
+def _share_a_leaf(calls: Sequence[Call], learned: set[int], others: Sequence[Read]) -> bool:
+    """Return whether a gradient was taken in the same network that the rest comes from."""
+    return any(learned & _leaves(calls, ancestors(calls, other.call, stops_at_leaves=True)) for other in others)
 
 
 def _leaves(calls: Sequence[Call], numbers: set[int]) -> set[int]:

@@ -30,7 +30,9 @@ class MissingGradient(Record, frozen=True, kw_only=True):
     read: Frame | None = None
     cut: Frame | None = None  # where it was detached
     called: Frame | None = None  # where the helper function was called that detached it
-    off: Frame | None = None  # where gradients were disabled
+    off: Frame | None = None  # where gradients were disabled, or a reentrant checkpoint called
+    forced: Frame | None = None  # where requires_grad_() made a leaf of what no longer had a graph
+    other: Frame | None = None  # another backward call that went through what was made of the detached value
     used: Frame | None = None  # where the value went on without its graph
     backward: Frame | None = None
     module: str | None = None  # that holds it, if that module was not called
@@ -73,6 +75,7 @@ def places_of(one: MissingGradient) -> list[Place]:
         cut = one.off or one.cut
         places += place_of("detached", cut, None if one.off is not None else one.called)
         places += place_of("used", None if one.used == cut else one.used)
+        places += place_of("forced", one.forced)
     elif one.kind == "unused":
         places += place_of("last", one.cut)
     places += place_of("backward", one.backward)
@@ -94,5 +97,5 @@ def and_failure(noticed: NoticedAt) -> str:
 def _cause(one: MissingGradient) -> tuple[str, ...]:
     if one.kind == "unread":
         return (one.kind, str(one.noticed.frame), one.noticed.kind)
-    is_scope = one.cause == "grad_off"  # which covers many lines, and may begin on one that was not seen
+    is_scope = one.cause in ("grad_off", "checkpoint")  # it covers many lines, and may begin on one that was not seen
     return (one.kind, one.cause, line_of(one.off if is_scope else one.cut))

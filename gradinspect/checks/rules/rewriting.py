@@ -7,10 +7,6 @@ from typing import NamedTuple
 
 _AUGMENTED = re.compile(r"([\w.]+) *([-+*/@%]|//|\*\*)= ")
 _VIEWS = frozenset(("T", "H", "mT", "mH", "data", "real", "imag"))  # attributes that share the memory of their tensor
-_MAKERS = frozenset((
-    "tensor", "as_tensor", "asarray", "new_tensor", "Tensor", "FloatTensor", "DoubleTensor", "HalfTensor", "array",
-    "from_numpy",
-))  # fmt: skip
 _SIMPLE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
 
 
@@ -113,13 +109,6 @@ class Comparison(NamedTuple):
     comparison: str
 
 
-class MadeOfList(NamedTuple):
-    """A call that makes a tensor of a list: `torch.tensor(losses)`."""
-
-    maker: str  # "torch.tensor"
-    elements: str  # "losses"
-
-
 def compared(code: str) -> Comparison | None:
     """Find the first comparison on a line."""
     for statement in statements_of(code):
@@ -127,17 +116,6 @@ def compared(code: str) -> Comparison | None:
             if isinstance(part, ast.Compare) and len(part.ops) == 1:
                 left = ast.unparse(part.left)
                 return Comparison(left if isinstance(part.left, _SIMPLE) else f"({left})", ast.unparse(part))
-    return None
-
-
-def list_made_into_tensor(code: str) -> MadeOfList | None:
-    """Find a call on a line that copies a list of tensors into one tensor."""
-    for statement in statements_of(code):
-        for part in ast.walk(statement):
-            if isinstance(part, ast.Call) and _called(part) in _MAKERS and part.args:
-                first = part.args[0]
-                if isinstance(first, ast.Name | ast.Attribute | ast.List | ast.ListComp):
-                    return MadeOfList(ast.unparse(part.func), ast.unparse(first))
     return None
 
 

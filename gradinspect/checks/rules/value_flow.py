@@ -11,6 +11,7 @@ from msgspec import Struct
 
 OUTSIDE = -1  # a tensor that no call was seen to make
 NO_LEAF = -1
+_NONE_MEET, _SOME_MEET, _ALL_MEET = 0, 1, 2  # NOTE [The cut that counts]
 _FROM_PYTHON = frozenset(("tensor", "as_tensor", "asarray", "full", "new_tensor", "scalar_tensor", "from_numpy"))
 
 # How a call returned a value without its graph.
@@ -65,6 +66,7 @@ class FlowOutcome(NamedTuple):
     cause: DetachCause = "unknown"
     path: tuple[int, ...] = ()  # from the first call to the cut
     exits: tuple[int, ...] = ()  # the calls that may have taken it to Python, if the cut is one of them
+    into: int = NO_LEAF  # the leaf that its value became after the cut
 
 
 def short_name(op: str) -> str:
@@ -87,22 +89,23 @@ def flow_outcomes(calls: Sequence[Call], starts: Sequence[Read], root: Read) -> 
     made = {start.call: 1 << place for place, start in enumerate(starts) if start.leaf == NO_LEAF}
     touched, live = _follow(calls, leaves, made)
     needed = ancestors(calls, root.call)
-    cuts = _cuts(calls, live, sorted(needed), root)
+    in_order = sorted(needed)
+    leaf_reads = dict.fromkeys(read for number in in_order for read in calls[number].reads if read.leaf != NO_LEAF)
+    ways = _Ways(calls, touched, live, in_order, [read for read in leaf_reads if read.call != OUTSIDE])
+    cuts = _cuts(ways, root)
     found = []
     for place in range(len(starts)):
         bit = 1 << place
         seen = [number for number, mask in enumerate(touched) if mask & bit]
         first = next((number for number in seen if number not in made), None)
-        if place in cuts:
-            read, used = cuts[place]
-            cut = read.call
-            if calls[cut].is_off and used is not None:
-                used = _used_outside(calls, touched, needed, cut, bit)
-            path = _path(calls, live, cut, bit)
-            found.append(FlowOutcome("cut", first, cut, used, _cause(calls[cut], read), path))
-            continue
-        reading = [number for number in seen if number not in made]
-        found.append(_outcome_without_cut(calls, reading, [n for n in reading if live[n] & bit], needed, root))
+        cut = cuts.get(place)
+        outcome = None if cut is None else _outcome_of_cut(ways, cut, first, bit, root)
+        if cut is None or cut.meeting == _ALL_MEET:
+            reading = [number for number in seen if number not in made]
+            left = _outcome_without_cut(calls, reading, [n for n in reading if live[n] & bit], needed, root)
+            outcome = left if outcome is None or left.kind == "cut" else outcome
+        assert outcome is not None  # noqa: S101  # one of the two has made it
+        found.append(outcome)
     return found
 
 
@@ -129,6 +132,15 @@ def ancestors(calls: Sequence[Call], number: int, *, stops_at_leaves: bool = Fal
     return found
 
 
+def descendants(calls: Sequence[Call], number: int) -> set[int]:
+    """Collect the calls into which the value of what one call made went, and that call."""
+    found = {number}
+    for later in range(number + 1, len(calls)):
+        if any(read.call in found for read in calls[later].reads):
+            found.add(later)
+    return found
+
+
 def _follow(calls: Sequence[Call], leaves: dict[int, int], made: dict[int, int]) -> tuple[list[int], list[int]]:
     touched, live = [0] * len(calls), [0] * len(calls)
     for number, call in enumerate(calls):
@@ -146,20 +158,86 @@ def _follow(calls: Sequence[Call], leaves: dict[int, int], made: dict[int, int])
     return touched, live
 
 
-def _cuts(
-    calls: Sequence[Call], live: Sequence[int], needed: Sequence[int], root: Read
-) -> dict[int, tuple[Read, int | None]]:
-    """Return for each start the first read of a result without its graph on the way to the root, and who reads it."""
-    cuts: dict[int, tuple[Read, int | None]] = {}
-    for number in needed:
-        for read in calls[number].reads:
+class _Ways(NamedTuple):
+    """The calls of a program, and which starts' values and gradients come as far as each."""
+
+    calls: Sequence[Call]
+    touched: Sequence[int]
+    live: Sequence[int]
+    needed: Sequence[int]  # those that the root was computed from
+    leaves: Sequence[Read]  # reads among them of leaves that a call made
+
+
+class _Cut(NamedTuple):
+    """A read of a result without its graph."""
+
+    read: Read
+    used: int | None  # the call that reads it; None: it is the root
+    meeting: int  # how much of what comes of it meets its start again: NOTE [The cut that counts]
+
+
+def _cuts(ways: _Ways, root: Read) -> dict[int, _Cut]:
+    """Return for each start the first cut on the way to the root.
+
+    NOTE [The cut that counts]
+    An action is sampled from a policy and used as the index of its own log-probabilities. The index has no gradient,
+    but the log-probabilities have, so if they are detached later, that is why no gradient arrives. So a cut counts less
+    if what comes of it meets a value of the same start that has its graph: least if all ways to the root lead there.
+    """
+    cuts: dict[int, _Cut] = {}
+    alone, met = _meetings(ways, root)
+    for number in ways.needed:
+        for read in ways.calls[number].reads:
             if read.call != OUTSIDE and not read.leads_back:
-                for place in _places(live[read.call]):
-                    cuts.setdefault(place, (read, number))
+                for place in _places(ways.live[read.call]):
+                    _note_cut(cuts, place, _Cut(read, number, _meeting(alone[number] >> place, met[number] >> place)))
     if root.call != OUTSIDE and not root.leads_back:
-        for place in _places(live[root.call]):
-            cuts.setdefault(place, (root, None))
+        for place in _places(ways.live[root.call]):
+            _note_cut(cuts, place, _Cut(root, None, _NONE_MEET))
     return cuts
+
+
+def _meeting(alone: int, met: int) -> int:
+    if not met & 1:
+        return _NONE_MEET
+    return _SOME_MEET if alone & 1 else _ALL_MEET
+
+
+def _note_cut(cuts: dict[int, _Cut], place: int, cut: _Cut) -> None:
+    known = cuts.get(place)
+    if known is None or cut.meeting < known.meeting:
+        cuts[place] = cut
+
+
+def _meetings(ways: _Ways, root: Read) -> tuple[dict[int, int], dict[int, int]]:
+    """Return for each call the starts whose graph some way from there to the root does not meet, and some way does."""
+    alone, met = dict.fromkeys(ways.needed, 0), dict.fromkeys(ways.needed, 0)
+    if root.call != OUTSIDE:
+        alone[root.call] = ~0
+    for number in reversed(ways.needed):
+        alone[number] &= ~ways.live[number]
+        met[number] |= ways.live[number]
+        for read in ways.calls[number].reads:
+            if read.call != OUTSIDE:
+                alone[read.call] |= alone[number]
+                met[read.call] |= met[number]
+    return alone, met
+
+
+def _outcome_of_cut(ways: _Ways, cut: _Cut, first: int | None, bit: int, root: Read) -> FlowOutcome:
+    calls, number, used = ways.calls, cut.read.call, cut.used
+    if calls[number].is_off and used is not None:
+        used = _used_outside(ways, number, bit)
+    return FlowOutcome(
+        "cut", first, number, used, _cause(calls[number], cut.read), _path(calls, ways.live, number, bit),
+        into=_leaf_made_of(ways, number, bit, root),
+    )  # fmt: skip
+
+
+def _leaf_made_of(ways: _Ways, cut: int, bit: int, root: Read) -> int:
+    """Find the leaf that a value became after its cut, on its way to the root."""
+    found = (read.leaf for read in (root, *ways.leaves) if read.call >= cut and ways.touched[read.call] & bit)
+    return next((leaf for leaf in found if leaf != NO_LEAF), NO_LEAF)
 
 
 def _places(mask: int) -> Iterator[int]:
@@ -169,10 +247,10 @@ def _places(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def _used_outside(calls: Sequence[Call], touched: Sequence[int], needed: set[int], cut: int, bit: int) -> int | None:
+def _used_outside(ways: _Ways, cut: int, bit: int) -> int | None:
     """Find the call that took a value out of the scope in which gradients were disabled."""
-    for number in sorted(needed):
-        if number > cut and not calls[number].is_off and touched[number] & bit:
+    for number in ways.needed:
+        if number > cut and not ways.calls[number].is_off and ways.touched[number] & bit:
             return number
     return None
 

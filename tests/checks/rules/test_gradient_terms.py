@@ -18,6 +18,11 @@ def dead(call: int) -> Read:
     return Read(call)
 
 
+def is_parameter(leaf: int) -> bool:
+    """Tell the weight from the input."""
+    return leaf == WEIGHT.leaf
+
+
 NETWORK = [
     Call("linear", (WEIGHT, DATA)),
     Call("grad", (live(0),), cause="gradient", wrt=(DATA,)),
@@ -28,7 +33,7 @@ NETWORK = [
 def found(*calls: Call) -> list[LostTerm]:
     """Look at the loss that the last of these calls made, after NETWORK."""
     every = [*NETWORK, *calls]
-    return list(lost_terms(every, live(len(every) - 1)))
+    return list(lost_terms(every, live(len(every) - 1), is_parameter))
 
 
 @pytest.mark.parametrize("op", ["torch.Tensor.add", "torch.Tensor.sub", "torch.Tensor.__radd__", "torch.stack"])
@@ -51,6 +56,31 @@ def test_a_target_from_another_network() -> None:
     student = Call("linear", (Read(leaf=5, is_live=True),))
 
     assert not found(student, Call("sub", (live(3), dead(1))), Call("pow", (live(4),)))
+
+
+def test_a_target_in_closed_form() -> None:
+    """Forces of a potential without parameters: the prediction depends on the same places, and nothing learns them."""
+    calls = [
+        Call("square", (DATA,)),
+        Call("grad", (live(0),), cause="gradient", wrt=(DATA,)),
+        Call("linear", (WEIGHT, DATA)),
+        Call("sub", (live(2), dead(1))),
+        Call("pow", (live(3),)),
+    ]
+
+    assert not list(lost_terms(calls, live(4), is_parameter))
+
+
+def test_the_norm_of_a_gradient_of_the_parameters_themselves() -> None:
+    """Those are what the gradient was taken of, and learn all the same."""
+    calls = [
+        Call("linear", (WEIGHT,)),
+        Call("grad", (live(0),), cause="gradient", wrt=(WEIGHT,)),
+        Call("norm", (dead(1),)),
+        Call("add", (live(0), dead(2))),
+    ]
+
+    assert list(lost_terms(calls, live(3), is_parameter)) == [LostTerm(gradient=1, used=3)]
 
 
 def test_a_detached_target() -> None:
@@ -87,7 +117,7 @@ def test_other_constants(cause: DetachCause | None) -> None:
     """Only gradients count."""
     calls = [Call("linear", (WEIGHT,)), Call("noise", (live(0),), cause=cause), Call("add", (live(0), dead(1)))]
 
-    assert not list(lost_terms(calls, live(2)))
+    assert not list(lost_terms(calls, live(2), is_parameter))
 
 
 def test_an_optimizers_past_updates_are_no_terms() -> None:
@@ -100,5 +130,5 @@ def test_an_optimizers_past_updates_are_no_terms() -> None:
 
 def test_a_loss_without_graph_has_no_terms() -> None:
     """It is refused, and told elsewhere."""
-    assert not list(lost_terms(NETWORK, dead(2)))
-    assert not list(lost_terms(NETWORK, Read(is_live=True)))
+    assert not list(lost_terms(NETWORK, dead(2), is_parameter))
+    assert not list(lost_terms(NETWORK, Read(is_live=True), is_parameter))

@@ -4,12 +4,10 @@ import pytest
 
 from gradinspect.checks.rules.rewriting import (
     Comparison,
-    MadeOfList,
     assigned_names,
     augmented,
     compared,
     is_loop_index,
-    list_made_into_tensor,
     out_of_place,
     part_assignment,
     read_names,
@@ -83,8 +81,6 @@ def test_parts_of_a_tensor() -> None:
     assert written_name("h[0].view(-1).zero_()", "zero_") == "h"
 
 
-def test_comparisons_and_lists() -> None:
+def test_comparisons() -> None:
     """What is compared, and which list is copied."""
     assert compared("code = (p > 0.5).float()") == Comparison("p", "p > 0.5")
-    assert list_made_into_tensor("loss = torch.tensor(losses).sum()") == MadeOfList("torch.tensor", "losses")
-    assert list_made_into_tensor("loss = torch.tensor(2.0)") is None

@@ -57,7 +57,55 @@ def test_a_leaf_that_a_call_made_ends_the_way(is_write: bool, cause: str) -> Non
         Call("torch.sum", (Read(0, leaf=1, is_live=True),)),
     ]
 
-    assert outcome(calls) == FlowOutcome("cut", first=0, cut=0, used=1, cause=cause, path=(0,))  # type: ignore[arg-type]
+    expected = FlowOutcome("cut", first=0, cut=0, used=1, cause=cause, path=(0,), into=1)  # type: ignore[arg-type]
+    assert outcome(calls) == expected
+
+
+def test_a_cut_beside_the_value_with_its_graph_does_not_count() -> None:
+    """An action indexes its own log-probabilities, which somebody detaches afterwards, or takes to Python."""
+    sampled = [
+        Call("torch.nn.functional.linear", (LEAF,)),
+        Call("torch.multinomial", (of(0),), cause="integer"),
+        Call("torch.Tensor.reshape", (of(1, is_live=False),)),
+        Call("torch.gather", (of(0), of(2, is_live=False))),
+    ]
+    detached = [
+        *sampled,
+        Call("torch.Tensor.detach", (of(3),), cause="detach"),
+        Call("torch.mul", (of(4, is_live=False), Read(leaf=1, is_live=True))),
+    ]
+    taken = [
+        *sampled,
+        Call("torch.Tensor.item", (of(3),), cause="python"),
+        Call("torch.tensor"),
+        Call("torch.mul", (of(5, is_live=False), Read(leaf=1, is_live=True))),
+    ]
+
+    assert outcome(detached) == FlowOutcome("cut", 0, cut=4, used=5, cause="detach", path=(0, 3, 4))
+    assert outcome(taken) == FlowOutcome("cut", 0, cut=4, used=5, cause="python", path=(4,), exits=(4,))
+    assert outcome(sampled, of(2, is_live=False)).cause == "integer"
+
+
+def test_a_sample_counts_less_even_where_it_also_goes_its_own_way() -> None:
+    """The action also looks up its reward, which is a part of the loss without the policy's graph."""
+    calls = [
+        Call("torch.nn.functional.linear", (LEAF,)),
+        Call("torch.multinomial", (of(0),), cause="integer"),
+        Call("torch.gather", (of(0), of(1, is_live=False))),
+        Call("torch.Tensor.detach", (of(2),), cause="detach"),
+        Call("torch.Tensor.__getitem__", (Read(), of(1, is_live=False))),
+        Call("torch.mul", (of(3, is_live=False), of(4, is_live=False))),
+        Call("torch.add", (of(5, is_live=False), Read(leaf=1, is_live=True))),
+    ]
+
+    assert outcome(calls).cause == "detach"
+
+
+def test_the_leaf_that_a_value_became() -> None:
+    """By requires_grad_() on what no longer had a graph; here it is the loss."""
+    calls = [Call("torch.gt", (LEAF,), cause="integer"), Call("torch.mean", (of(0, is_live=False),))]
+
+    assert outcome(calls, Read(1, leaf=7, is_live=True)).into == 7
 
 
 def test_used_is_the_call_outside_the_scope_without_gradients() -> None:

@@ -248,7 +248,7 @@ class TrainingLog:
     def _unheld(self) -> Iterator[UnheldParameters]:
         held = {key for one in self._optimizers.seen for key in one.holds()}
         then = (one for one in self._unheld_then if id(one.parameter.tensor()) not in held)
-        found = {one.parameter.name: one for one in (*then, *self._unheld_now())}.values()
+        found = {one.parameter.name or one.where: one for one in (*then, *self._unheld_now())}.values()
 
         def cause(one: Unheld) -> tuple[str, str, int]:
             return one.kind, one.where, -1 if one.frame is None else one.frame
@@ -259,7 +259,8 @@ class TrainingLog:
             if first.kind == "replaced":
                 self.replaced |= first.optimizer.holds() - {id(tensor) for tensor in self._owned()}
             yield UnheldParameters(
-                kind=first.kind, where=first.where, names=tuple(dict.fromkeys(one.parameter.name for one in some)),
+                kind=first.kind, where=first.where,
+                names=tuple(dict.fromkeys(one.parameter.name or one.where for one in some)),
                 optimizer=first.optimizer.name, created=self._frame(first.optimizer.created),
                 made=self._frame(self._made(first)), backward=self._frame(first.parameter.backward),
             )  # fmt: skip

@@ -18,6 +18,7 @@ from torch import nn
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
 from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, missing_gradient, names_of, outcomes_of
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
@@ -28,10 +29,11 @@ from gradinspect.checks.rules.constant_terms import constant_term_finding, const
 from gradinspect.checks.rules.gradient_terms import lost_term_finding, lost_terms
 from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedAt, by_cause
 from gradinspect.checks.rules.nonleaf_gradients import nonleaf_finding
-from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Read, ancestors
+from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, FlowOutcome, Read, ancestors, descendants
 from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.record.capture import WalkedGraph
 from gradinspect.record.frames import is_own_file, lines_from
+from gradinspect.record.instances import instances_of
 from gradinspect.record.outputs import OutputTensor
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.variables import variables_from
@@ -109,7 +111,7 @@ class GradientCuts:
         self._flow.has_grad_with_graph = call.creates_graph
         yield from self._missed_inputs(missed, call, backward)
         for root in roots:
-            for term in lost_terms(self._flow.calls, root):
+            for term in lost_terms(self._flow.calls, root, self._is_trained):
                 gradient, used = (self._line(number) for number in term)
                 is_attribute = self._flow.calls[term.gradient].is_attribute
                 yield lost_term_finding(gradient, used, backward, is_attribute=is_attribute)
@@ -134,6 +136,7 @@ class GradientCuts:
             starts = [self._flow.read(tensor) for one in wanted if (tensor := one.tensor()) is not None]
         outcomes = outcomes_of(self._flow, starts, [root.read for root in self._roots])
         records = []
+        reached: dict[int, set[int]] = {}
         for one, outcome in zip(wanted, outcomes, strict=True):
             if outcome.kind != "cut" and (self._is_opaque or self._roots[-1].read.call == OUTSIDE):
                 continue
@@ -142,7 +145,8 @@ class GradientCuts:
             record = missing_gradient(self._flow, one.name, outcome, one.noticed, one.backward, self._frame)
             is_uncalled = one.owner is not None and not one.owner.is_called
             module = one.name.rpartition(".")[0] or None if is_uncalled else None
-            records.append(replace(record, module=module, num_calls=self._num_calls or 1))
+            other = self._other_backward(outcome, one.backward, reached)
+            records.append(replace(record, module=module, num_calls=self._num_calls or 1, other=other))
         yield from _findings_on(records)
         detached = {record.cut for record in records}
         for frames, finding in self._constant.items():
@@ -247,6 +251,26 @@ class GradientCuts:
         numbers = {read.leaf for number in ancestors(flow.calls, call) for read in flow.calls[number].reads}
         leaves = [leaf for number in sorted(numbers - {NO_LEAF}) if (leaf := flow.leaf(number)) is not None]
         return [name for name in names_of(leaves, self._recorder, frame) if not name.startswith(UNNAMED)]
+
+    def _other_backward(
+        self, outcome: FlowOutcome, backward: Frame | None, reached: dict[int, set[int]]
+    ) -> Frame | None:
+        """Find another backward call that went through what was made of a detached value."""
+        cut = outcome.cut
+        if cut is None or outcome.kind != "cut" or outcome.cause not in ("detach", "data", "grad_off"):
+            return None
+        if cut not in reached:
+            reached[cut] = descendants(self._flow.calls, cut)
+        return next(
+            (one.backward for one in self._roots if one.read.call in reached[cut] and one.backward != backward), None
+        )
+
+    def _is_trained(self, number: int) -> bool:
+        """Return whether a leaf is a parameter, or an optimizer holds it."""
+        leaf = self._flow.leaf(number)
+        if leaf is None or isinstance(leaf, nn.Parameter):
+            return leaf is not None
+        return any(one is leaf for optimizer in instances_of(Optimizer) for one in held_by(optimizer))
 
     def _line(self, call: int) -> Frame | None:
         return self._frame(self._flow.calls[call].frame)

@@ -45,6 +45,9 @@ class Dataflow:
         self.calls: list[Call] = []
         self.leaves: list[ReferenceType[torch.Tensor]] = []
         self.frozen: dict[int, int | None] = {}  # id of a leaf -> the frame that froze it
+        self.forced: dict[
+            int, int | None
+        ] = {}  # number of a leaf that a call made -> the frame that let it require grad
         self.on_missing_grad: Callable[[torch.Tensor, Read, FrameType | None], None] | None = None
         self.num_pauses = 0
         self.has_grad_with_graph = False  # the last backward was called with create_graph=True
@@ -114,10 +117,15 @@ class Dataflow:
         number = self.calls[call].frame
         return None if number is None else self._recorder.frames.caller_of(number)
 
-    def switched_off_at(self, call: int) -> int | None:
-        """Return the frame of the scope, or else of the call, that disabled gradients for a call."""
+    def switched_off_at(self, call: int, *, by_program: bool) -> int | None:
+        """Return the frame of the scope, or else of the call, that disabled gradients for a call.
+
+        Args:
+            call: The call.
+            by_program: Whether the program did, and not torch itself.
+        """
         frames = self._recorder.frames
-        scope = scope_of(frames, self.calls[call].frame)
+        scope = scope_of(frames, self.calls[call].frame) if by_program else None
         return self._grad_off.get(call) if scope is None else frames.number_at(*scope)
 
     def close(self) -> None:
@@ -269,6 +277,8 @@ class Dataflow:
         for tensor in args[:1]:
             if tensor.requires_grad:
                 self.frozen.pop(id(tensor), None)
+                if self._maker(tensor) is not None and _is_leaf(tensor, is_live=True):
+                    self.forced[self._leaf_number(tensor)] = number
             else:
                 self.frozen[id(tensor)] = number
 

@@ -60,8 +60,8 @@ def missing_gradient(
         return None if call is None else caller_of_helper(frame, frame_of(flow.caller_of(call)), backward)
 
     off = None
-    if outcome.cause == "grad_off" and outcome.cut is not None:
-        off = frame_of(flow.switched_off_at(outcome.cut))
+    if outcome.cause in ("grad_off", "checkpoint") and outcome.cut is not None:
+        off = frame_of(flow.switched_off_at(outcome.cut, by_program=outcome.cause == "grad_off"))
     return MissingGradient(
         name=name,
         kind=outcome.kind,
@@ -74,6 +74,7 @@ def missing_gradient(
         cut=line(outcome.cut),
         called=caller(outcome.cut) if outcome.kind == "cut" else None,
         off=off,
+        forced=frame_of(flow.forced.get(outcome.into)),
         used=line(outcome.used),
         backward=backward,
     )

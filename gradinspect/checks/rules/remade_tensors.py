@@ -1,0 +1,81 @@
+"""Lines that make a new tensor of the values of others, `torch.tensor(losses)`, and what keeps the graph instead."""
+
+import ast
+from typing import NamedTuple
+
+from gradinspect.checks.rules.rewriting import statements_of
+
+_MAKERS = frozenset((
+    "tensor", "as_tensor", "asarray", "new_tensor", "Tensor", "FloatTensor", "DoubleTensor", "HalfTensor", "array",
+    "from_numpy",
+))  # fmt: skip
+_EXITS = frozenset(("item", "tolist", "numpy", "cpu", "detach"))  # on the way of a value to Python
+_LISTS = (ast.List, ast.ListComp)
+MAX_WRITTEN = 40  # characters of an expression that advice repeats
+
+
+class Remade(NamedTuple):
+    """A call that makes a tensor of a list, or of one value."""
+
+    maker: str  # "torch.tensor"
+    values: str  # "losses", without conversions to Python
+    is_list: bool  # as it is written; a variable may hold one
+    is_flat: bool  # torch.stack can take it
+
+    @property
+    def stacked(self) -> str:
+        """Say how to join the tensors themselves."""
+        if self.is_flat and len(self.values) <= MAX_WRITTEN:
+            return f"torch.stack({self.values})"
+        if self.is_flat:
+            return "torch.stack() of the same list"
+        return (
+            "torch.stack(), which takes a list of tensors: each number as a tensor too, such as torch.tensor(0.0), and "
+            "each inner list by a torch.stack() of its own,"
+        )
+
+
+def remade_tensor(code: str) -> Remade | None:
+    """Find the call on a line that copies values into one tensor."""
+    for statement in statements_of(code):
+        for part in ast.walk(statement):
+            if isinstance(part, ast.Call) and _called(part) in _MAKERS and part.args:
+                first = part.args[0]
+                while isinstance(first, ast.Call) and _called(first) in _MAKERS and first.args:  # of an array
+                    first = first.args[0]
+                values = _Staying().visit(ast.parse(ast.unparse(first), mode="eval").body)
+                if isinstance(values, ast.Name | ast.Attribute | ast.List | ast.ListComp):
+                    is_flat = not isinstance(values, ast.List) or all(map(_may_be_tensor, values.elts))
+                    return Remade(ast.unparse(part.func), ast.unparse(values), isinstance(values, _LISTS), is_flat)
+    return None
+
+
+def collects(code: str) -> bool:
+    """Return whether a line puts values into a list."""
+    parts = [part for statement in statements_of(code) for part in ast.walk(statement)]
+    return any(isinstance(part, _LISTS) or (isinstance(part, ast.Call) and _called(part) == "append") for part in parts)
+
+
+def _may_be_tensor(element: ast.expr) -> bool:
+    return not any(isinstance(element, kind) for kind in (ast.List, ast.Tuple, ast.Constant)) and not (
+        isinstance(element, ast.UnaryOp) and isinstance(element.operand, ast.Constant)
+    )
+
+
+class _Staying(ast.NodeTransformer):
+    """Leaves out conversions to Python: `loss.item()` and `float(loss)` are `loss`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _EXITS and not node.args:
+            return node.func.value
+        if isinstance(node.func, ast.Name) and node.func.id in ("float", "int") and len(node.args) == 1:
+            return node.args[0]
+        return node
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
