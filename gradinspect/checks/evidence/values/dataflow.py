@@ -117,15 +117,14 @@ class Dataflow:
         number = self.calls[call].frame
         return None if number is None else self._recorder.frames.caller_of(number)
 
-    def switched_off_at(self, call: int, *, by_program: bool) -> int | None:
-        """Return the frame of the scope, or else of the call, that disabled gradients for a call.
+    def checkpointed_at(self, call: int) -> int | None:
+        """Return the frame that called the reentrant checkpoint in which a call ran without gradients."""
+        return self._grad_off.get(call)
 
-        Args:
-            call: The call.
-            by_program: Whether the program did, and not torch itself.
-        """
+    def switched_off_at(self, call: int) -> int | None:
+        """Return the frame of the scope, or else of the call, that disabled gradients for a call."""
         frames = self._recorder.frames
-        scope = scope_of(frames, self.calls[call].frame) if by_program else None
+        scope = scope_of(frames, self.calls[call].frame)
         return self._grad_off.get(call) if scope is None else frames.number_at(*scope)
 
     def close(self) -> None:

@@ -60,8 +60,10 @@ def missing_gradient(
         return None if call is None else caller_of_helper(frame, frame_of(flow.caller_of(call)), backward)
 
     off = None
-    if outcome.cause in ("grad_off", "checkpoint") and outcome.cut is not None:
-        off = frame_of(flow.switched_off_at(outcome.cut, by_program=outcome.cause == "grad_off"))
+    if outcome.cause == "grad_off" and outcome.cut is not None:
+        off = frame_of(flow.switched_off_at(outcome.cut))
+    elif outcome.cause == "checkpoint" and outcome.cut is not None:
+        off = frame_of(flow.checkpointed_at(outcome.cut))
     return MissingGradient(
         name=name,
         kind=outcome.kind,
