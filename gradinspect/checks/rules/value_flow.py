@@ -190,7 +190,8 @@ def _cuts(ways: _Ways, root: Read) -> dict[int, _Cut]:
         for read in ways.calls[number].reads:
             if read.call != OUTSIDE and not read.leads_back:
                 for place in _places(ways.live[read.call]):
-                    _note_cut(cuts, place, _Cut(read, number, _meeting(alone[number] >> place, met[number] >> place)))
+                    meeting = _meeting(alone[read.call] >> place, met[read.call] >> place)
+                    _note_cut(cuts, place, _Cut(read, number, meeting))
     if root.call != OUTSIDE and not root.leads_back:
         for place in _places(ways.live[root.call]):
             _note_cut(cuts, place, _Cut(root, None, _NONE_MEET))
@@ -210,17 +211,16 @@ def _note_cut(cuts: dict[int, _Cut], place: int, cut: _Cut) -> None:
 
 
 def _meetings(ways: _Ways, root: Read) -> tuple[dict[int, int], dict[int, int]]:
-    """Return for each call the starts whose graph some way from there to the root does not meet, and some way does."""
+    """Return for each call the starts whose graph some way from its result to the root does not meet, or does."""
     alone, met = dict.fromkeys(ways.needed, 0), dict.fromkeys(ways.needed, 0)
     if root.call != OUTSIDE:
         alone[root.call] = ~0
     for number in reversed(ways.needed):
-        alone[number] &= ~ways.live[number]
-        met[number] |= ways.live[number]
+        live = ways.live[number]
         for read in ways.calls[number].reads:
             if read.call != OUTSIDE:
-                alone[read.call] |= alone[number]
-                met[read.call] |= met[number]
+                alone[read.call] |= alone[number] & ~live
+                met[read.call] |= met[number] | live
     return alone, met
 
 
