@@ -38,6 +38,14 @@ class BackwardStarts(NamedTuple):
     holds: HoldsOf = lambda _name: None
 
 
+class LeafValues(NamedTuple):
+    """How the program gave a leaf its values, before any optimizer."""
+
+    op: str  # "fill"
+    frame: Frame | None
+    highest: Callable[[], float]  # of the values that it has; slow to find out
+
+
 class BackwardEnded(NamedTuple):
     """A graph with the gradients that flowed through it, unless a finding from before explains them."""
 
@@ -45,3 +53,4 @@ class BackwardEnded(NamedTuple):
     notes: Sequence[GradientNote]  # what is odd about the gradients
     backward: Frame | None = None
     is_scaling: Callable[[], bool] = lambda: False  # whether a GradScaler is at work; slow to find out
+    values_of: Callable[[int], LeafValues | None] = lambda _node: None  # of the leaf of a node

@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from types import FrameType
 
+from torch import Tensor
+
 from gradinspect.analyses.gradients.observed import broken_gradients, parameter_rows
 from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
@@ -30,6 +32,7 @@ from gradinspect.checks.evidence.unused_graphs import UnusedGraphs
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.evidence.values.leaf_origins import LeafOrigins
 from gradinspect.checks.evidence.watch_window import LEAST_CALLS, MOST_SECONDS, WatchWindow
 from gradinspect.checks.facts import BackwardEnded, BackwardStarts, EarlierCall
 from gradinspect.checks.findings import Finding, Findings
@@ -87,6 +90,7 @@ class ChecksObserver(Observer[Findings]):
         flow = Dataflow(recorder)
         self._attached = ExitStack()
         self._call_log = TorchCallLog(recorder, flow)
+        self._origins = LeafOrigins(flow, self._call_log.writes, self._frame)
         self._checkpoints = CheckpointRuns(self._folder)
         self._ranks = ranks_of_this_run()
         self._custom = CustomFunctions(self._folder) if gradcheck else None
@@ -231,8 +235,8 @@ class ChecksObserver(Observer[Findings]):
         def after(_returned: object) -> None:
             unfreeze()
             self._ran(watched)
-            leaves = {number: id(leaf) for number, leaf in gradients.leaves().items()}
-            _judge(watched, gradients.finish(), leaves, is_explained=is_explained)
+            leaves = dict(gradients.leaves())
+            _judge(watched, gradients.finish(), leaves, self._origins, is_explained=is_explained)
             self._nonfinite.judged(watched.judged)
             self._look_at_window()
 
@@ -343,22 +347,27 @@ class ChecksObserver(Observer[Findings]):
         return None if frame is None else graph.frames[frame]
 
 
-def _judge(watched: WatchedCall, graph: Graph, leaves: Mapping[int, int], *, is_explained: bool) -> None:
+def _judge(
+    watched: WatchedCall, graph: Graph, leaves: Mapping[int, Tensor], origins: LeafOrigins, *, is_explained: bool
+) -> None:
     """Look at the gradients of a call that has completed.
 
     Args:
         watched: What was found before.
         graph: The graph with its gradients.
-        leaves: What identifies the leaf of each node.
+        leaves: That of each node that has one.
+        origins: How they got their values.
         is_explained: Whether what is wrong with the gradients is known already.
     """
-    ended = BackwardEnded(graph, broken_gradients(graph), watched.line, is_scaling)
+    ended = BackwardEnded(
+        graph, broken_gradients(graph), watched.line, is_scaling, lambda number: origins.of(leaves.get(number))
+    )
     if not is_explained:
         watched.judged += findings_on(ended)
         watched.zeroed_inside = zeroed_inside(ended) if watched.judged else frozenset()
     rows = [row for row in parameter_rows(graph) if row.node in leaves]
-    watched.parameters = {row.name: leaves[row.node] for row in rows}
-    watched.learned = {leaves[row.node] for row in rows if row.stats is not None and row.stats.norm > 0}
+    watched.parameters = {row.name: id(leaves[row.node]) for row in rows}
+    watched.learned = {id(leaves[row.node]) for row in rows if row.stats is not None and row.stats.norm > 0}
     watched.is_complete = True
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gradinspect.analyses.gradients.observed import GradientNote
-from gradinspect.checks.findings import Finding, caller_in, line_of, listed, place_of
+from gradinspect.checks.findings import Finding, Place, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Rule
 from gradinspect.graph import Frame, Graph, Node, frame_of
 
@@ -15,6 +15,7 @@ class Cause(NamedTuple):
     classes: tuple[str, ...]  # "Sqrt", of SqrtBackward0
     why: str
     remedy: str
+    places: tuple[Place, ...] = ()  # the lines that it names besides that of the node
 
 
 class CulpritWords(NamedTuple):
@@ -47,7 +48,11 @@ def culprit_finding(
     look = f"Inspect the values there: gradinspect step, then '{words.command}'."
     return words.rule.finding(
         text=f"{node.name} {returned}. {why}{effect}",
-        places=(*place_of(words.role, frame, caller_in(graph, node, backward)), *place_of("backward", backward)),
+        places=(
+            *place_of(words.role, frame, caller_in(graph, node, backward)),
+            *(() if cause is None else cause.places),
+            *place_of("backward", backward),
+        ),
         remedy=look if cause is None else at_line(frame, cause.remedy),
         subjects=note.parameters,
     )

@@ -155,14 +155,17 @@ for _ in range(3):
 
 
 def _never(fact: OptimizerMisuse) -> Finding:
+    where = line_of(fact.scheduled)
+    scheduled = "" if fact.scheduled is None else f" The scheduler steps at {where}, which only sets the learning rate."
+    before = "" if fact.scheduled is None else f", and before the scheduler's step() at {where}"
     return NEVER.finding(
         text=f"backward at {line_of(fact.backward)} computes gradients of the parameters of {fact.optimizer}, and "
-        f"{line_of(fact.cleared)} clears them. No optimizer has stepped, so no parameter changes.",
+        f"{line_of(fact.cleared)} clears them. No optimizer has stepped, so no parameter changes.{scheduled}",
         places=(
             *place_of("optimizer", fact.created), *place_of("backward", fact.backward),
-            *place_of("cleared", fact.cleared),
+            *place_of("scheduler", fact.scheduled), *place_of("cleared", fact.cleared),
         ),
-        remedy=f"Call {fact.optimizer}.step() after {line_of(fact.backward)}.",
+        remedy=f"Call {fact.optimizer}.step() after {line_of(fact.backward)}{before}.",
     )  # fmt: skip
 
 

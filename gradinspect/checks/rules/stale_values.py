@@ -18,7 +18,7 @@ from gradinspect.checks.rules.rewriting import (
     unchained,
     written_name,
 )
-from gradinspect.graph import Frame, Graph, Record
+from gradinspect.graph import Frame, Graph, Record, frame_of
 
 MASKED_ASSIGNMENT = "masked assignment"
 MAX_WRITES = 4  # lines that are shown
@@ -274,9 +274,11 @@ def _remedy(
         )
     if step is not None:
         call = "backward" if backward is None else call_in(backward)
+        loss = frame_of(graph, graph.nodes[graph.roots[0].node]) if graph.roots else None
+        rest = "" if loss is None or loss == saved else f" and what {line_of(loss)} makes of it"
         return (
-            f"Compute {line_of(saved)} again after {step.optimizer}.step() at {line_of(step.frame)}. Or call the step "
-            f"after {call} at {line_of(backward)}, if the gradients of both should update these weights."
+            f"Compute {line_of(saved)}{rest} again after {step.optimizer}.step() at {line_of(step.frame)}. Or call the "
+            f"step after {call} at {line_of(backward)}, if the gradients of both should update these weights."
         )
     if frame is None:
         return "Look for code that writes to it outside torch, such as NumPy or another thread, and give it a copy."

@@ -19,7 +19,7 @@ class GradientMisuse(Record, frozen=True, kw_only=True):
 class UnheldParameters(Record, frozen=True, kw_only=True):
     """Parameters of one model that no optimizer holds, for one reason."""
 
-    kind: str  # "container", "attribute", "replaced", "later"
+    kind: str  # "container", "attribute", "replaced", "remade" each time that its line runs, "later"
     where: str  # the attribute or module that has them
     names: tuple[str, ...]
     optimizer: str

@@ -47,6 +47,9 @@ for _ in range(2):
 )
 
 
+_ROLES = {"replaced": "replaced", "remade": "replaced", "later": "added"}
+
+
 def unheld_findings(fact: UnheldParameters) -> Iterator[Finding]:
     """Say why the optimizer does not have the parameters."""
     why, remedy = _words(fact)
@@ -55,7 +58,7 @@ def unheld_findings(fact: UnheldParameters) -> Iterator[Finding]:
         f"{'it' if len(fact.names) == 1 else 'them'}: {why}",
         places=(
             *place_of("optimizer", fact.created),
-            *place_of({"replaced": "replaced", "later": "added"}.get(fact.kind, "made"), fact.made),
+            *place_of(_ROLES.get(fact.kind, "made"), fact.made),
             *place_of("backward", fact.backward),
         ),
         remedy=remedy,
@@ -77,8 +80,22 @@ def _words(fact: UnheldParameters) -> tuple[str, str]:
             f"{fact.where} is a plain tensor, so model.parameters() does not contain it.",
             f"Make {fact.where} an nn.Parameter.",
         )
+    if fact.kind == "remade":
+        return (
+            f"{line_of(fact.made)} assigns new ones each time it runs, and {fact.optimizer} keeps the old ones.",
+            _instead_of_remaking(fact),
+        )
     happened = "replaced" if fact.kind == "replaced" else "added to the model"
     return (
         f"{fact.where} was {happened} at {line_of(fact.made)}, after {fact.optimizer} was made.",
         f"Make {fact.optimizer} after {line_of(fact.made)}, or pass the new parameters to its add_param_group().",
+    )
+
+
+def _instead_of_remaking(fact: UnheldParameters) -> str:
+    if fact.where not in fact.names:  # a module
+        return f"Make {fact.where} once, in __init__, instead of at {line_of(fact.made)}."
+    return (
+        f"Assign no new nn.Parameter at {line_of(fact.made)}: compute the value in a local variable, and pass that to "
+        "the function that a layer calls, such as torch.nn.functional.linear(x, weight, bias)."
     )

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.findings import Finding, line_of, listed
+from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.missing_gradients import MissingGradient, SameCause, and_failure, places_of
 from gradinspect.units import format_count
 
+MAX_LINES = 3  # that made what is unused
 DROPPED = Rule(
     doc=RuleDoc(
         code="GI303",
@@ -94,8 +95,12 @@ def unused_findings(group: SameCause) -> Iterator[Finding]:
     if first.kind == "cut":
         return
     rule, (why, remedy) = (DROPPED, _dropped(group)) if first.kind == "unused" else (UNUSED, _unused(group))
+    made = dict.fromkeys(one.made for one in group.tensors if one.made is not None)
     yield rule.finding(
-        text=f"{why}{and_failure(first.noticed)}", places=places_of(first), remedy=remedy, subjects=group.names
+        text=f"{why}{and_failure(first.noticed)}",
+        places=(*(place for line in list(made)[:MAX_LINES] for place in place_of("made", line)), *places_of(first)),
+        remedy=remedy,
+        subjects=group.names,
     )
 
 

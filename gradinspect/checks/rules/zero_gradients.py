@@ -8,7 +8,9 @@ from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding, Place, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.gradient_causes import Cause, CulpritWords, cause_in, culprit_finding, operator_of
-from gradinspect.graph import Consumer, GradientStats, Graph, Node, Size, consumers, frame_of, nodes_named
+from gradinspect.checks.rules.zero_causes import dead_unit_cause, length_one_cause
+from gradinspect.checks.rules.zero_weights import stuck_weights
+from gradinspect.graph import Consumer, GradientStats, Graph, consumers, frame_of, nodes_named
 
 ZERO = Rule(
     doc=RuleDoc(
@@ -58,8 +60,9 @@ CAUSES = (
 )  # fmt: skip
 
 
-def zero_cause(node: Node) -> Cause | None:
+def zero_cause(ended: BackwardEnded, number: int) -> Cause | None:
     """Return why a node returns no gradient, and what helps."""
+    node = ended.graph.nodes[number]
     operator = operator_of(node)
     name = ROUNDING.get(operator)
     if name is not None:
@@ -75,30 +78,11 @@ def zero_cause(node: Node) -> Cause | None:
             "Use a straight-through estimator: q + (q.round() - q).detach() of the plain quotient q, with the rounding "
             "that is needed.",
         )
-    shape, dim = _normalized(node)
-    if dim is not None and shape[dim] == 1:
-        return Cause(
-            (operator,),
-            f"It normalizes over dimension {dim} of [{', '.join(map(str, shape))}], which has length 1, so its "
-            "result is the same for every input.",
-            "For one output, use sigmoid and binary_cross_entropy_with_logits; for classes, let the layer before it "
-            "return one column per class: two for yes or no.",
-        )
-    return cause_in(CAUSES, node)
+    dead = dead_unit_cause(ended, number) if operator in ("Relu", "Threshold") else None
+    return dead or length_one_cause(ended.graph, number) or cause_in(CAUSES, node)
 
 
-def _normalized(node: Node) -> tuple[tuple[Size, ...], int | None]:
-    """Return the shape of a softmax, and its dimension."""
-    info = node.forward_outputs[0] if node.forward_outputs else None
-    dims = [value.value for value in node.saved if value.name == "_saved_dim" and isinstance(value.value, int)]
-    if operator_of(node) not in ("Softmax", "LogSoftmax") or info is None or not info.shape or not dims:
-        return (), None
-    return info.shape, (dims[0] - 2**64 if dims[0] >= 2**63 else dims[0]) % len(info.shape)
-
-
-WORDS = CulpritWords(
-    rule=ZERO, role="zeroed", cause_of=zero_cause, effect="No gradient reaches {names}.", command="break zero"
-)
+ROLE = "zeroed"
 
 NEXT_TO_NOTHING = 1e-6  # of the norm that came; the rounding error of float32 is a tenth of that
 # log_softmax is not among them: in cross entropy a small gradient is a good prediction
@@ -107,15 +91,28 @@ SQUASHING = ("SoftmaxBackward", "SigmoidBackward", "TanhBackward", "ErfBackward"
 
 def zero_findings(ended: BackwardEnded) -> Iterator[Finding]:
     """Find nodes that returned zeros, or next to nothing, and the parameters that get no other gradient."""
-    graph, backward = ended.graph, ended.backward
+    stuck = frozenset[str]()
+    if any(note.kind == "killed" for note in ended.notes):
+        stuck = frozenset(stuck_weights(ended.graph))
     for note in ended.notes:
-        if note.kind == "killed" and note.parameters:
-            yield culprit_finding(WORDS, "received a gradient and returned only zeros", graph, note, backward)
-    for note in shrunk_gradients(graph):
-        yield culprit_finding(WORDS, note.text, graph, note, backward)
+        if note.kind == "killed" and note.parameters and not stuck.issuperset(note.parameters):
+            yield _finding(ended, note, "received a gradient and returned only zeros")
+    for note in shrunk_gradients(ended.graph):
+        yield _finding(ended, note, note.text)
 
 
 JUDGE = Judge(BackwardEnded, zero_findings)
+
+
+def _finding(ended: BackwardEnded, note: GradientNote, returned: str) -> Finding:
+    words = CulpritWords(
+        rule=ZERO,
+        role=ROLE,
+        cause_of=lambda _node: zero_cause(ended, note.node or 0),
+        effect="No gradient reaches {names}.",
+        command="break zero",
+    )
+    return culprit_finding(words, returned, ended.graph, note, ended.backward)
 
 
 def zeroed_inside(ended: BackwardEnded) -> frozenset[Place]:
@@ -128,7 +125,7 @@ def zeroed_inside(ended: BackwardEnded) -> frozenset[Place]:
     readers = consumers(graph) if killed else {}
     found: set[Place] = set()
     for number in killed:
-        places = place_of(WORDS.role, frame_of(graph, graph.nodes[number]))
+        places = place_of(ROLE, frame_of(graph, graph.nodes[number]))
         if not found.issuperset(places) and _is_followed_by_weights(graph, readers, number):
             found.update(places)
     return frozenset(found)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gradinspect.analyses.gradients.observed import gradients_of
 from gradinspect.checks.facts import BackwardEnded
-from gradinspect.checks.findings import Finding, listed, place_of
+from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.graph import Graph, NodeGradients, consumers, frame_of
 
@@ -51,9 +51,46 @@ for _ in range(3):
 _PASSING = ("TBackward", "TransposeBackward", "PermuteBackward", "ViewBackward", "ToCopyBackward", "ExpandBackward")
 
 
+MAX_LINES = 3  # that set values
+
+
+def stuck_weights(graph: Graph) -> list[str]:
+    """Name weights that are zero, with their gradients, although a gradient came to an operator that reads one."""
+    return [_name(graph, number) for number in _stuck(graph)]
+
+
 def stuck_findings(ended: BackwardEnded) -> Iterator[Finding]:
-    """Find weights that are zero, with their gradients, although a gradient came to an operator that reads one."""
+    """Report such weights, and the lines that made them zero."""
     graph = ended.graph
+    stuck = _stuck(graph)
+    if not stuck:
+        return
+    names = [_name(graph, number) for number in stuck]
+    values = [ended.values_of(number) for number in stuck]
+    made = {one.frame for one in values if one is not None and one.frame is not None}
+    lines = sorted(made, key=lambda frame: (frame.file, frame.line))[:MAX_LINES]
+    where = f" at {listed([line_of(line) for line in lines])}" if lines else ""
+    first = graph.nodes[stuck[max(stuck)]]
+    verb = "is" if len(names) == 1 else "are"
+    yield STUCK.finding(
+        text=f"{listed(names)} {verb} all zeros, and the gradient is zero as well, so no step changes that: the layer "
+        "before or after passes on zeros.",
+        places=(
+            *(place for line in lines for place in place_of("zeros", line)),
+            *place_of("used", frame_of(graph, first)),
+            *place_of("backward", ended.backward),
+        ),
+        remedy=f"Initialize {listed(names)} with small random values{where}, as torch does by default. Zeros are safe "
+        "only for a bias, or for one layer among others that are not zero.",
+        subjects=names,
+    )
+
+
+JUDGE = Judge(BackwardEnded, stuck_findings)
+
+
+def _stuck(graph: Graph) -> dict[int, int]:
+    """Return the leaves of such weights, each with an operator that reads it."""
     gradients = gradients_of(graph)
     zeros = [
         number
@@ -61,26 +98,18 @@ def stuck_findings(ended: BackwardEnded) -> Iterator[Finding]:
         if norm == 0 and (leaf := graph.nodes[number].leaf) is not None and len(leaf.info.shape) > 1
     ]
     if not zeros:
-        return
+        return {}
     arrived = {ran.node: ran for ran in gradients.nodes}
     stuck = [number for number in sorted(zeros) if _norms(arrived.get(number)) == {0.0}]
     readers = {number: reader for number in stuck for reader in _readers(graph, number)}
     if not any(_norms(arrived.get(reader)) - {0.0} for reader in readers.values()):
-        return
-    names = [leaf.name or f"#{number}" for number in stuck if (leaf := graph.nodes[number].leaf) is not None]
-    first = graph.nodes[readers[max(readers)]]
-    verb = "is" if len(names) == 1 else "are"
-    yield STUCK.finding(
-        text=f"{listed(names)} {verb} all zeros, and the gradient is zero as well, so no step changes that: the layer "
-        "before or after passes on zeros.",
-        places=(*place_of("used", frame_of(graph, first)), *place_of("backward", ended.backward)),
-        remedy=f"Initialize {listed(names)} with small random values, as torch does by default. Zeros are safe only "
-        "for a bias, or for one layer among others that are not zero.",
-        subjects=names,
-    )
+        return {}
+    return {number: readers[number] for number in stuck if number in readers}
 
 
-JUDGE = Judge(BackwardEnded, stuck_findings)
+def _name(graph: Graph, number: int) -> str:
+    leaf = graph.nodes[number].leaf
+    return (leaf.name if leaf is not None else None) or f"#{number}"
 
 
 def _readers(graph: Graph, leaf: int) -> Iterator[int]:

@@ -134,6 +134,17 @@ def test_unread() -> None:
     assert other.remedy.endswith("If a later step uses fc2, check more calls: --steps 10.")
 
 
+def test_what_nothing_reads_is_named_where_it_was_made() -> None:
+    """Each line once."""
+    unread = [
+        MissingGradient(name=name, kind="unread", noticed=NOTICED, backward=BACKWARD, made=line(at))
+        for name, at in (("a.weight", 2), ("a.bias", 2), ("b", 4))
+    ]
+    (found,) = missing_findings(unread)
+
+    assert [(place.role, place.line) for place in found.places][:2] == [("made", 2), ("made", 4)]
+
+
 def test_an_input_of_autograd_grad() -> None:
     """No optimizer holds it, and torch will refuse; the line is named once."""
     noticed = NoticedAt(kind="grad", frame=BACKWARD)
@@ -156,6 +167,31 @@ def test_a_loss_without_graph() -> None:
     assert frozen.text.startswith("All parameters it was computed from are frozen since train.py:2: a and b.")
     assert plain.text.startswith("None of the tensors it was computed from requires grad.")
     assert refused_finding([cut("w", cause="gradient", noticed=noticed)], line(9), BACKWARD).code == "GI402"
+
+
+def test_a_loss_that_was_made_a_leaf() -> None:
+    """The line that did it hides the error; a threshold has a form with a gradient, other integers have a loss."""
+    forced = {"cause": "integer", "forced": line(9, "loss.requires_grad_()")}
+    soft, other = (
+        missing_findings([cut("w", op=op, path=(), **forced)])[0]  # type: ignore[arg-type]
+        for op in ("gt", "argmax")
+    )
+
+    assert [place.role for place in soft.places] == ["read", "detached", "used", "forced", "backward", "step"]
+    assert "train.py:9 makes a leaf of what is computed from it" in soft.text
+    assert soft.remedy.startswith("At train.py:5, use the compared tensor itself instead of the comparison")
+    assert other.remedy.startswith("Compute the loss from what argmax reads at train.py:5")
+
+
+def test_a_value_that_another_loss_needs_without_its_graph() -> None:
+    """The discriminator's loss; the generator's is another."""
+    other = line(12, "loss_d.backward()")
+    (found,) = missing_findings([cut("w", other=other)])
+
+    assert found.remedy == (
+        "If only loss.backward() at train.py:20 should train them, keep detach() at train.py:5 for loss_d.backward() "
+        "at train.py:12, and compute the same again with its graph for the other loss."
+    )
 
 
 def test_unknown_lines_are_left_out() -> None:

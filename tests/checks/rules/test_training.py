@@ -70,7 +70,29 @@ def test_the_reason_why_a_parameter_is_not_held() -> None:
     assert unheld("replaced").text.endswith("head was replaced at train.py:2, after opt was made.")
     assert unheld("later").remedy == "Make opt after train.py:2, or pass the new parameters to its add_param_group()."
     assert unheld("attribute").remedy == "Make head an nn.Parameter."
+    assert lines_of(unheld("remade")) == [("optimizer", 1), ("replaced", 2)]
+    assert unheld("remade").remedy == "Make head once, in __init__, instead of at train.py:2."
     assert "nn.ModuleList" in unheld("container").remedy
+
+
+def test_a_parameter_that_is_assigned_in_each_step() -> None:
+    """The parameter itself, not the module that has it."""
+    found = judged(UnheldParameters(kind="remade", where="w", names=("w", "v"), optimizer="opt", made=line(2)))
+
+    assert found.text == (
+        "Backward reaches w and v, but no optimizer holds them: train.py:2 assigns new ones each time it runs, and opt "
+        "keeps the old ones."
+    )
+    assert found.remedy.startswith("Assign no new nn.Parameter at train.py:2: compute the value in a local variable")
+
+
+def test_an_optimizer_that_only_its_scheduler_steps() -> None:
+    """Both lines are in the advice."""
+    fact = OptimizerMisuse(kind="never", optimizer="opt", backward=line(1), cleared=line(2), scheduled=line(3))
+    found = judged(fact)
+
+    assert lines_of(found) == [("backward", 1), ("scheduler", 3), ("cleared", 2)]
+    assert found.remedy == "Call opt.step() after train.py:1, and before the scheduler's step() at train.py:3."
 
 
 def test_the_layers_that_eval_mode_changes_are_named() -> None:

@@ -121,6 +121,12 @@ class WriteLog:
         """Return the sequence number at which the last write to a storage ended; -1 if there is none."""
         return max((write.end for write in self._by_storage.get(key, ())), default=-1)
 
+    def last_by_program(self, tensor: torch.Tensor) -> SeenWrite | None:
+        """Return the last write to a tensor's memory that no optimizer made."""
+        seen = self._by_storage.get(key_of_storage(tensor.untyped_storage()), ()) if _is_plain(tensor) else ()
+        own = [write for write in seen if write.optimizer is None and write.versions[1] <= version_of(tensor)]
+        return own[-1] if own else None
+
     def since(self, key: int, sequence_nr: int, forward: CodeType | None = None) -> list[SeenWrite]:
         """List the writes to a storage that ended after a node was made. NOTE [When a write happened].
 

@@ -251,12 +251,13 @@ class TrainingLog:
         found = {one.parameter.name or one.where: one for one in (*then, *self._unheld_now())}.values()
 
         def cause(one: Unheld) -> tuple[str, str, int]:
-            return one.kind, one.where, -1 if one.frame is None else one.frame
+            where = "" if one.kind == "remade" else one.where
+            return one.kind, where, -1 if one.frame is None else one.frame
 
         for _, group in groupby(sorted(found, key=cause), key=cause):
             some = list(group)
             first = some[0]
-            if first.kind == "replaced":
+            if first.kind in ("replaced", "remade"):
                 self.replaced |= first.optimizer.holds() - {id(tensor) for tensor in self._owned()}
             yield UnheldParameters(
                 kind=first.kind, where=first.where,
@@ -299,8 +300,9 @@ class TrainingLog:
             first = dropped[0]
             backward, cleared = self._frame(first.backward), self._frame(first.clearing)
             yield OptimizerMisuse(
-                kind="never", optimizer=name, created=self._frame(one.created), backward=backward, cleared=cleared
-            )
+                kind="never", optimizer=name, created=self._frame(one.created), backward=backward, cleared=cleared,
+                scheduled=self._frame(one.scheduled[-1] if one.scheduled else None),
+            )  # fmt: skip
 
     def _optimizer_misuse(self, kind: str, one: SeenOptimizer) -> OptimizerMisuse:
         return OptimizerMisuse(

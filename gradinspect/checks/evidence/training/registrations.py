@@ -17,6 +17,7 @@ class Registration(NamedTuple):
     order: int
     frame: int | None
     is_replacement: bool  # there was another one under this name
+    is_again: bool  # which the same line had put there
 
 
 @dataclass
@@ -27,16 +28,17 @@ class Registrations:
     order: int = 0
     _latest: dict[int, Registration] = field(default_factory=dict)  # by the id of the member
     _first: dict[int, Registration] = field(default_factory=dict)
+    _replaced: set[tuple[int, str, int | None]] = field(default_factory=set)  # ids of holders, names, frames
 
     def module(self, holder: Any, name: str, module: Any, frame: FrameType | None) -> None:
         """Note that a module becomes a child of another."""
         if module is not None:
-            self._note(module, own_children(holder).get(name), frame)
+            self._note(module, own_children(holder).get(name), (id(holder), name), frame)
 
     def parameter(self, holder: Any, name: str, parameter: Any, frame: FrameType | None) -> None:
         """Note that a parameter becomes one of a module."""
         if parameter is not None:
-            self._note(parameter, own_parameters(holder).get(name), frame)
+            self._note(parameter, own_parameters(holder).get(name), (id(holder), name), frame)
 
     def of(self, member: Any) -> Registration | None:
         """Return the last registration of a module or parameter."""
@@ -50,10 +52,14 @@ class Registrations:
         found = known.get(id(member))
         return found if found is not None and found.member() is member else None
 
-    def _note(self, member: Any, before: Any, frame: FrameType | None) -> None:
+    def _note(self, member: Any, before: Any, place: tuple[int, str], frame: FrameType | None) -> None:
         self.order += 1
         number = self.recorder.frames.number_of(frame)
-        new = Registration(HiddenRef(member), self.order, number, before is not None and before is not member)
+        is_replacement = before is not None and before is not member
+        is_again = is_replacement and (*place, number) in self._replaced
+        if is_replacement:
+            self._replaced.add((*place, number))
+        new = Registration(HiddenRef(member), self.order, number, is_replacement, is_again)
         if self._of(member, self._first) is None:
             self._first[id(member)] = new
         self._latest[id(member)] = new

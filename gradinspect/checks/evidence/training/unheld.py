@@ -28,7 +28,7 @@ _CONTAINERS = (list, tuple, set, dict)
 class Unheld(NamedTuple):
     """A parameter that no optimizer holds."""
 
-    kind: str  # "container", "attribute", "replaced", "later"
+    kind: str  # "container", "attribute", "replaced", "remade", "later"
     where: str  # the attribute or module that has it
     parameter: UsedParameter
     frame: int | None  # that made it part of the model
@@ -89,7 +89,8 @@ def _registered_later(
             first = registrations.first_of(parameter)
             if one is not None and made is not None and first is not None and first.order > optimizer.order:
                 where = path if late else f"{path}.{name}".lstrip(".")
-                yield Unheld("replaced" if made.is_replacement else "later", where, one, made.frame, optimizer)
+                kind = "remade" if made.is_again else "replaced" if made.is_replacement else "later"
+                yield Unheld(kind, where, one, made.frame, optimizer)
         for name, child in own_children(module).items():
             if child is not None:
                 made = late or _late(child, optimizer, registrations)

@@ -60,6 +60,7 @@ class _Wanted(NamedTuple):
     noticed: NoticedAt
     owner: Owner | None
     backward: Frame | None
+    made: Frame | None
 
 
 class GradientCuts:
@@ -146,7 +147,8 @@ class GradientCuts:
             is_uncalled = one.owner is not None and not one.owner.is_called
             module = one.name.rpartition(".")[0] or None if is_uncalled else None
             other = self._other_backward(outcome, one.backward, reached)
-            records.append(replace(record, module=module, num_calls=self._num_calls or 1, other=other))
+            made = one.made if outcome.kind == "unread" else None
+            records.append(replace(record, module=module, num_calls=self._num_calls or 1, other=other, made=made))
         yield from _findings_on(records)
         detached = {record.cut for record in records}
         for frames, finding in self._constant.items():
@@ -224,10 +226,12 @@ class GradientCuts:
         seen = [variable.value for variable in variables_from(frame) if isinstance(variable.value, nn.Module)]
         roots = [*seen, *self._recorder.called_modules()]
         called = {id(module()) for module in self._recorder.modules if module() is not None}
-        made = noticed()
+        why, backward = noticed(), self._roots[-1].backward
         for one in fresh:
             owner = owner_of(one, roots, called)
-            self._wanted[id(one)] = _Wanted(HiddenRef(one), names[id(one)], made, owner, self._roots[-1].backward)
+            call = self._flow.read(one).call
+            made = None if call == OUTSIDE else self._line(call)
+            self._wanted[id(one)] = _Wanted(HiddenRef(one), names[id(one)], why, owner, backward, made)
 
     def _on_missing_grad(self, tensor: torch.Tensor, read: Read, frame: FrameType | None) -> None:
         """Look at a `.grad` that is None when the program reads it, unless the line checks for None."""

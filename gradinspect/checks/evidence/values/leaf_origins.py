@@ -1,0 +1,47 @@
+"""How the program gave parameters their values: the last line that wrote to one, or else the line that made it."""
+
+from collections.abc import Callable
+
+import torch
+
+from gradinspect.checks.evidence.in_place.writes import WriteLog
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.facts import LeafValues
+from gradinspect.checks.rules.value_flow import OUTSIDE
+from gradinspect.graph import Frame
+from gradinspect.torch_api.tensors import plain_tensors_only
+
+
+class LeafOrigins:
+    """Looks up where the values of leaves come from."""
+
+    def __init__(self, flow: Dataflow, writes: WriteLog, frame_of: Callable[[int | None], Frame | None]) -> None:
+        """Set up.
+
+        Args:
+            flow: Has the calls that made tensors.
+            writes: Those that wrote to them.
+            frame_of: Returns a line by the number of its frame.
+        """
+        self._flow = flow
+        self._writes = writes
+        self._frame_of = frame_of
+
+    def of(self, leaf: torch.Tensor | None) -> LeafValues | None:
+        """Return what is known of a leaf."""
+        if leaf is None:
+            return None
+        with plain_tensors_only():
+            written = self._writes.last_by_program(leaf)
+            made = self._flow.read(leaf).call
+        if written is not None:
+            return LeafValues(written.op.strip("_"), self._frame_of(written.frame), lambda: _highest(leaf))
+        if made == OUTSIDE:
+            return None
+        call = self._flow.calls[made]
+        return LeafValues(call.name.strip("_"), self._frame_of(call.frame), lambda: _highest(leaf))
+
+
+def _highest(leaf: torch.Tensor) -> float:
+    with plain_tensors_only(), torch.no_grad():
+        return float(leaf.max().item()) if leaf.numel() else 0.0
