@@ -1,5 +1,6 @@
 """How the program gave parameters their values: the last line that wrote to one, or else the line that made it."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -31,9 +32,12 @@ class LeafOrigins:
         """Return what is known of a leaf."""
         if leaf is None:
             return None
-        with plain_tensors_only():
-            written = self._writes.last_by_program(leaf)
-            made = self._flow.read(leaf).call
+        try:
+            with plain_tensors_only():
+                written = self._writes.last_by_program(leaf)
+                made = self._flow.read(leaf).call
+        except (RuntimeError, NotImplementedError):  # a kind of tensor without ordinary memory
+            return None
         if written is not None:
             return LeafValues(written.op.strip("_"), self._frame_of(written.frame), lambda: _highest(leaf))
         if made == OUTSIDE:
@@ -43,5 +47,8 @@ class LeafOrigins:
 
 
 def _highest(leaf: torch.Tensor) -> float:
-    with plain_tensors_only(), torch.no_grad():
-        return float(leaf.max().item()) if leaf.numel() else 0.0
+    try:
+        with plain_tensors_only(), torch.no_grad():
+            return float(leaf.max().item())
+    except (RuntimeError, NotImplementedError, IndexError):  # it has no elements, or no memory
+        return math.inf
