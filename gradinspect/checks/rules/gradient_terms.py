@@ -154,7 +154,8 @@ def _term(calls: Sequence[Call], used: int, is_trained: Callable[[int], bool], *
             continue
         is_on_purpose = any(calls[number].cause in ("detach", "data") for number in behind if number > gradient)
         learned = _learned(calls, gradient, is_trained)
-        if learned and (is_linear or (not is_on_purpose and _share_a_leaf(calls, learned, others))):
+        is_known = not calls[gradient].is_attribute  # what a gradient read from `.grad` depends on is not
+        if (learned or not is_known) and (is_linear or (not is_on_purpose and _share_a_leaf(calls, learned, others))):
             return LostTerm(gradient, used)
     return None
 
