@@ -41,6 +41,7 @@ FAKE = {  # what cannot run on tensors without values
     "torch.nn.init._no_grad_trunc_normal_",
 }
 CHECK = {
+    "GradScaler.scale",
     "LRScheduler.step",
     "Module.load_state_dict",
     "Module.train",

@@ -140,3 +140,19 @@ def _codes_of(kind: Any) -> tuple[CodeType, ...]:
             codes.append(code)
         function = getattr(function, "__wrapped__", None)
     return tuple(codes)
+
+
+def few_leaves_of(tensor: Any, max_nodes: int) -> list[Any]:
+    """Return the leaves that a tensor was computed from; none if more nodes than some lie between."""
+    leaves, todo, seen = [], [tensor.grad_fn], set[Any]()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if len(seen) > max_nodes:
+            return []
+        leaf = getattr(node, "variable", None)
+        leaves += [] if leaf is None else [leaf]
+        todo += [next_node for next_node, _ in node.next_functions]
+    return leaves

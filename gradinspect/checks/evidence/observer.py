@@ -105,6 +105,7 @@ class ChecksObserver(Observer[Findings]):
             num_calls or (LEAST_CALLS if is_fixed else None),
             (self._steps.waits, self._cuts.waits, self._waits, self._unused.waits, self._training.waits),
             lambda: flow.is_half_full,
+            lambda: any(True for _ in findings_of_calls(self._watched, self._to_repeat)),
         )
         self._is_settled = False
         self._is_ending = False  # NOTE [The end of watching]

@@ -4,6 +4,10 @@ NOTE [Phases]
 Backward calls on the same lines are a phase: the steps of a discriminator, those of a generator. One that was seen once
 may come again. It is waited for until twice as many calls were made as before it came: a phase that alternates with
 others is back by then, and a single call before the loop is not waited for.
+
+NOTE [Cheap calls]
+When all is known and nothing was found, a few more calls are watched if they cost little time: a validation that leaves
+the model in eval mode, or a loss that becomes NaN, often comes after the first steps.
 """
 
 import time
@@ -13,6 +17,8 @@ from typing import TypeAlias
 LEAST_CALLS = 2  # a second iteration shows what the first one left behind
 MOST_CALLS = 100
 MOST_SECONDS = 10.0  # after the least number of calls
+CHEAP_CALLS = 12
+CHEAP_SECONDS = 2.0  # of this thread's work, after the least number of calls
 
 Question: TypeAlias = Callable[[], str | None]  # returns what is not known yet: "opt_g has not stepped twice"
 
@@ -25,7 +31,9 @@ class WatchWindow:
         num_calls: int | None,
         questions: Sequence[Question] = (),
         is_full: Callable[[], bool] = lambda: False,
+        has_found: Callable[[], bool] = lambda: True,
         now: Callable[[], float] = time.monotonic,
+        worked: Callable[[], float] = time.thread_time,
     ) -> None:
         """Start before the first call.
 
@@ -33,15 +41,20 @@ class WatchWindow:
             num_calls: How many calls were requested; None: until all is known.
             questions: What must be known in addition to the phases.
             is_full: Whether no more can be recorded.
+            has_found: Whether something is wrong for certain.
             now: A clock, in seconds.
+            worked: The processor time of this thread, in seconds; it does not depend on what else the machine does.
         """
         self._num_requested = num_calls
         self._questions = (self._open_phase, *questions)
         self._is_full = is_full
+        self._has_found = has_found
         self._now = now
+        self._worked = worked
         self._num_calls = 0
         self._phases: dict[Hashable, tuple[int, int]] = {}  # the number of its first call, and how many there were
         self._since: float | None = None  # when the least number of calls was reached
+        self._worked_then = 0.0
         self._limit: str | None = None  # that was reached
 
     def called(self, phase: Hashable) -> bool:
@@ -51,7 +64,7 @@ class WatchWindow:
         self._phases[phase] = first, count + 1
         if self._num_requested is not None or self._num_calls != LEAST_CALLS:
             return False
-        self._since = self._now()
+        self._since, self._worked_then = self._now(), self._worked()
         return True
 
     def is_enough(self) -> bool:
@@ -64,7 +77,12 @@ class WatchWindow:
             return self._end(f"{MOST_CALLS} backward calls")
         if self._is_full():
             return self._end(f"{self._num_calls} backward calls, which are all that can be recorded")
-        return self.is_over() or self._open() is None
+        return self.is_over() or (self._open() is None and not self._is_cheap())
+
+    def _is_cheap(self) -> bool:
+        """Return whether to go on although all is known. NOTE [Cheap calls]."""
+        is_short = self._num_calls < CHEAP_CALLS and self._worked() - self._worked_then < CHEAP_SECONDS
+        return is_short and not self._has_found()
 
     def is_over(self) -> bool:
         """Return whether the time is over, whatever is known."""

@@ -2,7 +2,8 @@
 
 NOTE [Constant terms on purpose]
 People add detached terms to a loss to log their sum, or to compare it with an earlier loss, and say so with detach() or
-no_grad(). So these count only for a term made of parameters themselves, as weight decay is: it has no other purpose.
+no_grad(). So these count only for a term made of parameters themselves, as weight decay is, and for one that detach()
+returned and a weight was multiplied with: neither has another purpose.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from gradinspect.graph import Frame
 
 _SUMS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub"))
 _SCALAR = _SUMS | frozenset(("mul", "rmul", "imul", "div", "truediv", "true_divide", "neg", "float", "to"))
+_WEIGHTS = frozenset(("mul", "rmul", "imul"))
 _BY_MISTAKE = frozenset(("data", "copy", "integer"))
 
 CONSTANT = Rule(
@@ -26,7 +28,7 @@ CONSTANT = Rule(
         explanation="A sum has a gradient if one of its terms has, so a term that lost its graph is not an error. "
         "Typical cases are a penalty on weights that reads p.data, torch.tensor() of a list of losses, and a count of "
         "wrong predictions. The loss includes the term, and training ignores it. Terms of activations that went "
-        "through detach() or no_grad() are not reported: they may be there to be logged.",
+        "through no_grad(), or through detach() and no weight, are not reported: they may be there to be logged.",
         sample="""\
 import torch
 from torch import nn
@@ -104,21 +106,22 @@ def constant_term_finding(
 
 def _cut(calls: Sequence[Call], number: int) -> int | None:
     """Find the first call that detached a term; None if that may be on purpose, or another rule explains it."""
-    todo, seen, cuts = [number], {OUTSIDE}, []
+    todo, seen, cuts, is_weighted = [number], {OUTSIDE}, [], False
     while todo:
         one = todo.pop()
         if one in seen:
             continue
         seen.add(one)
         if calls[one].cause is None:
+            is_weighted = is_weighted or calls[one].name.strip("_") in _WEIGHTS
             todo += [read.call for read in calls[one].reads if read.leaf == NO_LEAF]
         else:
             cuts.append(one)
-    return min(cuts) if cuts and all(_is_by_mistake(calls[one]) for one in cuts) else None
+    return min(cuts) if cuts and all(_is_by_mistake(calls[one], is_weighted=is_weighted) for one in cuts) else None
 
 
-def _is_by_mistake(call: Call) -> bool:
+def _is_by_mistake(call: Call, *, is_weighted: bool) -> bool:
     if call.is_off:
         return False
-    is_weight = call.cause == "detach" and any(read.leaf != NO_LEAF for read in call.reads)
-    return call.cause in _BY_MISTAKE or is_weight
+    is_term = is_weighted or any(read.leaf != NO_LEAF for read in call.reads)
+    return call.cause in _BY_MISTAKE or (call.cause == "detach" and is_term)

@@ -6,12 +6,12 @@ from typing import NamedTuple
 from gradinspect.graph import Graph, Node, frame_of, nodes_named
 
 NEGATIVE_LOG_LIKELIHOOD = ("NllLossBackward", "NllLoss2DBackward", "NllLossNdBackward")
-# they return the elements they are given, perhaps fewer, in another shape or dtype
+# they return the elements they are given, perhaps fewer or repeated, in another shape or dtype
 _SAME_VALUES = tuple(
     f"{name}Backward"
     for name in (
-        "Alias", "AsStrided", "Clone", "Index", "Narrow", "Permute", "ReshapeAlias", "Select", "Slice", "Squeeze",
-        "T", "ToCopy", "Transpose", "Unsqueeze", "UnsafeView", "View",
+        "Alias", "AsStrided", "Clone", "Expand", "Index", "Narrow", "Permute", "ReshapeAlias", "Select", "Slice",
+        "Squeeze", "T", "ToCopy", "Transpose", "Unsqueeze", "UnsafeView", "View",
     )
 )  # fmt: skip
 _UNSIGNED = 2**63
@@ -27,15 +27,19 @@ class MadeInput(NamedTuple):
 
 def made_input(graph: Graph, node: Node) -> MadeInput | None:
     """Find the node that computed the first input of a node, past views and copies; None if that needs no gradient."""
+    edge = node.next_edges[0] if node.next_edges else None
+    return None if edge is None else maker(graph, edge.next_node)
+
+
+def maker(graph: Graph, number: int) -> MadeInput | None:
+    """Find the node that computed the values of a node, past views and copies; None if that needs no gradient."""
     is_direct = True
-    while True:
-        edge = node.next_edges[0] if node.next_edges else None
-        if edge is None:
+    while has_same_values(graph.nodes[number]):
+        edges = graph.nodes[number].next_edges
+        if not edges or edges[0] is None:
             return None
-        node = graph.nodes[edge.next_node]
-        if not has_same_values(node):
-            return MadeInput(edge.next_node, node, is_direct)
-        is_direct = False
+        number, is_direct = edges[0].next_node, False
+    return MadeInput(number, graph.nodes[number], is_direct)
 
 
 def has_same_values(node: Node) -> bool:

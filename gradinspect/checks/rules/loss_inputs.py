@@ -69,11 +69,11 @@ NOT_LOG = Rule(
     doc=RuleDoc(
         code="GI352",
         title="the loss needs log-probabilities",
-        summary="nll_loss or ctc_loss received probabilities or logits instead of log-probabilities.",
+        summary="nll_loss, ctc_loss or kl_div received probabilities or logits instead of log-probabilities.",
         explanation="nll_loss picks an element of each row and negates it; ctc_loss adds up exponentials. Both expect "
-        "the output of log_softmax. Of probabilities, nll_loss makes a number between -1 and 0, whose gradient does "
-        "not grow for wrong predictions. Of logits, it makes a number that falls forever: the scores of the classes "
-        "only have to grow. There is no error.",
+        "the output of log_softmax, and so does kl_div as its first argument. Of probabilities, nll_loss "
+        "makes a number between -1 and 0, whose gradient does not grow for wrong predictions. Of logits, it makes a "
+        "number that falls forever: the scores of the classes only have to grow. There is no error.",
         sample="""\
 import torch
 from torch import nn

@@ -1,6 +1,7 @@
 """Why an operator makes NaN or Inf, in its value or its derivative, and what keeps it finite."""
 
 from gradinspect.checks.rules.gradient_causes import Cause, cause_in, operator_of
+from gradinspect.checks.rules.loss_graph import made_input, maker
 from gradinspect.graph import Graph, Node
 
 _POSITIVE = "Clamp its input: x.clamp(min=1e-8)."
@@ -9,6 +10,7 @@ _LOGS = ("Log", "Log2", "Log10")
 _INVERSE = ("Acos", "Asin", "Atanh")
 _DIVISOR = "Keep the divisor away from 0: torch.where(divisor == 0, 1.0, divisor), or x.clamp(min=1e-8)."
 _ONE_VALUE = "Pass correction=0, or compute it over more than one value."
+_SOFTMAX = ("Softmax", "LogSoftmax")
 _STABLE = {
     "Softmax": "Use log_softmax() of the input instead of the logarithm of softmax().",
     "Sigmoid": "Use torch.nn.functional.logsigmoid() of the input instead of the logarithm of sigmoid().",
@@ -36,7 +38,7 @@ NANS = (
     Cause(("Pow",), "A negative number to a fractional power is NaN.", _POSITIVE),
     Cause(_INVERSE, "Outside -1 and 1 it is NaN.", _BETWEEN),
     Cause(("Acosh",), "Below 1 it is NaN.", "Clamp its input: x.clamp(min=1 + 1e-6)."),
-    Cause(("Softmax", "LogSoftmax"), "A row of which every entry is -inf has no softmax.",
+    Cause(_SOFTMAX, "A row of which every entry is -inf has no softmax.",
           "Mask with torch.finfo(x.dtype).min instead of -inf, or keep one entry of each row unmasked."),
     Cause(("Std", "StdMean", "Var", "VarMean"), "The variance of a single value is NaN.", _ONE_VALUE),
 )  # fmt: skip
@@ -50,12 +52,34 @@ INFINITIES = (
     Cause(("Exp", "Expm1", "Exp2", "Sinh", "Cosh"), "It overflows where its input is large.",
           "Keep its input small: subtract the maximum first, as logsumexp and softmax do, or clamp it."),
 )  # fmt: skip
+_PRODUCTS = ("Mul", "Mm", "Bmm", "Mv", "Dot", "Addmm", "Baddbmm", "Addbmm", "Convolution")
+_MASKS = ("MaskedFill", "Where", "Add", "Sub", "Baddbmm", "IndexPut", "CopySlices")
 _MARGINS = {"float16": {"1e-8": "1e-4", "1e-6": "1e-3"}, "bfloat16": {"1e-6": "1e-2"}}  # that the dtype can represent
 
 
 def derivative_cause(graph: Graph, node: Node) -> Cause | None:
     """Return why the derivative of a node is not finite."""
     return _adapted(graph, node, cause_in(DERIVATIVES, node))
+
+
+def nan_operand(graph: Graph, node: Node) -> int | None:
+    """Return the node whose result was NaN already, of a product whose derivative is NaN.
+
+    The derivative of a product of finite values is finite, so one was not. The values are gone after backward: it is
+    named only if there is one operand whose operator can make NaN.
+    """
+    if operator_of(node) not in _PRODUCTS:
+        return None
+    made = {one.number for edge in node.next_edges if edge is not None and (one := maker(graph, edge.next_node))}
+    found = [number for number in made if cause_in(NANS, graph.nodes[number]) and _may_be_masked(graph, number)]
+    return found[0] if len(found) == 1 else None
+
+
+def _may_be_masked(graph: Graph, number: int) -> bool:
+    """Return whether a node is no softmax, or one whose input was masked."""
+    node = graph.nodes[number]
+    made = made_input(graph, node)
+    return operator_of(node) not in _SOFTMAX or (made is not None and operator_of(made.node) in _MASKS)
 
 
 def value_cause(graph: Graph, node: Node, *, is_nan: bool) -> Cause | None:

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of
 from gradinspect.checks.facts import BackwardEnded
-from gradinspect.checks.findings import Finding, caller_in, line_of, place_of
+from gradinspect.checks.findings import Finding, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
-from gradinspect.checks.rules.gradient_causes import CulpritWords, at_line, culprit_finding
-from gradinspect.checks.rules.nonfinite_causes import derivative_cause, value_cause
-from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, Record
+from gradinspect.checks.rules.gradient_causes import CulpritWords, at_line, culprit_finding, operator_of
+from gradinspect.checks.rules.nonfinite_causes import derivative_cause, nan_operand, value_cause
+from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, Record, frame_of
 
 GRADIENT = Rule(
     doc=RuleDoc(
@@ -135,6 +135,9 @@ def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backwa
         rule=GRADIENT, role="made", cause_of=partial(derivative_cause, graph), effect="It reaches {names}.",
         command="break nan",
     )  # fmt: skip
+    operand = nan_operand(graph, graph.nodes[note.node or 0]) if is_nan else None
+    if operand is not None:
+        return _operand_finding(graph, note, operand, made, backward)
     finding = culprit_finding(words, f"received a finite gradient and made {made}", graph, note, backward)
     if not is_nan or sum(stats.num_zeros for stats in came) < num_bad:
         return finding
@@ -144,3 +147,22 @@ def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backwa
         "after an operator does not keep the gradient out of its derivative.",
         remedy=f"{finding.remedy} Or mask its input with harmless values: torch.where(mask, x, 1.0).",
     )
+
+
+def _operand_finding(graph: Graph, note: GradientNote, operand: int, made: str, backward: Frame | None) -> Finding:
+    """Name what was NaN in the forward pass already, although the loss was not."""
+    product, node = graph.nodes[note.node or 0], graph.nodes[operand]
+    frame, used = frame_of(graph, node), frame_of(graph, product)
+    cause = value_cause(graph, node, is_nan=True)
+    reached = f" It reaches {listed(note.parameters)}." if note.parameters else ""
+    return GRADIENT.finding(
+        text=f"{product.name} received a finite gradient and made {made}: what it multiplies by was NaN in the forward "
+        f"pass already, made by {operator_of(node).lower()}, though the loss is finite. "
+        f"{'' if cause is None else cause.why}{reached}",
+        places=(
+            *place_of("made", frame, caller_in(graph, node, backward)),
+            *place_of("used", None if used == frame else used), *place_of("backward", backward),
+        ),
+        remedy="" if cause is None else at_line(frame, cause.remedy),
+        subjects=note.parameters,
+    )  # fmt: skip

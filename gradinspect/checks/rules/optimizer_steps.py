@@ -91,7 +91,7 @@ from torch import nn
 
 model = nn.Linear(8, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.9)
 for _ in range(3):
     scheduler.step()  # before optimizer.step()
     optimizer.zero_grad()
@@ -105,7 +105,7 @@ from torch import nn
 
 model = nn.Linear(8, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.9)
 for _ in range(3):
     optimizer.zero_grad()
     loss = model(torch.randn(5, 8)).square().mean()
@@ -160,7 +160,7 @@ def _never(fact: OptimizerMisuse) -> Finding:
     before = "" if fact.scheduled is None else f", and before the scheduler's step() at {where}"
     return NEVER.finding(
         text=f"backward at {line_of(fact.backward)} computes gradients of the parameters of {fact.optimizer}, and "
-        f"{line_of(fact.cleared)} clears them. No optimizer has stepped, so no parameter changes.{scheduled}",
+        f"{line_of(fact.cleared)} clears them. {fact.optimizer} has never stepped, so none of them changes.{scheduled}",
         places=(
             *place_of("optimizer", fact.created), *place_of("backward", fact.backward),
             *place_of("scheduler", fact.scheduled), *place_of("cleared", fact.cleared),
@@ -204,7 +204,8 @@ _KINDS: dict[str, Callable[[OptimizerMisuse], Finding]] = {
 
 def step_findings(fact: OptimizerMisuse) -> Iterator[Finding]:
     """Report what is wrong with an optimizer."""
-    yield _KINDS[fact.kind](fact)
+    if fact.kind in _KINDS:
+        yield _KINDS[fact.kind](fact)
 
 
 JUDGE = Judge(OptimizerMisuse, step_findings)

@@ -6,7 +6,7 @@ from gradinspect.graph import Frame, Record
 class GradientMisuse(Record, frozen=True, kw_only=True):
     """The gradients of an optimizer were cleared, clipped or added to at the wrong moment."""
 
-    kind: str  # "added", "cleared", "early", "late", "scaled"
+    kind: str  # "added", "closure", "cleared", "partial", "early", "late", "scaled", "unscaled"
     optimizer: str  # its variable
     names: tuple[str, ...]  # of the parameters
     backward: Frame | None = None
@@ -19,7 +19,7 @@ class GradientMisuse(Record, frozen=True, kw_only=True):
 class UnheldParameters(Record, frozen=True, kw_only=True):
     """Parameters of one model that no optimizer holds, for one reason."""
 
-    kind: str  # "container", "attribute", "replaced", "remade" each time that its line runs, "later"
+    kind: str  # "container", "attribute", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead"
     where: str  # the attribute or module that has them
     names: tuple[str, ...]
     optimizer: str
@@ -31,13 +31,14 @@ class UnheldParameters(Record, frozen=True, kw_only=True):
 class OptimizerMisuse(Record, frozen=True, kw_only=True):
     """Something is wrong with when an optimizer is made or steps, or with its learning rate."""
 
-    kind: str  # "never", "anew", "scheduled", "zero"
+    kind: str  # "never", "anew", "scheduled", "falls", "zero"
     optimizer: str
     created: Frame | None = None
     backward: Frame | None = None
     cleared: Frame | None = None
     scheduled: Frame | None = None
     step: Frame | None = None
+    ratio: float = 1.0  # of a learning rate to the one before
 
 
 class EvalTraining(Record, frozen=True, kw_only=True):

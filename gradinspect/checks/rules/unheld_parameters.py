@@ -13,7 +13,8 @@ UNHELD = Rule(
         summary="Backward computes gradients of parameters that no optimizer updates.",
         explanation="An optimizer updates the tensors it was given when it was made. Layers in a plain list or dict, "
         "and tensors that are no nn.Parameter, are not among `model.parameters()`. A layer that is replaced or added "
-        "later has new parameters, while the optimizer keeps the old ones. There is no error: the rest of the model "
+        "later has new parameters, while the optimizer keeps the old ones; so has a copy. A second model, or a loss "
+        "with parameters of its own, has to be passed as well. There is no error: the rest of the model "
         "learns. Intentional uses are not reported: a perceptual loss, a linear probe, inputs whose gradient is "
         "wanted, a model that another optimizer trains.",
         sample="""\
@@ -47,7 +48,7 @@ for _ in range(2):
 )
 
 
-_ROLES = {"replaced": "replaced", "remade": "replaced", "later": "added"}
+_ROLES = {"replaced": "replaced", "remade": "replaced", "later": "added", "unfrozen": "unfrozen"}
 
 
 def unheld_findings(fact: UnheldParameters) -> Iterator[Finding]:
@@ -84,6 +85,31 @@ def _words(fact: UnheldParameters) -> tuple[str, str]:
         return (
             f"{line_of(fact.made)} assigns new ones each time it runs, and {fact.optimizer} keeps the old ones.",
             _instead_of_remaking(fact),
+        )
+    if fact.kind == "computed":
+        return (
+            f"{fact.where} was computed from an nn.Parameter, so it is a plain tensor, and model.parameters() contains "
+            "neither.",
+            f"Compute the value first, and make an nn.Parameter of the result, at {line_of(fact.made)}: "
+            "nn.Parameter(value * 0.02), not nn.Parameter(value) * 0.02.",
+        )
+    if fact.kind == "unfrozen":
+        return (
+            f"{fact.where} was frozen when {fact.optimizer} was made, and requires grad since {line_of(fact.made)}.",
+            f"After {line_of(fact.made)}, pass the parameters to add_param_group() of {fact.optimizer}. Or pass all "
+            f"parameters at {line_of(fact.created)}: those without a gradient are left alone.",
+        )
+    if fact.kind == "model":
+        return (
+            f"{fact.optimizer} was made without the parameters of this {fact.where}.",
+            f"Pass them as well at {line_of(fact.created)}. If the {fact.where} is to stay as it is, call "
+            "requires_grad_(False) on it.",
+        )
+    if fact.kind == "instead":
+        return (
+            f"backward reaches nothing that {fact.optimizer} holds. It was made of another model, or before this "
+            f"{fact.where} was copied.",
+            f"Make {fact.optimizer} at {line_of(fact.created)} of the parameters of the model that is trained.",
         )
     happened = "replaced" if fact.kind == "replaced" else "added to the model"
     return (

@@ -56,7 +56,7 @@ UNUSED = Rule(
         title="parameters are not used in the forward pass",
         summary="The optimizer holds parameters that nothing on the way to the loss reads.",
         explanation="Typical causes are a layer that is created in __init__ and forgotten in forward, and an optimizer "
-        "that holds the parameters of a model that has been replaced since. One of several modules in a ModuleList or "
+        "that holds some parameters of a model that has been replaced since. One of several modules in a ModuleList or "
         "ModuleDict of which others ran, such as an expert, is taken for a choice and not reported. For autograd.grad "
         "it means an input that the loss was not computed from, such as a view or a copy of the right one: 'One of the "
         "differentiated Tensors appears to not have been used in the graph'.",
@@ -64,23 +64,24 @@ UNUSED = Rule(
 import torch
 from torch import nn
 
-model = nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model = nn.Linear(4, 1)  # the optimizer still holds the old one
+encoder, gate = nn.Linear(4, 8), nn.Linear(4, 8)
+optimizer = torch.optim.SGD([*encoder.parameters(), *gate.parameters()], lr=0.1)
 for _ in range(2):
+    x = torch.randn(8, 4)
     optimizer.zero_grad()
-    model(torch.randn(8, 4)).sum().backward()
+    encoder(x).sigmoid().sum().backward()  # the gate is forgotten
     optimizer.step()
 """,
         fixed="""\
 import torch
 from torch import nn
 
-model = nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+encoder, gate = nn.Linear(4, 8), nn.Linear(4, 8)
+optimizer = torch.optim.SGD([*encoder.parameters(), *gate.parameters()], lr=0.1)
 for _ in range(2):
+    x = torch.randn(8, 4)
     optimizer.zero_grad()
-    model(torch.randn(8, 4)).sum().backward()
+    (encoder(x) * gate(x).sigmoid()).sum().backward()
     optimizer.step()
 """,
         remedy="Create the optimizer once the model is complete, and remove unused layers. If a later batch uses them, "

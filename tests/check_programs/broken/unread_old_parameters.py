@@ -13,4 +13,4 @@ for _ in range(2):
     model.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI304 backward=14 step=15
+# expect: GI361 optimizer=8 backward=14

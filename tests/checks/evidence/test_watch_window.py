@@ -78,3 +78,20 @@ def test_nothing_is_said_where_all_is_known() -> None:
 
     assert window.is_enough()
     assert window.notes() == ()
+
+
+def test_a_few_cheap_calls_more_are_watched_while_nothing_was_found() -> None:
+    """All is known after two; twelve are watched, as long as they cost little."""
+
+    def watched(has_found: bool, seconds_a_call: float) -> int:
+        clock = iter(second * seconds_a_call for second in range(100))
+        window = WatchWindow(None, has_found=lambda: has_found, now=lambda: 0.0, worked=lambda: next(clock))
+        for number in range(1, 100):
+            window.called("A")
+            if window.is_enough():
+                return number
+        return 0
+
+    assert watched(has_found=False, seconds_a_call=0.01) == 12
+    assert watched(has_found=False, seconds_a_call=1.0) == 3
+    assert watched(has_found=True, seconds_a_call=0.01) == 2

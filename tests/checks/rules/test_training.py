@@ -30,29 +30,35 @@ def misuse(kind: str) -> GradientMisuse:
     )  # fmt: skip
 
 
+KINDS = ("added", "closure", "cleared", "partial", "early", "late", "scaled", "unscaled")
+
+
 def test_each_misuse_of_gradients_has_its_rule_and_lines() -> None:
     """In the order in which they run."""
-    found = {kind: judged(misuse(kind)) for kind in ("added", "cleared", "early", "late", "scaled")}
+    found = {kind: judged(misuse(kind)) for kind in KINDS}
 
     assert [(kind, one.code, lines_of(one)) for kind, one in found.items()] == [
         ("added", "GI362", [("step", 2), ("backward", 1)]),
+        ("closure", "GI362", [("backward", 1), ("step", 2)]),
         ("cleared", "GI363", [("backward", 1), ("cleared", 3), ("step", 2)]),
+        ("partial", "GI363", [("cleared", 3), ("backward", 1), ("step", 2)]),
         ("early", "GI364", [("clipped", 4), ("backward", 1), ("step", 2)]),
         ("late", "GI364", [("backward", 1), ("step", 2), ("clipped", 4)]),
         ("scaled", "GI364", [("backward", 1), ("clipped", 4), ("unscaled", 5)]),
+        ("unscaled", "GI369", [("backward", 1), ("step", 2)]),
     ]
 
 
 def test_each_misuse_of_an_optimizer_has_its_rule() -> None:
     """With the line that made the optimizer, or stepped the scheduler."""
     found = [
-        judged(OptimizerMisuse(kind=kind, optimizer="opt", created=line(1), scheduled=line(2), step=line(3)))
-        for kind in ("never", "anew", "scheduled", "zero")
+        judged(OptimizerMisuse(kind=kind, optimizer="opt", created=line(1), scheduled=line(2), step=line(3), ratio=0.1))
+        for kind in ("never", "anew", "scheduled", "zero", "falls")
     ]
 
-    assert [one.code for one in found] == ["GI365", "GI366", "GI367", "GI368"]
+    assert [one.code for one in found] == ["GI365", "GI366", "GI367", "GI368", "GI381"]
     assert [lines_of(one)[0] for one in found] == [
-        ("optimizer", 1), ("optimizer", 1), ("scheduler", 2), ("optimizer", 1),
+        ("optimizer", 1), ("optimizer", 1), ("scheduler", 2), ("optimizer", 1), ("step", 3),
     ]  # fmt: skip
 
 
@@ -72,6 +78,9 @@ def test_the_reason_why_a_parameter_is_not_held() -> None:
     assert unheld("attribute").remedy == "Make head an nn.Parameter."
     assert lines_of(unheld("remade")) == [("optimizer", 1), ("replaced", 2)]
     assert unheld("remade").remedy == "Make head once, in __init__, instead of at train.py:2."
+    assert unheld("computed").remedy.startswith("Compute the value first, and make an nn.Parameter of the result")
+    assert unheld("model").remedy.startswith("Pass them as well at train.py:1.")
+    assert unheld("instead").remedy == "Make opt at train.py:1 of the parameters of the model that is trained."
     assert "nn.ModuleList" in unheld("container").remedy
 
 

@@ -14,10 +14,14 @@ from types import FrameType
 from weakref import ReferenceType
 
 import torch
+from torch.amp import GradScaler
 from torch.nn.utils import clip_grad
 from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.training.closures import ClosureUse
+from gradinspect.checks.evidence.training.discards import Discards
+from gradinspect.checks.evidence.training.scaled_steps import SCALER_FILE, has_scale
 from gradinspect.record.frames import is_user_file
 from gradinspect.record.recorder import Recorder
 from gradinspect.record.variables import local_variables
@@ -35,10 +39,12 @@ class UsedParameter:
 
     tensor: ReferenceType[torch.Tensor]
     name: str
+    version: int | None = None  # when backward first reached it
     reached: int = 0
     num_reached: int = 0
     is_input: bool = False  # autograd.grad was called for it
     backward: int | None = None  # the frame of the last backward that reached it
+    first_backward: int | None = None  # that of the first one since it was cleared
     stepped: int = 0
     step: int | None = None
     stepped_after: int | None = None  # the frame of the last backward before that step
@@ -46,13 +52,17 @@ class UsedParameter:
     is_added_to: bool = False  # backward has added to a used gradient
     cleared: int = 0
     clearing: int | None = None
-    was_dropped: bool = False  # a gradient was cleared that nobody had used
+    num_dropped: int = 0  # gradients that were cleared, and nobody had used
+    discards: Discards = field(default_factory=Discards)
+    steps_before: int = 0  # the last backward that reached it
     read: int = 0
+    is_exposed: bool = False  # its `.data` was read or set
     clipped: int = 0
     clip: int | None = None
     is_early: bool = False  # it was clipped when no backward had come since the last step
     is_clipped_well: bool = False  # the last step had a gradient that was clipped
     unscaled: int = 0
+    scaler: ReferenceType[GradScaler] | None = None  # that has multiplied the loss of the last backward
 
     @property
     def is_fresh(self) -> bool:
@@ -78,8 +88,10 @@ class GradientUse:
     time: int = 0
     blind_until: int = 0  # a backward that is not observed may have reached anything
     num_steps: int = 0
+    num_steps_done: int = 0
     num_backwards: int = 0
     backward: int | None = None  # the frame of the last one
+    closures: ClosureUse = field(default_factory=ClosureUse)
     found: dict[tuple[str, int], Misuse] = field(default_factory=dict)  # by kind and the optimizer's id
     _parameters: dict[int, UsedParameter] = field(default_factory=dict)  # by id
     _last_line: tuple[object, int, int | None] = (None, -1, None)  # key of a frame, time, the frame's number
@@ -98,8 +110,13 @@ class GradientUse:
         known = ((tensor, self._parameters.get(id(tensor))) for tensor in tensors)
         return [one for tensor, one in known if one is not None and one.tensor() is tensor]
 
-    def begin(self, leaves: Sequence[tuple[torch.Tensor, str]], frame: FrameType | None) -> None:
-        """Note what a backward call is about to add to."""
+    def begin(
+        self,
+        leaves: Sequence[tuple[torch.Tensor, str]],
+        frame: FrameType | None,
+        scaler: ReferenceType[GradScaler] | None = None,
+    ) -> None:
+        """Note what a backward call is about to add to, and who has multiplied its loss."""
         self.time += 1
         self.num_backwards += 1
         backward = self.backward = self.recorder.frames.number_of(frame)
@@ -107,10 +124,15 @@ class GradientUse:
         added = [one for key, one in self._parameters.items() if self._is_used(one) and key in reached]
         for one in added if _any_nonzero(added) else ():
             one.is_added_to = True
+        self._look_at_closure(reached, backward)
         for tensor, name in leaves:
             leaf = self._known_or_new(tensor)
+            if leaf.cleared >= leaf.reached:
+                leaf.first_backward = backward
             leaf.name, leaf.reached, leaf.backward = name, self.time, backward
+            leaf.version = leaf.version if leaf.num_reached else known_version(tensor)
             leaf.num_reached += 1
+            leaf.steps_before, leaf.scaler = self.num_steps, scaler
 
     def end(self) -> None:
         """Note the gradients that backward has left."""
@@ -142,7 +164,9 @@ class GradientUse:
         number = self._number_in_loop(frame)
         self.time += 1
         if one.is_fresh and max(one.read, one.cleared, one.unscaled) < one.reached:
-            one.was_dropped = True
+            one.num_dropped += 1
+            if self.num_steps == one.steps_before == self.num_steps_done:
+                one.discards.note(one.backward, number)
         one.cleared, one.clearing, one.is_added_to = self.time, number, False
         self._last_line = (_key(frame), self.time, number)
 
@@ -166,6 +190,12 @@ class GradientUse:
         elif one is not None and is_user_file(frame.f_code.co_filename):
             self.time += 1
             one.read = self.time
+
+    def exposed(self, tensor: torch.Tensor) -> None:
+        """Note that the program may write to a parameter without raising its version."""
+        one = self._known(tensor)
+        if one is not None:
+            one.is_exposed = True
 
     def unscale(self, gradients: Sequence[torch.Tensor], factor: torch.Tensor, frame: FrameType | None) -> None:
         """Note that a GradScaler has divided gradients by its scale."""
@@ -197,16 +227,28 @@ class GradientUse:
             cleared = max(fresh, key=lambda one: one.cleared)
             frames = {"backward": fresh[0].backward, "cleared": cleared.clearing, "step": step}
             self._misuse("cleared", id(optimizer), name_of_optimizer(optimizer), fresh, frames)
+        partial = [one for one in fresh if one.discards.step(one.backward) and one.cleared < one.reached]
+        if partial and len(partial) == len(fresh):
+            first = partial[0]
+            frames = {"cleared": first.discards.clearing, "backward": first.backward, "step": step}
+            self._misuse("partial", id(optimizer), name_of_optimizer(optimizer), partial, frames)
+        scaled = [one for one in fresh if one.scaler is not None and max(one.unscaled, one.read) < one.reached]
+        if scaled and not _is_called_by(frame, SCALER_FILE) and has_scale(scaled[0].scaler):
+            frames = {"backward": scaled[0].backward, "step": step}
+            self._misuse("unscaled", id(optimizer), name_of_optimizer(optimizer), scaled, frames)
         early = [one for one in fresh if one.is_early and one.stepped < one.clipped < one.reached]
         if early:
             frames = {"clipped": early[0].clip, "backward": early[0].backward, "step": step}
             self._misuse("early", id(optimizer), name_of_optimizer(optimizer), early, frames)
+        self.closures.begin(optimizer, self.time, step)
         for one in held:
             one.step, one.stepped_after, one.is_clipped_well = step, one.backward, one.clipped > one.reached
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Note which gradients have been used."""
         self.time += 1
+        self.num_steps_done = self.num_steps
+        self.closures.end()
         for one in self.of(held_by(optimizer)):
             gradient = _gradient(one)
             one.stepped, one.is_added_to = self.time, False
@@ -224,6 +266,17 @@ class GradientUse:
             if late and not is_said and not any(one.is_clipped_well for one in late):
                 frames = {"backward": late[0].backward, "step": late[0].step, "clipped": late[0].clip}
                 self._misuse("late", id(optimizers[0]), name_of_optimizer(optimizers[0]), late, frames)
+
+    def _look_at_closure(self, reached: Collection[int], backward: int | None) -> None:
+        """Look for gradients that a closure adds to those of its last call."""
+        optimizer = self.closures.repeating()
+        if optimizer is None:
+            return
+        held = [one for one in self.of(held_by(optimizer)) if id(one.tensor()) in reached]
+        kept = [one for one in held if one.cleared < self.closures.since < one.reached]
+        if kept and _any_nonzero(kept):
+            frames = {"backward": backward, "step": self.closures.step}
+            self._misuse("closure", id(optimizer), self.closures.name, kept, frames)
 
     def _not_cleared(self, optimizer: Optimizer, added: Sequence[UsedParameter], step: int | None) -> None:
         frames = {"backward": added[0].backward, "step": step}
@@ -271,6 +324,13 @@ class GradientUse:
 def _key(frame: FrameType | None) -> tuple[int, int] | None:
     """Identify an instruction of a running frame."""
     return None if frame is None else (id(frame), frame.f_lasti)
+
+
+def _is_called_by(frame: FrameType | None, file: str) -> bool:
+    """Return whether code of a file is among the callers of a frame."""
+    while frame is not None and frame.f_code.co_filename != file:
+        frame = frame.f_back
+    return frame is not None
 
 
 def held_by(optimizer: Optimizer) -> list[torch.Tensor]:

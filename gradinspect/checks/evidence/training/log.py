@@ -4,6 +4,7 @@ It listens to torch's hooks of optimizer steps and of registrations, to a few me
 calls of torch functions that touch a gradient. Per backward call it looks at each parameter once.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
 
 from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
@@ -24,6 +26,7 @@ from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer
 from gradinspect.checks.evidence.training.parameters import ParameterLog
 from gradinspect.checks.evidence.training.registrations import Registrations
+from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
@@ -46,8 +49,9 @@ from gradinspect.torch_api.hooks import hook_optimizer_steps, hook_registrations
 from gradinspect.torch_api.modules import own_parameters
 from gradinspect.torch_api.noticing import noticing
 from gradinspect.torch_api.patches import patched
-from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
 
+LEAST_DROPPED = 5
 LEAST_STEPS = 2  # what the first one leaves shows in the second
 
 
@@ -74,10 +78,12 @@ class TrainingLog:
         self._gradients = GradientUse(recorder)
         self._optimizers = Optimizers(recorder)
         self._registrations = Registrations(recorder)
+        self._scaled = ScaledLosses()
         self._modes = Modes(recorder)
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
         self._attached = ExitStack()
         self._unloaded: list[Unloaded] = []
+        self._loaded: set[int] = set()  # ids of modules
         self._repeated: dict[str, SharedLayer] = {}
         self._unheld_then: list[Unheld] = []  # when the optimizers stepped: the models may be gone in the end
         self._facts: list[object] = []
@@ -88,6 +94,7 @@ class TrainingLog:
             noticing(Optimizer, "__init__", self._on_optimizer),
             noticing(lr_scheduler.LRScheduler, "step", self._on_schedule),
             noticing(nn.Module, "train", self._on_mode),
+            noticing(GradScaler, "scale", self._on_scale),
             noticing(nn.Module, "load_state_dict", self._on_load),
         )
         self._attached.enter_context(patched(*patches))
@@ -123,7 +130,7 @@ class TrainingLog:
         if call.inputs:
             keys = set(map(id, call.inputs))
             leaves = [(leaf, name) for leaf, name in leaves if id(leaf) in keys]
-        self._gradients.begin(leaves, call.frame)
+        self._gradients.begin(leaves, call.frame, self._scaled.scaler_in(walked.walk.sequence_nrs))
         if self._gradients.num_backwards <= LEAST_STEPS:
             self._note_repeated_layers()
         self._parameters.begin(leaves, self._recorder.called_modules(), self._gradients.backward)
@@ -159,8 +166,18 @@ class TrainingLog:
             self._gradients.zeroed(tensors, frame)
         elif touch is GradientTouch.UNSCALES:
             self._gradients.unscale(tensors, args[-1], frame)
-        elif touch is GradientTouch.SETS_DATA:
-            self._parameters.data_set(args[0], frame)
+        elif touch is not GradientTouch.SETS:
+            self._touched_leaf(touch, args[0], frame)
+
+    def _touched_leaf(self, touch: GradientTouch, leaf: torch.Tensor, frame: FrameType | None) -> None:
+        """Note a call that changes a leaf itself, or may do so."""
+        if touch is GradientTouch.FREEZES:
+            if self._gradients.num_steps and leaf.requires_grad and is_leaf(leaf):
+                self._registrations.unfreeze(leaf, frame)
+            return
+        self._gradients.exposed(leaf)
+        if touch is GradientTouch.SETS_DATA:
+            self._parameters.data_set(leaf, frame)
 
     @_without_errors
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
@@ -194,9 +211,15 @@ class TrainingLog:
     def _on_mode(self, module: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
         self._modes.switch(module, frame)
 
+    def _on_scale(self, scaler: Any, _args: object, _kwargs: object, result: Any, _frame: FrameType) -> None:
+        with plain_tensors_only():
+            self._scaled.note(scaler, result)
+
     def _on_load(self, module: Any, args: Any, kwargs: Any, result: Any, frame: FrameType) -> None:
         found = unloaded(module, args[0] if args else kwargs.get("state_dict"), result, self._number(frame))
-        if found is not None:
+        if found is None:
+            self._loaded.add(id(module))
+        else:
             self._unloaded.append(found)
 
     @_without_errors
@@ -257,7 +280,7 @@ class TrainingLog:
         for _, group in groupby(sorted(found, key=cause), key=cause):
             some = list(group)
             first = some[0]
-            if first.kind in ("replaced", "remade"):
+            if first.kind in ("replaced", "remade", "instead"):
                 self.replaced |= first.optimizer.holds() - {id(tensor) for tensor in self._owned()}
             yield UnheldParameters(
                 kind=first.kind, where=first.where,
@@ -268,8 +291,9 @@ class TrainingLog:
 
     def _unheld_now(self) -> Iterator[Unheld]:
         return unheld(
-            self._gradients.parameters(), self._recorder.called_modules(), self._optimizers.seen, self._registrations
-        )
+            self._gradients.parameters(), self._recorder.called_modules(), self._optimizers.seen, self._registrations,
+            self._loaded,
+        )  # fmt: skip
 
     def _owned(self) -> Iterator[torch.Tensor]:
         """Yield the parameters of all models that were called."""
@@ -279,8 +303,8 @@ class TrainingLog:
 
     def _made(self, one: Unheld) -> int | None:
         """Return the frame that made a parameter; that of a plain tensor is in the flow of values."""
-        tensor = one.parameter.tensor()
-        if one.frame is not None or tensor is None:
+        tensor = one.parameter.tensor() if one.value is None else one.value()
+        if one.frame is not None or tensor is None or one.kind in ("model", "instead"):
             return one.frame
         call = self._flow.read(tensor).call
         return None if call == OUTSIDE else self._flow.calls[call].frame
@@ -289,25 +313,28 @@ class TrainingLog:
         if one.is_replaced:
             yield self._optimizer_misuse("anew", one)
         if one.num_steps and len(one.scheduled) == 1 and not one.had_backward:
-            yield self._optimizer_misuse("scheduled", one)
-        if self._gradients.num_steps or self._gradients.num_backwards < LEAST_STEPS:
+            yield self._optimizer_misuse("scheduled", one, one.scheduled[0])
+        if one.falls.count >= LEAST_STEPS:
+            yield self._optimizer_misuse("falls", one, one.falls.scheduled)
+        if one.num_steps or self._gradients.num_backwards < LEAST_STEPS:
             return
+        least = LEAST_DROPPED if self._gradients.num_steps else 1  # another optimizer may come first
         optimizer = one.optimizer()
         held = self._gradients.with_ids(one.holds())
-        dropped = [parameter for parameter in held if parameter.was_dropped]
+        dropped = [parameter for parameter in held if parameter.num_dropped >= least]
         if dropped and len(dropped) == len(held):
             name = one.name if optimizer is None else name_of_optimizer(optimizer)
-            first = dropped[0]
-            backward, cleared = self._frame(first.backward), self._frame(first.clearing)
+            first, created = dropped[0], self._frame(one.created)
+            backward, cleared = self._frame(first.first_backward), self._frame(first.clearing)
             yield OptimizerMisuse(
-                kind="never", optimizer=name, created=self._frame(one.created), backward=backward, cleared=cleared,
-                scheduled=self._frame(one.scheduled[-1] if one.scheduled else None),
+                kind="never", optimizer=assigned_name(created) or name, created=created, backward=backward,
+                cleared=cleared, scheduled=self._frame(one.scheduled[-1] if one.scheduled else None),
             )  # fmt: skip
 
-    def _optimizer_misuse(self, kind: str, one: SeenOptimizer) -> OptimizerMisuse:
+    def _optimizer_misuse(self, kind: str, one: SeenOptimizer, scheduled: int | None = None) -> OptimizerMisuse:
         return OptimizerMisuse(
             kind=kind, optimizer=one.name, created=self._frame(one.created), step=self._frame(one.step),
-            scheduled=self._frame(one.scheduled[0] if one.scheduled else None),
+            scheduled=self._frame(scheduled), ratio=one.falls.ratio,
         )  # fmt: skip
 
     def _number(self, frame: FrameType | None) -> int | None:
@@ -315,6 +342,12 @@ class TrainingLog:
 
     def _frame(self, number: int | None) -> Frame | None:
         return None if number is None else self._recorder.frames.record(number, self._folder)
+
+
+def assigned_name(frame: Frame | None) -> str | None:
+    """Return the variable that a line assigns to: `self.opt` of `self.opt = Adam(...)`."""
+    found = None if frame is None else re.match(r"([A-Za-z_][\w.]*)\s*=[^=]", frame.code)
+    return None if found is None else found[1]
 
 
 def _name_of(walked: WalkedGraph, number: int) -> str:

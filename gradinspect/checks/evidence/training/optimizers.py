@@ -17,6 +17,29 @@ from gradinspect.record.recorder import Recorder
 SCHEDULER_FILE = lr_scheduler.__file__
 
 
+MAX_RATIO = 0.2
+SAME_RATIO = 0.01  # how far two may differ
+
+
+@dataclass
+class RateFalls:
+    """How often in a row a scheduler, stepped after each step, has divided the learning rate by the same number."""
+
+    rate: float | None = None  # after the scheduler's last step
+    num_steps: int = 0  # of the optimizer, until then
+    ratio: float = 0.0
+    count: int = 0
+    scheduled: int | None = None  # the frame of the scheduler's last step
+
+    def note(self, rate: float | None, num_steps: int, frame: int | None) -> None:
+        """Note the learning rate that a step of the scheduler has left."""
+        before, since = self.rate, num_steps - self.num_steps
+        ratio = rate / before if rate and before and since == 1 else 0.0
+        is_same = abs(ratio - self.ratio) <= SAME_RATIO * ratio
+        self.count = 0 if not 0 < ratio <= MAX_RATIO else self.count + 1 if is_same else 1
+        self.rate, self.num_steps, self.ratio, self.scheduled = rate, num_steps, ratio, frame
+
+
 @dataclass
 class SeenOptimizer:
     """An optimizer of the program."""
@@ -34,6 +57,7 @@ class SeenOptimizer:
     has_scheduler: bool = False  # looked for if it was zero
     scheduled: list[int | None] = field(default_factory=list)  # frames of a scheduler's steps before the first step
     had_backward: bool = False  # before the first of these
+    falls: RateFalls = field(default_factory=RateFalls)
 
     def holds(self) -> frozenset[int]:
         """Return the ids of the parameters that it has or, if it is gone, had."""
@@ -57,6 +81,7 @@ class Optimizers:
             is_again = one.created == number and number is not None and one.held == new.held
             if is_again and one.num_steps == 1 and one.has_state:
                 one.is_replaced = True
+        new.falls.rate = _rate(optimizer)
         self.seen.append(new)
 
     def of(self, optimizer: Optimizer) -> SeenOptimizer:
@@ -99,6 +124,7 @@ class Optimizers:
         if frame.f_code.co_filename == SCHEDULER_FILE or not isinstance(optimizer, Optimizer):
             return
         one = self.of(optimizer)
+        one.falls.note(_rate(optimizer), one.num_steps, self.recorder.frames.number_of(frame))
         if not one.num_steps:
             one.had_backward = had_backward if not one.scheduled else one.had_backward
             one.scheduled.append(self.recorder.frames.number_of(frame))
@@ -114,6 +140,13 @@ class Optimizers:
     def _new(self, optimizer: Optimizer) -> SeenOptimizer:
         held = frozenset(map(id, held_by(optimizer)))
         return SeenOptimizer(ref(optimizer), type(optimizer).__name__, held)
+
+
+def _rate(optimizer: Optimizer) -> float | None:
+    """Return the largest learning rate of an optimizer; None if it is kept on a device."""
+    rates = [group.get("lr") for group in optimizer.param_groups]
+    numbers = [rate for rate in rates if isinstance(rate, int | float)]
+    return max(numbers) if numbers and len(numbers) == len(rates) else None
 
 
 def _is_zero(optimizer: Optimizer) -> bool:

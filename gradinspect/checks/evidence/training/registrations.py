@@ -29,6 +29,7 @@ class Registrations:
     _latest: dict[int, Registration] = field(default_factory=dict)  # by the id of the member
     _first: dict[int, Registration] = field(default_factory=dict)
     _replaced: set[tuple[int, str, int | None]] = field(default_factory=set)  # ids of holders, names, frames
+    _unfrozen: dict[int, Registration] = field(default_factory=dict)
 
     def module(self, holder: Any, name: str, module: Any, frame: FrameType | None) -> None:
         """Note that a module becomes a child of another."""
@@ -47,6 +48,17 @@ class Registrations:
     def first_of(self, member: Any) -> Registration | None:
         """Return the first one."""
         return self._of(member, self._first)
+
+    def unfreeze(self, parameter: Any, frame: FrameType | None) -> None:
+        """Note that a parameter begins to require grad, after an optimizer has stepped."""
+        number = self.recorder.frames.number_of(frame)
+        self._unfrozen[id(parameter)] = Registration(
+            HiddenRef(parameter), self.order, number, is_replacement=False, is_again=False
+        )
+
+    def unfrozen(self, parameter: Any) -> Registration | None:
+        """Return when a parameter began to require grad."""
+        return self._of(parameter, self._unfrozen)
 
     def _of(self, member: Any, known: dict[int, Registration]) -> Registration | None:
         found = known.get(id(member))

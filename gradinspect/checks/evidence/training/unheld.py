@@ -6,40 +6,48 @@ not hold. So a parameter counts only if the same model has others that an optimi
 `parameters()` in a plain list, dict or attribute, or became part of the model after the optimizer was made.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
+from weakref import ReferenceType
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import UsedParameter, held_by
+from gradinspect.checks.evidence.training.left_out import left_out
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.record.instances import instances_of
 from gradinspect.record.names import named_modules
 from gradinspect.torch_api.modules import HOLDERS, own_children, own_parameters
+from gradinspect.torch_api.nodes import few_leaves_of
+from gradinspect.torch_api.tensors import is_leaf
+from gradinspect.torch_api.weak import HiddenRef
 
 MAX_ELEMENTS = 1_000
+MAX_NODES = 16  # between an attribute and the parameter it was computed from
 _CONTAINERS = (list, tuple, set, dict)
 
 
 class Unheld(NamedTuple):
     """A parameter that no optimizer holds."""
 
-    kind: str  # "container", "attribute", "replaced", "remade", "later"
+    kind: str  # "container", "attribute", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead"
     where: str  # the attribute or module that has it
     parameter: UsedParameter
     frame: int | None  # that made it part of the model
     optimizer: SeenOptimizer
+    value: ReferenceType[torch.Tensor] | None = None  # what was computed from it
 
 
 def unheld(
     reached: Sequence[UsedParameter],
-    roots: Iterable[nn.Module],
+    roots: Sequence[nn.Module],
     optimizers: Sequence[SeenOptimizer],
     registrations: Registrations,
+    loaded: Collection[int],
 ) -> Iterator[Unheld]:
     """Yield the parameters that no optimizer holds.
 
@@ -48,6 +56,7 @@ def unheld(
         roots: The outermost modules that were called.
         optimizers: All of them.
         registrations: When modules and parameters became part of their modules.
+        loaded: The ids of modules that were loaded from a checkpoint.
     """
     held = {key for one in optimizers for key in one.holds()}
     left = {
@@ -65,9 +74,14 @@ def unheld(
         if optimizer is None:
             continue
         yield from _registered_later(root, left, optimizer, registrations)
+        yield from _unfrozen_later(root, left, optimizer, registrations)
         hidden = {key: one for key, one in left.items() if key not in owned}
         for path, module in modules if hidden else ():
             yield from _hidden_in(path, module, hidden, optimizer, registrations)
+    for out in left_out(left, reached, roots, optimizers, loaded) if left else ():
+        kind = "instead" if out.is_instead else "model"
+        for one in out.parameters:
+            yield Unheld(kind, type(out.model).__name__, one, None, out.optimizer)
 
 
 def _registered_later(
@@ -97,6 +111,17 @@ def _registered_later(
                 todo.append((path if late else f"{path}.{name}".lstrip("."), child, made))
 
 
+def _unfrozen_later(
+    root: nn.Module, left: dict[int, UsedParameter], optimizer: SeenOptimizer, registrations: Registrations
+) -> Iterator[Unheld]:
+    """Yield what was frozen when its optimizer was made of the parameters that required grad."""
+    for path, module in named_modules(root):
+        for parameter in own_parameters(module).values():
+            one, thawed = left.get(id(parameter)), registrations.unfrozen(parameter)
+            if one is not None and thawed is not None:
+                yield Unheld("unfrozen", f"{type(module).__name__} {path}".rstrip(), one, thawed.frame, optimizer)
+
+
 def _late(member: Any, optimizer: SeenOptimizer, registrations: Registrations) -> Any:
     found = registrations.of(member)
     return found if found is not None and found.order > optimizer.order else None
@@ -116,11 +141,24 @@ def _hidden_in(
         where = f"{path}.{name}".lstrip(".")
         kind = "container" if isinstance(value, _CONTAINERS) else "attribute"
         for tensor, holder in _tensors_in(value):
+            if not is_leaf(tensor):
+                yield from _computed_from(tensor, where, hidden, optimizer)
+                continue
             one = hidden.get(id(tensor))
             if one is None or (holder is not None and not holder.training) or (holder is None and not _is_learned(one)):
                 continue
             made = registrations.first_of(tensor)
             yield Unheld(kind, where, one, None if made is None else made.frame, optimizer)
+
+
+def _computed_from(
+    value: torch.Tensor, where: str, hidden: dict[int, UsedParameter], optimizer: SeenOptimizer
+) -> Iterator[Unheld]:
+    """Yield the leaf that an attribute was computed from: `nn.Parameter(x) * 0.02` is no parameter."""
+    for leaf in few_leaves_of(value, MAX_NODES):
+        one = hidden.get(id(leaf))
+        if one is not None and _is_learned(one):
+            yield Unheld("computed", where, one, None, optimizer, HiddenRef(value))
 
 
 def _is_learned(one: UsedParameter) -> bool:

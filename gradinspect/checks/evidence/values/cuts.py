@@ -26,6 +26,7 @@ from gradinspect.checks.evidence.values.refused import refused_findings
 from gradinspect.checks.findings import Finding, listed
 from gradinspect.checks.registry import findings_on
 from gradinspect.checks.rules.constant_terms import constant_term_finding, constant_terms
+from gradinspect.checks.rules.divergences import wrong_input_finding, wrong_inputs
 from gradinspect.checks.rules.gradient_terms import lost_term_finding, lost_terms
 from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedAt, by_cause
 from gradinspect.checks.rules.nonleaf_gradients import nonleaf_finding
@@ -116,6 +117,9 @@ class GradientCuts:
                 gradient, used = (self._line(number) for number in term)
                 is_attribute = self._flow.calls[term.gradient].is_attribute
                 yield lost_term_finding(gradient, used, backward, is_attribute=is_attribute)
+            for wrong in wrong_inputs(self._flow.calls, root):
+                made, loss = (self._line(number) for number in wrong)
+                yield wrong_input_finding(self._flow.calls, wrong, (made, loss), backward)
             self._note_constant_terms(graph, root, backward)
 
     def refused(self, call: EngineCall) -> Iterator[Finding]:

@@ -50,13 +50,15 @@ class CallKind(Enum):
 
 
 class GradientTouch(Enum):
-    """What a call does to the gradient of a leaf, or to its memory."""
+    """What a call does to the gradient of a leaf, or to the leaf itself."""
 
     READS = auto()
     SETS = auto()
     ZEROES = auto()  # in place
     UNSCALES = auto()  # as a GradScaler does
     SETS_DATA = auto()
+    READS_DATA = auto()  # to write to its memory, perhaps
+    FREEZES = auto()  # or unfreezes
 
 
 _TOUCHES = {
@@ -64,13 +66,19 @@ _TOUCHES = {
     "_foreach_zero_": GradientTouch.ZEROES,
     "_amp_foreach_non_finite_check_and_unscale_": GradientTouch.UNSCALES,
 }
+_ATTRIBUTE_TOUCHES = {
+    "Tensor.data.__get__": GradientTouch.READS_DATA,
+    "Tensor.data.__set__": GradientTouch.SETS_DATA,
+    "Tensor.requires_grad.__set__": GradientTouch.FREEZES,
+    "Tensor.requires_grad_": GradientTouch.FREEZES,
+}
 
 
 def gradient_touch(name: str) -> GradientTouch | None:
     """Return what a call of this function does to gradients, if it may do anything."""
     if short_name(name) == "grad" and name.endswith(("grad.__get__", "grad.__set__")):
         return GradientTouch.READS if name.endswith("__get__") else GradientTouch.SETS
-    return GradientTouch.SETS_DATA if name.endswith("Tensor.data.__set__") else _TOUCHES.get(short_name(name))
+    return _ATTRIBUTE_TOUCHES.get(name.removeprefix("torch.")) or _TOUCHES.get(short_name(name))
 
 
 def function_name(func: Callable[..., Any]) -> str:

@@ -128,8 +128,8 @@ def test_a_dropped_gradient_is_one_that_nobody_used() -> None:
     for loop in (dropped, read):
         loop.clear()
 
-    assert [one.was_dropped for one in dropped.log.parameters()] == [True, True]
-    assert [one.was_dropped for one in read.log.parameters()] == [False, True]
+    assert [one.num_dropped for one in dropped.log.parameters()] == [True, True]
+    assert [one.num_dropped for one in read.log.parameters()] == [False, True]
 
 
 def test_an_unobserved_backward_may_have_reached_anything() -> None:
@@ -140,5 +140,43 @@ def test_an_unobserved_backward_may_have_reached_anything() -> None:
     loop.log.unobserved()
     loop.backward()
     loop.step()
+
+    assert loop.found() == []
+
+
+def test_gradients_cleared_between_backward_calls_of_one_step_are_lost() -> None:
+    """It is said when it has happened before two steps in a row."""
+    loop = Loop()
+    for _ in range(2):
+        for _ in range(3):
+            loop.clear()
+            loop.backward()
+        loop.step()
+
+    assert loop.found() == ["partial"]
+
+
+def test_one_gradient_that_is_not_used_is_no_habit() -> None:
+    """A program may leave a step out."""
+    loop = Loop()
+    for number in range(4):
+        loop.clear()
+        loop.backward()
+        if number != 1:
+            loop.step()
+
+    assert loop.found() == []
+
+
+def test_a_gradient_that_was_read_is_used() -> None:
+    """By the program's own code."""
+    loop = Loop()
+    for _ in range(3):
+        for _ in range(2):
+            loop.clear()
+            loop.backward()
+            for p in loop.model.parameters():
+                loop.log.read(p, sys._getframe())
+        loop.step()
 
     assert loop.found() == []

@@ -1,0 +1,94 @@
+"""Models that backward reaches as a whole, and that no optimizer holds, where that cannot be on purpose.
+
+NOTE [Left out on purpose]
+A frozen backbone has `requires_grad` off, or is in eval mode, or was loaded; a target network is loaded or updated by
+hand; a critic has another optimizer; a model that is explained or attacked has no optimizer at all. What is left is a
+model of the program's own, made and trained from scratch as it seems, whose gradients nobody reads or clears.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from gradinspect.checks.evidence.training.gradient_use import UsedParameter
+from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
+from gradinspect.record.names import named_modules
+from gradinspect.torch_api.modules import own_parameters
+from gradinspect.torch_api.tensors import known_version
+
+LEAST_CALLS = 2
+
+
+class LeftOut(NamedTuple):
+    """A model that no optimizer holds."""
+
+    model: nn.Module
+    parameters: list[UsedParameter]
+    optimizer: SeenOptimizer
+    is_instead: bool  # whether backward reaches nothing that the optimizer holds
+
+
+def left_out(
+    left: dict[int, UsedParameter],
+    reached: Sequence[UsedParameter],
+    roots: Sequence[nn.Module],
+    optimizers: Sequence[SeenOptimizer],
+    loaded: Collection[int],
+) -> Iterator[LeftOut]:
+    """Yield the models that no optimizer holds. NOTE [Left out on purpose].
+
+    Args:
+        left: The parameters that backward reached and no optimizer holds, by id.
+        reached: All that backward reached.
+        roots: The outermost modules that were called.
+        optimizers: All of them.
+        loaded: The ids of the modules that were loaded from a checkpoint.
+    """
+    stepping = [one for one in optimizers if one.num_steps >= LEAST_CALLS]
+    held = {key for one in stepping for key in one.holds()}
+    is_instead = not any(id(one.tensor()) in held for one in reached)
+    if not stepping or (len(stepping) > 1 and not is_instead):  # it is not known which should have it
+        return
+    optimizer = stepping[0]
+    trained = [keys.keys() for root in roots if (keys := _keys(root)).keys() & held]
+    if not is_instead and not trained:
+        return  # it optimizes tensors of another kind, such as an input
+    for root in roots:
+        keys = _keys(root)
+        some = [left[key] for key in keys if key in left]
+        is_whole = bool(some) and not any(keys.keys() & others for others in trained)
+        is_untouched = all(_is_untouched(one) and (is_instead or not one.cleared) for one in some)
+        if is_whole and not _is_loaded(root, loaded) and _seems_trained(root) and is_untouched:
+            yield LeftOut(root, some, optimizer, is_instead)
+
+
+def _keys(root: nn.Module) -> dict[int, None]:
+    """Return the ids of the parameters of a model, in its order."""
+    parameters = (one for _, part in named_modules(root) for one in own_parameters(part).values())
+    return {id(one): None for one in parameters if one is not None}
+
+
+def _is_loaded(root: nn.Module, loaded: Collection[int]) -> bool:
+    return any(id(module) in loaded for _, module in named_modules(root))
+
+
+def _seems_trained(root: nn.Module) -> bool:
+    """Return whether nothing about a model says that it is not to be trained."""
+    modules = [module for _, module in named_modules(root)]
+    parameters = [one for module in modules for one in own_parameters(module).values() if one is not None]
+    return all(module.training for module in modules) and all(one.requires_grad for one in parameters)
+
+
+def _is_untouched(one: UsedParameter) -> bool:
+    """Return whether backward has reached a parameter again and again, and nobody has used that or changed it."""
+    tensor = one.tensor()
+    return (
+        isinstance(tensor, torch.Tensor)
+        and one.num_reached >= LEAST_CALLS
+        and not one.read
+        and not one.is_input
+        and not one.is_exposed
+        and known_version(tensor) == one.version
+    )

@@ -1,0 +1,35 @@
+"""Steps that call their closure again and again."""
+
+import torch
+from torch import nn
+
+from gradinspect.checks.evidence.training.closures import ClosureUse
+
+
+def test_lbfgs_is_known_to_repeat_its_closure_while_it_steps() -> None:
+    """From the third call on, and not after the step."""
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+    use, seen = ClosureUse(), []
+
+    def closure() -> torch.Tensor:
+        seen.append(use.repeating() is optimizer)
+        optimizer.zero_grad()
+        loss = (model(torch.ones(3, 2)) - 1).square().mean()
+        loss.backward()
+        return loss
+
+    use.begin(optimizer, 1, None)
+    optimizer.step(closure)
+    use.end()
+
+    assert seen[:3] == [False, False, True]
+    assert use.repeating() is None
+
+
+def test_an_optimizer_that_steps_once_for_each_closure_does_not_count() -> None:
+    """SGD calls it once."""
+    use = ClosureUse()
+    use.begin(torch.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1), 1, None)
+
+    assert use.repeating() is None
