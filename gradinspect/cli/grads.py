@@ -148,8 +148,10 @@ def _page(graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "I
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
     yield from page.capture_lines(graph)
     yield Text(f"{len(found.nodes):,} of {format_count(len(graph.nodes), 'node')} ran{loss}")
-    yield from page.fall(flow_rows(graph, 1_000_000), graph.model_name)
-    yield from page.notes(gradient_notes(graph))
+    notes = gradient_notes(graph)
+    if not any(note.kind in ("vanishing", "exploding") for note in notes):  # which say it in more detail
+        yield from page.fall(flow_rows(graph, 1_000_000), graph.model_name)
+    yield from page.notes(notes)
     yield from _tables(page, graph, by, rows, full=full)
 
 

@@ -186,7 +186,9 @@ class LogScale:
 
 def _times(factor: float) -> str:
     times = max(factor, 1 / factor)
-    return f"{times:.1f}-fold" if times < 10 else f"{times:,.0f}-fold" if times < 1e6 else f"{times:.0e}-fold"
+    if times >= 1e6:
+        return f"by a factor of {times:.1e}"
+    return f"{times:.1f}-fold" if times < 10 else f"{times:,.0f}-fold"
 
 
 def _call(row: FlowRow) -> str:

@@ -72,6 +72,7 @@ def test_flow_and_parameters() -> None:
     ("norms", "expected"),
     [
         ((1.0, 1e-4), "The gradient falls 10,000-fold from head (1.0e+00) to stem (1.0e-04)."),
+        ((1.0, 2e-9), "The gradient falls by a factor of 5.0e+08 from head (1.0e+00) to stem (2.0e-09)."),
         ((1.0, 3.0), "The gradient rises 3.0-fold from head (1.0e+00) to stem (3.0e+00)."),
         ((1.0, 1.2), "The gradient keeps its size from head (1.0e+00) to stem (1.2e+00)."),
         ((1.0, NAN), ""),
