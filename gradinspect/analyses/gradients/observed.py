@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -162,9 +162,7 @@ def _flow(graph: Graph) -> Iterator[FlowRow]:
 
 def fall_of(rows: Sequence[FlowRow]) -> Fall | None:
     """Compare the innermost modules at both ends of the flow; None if there are not two with a finite gradient."""
-    inside = [
-        row for row, below in zip(rows, (*rows[1:], None), strict=True) if below is None or below.depth <= row.depth
-    ]
+    inside = [row for row, below in pairwise((*rows, None)) if row and (below is None or below.depth <= row.depth)]
     usable = [row for row in inside if row.stats.norm > 0 and row.stats.is_finite]
     if len(usable) < 2:
         return None

@@ -113,7 +113,7 @@ def _cut(calls: Sequence[Call], number: int) -> int | None:
             continue
         seen.add(one)
         if calls[one].cause is None:
-            is_weighted = is_weighted or calls[one].name.strip("_") in _WEIGHTS
+            is_weighted = is_weighted or (calls[one].name.strip("_") in _WEIGHTS and len(calls[one].reads) == 1)
             todo += [read.call for read in calls[one].reads if read.leaf == NO_LEAF]
         else:
             cuts.append(one)

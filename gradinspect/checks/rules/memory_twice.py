@@ -22,8 +22,9 @@ TWICE = Rule(
 import torch
 from torch import nn
 
-model = nn.ModuleDict({"embed": nn.Embedding(9, 4), "out": nn.Linear(4, 9, bias=False)})
-model["out"].weight.data = model["embed"].weight.data  # two parameters, one memory
+embed, out = nn.Embedding(9, 4), nn.Linear(4, 9, bias=False)
+model = nn.ModuleDict({"embed": embed, "out": out})
+out.weight.data = embed.weight.data  # two parameters, one memory
 optimizer = torch.optim.Adam(model.parameters())
 for _ in range(2):
     optimizer.zero_grad()
@@ -35,8 +36,9 @@ for _ in range(2):
 import torch
 from torch import nn
 
-model = nn.ModuleDict({"embed": nn.Embedding(9, 4), "out": nn.Linear(4, 9, bias=False)})
-model["out"].weight = model["embed"].weight
+embed, out = nn.Embedding(9, 4), nn.Linear(4, 9, bias=False)
+model = nn.ModuleDict({"embed": embed, "out": out})
+out.weight = embed.weight
 optimizer = torch.optim.Adam(model.parameters())
 for _ in range(2):
     optimizer.zero_grad()

@@ -24,7 +24,7 @@ model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 for step in range(4):
     if step == 1:
-        model[0].requires_grad_(False)  # its gradients and momentum are still there
+        model[0].requires_grad_(False)  # momentum is still there
     optimizer.zero_grad(set_to_none=False)
     model(torch.randn(5, 8)).square().mean().backward()
     optimizer.step()

@@ -91,7 +91,7 @@ from torch import nn
 
 model = nn.Linear(8, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.9)
+scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
 for _ in range(3):
     scheduler.step()  # before optimizer.step()
     optimizer.zero_grad()
@@ -105,7 +105,7 @@ from torch import nn
 
 model = nn.Linear(8, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.9)
+scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
 for _ in range(3):
     optimizer.zero_grad()
     loss = model(torch.randn(5, 8)).square().mean()

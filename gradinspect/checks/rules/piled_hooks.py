@@ -23,7 +23,7 @@ from torch import nn
 model = nn.Linear(8, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(4):
-    model.weight.register_hook(lambda grad: grad * 0.5)  # one more in each iteration
+    model.weight.register_hook(lambda g: g * 0.5)  # one more each time
     optimizer.zero_grad()
     model(torch.randn(5, 8)).square().mean().backward()
     optimizer.step()
@@ -34,7 +34,7 @@ from torch import nn
 
 model = nn.Linear(8, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model.weight.register_hook(lambda grad: grad * 0.5)
+model.weight.register_hook(lambda g: g * 0.5)
 for _ in range(4):
     optimizer.zero_grad()
     model(torch.randn(5, 8)).square().mean().backward()

@@ -65,7 +65,8 @@ import torch
 from torch import nn
 
 encoder, gate = nn.Linear(4, 8), nn.Linear(4, 8)
-optimizer = torch.optim.SGD([*encoder.parameters(), *gate.parameters()], lr=0.1)
+both = nn.ModuleList([encoder, gate])
+optimizer = torch.optim.SGD(both.parameters(), lr=0.1)
 for _ in range(2):
     x = torch.randn(8, 4)
     optimizer.zero_grad()
@@ -77,7 +78,8 @@ import torch
 from torch import nn
 
 encoder, gate = nn.Linear(4, 8), nn.Linear(4, 8)
-optimizer = torch.optim.SGD([*encoder.parameters(), *gate.parameters()], lr=0.1)
+both = nn.ModuleList([encoder, gate])
+optimizer = torch.optim.SGD(both.parameters(), lr=0.1)
 for _ in range(2):
     x = torch.randn(8, 4)
     optimizer.zero_grad()
