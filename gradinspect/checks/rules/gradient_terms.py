@@ -20,6 +20,7 @@ _LINEAR = _SUMS | frozenset((
     "mul", "div", "true_divide", "neg", "mean", "sum", "squeeze", "reshape", "view", "flatten", "float", "to",
     "nanmean", "unsqueeze", "getitem",
 ))  # fmt: skip
+_DETACHES = frozenset(("detach", "detach_", "data"))
 _PRODUCTS = frozenset(("mul", "div", "true_divide"))
 _RESIDUAL = frozenset((
     "pow", "square", "abs", "norm", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
@@ -152,7 +153,7 @@ def _term(calls: Sequence[Call], used: int, is_trained: Callable[[int], bool], *
         gradient = max((number for number in behind if calls[number].cause == "gradient"), default=None)
         if gradient is None or any(_is_same(other, one) for other in others for one in calls[gradient].wrt):
             continue
-        is_on_purpose = any(calls[number].cause in ("detach", "data") for number in behind if number > gradient)
+        is_on_purpose = any(calls[number].name in _DETACHES for number in behind if number > gradient)
         learned = _learned(calls, gradient, is_trained)
         is_known = not calls[gradient].is_attribute  # what a gradient read from `.grad` depends on is not
         if (learned or not is_known) and (is_linear or (not is_on_purpose and _share_a_leaf(calls, learned, others))):
