@@ -3,8 +3,8 @@
 If there are several models, each gets the name of its variable as a prefix.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import nn
@@ -177,11 +177,11 @@ def _owners(roots: list[nn.Module], owned: dict[int, set[int]]) -> list[nn.Modul
 
 
 def _has_parameters(root: nn.Module) -> bool:
-    return any(p is not None for _, module in named_modules(root) for p in own_parameters(module).values())
+    return any(True for _ in all_parameters(root))
 
 
 def _owned(root: nn.Module, wanted: set[int]) -> set[int]:
-    return {id(p) for _, module in named_modules(root) for p in own_parameters(module).values() if id(p) in wanted}
+    return {id(parameter) for parameter in all_parameters(root)} & wanted
 
 
 def _roots(modules: Iterable[nn.Module]) -> list[nn.Module]:
@@ -216,6 +216,15 @@ def named_modules(root: nn.Module) -> list[tuple[str, nn.Module]]:
         parts = [(_join(path, name), part) for name, part in own_children(module).items() if part is not None]
         todo.extend(reversed(parts))
     return list(found.values())
+
+
+def all_parameters(root: nn.Module) -> Iterator[Any]:
+    """Yield the parameters of a module and its submodules, without calling methods that users may override.
+
+    One that has several places comes several times.
+    """
+    for _, module in named_modules(root):
+        yield from (parameter for parameter in own_parameters(module).values() if parameter is not None)
 
 
 def _join(path: str, name: str) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.checks.rules.detach_causes import DETACH_REMEDIES
-from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, Read
+from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, Read, calls_behind
 from gradinspect.graph import Frame
 
 _SUMS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub"))
@@ -63,23 +63,13 @@ class ConstantTerm(NamedTuple):
 
 def constant_terms(calls: Sequence[Call], root: Read) -> Iterator[ConstantTerm]:
     """Walk back from a scalar loss over what is added up in it. NOTE [Constant terms on purpose]."""
-    todo, seen = [root.call] if root.leads_back else [], {OUTSIDE}
-    while todo:
-        number = todo.pop()
-        if number in seen:
+    for number in calls_behind(calls, root, _SCALAR):
+        if calls[number].name.strip("_") not in _SUMS:
             continue
-        seen.add(number)
-        call = calls[number]
-        plain = call.name.strip("_")
-        if plain not in _SCALAR:
-            continue
-        for read in call.reads:
-            if read.leads_back:
-                todo.append(read.call)
-            elif plain in _SUMS and not read.is_live and read.call != OUTSIDE:
-                cut = _cut(calls, read.call)
-                if cut is not None:
-                    yield ConstantTerm(cut, number)
+        for read in calls[number].reads:
+            cut = _cut(calls, read.call) if not read.is_live and read.call != OUTSIDE else None
+            if cut is not None:
+                yield ConstantTerm(cut, number)
 
 
 def constant_term_finding(

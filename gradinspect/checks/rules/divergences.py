@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rules.loss_inputs import NOT_LOG
-from gradinspect.checks.rules.value_flow import OUTSIDE, Call, Read
+from gradinspect.checks.rules.value_flow import OUTSIDE, Call, Read, calls_behind
 from gradinspect.graph import Frame
 
 _SUMS = frozenset((
@@ -28,20 +28,11 @@ class WrongInput(NamedTuple):
 
 def wrong_inputs(calls: Sequence[Call], root: Read) -> Iterator[WrongInput]:
     """Walk back from a loss over what is added up in it, and look at each kl_div."""
-    todo, seen = [root.call] if root.leads_back else [], {OUTSIDE}
-    while todo:
-        number = todo.pop()
-        if number in seen:
-            continue
-        seen.add(number)
+    for number in calls_behind(calls, root, _SUMS):
         call = calls[number]
-        plain = call.name.strip("_")
-        if plain == "kl_div":
-            made = _made(calls, call.reads[0]) if call.reads else OUTSIDE
-            if made != OUTSIDE and calls[made].name in _PROBABILITIES:
-                yield WrongInput(made, number)
-        elif plain in _SUMS:
-            todo += [read.call for read in call.reads if read.leads_back]
+        made = _made(calls, call.reads[0]) if call.name == "kl_div" and call.reads else OUTSIDE
+        if made != OUTSIDE and calls[made].name in _PROBABILITIES:
+            yield WrongInput(made, number)
 
 
 def wrong_input_finding(

@@ -4,7 +4,7 @@ What comes in: the calls that a program made, each with the tensors that it read
 gradient reaches, whether its value reached the loss at all, and the call that detached it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -139,6 +139,25 @@ def descendants(calls: Sequence[Call], number: int) -> set[int]:
         if any(read.call in found for read in calls[later].reads):
             found.add(later)
     return found
+
+
+def calls_behind(calls: Sequence[Call], root: Read, passed: Collection[str]) -> Iterator[int]:
+    """Walk back from a tensor as a gradient does, and yield each call once.
+
+    Args:
+        calls: In the order in which they were made.
+        root: The tensor.
+        passed: The names of the functions, without underscores at their ends, whose inputs are walked to as well.
+    """
+    todo, seen = [root.call] if root.leads_back else [], {OUTSIDE}
+    while todo:
+        number = todo.pop()
+        if number in seen:
+            continue
+        seen.add(number)
+        yield number
+        if calls[number].name.strip("_") in passed:
+            todo += [read.call for read in calls[number].reads if read.leads_back]
 
 
 def _follow(calls: Sequence[Call], leaves: dict[int, int], made: dict[int, int]) -> tuple[list[int], list[int]]:

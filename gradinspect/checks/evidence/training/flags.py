@@ -15,9 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from gradinspect.record.names import named_modules
+from gradinspect.record.names import all_parameters, named_modules
 from gradinspect.record.source_structure import attribute_reads, attribute_writes, own_sources
-from gradinspect.torch_api.modules import own_parameters
 
 FLAG = "requires_grad"
 _WORDS = frozenset(("requiresgradient", "requiresgradients", "requiregradient", "requiregradients"))
@@ -59,8 +58,7 @@ def flags_of_modules(roots: Sequence[nn.Module], leaves: Sequence[tuple[torch.Te
     for root in roots:
         for path, module in named_modules(root):
             for attribute in [name for name, value in vars(module).items() if value is False and _is_flag(name)]:
-                owned = (parameter for _, part in named_modules(module) for parameter in own_parameters(part).values())
-                names = tuple(dict.fromkeys(reached[id(one)] for one in owned if id(one) in reached))
+                names = tuple(dict.fromkeys(reached[id(p)] for p in all_parameters(module) if id(p) in reached))
                 if names:
                     yield FoundFlag(attribute, names, path)
 

@@ -14,8 +14,7 @@ from torch import nn
 
 from gradinspect.checks.evidence.training.gradient_use import UsedParameter
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
-from gradinspect.record.names import named_modules
-from gradinspect.torch_api.modules import own_parameters
+from gradinspect.record.names import all_parameters, named_modules
 from gradinspect.torch_api.tensors import known_version
 
 LEAST_CALLS = 2
@@ -66,8 +65,7 @@ def left_out(
 
 def _keys(root: nn.Module) -> dict[int, None]:
     """Return the ids of the parameters of a model, in its order."""
-    parameters = (one for _, part in named_modules(root) for one in own_parameters(part).values())
-    return {id(one): None for one in parameters if one is not None}
+    return {id(parameter): None for parameter in all_parameters(root)}
 
 
 def _is_loaded(root: nn.Module, loaded: Collection[int]) -> bool:
@@ -76,9 +74,8 @@ def _is_loaded(root: nn.Module, loaded: Collection[int]) -> bool:
 
 def _seems_trained(root: nn.Module) -> bool:
     """Return whether nothing about a model says that it is not to be trained."""
-    modules = [module for _, module in named_modules(root)]
-    parameters = [one for module in modules for one in own_parameters(module).values() if one is not None]
-    return all(module.training for module in modules) and all(one.requires_grad for one in parameters)
+    is_training = all(module.training for _, module in named_modules(root))
+    return is_training and all(parameter.requires_grad for parameter in all_parameters(root))
 
 
 def _is_untouched(one: UsedParameter) -> bool:

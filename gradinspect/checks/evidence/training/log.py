@@ -41,12 +41,11 @@ from gradinspect.checks.rules.training import (
 from gradinspect.checks.rules.value_flow import OUTSIDE
 from gradinspect.graph import Frame
 from gradinspect.record.capture import WalkedGraph
-from gradinspect.record.names import named_modules
+from gradinspect.record.names import all_parameters
 from gradinspect.record.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import hook_optimizer_steps, hook_registrations
-from gradinspect.torch_api.modules import own_parameters
 from gradinspect.torch_api.noticing import noticing
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
@@ -298,8 +297,7 @@ class TrainingLog:
     def _owned(self) -> Iterator[torch.Tensor]:
         """Yield the parameters of all models that were called."""
         for root in self._recorder.called_modules():
-            for _, module in named_modules(root):
-                yield from own_parameters(module).values()
+            yield from all_parameters(root)
 
     def _made(self, one: Unheld) -> int | None:
         """Return the frame that made a parameter; that of a plain tensor is in the flow of values."""

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from gradinspect.record.names import named_modules
-from gradinspect.torch_api.modules import own_children, own_parameters
+from gradinspect.record.names import all_parameters, named_modules
+from gradinspect.torch_api.modules import own_children
 
 
 class Repeated(NamedTuple):
@@ -60,5 +60,4 @@ def unloaded(model: nn.Module, given: object, result: Any, frame: int | None) ->
 
 
 def _learns(module: nn.Module) -> bool:
-    parameters = (one for _, part in named_modules(module) for one in own_parameters(part).values())
-    return any(one is not None and one.requires_grad for one in parameters)
+    return any(parameter.requires_grad for parameter in all_parameters(module))

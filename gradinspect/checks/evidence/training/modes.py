@@ -18,9 +18,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import held_by
-from gradinspect.record.names import named_modules
+from gradinspect.record.names import all_parameters, named_modules
 from gradinspect.record.recorder import NOWHERE, Recorder
-from gradinspect.torch_api.modules import own_parameters
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
@@ -91,8 +90,7 @@ class Modes:
             root = model.module()
             if root is None or root.training or id(root) in self.found:
                 continue
-            owned = [parameter for _, module in named_modules(root) for parameter in own_parameters(module).values()]
-            if all(parameter is None or id(parameter) in held for parameter in owned):
+            if all(id(parameter) in held for parameter in all_parameters(root)):
                 switched = self._switched.get(id(root))
                 line = switched[1] if switched is not None and switched[0]() is root else None
                 self.found[id(root)] = Trained(model, line, self.recorder.frames.number_of(frame))
@@ -102,7 +100,7 @@ class Modes:
         modules = named_modules(root)
         if any(module.training for _, module in modules):
             return None
-        parameters = [one for _, module in modules for one in own_parameters(module).values() if one is not None]
+        parameters = list(all_parameters(root))
         if not any(id(one) in reached for one in parameters) or not all(one.requires_grad for one in parameters):
             return None
         ran = [(path, module) for path, module in modules if id(module) in called]

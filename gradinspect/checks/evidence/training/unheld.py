@@ -20,7 +20,7 @@ from gradinspect.checks.evidence.training.left_out import left_out
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.record.instances import instances_of
-from gradinspect.record.names import named_modules
+from gradinspect.record.names import all_parameters, named_modules
 from gradinspect.torch_api.modules import HOLDERS, own_children, own_parameters
 from gradinspect.torch_api.nodes import few_leaves_of
 from gradinspect.torch_api.tensors import is_leaf
@@ -68,15 +68,14 @@ def unheld(
         held = {id(tensor) for optimizer in instances_of(Optimizer) for tensor in held_by(optimizer)}
         left = {key: one for key, one in left.items() if key not in held}
     for root in roots if left else ():
-        modules = named_modules(root)
-        owned = {id(parameter) for _, module in modules for parameter in own_parameters(module).values()}
+        owned = {id(parameter) for parameter in all_parameters(root)}
         optimizer = next((one for one in optimizers if one.num_steps and one.holds() & owned), None)
         if optimizer is None:
             continue
         yield from _registered_later(root, left, optimizer, registrations)
         yield from _unfrozen_later(root, left, optimizer, registrations)
         hidden = {key: one for key, one in left.items() if key not in owned}
-        for path, module in modules if hidden else ():
+        for path, module in named_modules(root) if hidden else ():
             yield from _hidden_in(path, module, hidden, optimizer, registrations)
     for out in left_out(left, reached, roots, optimizers, loaded) if left else ():
         kind = "instead" if out.is_instead else "model"
@@ -176,9 +175,7 @@ def _tensors_in(value: Any) -> Iterator[tuple[torch.Tensor, nn.Module | None]]:
             if isinstance(part, torch.Tensor):
                 yield part, None
             elif isinstance(part, nn.Module):
-                for _, module in named_modules(part):
-                    for parameter in own_parameters(module).values():
-                        yield parameter, part
+                yield from ((parameter, part) for parameter in all_parameters(part))
 
 
 def _items(value: Any) -> list[Any]:
