@@ -43,6 +43,7 @@ class SignOfLife:
         if terminal is None:
             return
         shared = mmap.mmap(-1, 3)
+        _mark(terminal)  # before the program can write, so that its first output is seen
         first = os.fork()
         if first:
             os.waitpid(first, 0)
@@ -93,6 +94,10 @@ def _terminal() -> Path | None:
     return terminal if is_ours else None
 
 
+def _mark(terminal: Path) -> None:
+    os.utime(terminal, (time.time(), MARK))
+
+
 class _Drawer:
     """Draws the line, in a process of its own."""
 
@@ -109,7 +114,6 @@ class _Drawer:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.closerange(0, 2)
         os.closerange(3, 1024)
-        self._mark()
         due = self._start + FIRST_S
         while not self._shared[STOP] and self._is_running() and self._is_silent():
             if time.monotonic() >= due:
@@ -128,12 +132,11 @@ class _Drawer:
         reached = "no backward call yet" if not calls else f"{calls} backward call{'s' * (calls > 1)}"
         width = (os.get_terminal_size(2).columns or DEFAULT_COLUMNS) - 1
         line = f"running {self._label} ... {reached}, {seconds:.0f} s"
-        os.write(2, f"{ERASE_LINE * self._is_drawn}{line[:width]}\r\n".encode(errors="replace"))
-        self._is_drawn = True
-        self._mark()
-
-    def _mark(self) -> None:
-        os.utime(self._terminal, (time.time(), MARK))
+        drawn = f"{ERASE_LINE * self._is_drawn}{line[:width]}\r\n".encode(errors="replace")
+        if self._is_silent():  # asked again: what the program writes between here and the mark is not seen
+            os.write(2, drawn)
+            _mark(self._terminal)
+            self._is_drawn = True
 
     def _is_silent(self) -> bool:
         return self._terminal.stat().st_mtime == MARK
