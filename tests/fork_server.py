@@ -1,6 +1,7 @@
 """A process that has imported torch, and forks itself for every command that it is sent. See runs.py."""
 
 import atexit
+import contextlib
 import gc
 import importlib.util
 import json
@@ -8,6 +9,7 @@ import os
 import runpy
 import socket
 import sys
+import threading
 from typing import Any
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
@@ -53,17 +55,41 @@ def take_away(absent: frozenset[str]) -> None:
     probes.look_up = lambda path: probes.MISSING if path in absent else look_up(path)
 
 
+def end(status: int) -> None:
+    """End with a status, but without taking apart all modules, which takes longer than most runs."""
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status & 0xFF)
+
+
+def run(request: dict[str, Any]) -> None:
+    """Run the program, or our command."""
+    if request["is_script"]:
+        sys.path[0] = os.path.dirname(sys.argv[0])  # noqa: PTH120  # as Python has it
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        sys.path[0] = request["folder"]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
 if __name__ == "__main__":
-    importlib.import_module("typer.main")
+    for name in ("typer.main", "typer._adapters", "rich.console"):
+        importlib.import_module(name)
     if not HAS_TRITON:  # torch._dynamo loads it, and its objects must not outlive a fork
         importlib.import_module("torch._dynamo")
     asked = serve(socket.socket(fileno=int(sys.argv[1])))
     become(asked)
     if asked["absent"]:
         take_away(frozenset(asked["absent"]))
-    if asked["is_script"]:
-        sys.path[0] = os.path.dirname(sys.argv[0])  # noqa: PTH120  # as Python has it
-        runpy.run_path(sys.argv[0], run_name="__main__")
-    else:
-        sys.path[0] = asked["folder"]
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    status = 0
+    try:
+        run(asked)
+    except SystemExit as error:  # whatever else ends the program is Python's to tell
+        if not isinstance(error.code, int | None):
+            raise
+        status = error.code or 0
+    with contextlib.suppress(Exception):  # a stream that is closed, full or gone is Python's to tell, too
+        end(status)
+    sys.exit(status)

@@ -29,10 +29,12 @@ def declared(program: Path, kind: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Run every program, with the mistake and with the advice applied, in one process that forks."""
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Run every program that is asked for, with the mistake and with the advice applied, in one process that forks."""
+    tests = [test for test in request.session.items if test.path == request.path and isinstance(test, pytest.Function)]
+    programs = {test.callspec.params["program"] for test in tests}
     asked = {}
-    for program in PROGRAMS:
+    for program in sorted(programs):
         for name, other in (("broken", "# +"), ("applied", "# -")):
             script = tmp_path_factory.getbasetemp() / name / program.name
             script.parent.mkdir(exist_ok=True)
