@@ -154,6 +154,7 @@ for _ in range(2):
     optimizer.step()
     optimizer.zero_grad()
 """,
+    "loss is read": _mlp("AdamW(model.parameters())").rstrip() + "\n    total = loss.item()\n",
     "moving average": _HEAD + _MLP + """
 import copy
 average = copy.deepcopy(model).requires_grad_(False)

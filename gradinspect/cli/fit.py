@@ -1,12 +1,13 @@
 """`gradinspect fit`: will a whole training step fit into memory?"""
 
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gradinspect.cli import questions
-from gradinspect.cli.help import OUTPUT
+from gradinspect.cli.help import OUTPUT, RUN
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.reporting import report_on
 from gradinspect.cli.request import OF_THE_GRAPH, takes_source
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from gradinspect.analyses.selection.rows import RowChoice
 
 # ruff: noqa: PLC0415  # what --help need not wait for
+
+VALUES_HINT = "Run with --real, or give the number to answer with: --hint 1."
 
 
 @takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root"})
@@ -38,6 +41,10 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         typer.Option(metavar="KIND", help="By module, line, storage, phase or kind."),
     ] = "module",
     real: Annotated[bool, typer.Option("--real", help="Run with values, and measure the allocator.")] = False,
+    hint: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="Answer what reads a value, such as 'if loss > 3'.", rich_help_panel=RUN),
+    ] = None,
     output_format: Annotated[
         Literal["text", "json"],
         typer.Option("--format", metavar="KIND", help="Print text or json.", rich_help_panel=OUTPUT),
@@ -49,7 +56,8 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
 
     gradinspect fit train.py --limit 24GiB --by line
     """
-    available = None if limit is None else _size(limit)
+    available = None if limit is None else size_of(f"--limit {limit}", limit)
+    check_hint(hint, real=real)
     fits = True
 
     def report(memory: "StepMemory") -> None:
@@ -65,12 +73,12 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         page = StepMemoryPage(width=console.width, unicode=can_print_unicode(console))
         print_lines(page.lines(memory, available, by, rows))
 
-    asked = replace(request, fake=not real, values_hint="Run with --real, or move it after the last step.")
+    asked = replace(request, fake=not real, answers_reads=not real, hint=hint, values_hint=VALUES_HINT)
     report_on(asked, questions.step_memory(steps), report)
     return 0 if fits else FOUND_SOMETHING
 
 
-def _size(text: str) -> int:
+def size_of(option: str, text: str) -> int:
     """Read a limit.
 
     Raises:
@@ -78,5 +86,19 @@ def _size(text: str) -> int:
     """
     size = parse_bytes(text)
     if not size:
-        raise GradInspectError(f"'--limit {text}' leaves no memory at all.", "Give a size such as 24GiB.")
+        raise GradInspectError(f"'{option}' leaves no memory at all.", "Give a size such as 24GiB.")
     return size
+
+
+def check_hint(hint: float | None, *, real: bool = False) -> None:
+    """Check that the number can stand for any value.
+
+    Raises:
+        GradInspectError: It is not finite, or nothing would ask for it.
+    """
+    if hint is None:
+        return
+    if not isfinite(hint):
+        raise GradInspectError(f"'--hint {hint}' is not a finite number.", "Give one such as --hint 1.")
+    if real:
+        raise GradInspectError(f"'--hint {hint:g}' is for fake tensors, and --real has values.", "Remove this option.")

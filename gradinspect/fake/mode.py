@@ -1,7 +1,8 @@
 """Run a program on fake tensors: shapes, dtypes and the graph are real, there are no values and no memory.
 
 NOTE [What a program cannot do without values]
-`loss.item()`, `x[mask]`, `if tensor:` need values. Torch raises there, and we report the line. On a build without CUDA
+`loss.item()`, `x[mask]`, `if tensor:` need values. Torch raises there, and we report the line, unless it is answered:
+NOTE [Losses that are printed]. On a build without CUDA
 a fake CUDA tensor can be made, but the first autograd op on it aborts the process; on a build with CUDA and no device
 the op runs, but not the one that a device would run. So such a tensor is rejected as soon as it is made.
 """
@@ -18,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.fake.kernels import FakeKernels
 from gradinspect.fake.patches import patched_torch
+from gradinspect.fake.values import AnsweredReads
 from gradinspect.record.frames import RUNNERS, is_user_file
 from gradinspect.record.tensors import PLAIN_TYPES
 from gradinspect.torch_api.fakes import NEEDS_VALUES, FakeTensor, fake_tensor_mode
@@ -34,8 +36,12 @@ _OTHER_MACHINE = "Run on a machine that has one, or use the CPU."
 class FakeRun:
     """Makes new tensors fake while it is active. Use it as a context manager."""
 
-    def __init__(self, device: str | None) -> None:
-        """Set the device of new tensors for which the program names none.
+    def __init__(self, device: str | None, reads: AnsweredReads | None = None) -> None:
+        """Set up.
+
+        Args:
+            device: Where new tensors are for which the program names none.
+            reads: Answers what reads values; None: nothing does.
 
         Raises:
             GradInspectError: There is no such device, or this build of torch cannot fake it.
@@ -43,16 +49,19 @@ class FakeRun:
         self._device = None if device is None else _checked_device(device)
         self._stack = ExitStack()
         self._kernels = FakeKernels()
+        self._reads = reads
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the reader of the result."""
-        return (WARNING, *self._kernels.warnings)
+        return (WARNING, *self._kernels.warnings, *(() if self._reads is None else self._reads.notes))
 
     def __enter__(self) -> Self:
         """Make tensors fake."""
         self._stack.enter_context(fake_tensor_mode())
         self._stack.enter_context(self._kernels)
+        if self._reads is not None:
+            self._stack.enter_context(self._reads)
         self._stack.enter_context(patched_torch())
         self._stack.enter_context(_DeviceGuard())
         if self._device is not None:

@@ -10,6 +10,7 @@ import torch
 
 from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, ScriptFailedError, text_of
 from gradinspect.fake.mode import FakeRun, explain_fake_error
+from gradinspect.fake.values import AnsweredReads
 from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
 from gradinspect.record.outputs import OutputTensor, final_outputs, outputs_in
@@ -35,6 +36,7 @@ from gradinspect.runner.program import (
 from gradinspect.runner.run import Run, named_root
 from gradinspect.runner.stopping import Stopper
 from gradinspect.source import Expression, Program
+from gradinspect.torch_api.allocations import running_node
 from gradinspect.torch_api.anomaly import anomaly_stack_patches
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
@@ -79,15 +81,16 @@ class Session(Generic[T]):
         self._finish = finish
         self._call_reached = call_reached
         self._is_looking = not isinstance(program, Expression)  # there, only while the callable runs
+        recorder = Recorder()
         self._run = Run(
             program=program,
             base_folder=base_folder(program),
             request=request,
-            recorder=Recorder(),
+            recorder=recorder,
             process_state=ProcessState(imports),
             interceptor=EngineInterceptor(self._on_engine_call, sees_fake=request.fake),
             stopper=Stopper(),
-            fake=FakeRun(request.device) if request.fake else None,
+            fake=_fake_run(request, recorder) if request.fake else None,
         )
         self._observer = make_observer(self._run)
         self._pid = os.getpid()
@@ -366,3 +369,12 @@ def _lacks_argument(error: BaseException) -> bool:
 
 def _ran_backward(label: str) -> str:
     return f"'{label}' calls no backward, so backward of the sum of its output was run; --loss chooses another loss."
+
+
+def _fake_run(request: Request, recorder: Recorder) -> FakeRun:
+    """Make the fake mode, which answers what reads values if the request asks for it."""
+
+    def is_computing() -> bool:
+        return recorder.running_module is not None or running_node() is not None
+
+    return FakeRun(request.device, AnsweredReads(request.hint, is_computing) if request.answers_reads else None)

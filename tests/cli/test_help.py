@@ -90,6 +90,7 @@ Run the program
   -m MODULE          Run a module, as python -m does.
   --input SHAPE      Input of a callable: 2x3x8x8, mask=2x9:bool.
   --continue         Let the script finish after the capture.
+  --hint NUMBER      Answer what reads a value, such as 'if loss > 3'.
 
 2 more options: gradinspect fit --help-all
 """

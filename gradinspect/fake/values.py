@@ -1,0 +1,78 @@
+"""Answers for what reads values, which fake tensors do not have.
+
+NOTE [Losses that are printed]
+A training loop reads its loss in order to print it: `print(loss.item())`. Outside modules and the engine, a floating
+point scalar is answered with 1, and the reader of the result is told which lines were answered so. Whatever a module,
+a gradient hook or a comparison reads may decide what runs next, so it is answered only with the number that the user
+gives.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gradinspect.record.frames import user_frames
+from gradinspect.torch_api.fakes import NEEDS_VALUES
+from gradinspect.torch_api.modes import TorchDispatchMode
+from gradinspect.units import format_count
+
+LOGGED = 1.0  # a loss that is neither NaN nor infinite
+MAX_LINES = 3
+_READ = torch.ops.aten._local_scalar_dense.default
+
+
+class AnsweredReads(TorchDispatchMode):
+    """Gives a number to what reads a scalar without a value. Active above a fake mode. NOTE [Losses that are printed].
+
+    Args:
+        hint: The number that every read gets; None: only what looks like logging gets one.
+        is_computing: Whether a module or the engine runs now.
+    """
+
+    def __init__(self, hint: float | None, is_computing: Callable[[], bool]) -> None:
+        """Start without a note."""
+        super().__init__()
+        self._hint = hint
+        self._is_computing = is_computing
+        self._lines: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the result must know."""
+        if not self._lines:
+            return ()
+        lines = [*self._lines][:MAX_LINES]
+        more = len(self._lines) - len(lines)
+        listed = ", ".join(lines) + (f" and {format_count(more, 'more line')}" if more else "")
+        number = LOGGED if self._hint is None else self._hint
+        return (f"Values that are read were taken to be {number:g}: {listed}.",)
+
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run the fake op; where it lacks a value, answer."""
+        if func is not _READ:
+            return func(*args, **(kwargs or {}))
+        try:
+            return func(*args, **(kwargs or {}))
+        except NEEDS_VALUES:
+            answer = self._answer(args[0].dtype)
+            if answer is None:
+                raise
+        frame = next(user_frames(sys._getframe(1)), None)
+        if frame is not None:
+            self._lines.setdefault(f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}")
+        return answer
+
+    def _answer(self, dtype: torch.dtype) -> complex | None:
+        """Return the number to give, of the kind that the dtype has."""
+        if self._hint is None and (not dtype.is_floating_point or self._is_computing()):
+            return None
+        number = LOGGED if self._hint is None else self._hint
+        if dtype is torch.bool:
+            return bool(number)
+        if dtype.is_complex:
+            return complex(number)
+        return number if dtype.is_floating_point else int(number)
