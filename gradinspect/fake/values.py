@@ -14,13 +14,12 @@ from typing import Any
 import torch
 
 from gradinspect.record.frames import user_frames
-from gradinspect.torch_api.fakes import NEEDS_VALUES
+from gradinspect.torch_api.fakes import NEEDS_VALUES, reads_scalar
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.units import format_count
 
 LOGGED = 1.0  # a loss that is neither NaN nor infinite
 MAX_LINES = 3
-_READ = torch.ops.aten._local_scalar_dense.default
 
 
 class AnsweredReads(TorchDispatchMode):
@@ -53,7 +52,7 @@ class AnsweredReads(TorchDispatchMode):
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run the fake op; where it lacks a value, answer."""
-        if func is not _READ:
+        if func is not reads_scalar:
             return func(*args, **(kwargs or {}))
         try:
             return func(*args, **(kwargs or {}))

@@ -19,6 +19,7 @@ _ERRORS = tuple(
     private(f"{_FAKE}.{name}", "errors caused by missing values are not explained")
     for name in ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 )
+_READ = private("torch.ops.aten._local_scalar_dense.default", "fit does not answer what reads a loss")
 
 
 class _NoFakeTensor:
@@ -27,6 +28,7 @@ class _NoFakeTensor:
 
 FakeTensor: Any = _TENSOR.or_else(_NoFakeTensor)
 unset_fake_temporarily: Any = _UNSET.or_refuse()
+reads_scalar: Any = _READ.or_else(None)  # the operator behind `item()`
 NEEDS_VALUES: tuple[Any, ...] = tuple(name.value for name in _ERRORS if name.is_there)
 
 
