@@ -22,9 +22,9 @@ from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.notes import memory_notes
 from gradinspect.analyses.memory.tree import module_tree
 from gradinspect.observers.gradients import GradientMeter
-from gradinspect.record.capture import Moment, capture_graph, record_graph
-from gradinspect.record.outputs import outputs_in
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.capture import Moment, capture_graph, record_graph
+from gradinspect.recording.outputs import outputs_in
+from gradinspect.recording.recorder import Recorder
 from gradinspect.renderers.picture.dot.document import render_dot
 from gradinspect.renderers.picture.picture import draw
 from gradinspect.renderers.picture.plan.parts import DrawOptions

@@ -46,10 +46,10 @@ VERBS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "check": (("check",), FEW),
 }
 WITNESSES = {
-    "engine prehooks: every node, no other": ("tests/record/test_walk.py",),
-    "pack hooks: every byte": ("tests/record/test_memory_truth.py",),
-    "hooks, many threads": ("tests/record/test_hooks.py",),
-    "op_db: every saved attribute": ("tests/record/test_opinfo_sweep.py::test_a_third_of_all_ops",),
+    "engine prehooks: every node, no other": ("tests/recording/test_walk.py",),
+    "pack hooks: every byte": ("tests/recording/test_memory_truth.py",),
+    "hooks, many threads": ("tests/recording/test_hooks.py",),
+    "op_db: every saved attribute": ("tests/recording/test_opinfo_sweep.py::test_a_third_of_all_ops",),
     "formulas by hand": ("tests/observers/test_lockstep.py",),
     "a private name taken away": ("tests/torch_api/test_missing_names.py::test_several_names_at_once",),
 }

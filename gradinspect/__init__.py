@@ -8,8 +8,8 @@ TYPE_CHECKING = False  # `typing` may be a file of the user's. NOTE [Two sets of
 if TYPE_CHECKING:
     from gradinspect.errors import GradInspectError
     from gradinspect.graph import Graph
-    from gradinspect.record.capture import capture_graph
-    from gradinspect.record.recorder import Recorder
+    from gradinspect.recording.capture import capture_graph
+    from gradinspect.recording.recorder import Recorder
     from gradinspect.storage import read_graph
 
 __all__ = ["GradInspectError", "Graph", "Recorder", "capture_graph", "read_graph"]
@@ -17,8 +17,8 @@ __all__ = ["GradInspectError", "Graph", "Recorder", "capture_graph", "read_graph
 _HOMES = {
     "GradInspectError": "gradinspect.errors",
     "Graph": "gradinspect.graph",
-    "Recorder": "gradinspect.record.recorder",
-    "capture_graph": "gradinspect.record.capture",
+    "Recorder": "gradinspect.recording.recorder",
+    "capture_graph": "gradinspect.recording.capture",
     "read_graph": "gradinspect.storage",
 }
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from step_programs import forget, leaves_in
 
-from gradinspect.record.outputs import OutputTensor, outputs_in
+from gradinspect.recording.outputs import OutputTensor, outputs_in
 
 SAMPLES = 3  # of each operator
 

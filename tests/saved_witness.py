@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from gradinspect.graph import Graph, Node, SavedValue
-from gradinspect.record.capture import capture_graph
+from gradinspect.recording.capture import capture_graph
 
 _NO_TENSOR_KINDS = {
     type(None): "none",

@@ -9,8 +9,8 @@ import torch
 from gradinspect.analyses.gradients.stepping import Step, SteppingOutcome
 from gradinspect.graph import Graph
 from gradinspect.observers.lockstep import LiveStep, Lockstep
-from gradinspect.record.capture import Moment, record_graph
-from gradinspect.record.outputs import OutputTensor
+from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.outputs import OutputTensor
 
 
 class Silent:

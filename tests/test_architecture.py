@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "gradinspect"
-TORCH = {"torch_api", "record", "fake", "runner", "observers", "evidence"}  # the packages that import torch
+TORCH = {"torch_api", "recording", "fake", "runner", "observers", "evidence"}  # the packages that import torch
 TORCH_FILES = sorted(path for path in PACKAGE.rglob("*.py") if TORCH - {"torch_api"} & set(path.parts))
 PARTS = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")

@@ -17,8 +17,8 @@ from gradinspect.analyses.structure.folding import fold_graph, walk_scopes
 from gradinspect.analyses.structure.name_patterns import containing_paths
 from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Graph
-from gradinspect.record.capture import capture_graph
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.capture import capture_graph
+from gradinspect.recording.recorder import Recorder
 from gradinspect.renderers.data.csv import render_nodes_csv
 from gradinspect.renderers.html.data import page_json
 from gradinspect.renderers.picture.colors.palettes import LIGHT

@@ -20,8 +20,8 @@ from gradinspect.errors import GradInspectError, text_of
 from gradinspect.fake.kernels import FakeKernels
 from gradinspect.fake.patches import patched_torch
 from gradinspect.fake.values import AnsweredReads
-from gradinspect.record.frames import RUNNERS, is_user_file
-from gradinspect.record.tensors import PLAIN_TYPES
+from gradinspect.recording.frames import RUNNERS, is_user_file
+from gradinspect.recording.tensors import PLAIN_TYPES
 from gradinspect.torch_api.fakes import NEEDS_VALUES, FakeTensor, fake_tensor_mode
 
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)

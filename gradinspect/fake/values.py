@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.record.frames import user_frames
+from gradinspect.recording.frames import user_frames
 from gradinspect.torch_api.fakes import NEEDS_VALUES, reads_scalar
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.units import format_count

@@ -13,8 +13,8 @@ from torch.autograd.profiler import profile
 from gradinspect.observers.storage_ledger import Ledger, Life, Maker, Purpose
 from gradinspect.observers.storage_purposes import Claim
 from gradinspect.observers.timing import start_quietly
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.storages import plain_tensors, storage_of
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.profiling import (
     ProfiledEvent,
     profiled_events,

@@ -7,8 +7,8 @@ import torch
 from gradinspect.analyses.gradients.stepping import TensorPreview
 from gradinspect.graph import Graph
 from gradinspect.observers.lockstep import LiveStep
-from gradinspect.record.saved import raw_tensor
-from gradinspect.record.tensor_preview import show_tensor
+from gradinspect.recording.saved import raw_tensor
+from gradinspect.recording.tensor_preview import show_tensor
 
 MAX_CHARACTERS = 2000
 

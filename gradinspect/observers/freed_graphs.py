@@ -6,8 +6,8 @@ A node's sequence number is unique in its thread, so a call is stored as the seq
 from collections import deque
 
 from gradinspect.graph import Graph
-from gradinspect.record.outputs import OutputTensor
-from gradinspect.record.walk import Walk
+from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 

@@ -9,7 +9,7 @@ from gradinspect.analyses.gradients.steps import GradientSteps, Step, step_of
 from gradinspect.graph import Graph, with_other_grads
 from gradinspect.observers.gradients import GradientMeter
 from gradinspect.observers.updates import UpdateMeter
-from gradinspect.record.outputs import OutputTensor
+from gradinspect.recording.outputs import OutputTensor
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run

@@ -20,8 +20,8 @@ from gradinspect.graph import Gradients, GradientStats, Graph, Node, NodeGradien
 from gradinspect.observers.live_graph import Survivors
 from gradinspect.observers.node_meter import NodeMeter, Shared
 from gradinspect.observers.norms import norm_of, scalar_value
-from gradinspect.record.outputs import OutputTensor
-from gradinspect.record.walk import Walk
+from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 

@@ -14,7 +14,7 @@ from gradinspect.analyses.memory.growth import Growth, HeldBy, Holder, Iteration
 from gradinspect.graph import CallKind
 from gradinspect.observers.holders import HolderSearch
 from gradinspect.observers.live_graph import LiveGraph, next_nodes, number_of, reachable, reaching, tensors_with_graph
-from gradinspect.record.storages import plain_tensors, storages_within
+from gradinspect.recording.storages import plain_tensors, storages_within
 from gradinspect.runner.engine import EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run

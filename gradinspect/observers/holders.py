@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradinspect.record.frames import is_user_file, user_frames
-from gradinspect.record.variables import local_variables
+from gradinspect.recording.frames import is_user_file, user_frames
+from gradinspect.recording.variables import local_variables
 from gradinspect.torch_api.modules import HOLDERS as OF_MODULES
 
 MAX_OBJECTS = 200_000

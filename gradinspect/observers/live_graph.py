@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.record.release import park_wrappers
+from gradinspect.recording.release import park_wrappers
 from gradinspect.torch_api.hooks import hooked_node
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
 from gradinspect.torch_api.tensors import grad_fn_of

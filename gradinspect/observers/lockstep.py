@@ -24,9 +24,9 @@ import torch
 from gradinspect.analyses.gradients.stepping import Arrived, Check, Passed, Step, SteppingOutcome
 from gradinspect.graph import Graph, Node, SavedValue
 from gradinspect.observers.comparing import is_same
-from gradinspect.record.outputs import OutputTensor
-from gradinspect.record.tensor_preview import show_saved, show_tensor
-from gradinspect.record.walk import Walk
+from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.tensor_preview import show_saved, show_tensor
+from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import current_task, require_tasks
 from gradinspect.torch_api.nodes import forward_metadata, has_forward_metadata

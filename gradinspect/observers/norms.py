@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from gradinspect.record.outputs import OutputTensor
+from gradinspect.recording.outputs import OutputTensor
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
 
 

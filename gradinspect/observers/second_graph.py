@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 
 from gradinspect.observers.synthetic_backward import starting_gradients
-from gradinspect.record.capture import record_graph
-from gradinspect.record.second_order import gradients_with_graph
+from gradinspect.recording.capture import record_graph
+from gradinspect.recording.second_order import gradients_with_graph
 from gradinspect.runner.run import Recorded, Run
 
 

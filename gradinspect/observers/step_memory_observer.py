@@ -14,8 +14,8 @@ from gradinspect.observers.step_phases import StepPhases
 from gradinspect.observers.storage_ledger import Ledger, Maker
 from gradinspect.observers.storage_purposes import Claim, Purposes
 from gradinspect.observers.storage_tracker import StorageTracker
-from gradinspect.record.outputs import has_graph
-from gradinspect.record.variables import variables_from
+from gradinspect.recording.outputs import has_graph
+from gradinspect.recording.variables import variables_from
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run

@@ -13,8 +13,8 @@ from gradinspect.analyses.memory.step import (
 )
 from gradinspect.observers.step_phases import StepPhases
 from gradinspect.observers.storage_ledger import Ledger, Life, Maker, Purpose
-from gradinspect.record.names import Names
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.names import Names
+from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 from gradinspect.units import format_count

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import Phase
-from gradinspect.record.instances import instances_of
+from gradinspect.recording.instances import instances_of
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import next_sequence_nr
 

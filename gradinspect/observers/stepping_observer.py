@@ -11,8 +11,8 @@ from gradinspect.observers.freed_graphs import FreedGraphs
 from gradinspect.observers.lockstep import Lockstep, StepListener
 from gradinspect.observers.second_graph import record_second_graph
 from gradinspect.observers.synthetic_backward import GradOutput, step_from_outputs
-from gradinspect.record.outputs import OutputTensor
-from gradinspect.record.variables import Variable
+from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.variables import Variable
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Recorded, Run

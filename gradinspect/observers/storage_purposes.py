@@ -12,11 +12,11 @@ import torch
 from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import StorageKind
-from gradinspect.record.names import Names, collect_names, members_of
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.storages import plain_tensors, storage_key
-from gradinspect.record.variables import Variable
-from gradinspect.record.walk import Walk
+from gradinspect.recording.names import Names, collect_names, members_of
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.storages import plain_tensors, storage_key
+from gradinspect.recording.variables import Variable
+from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.saved import saved_contents
 from gradinspect.torch_api.weak import HiddenRef
 

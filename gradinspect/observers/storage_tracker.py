@@ -19,7 +19,7 @@ import torch
 
 from gradinspect.observers.storage_ledger import Ledger, Life, Maker, Purpose
 from gradinspect.observers.storage_purposes import Claim
-from gradinspect.record.storages import plain_tensors, storage_of
+from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses, running_node, watched_allocations
 from gradinspect.torch_api.fakes import FakeTensor
 from gradinspect.torch_api.modes import TorchDispatchMode

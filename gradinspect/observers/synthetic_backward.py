@@ -11,9 +11,9 @@ from gradinspect.analyses.gradients.stepping import SteppingOutcome, combine
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
 from gradinspect.observers.lockstep import Lockstep, StepListener
-from gradinspect.record.outputs import OutputTensor
-from gradinspect.record.tensors import TensorInfoTable
-from gradinspect.record.walk import Walk
+from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.tensors import TensorInfoTable
+from gradinspect.recording.walk import Walk
 from gradinspect.units import format_tensor
 
 GradOutput: TypeAlias = Literal["ones", "random", "rows"]

@@ -22,8 +22,8 @@ from torch.autograd.profiler import profile
 from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
-from gradinspect.record.outputs import OutputTensor
-from gradinspect.record.walk import Walk
+from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import is_profiling
 from gradinspect.torch_api.profiling import profiler_range, require_profiler_ranges

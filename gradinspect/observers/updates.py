@@ -15,7 +15,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.observers.norms import norm_of
-from gradinspect.record.instances import instances_of
+from gradinspect.recording.instances import instances_of
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.modes import computes_by_itself, unobserved

@@ -14,7 +14,7 @@ import torch
 
 from gradinspect.graph import CallKind
 from gradinspect.isolation import OwnBuiltins
-from gradinspect.record.frames import user_frames
+from gradinspect.recording.frames import user_frames
 from gradinspect.runner.recursion import room_for_us
 from gradinspect.runner.signals import held_signals
 from gradinspect.torch_api.dynamo import passed_by, uncompiled

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from gradinspect.errors import GradInspectError
-from gradinspect.record.outputs import outputs_in
-from gradinspect.record.variables import Variable
+from gradinspect.recording.outputs import outputs_in
+from gradinspect.recording.variables import Variable
 from gradinspect.source import Expression, Module, Script
 
 

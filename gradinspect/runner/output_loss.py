@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 from gradinspect.errors import GradInspectError
-from gradinspect.record.outputs import outputs_in, requires_grad
-from gradinspect.record.tensors import TensorInfoTable
+from gradinspect.recording.outputs import outputs_in, requires_grad
+from gradinspect.recording.tensors import TensorInfoTable
 from gradinspect.units import format_tensor
 
 FILE = "<loss>"  # the file name of these lines in reports

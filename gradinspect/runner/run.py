@@ -11,11 +11,11 @@ import torch
 from gradinspect.errors import GradInspectError
 from gradinspect.fake.mode import FAKE_TYPES, FakeRun
 from gradinspect.graph import CaptureKind, Graph
-from gradinspect.record.capture import Moment, WalkedGraph, record_graph, walk_graph
-from gradinspect.record.outputs import OutputTensor, has_graph, outputs_in
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.tensors import PLAIN_TYPES
-from gradinspect.record.variables import Variable, variables_from
+from gradinspect.recording.capture import Moment, WalkedGraph, record_graph, walk_graph
+from gradinspect.recording.outputs import OutputTensor, has_graph, outputs_in
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.tensors import PLAIN_TYPES
+from gradinspect.recording.variables import Variable, variables_from
 from gradinspect.request import Request
 from gradinspect.runner.engine import EngineCall, EngineInterceptor
 from gradinspect.runner.process_state import ProcessState

@@ -13,11 +13,11 @@ from gradinspect.fake.mode import FakeRun, explain_fake_error
 from gradinspect.fake.values import AnsweredReads
 from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
-from gradinspect.record.outputs import OutputTensor, final_outputs, outputs_in
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.release import release_wrappers
-from gradinspect.record.transparent_frames import stack_without_us
-from gradinspect.record.variables import Variable
+from gradinspect.recording.outputs import OutputTensor, final_outputs, outputs_in
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.release import release_wrappers
+from gradinspect.recording.transparent_frames import stack_without_us
+from gradinspect.recording.variables import Variable
 from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts, CallEnd, EngineCall, EngineInterceptor
 from gradinspect.runner.inputs import make_inputs

@@ -35,7 +35,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, Self
 
-from gradinspect.record.frames import RUNNERS
+from gradinspect.recording.frames import RUNNERS
 
 _ENTERS_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 _SIGNAL = signal.SIGRTMAX - 2 if hasattr(signal, "SIGRTMAX") else getattr(signal, "SIGURG", 0)  # an unused signal

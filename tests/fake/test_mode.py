@@ -12,8 +12,8 @@ from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.fake import kernels as fake_kernels
 from gradinspect.fake.mode import FAKE_TYPES, WARNING, FakeRun
 from gradinspect.graph import Graph
-from gradinspect.record.capture import Moment, record_graph
-from gradinspect.record.outputs import outputs_in
+from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.outputs import outputs_in
 
 
 def recorded(program: Callable[[], torch.Tensor], *, fake: bool) -> Graph:

@@ -11,8 +11,8 @@ from torch.utils._pytree import tree_map
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.fake.mode import FAKE_TYPES, FakeRun
 from gradinspect.graph import Graph
-from gradinspect.record.capture import Moment, record_graph
-from gradinspect.record.outputs import outputs_in
+from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.outputs import outputs_in
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # deprecated operators are swept as well
 SAMPLES = 4  # of each operator

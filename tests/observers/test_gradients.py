@@ -16,8 +16,8 @@ from gradinspect.analyses.gradients.observed import gradient_notes, gradients_of
 from gradinspect.graph import Graph
 from gradinspect.observers.figures import Measurements
 from gradinspect.observers.gradients import GradientMeter
-from gradinspect.record.capture import Moment, record_graph
-from gradinspect.record.outputs import outputs_in
+from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.outputs import outputs_in
 
 
 def measured(output: torch.Tensor, **options: Any) -> Graph:
@@ -197,7 +197,7 @@ def test_what_went_wrong_is_found_with_its_line(kind: str, tmp_path: Path) -> No
 def test_a_chain_that_vanishes_is_named() -> None:
     """Twelve sigmoids; a chain of identities is not."""
     torch.manual_seed(0)
-    from gradinspect.record.recorder import Recorder
+    from gradinspect.recording.recorder import Recorder
 
     model = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Sigmoid()) for _ in range(12)))
     with Recorder() as recorder:

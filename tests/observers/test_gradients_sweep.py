@@ -9,7 +9,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 from gradinspect.analyses.gradients.observed import gradients_of
 from gradinspect.observers.gradients import GradientMeter
-from gradinspect.record.capture import Moment, record_graph
+from gradinspect.recording.capture import Moment, record_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # deprecated operators are swept as well
 

@@ -15,9 +15,9 @@ from gradinspect.analyses.gradients.stepping import Step
 from gradinspect.observers.comparing import is_same
 from gradinspect.observers.expression_eval import evaluate
 from gradinspect.observers.lockstep import LiveStep, Lockstep
-from gradinspect.record.capture import Moment, record_graph
-from gradinspect.record.outputs import OutputTensor, outputs_in
-from gradinspect.record.tensor_preview import show_tensor
+from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.outputs import OutputTensor, outputs_in
+from gradinspect.recording.tensor_preview import show_tensor
 
 NAN = float("nan")
 

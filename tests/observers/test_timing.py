@@ -17,8 +17,8 @@ from torch.utils.checkpoint import checkpoint
 from gradinspect.analyses.gradients.timeline import Timeline, outermost_ops
 from gradinspect.errors import GradInspectError
 from gradinspect.observers.timing import NodeTimer
-from gradinspect.record.capture import Moment, record_graph
-from gradinspect.record.outputs import outputs_in
+from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.outputs import outputs_in
 
 
 def timed(output: torch.Tensor, synchronize: Callable[[], None] | None = None) -> Timeline:

@@ -19,8 +19,8 @@ from torch.optim import optimizer as hooks_of
 from gradinspect.analyses.gradients.observed import parameter_rows
 from gradinspect.analyses.gradients.steps import GradientSteps
 from gradinspect.observers.gradient_steps_observer import GradientCalls
-from gradinspect.record.capture import Moment, record_graph
-from gradinspect.record.outputs import outputs_in
+from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.outputs import outputs_in
 
 
 class Measured:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from types import CodeType
 from typing import TypeAlias
 
-from gradinspect.record.source_structure import calls_in, enclosing, first_line, last_line
+from gradinspect.recording.source_structure import calls_in, enclosing, first_line, last_line
 
 Line: TypeAlias = tuple[CodeType, int]
 

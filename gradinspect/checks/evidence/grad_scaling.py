@@ -2,7 +2,7 @@
 
 import torch
 
-from gradinspect.record.instances import instances_of
+from gradinspect.recording.instances import instances_of
 
 
 def is_scaling() -> bool:

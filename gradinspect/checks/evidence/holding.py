@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from gradinspect.checks.facts import Held, Holds, HoldsOf
-from gradinspect.record.frames import user_frames
-from gradinspect.record.names import named_modules
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.variables import isinstance_safely, local_variables
+from gradinspect.recording.frames import user_frames
+from gradinspect.recording.names import named_modules
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.variables import isinstance_safely, local_variables
 
 MAX_PARTS = 1_000  # of a model, whose names are looked at
 

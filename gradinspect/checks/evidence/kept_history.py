@@ -8,8 +8,8 @@ from gradinspect.checks.rules.growing_graphs import KeptHistory
 from gradinspect.graph import Frame
 from gradinspect.observers.holders import HeldGroup, HolderSearch
 from gradinspect.observers.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
-from gradinspect.record.frames import short_file_name
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.frames import short_file_name
+from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
 
 

@@ -12,9 +12,9 @@ import torch
 from gradinspect.checks.findings import Finding, Place
 from gradinspect.checks.rules.nonfinite_gradients import GRADIENT, LOSS, NonfiniteValue, loss_finding
 from gradinspect.graph import Frame, SavedValue
-from gradinspect.record.capture import WalkedGraph
-from gradinspect.record.saved import raw_tensor
-from gradinspect.record.walk import Walk
+from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.saved import raw_tensor
+from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
 from gradinspect.units import format_tensor

@@ -50,10 +50,10 @@ from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, hel
 from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.observers.gradients import GradientMeter
 from gradinspect.observers.live_graph import Survivors
-from gradinspect.record.capture import WalkedGraph
-from gradinspect.record.frames import user_frames
-from gradinspect.record.outputs import OutputTensor, has_graph
-from gradinspect.record.release import release_wrappers
+from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.frames import user_frames
+from gradinspect.recording.outputs import OutputTensor, has_graph
+from gradinspect.recording.release import release_wrappers
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run

@@ -10,7 +10,7 @@ from pathlib import Path
 from gradinspect.checks.findings import Finding, ProgramFile
 from gradinspect.checks.ignore_comments import ignore_comments
 from gradinspect.checks.source_comments import line_comments
-from gradinspect.record.frames import FrameTable, is_own_file, short_file_name
+from gradinspect.recording.frames import FrameTable, is_own_file, short_file_name
 
 
 def program_files(frames: FrameTable, findings: Sequence[Finding], base_folder: Path) -> Iterator[ProgramFile]:

@@ -17,9 +17,9 @@ import torch
 from torch import nn
 
 from gradinspect.checks.rules.ranks import RankSummary, summarize_rank
-from gradinspect.record.capture import WalkedGraph
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.walk import Walk
+from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.walk import Walk
 
 PATIENCE = timedelta(seconds=30)
 

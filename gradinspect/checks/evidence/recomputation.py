@@ -23,8 +23,8 @@ from torch.overrides import TorchFunctionMode
 from gradinspect.checks.evidence.decisions import Line, decision
 from gradinspect.checks.rules.checkpoint_mismatch import KeptTensor, Mismatch
 from gradinspect.graph import Frame, TensorInfo
-from gradinspect.record.frames import is_user_file, line_record, user_frames
-from gradinspect.record.recorder import CALL_MODE
+from gradinspect.recording.frames import is_user_file, line_record, user_frames
+from gradinspect.recording.recorder import CALL_MODE
 from gradinspect.torch_api.checkpoints import FILE as CHECKPOINT_FILE
 from gradinspect.torch_api.checkpoints import checkpoint_patches, is_stop_of_recomputation
 from gradinspect.torch_api.modes import out_of_dynamo

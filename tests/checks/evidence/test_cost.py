@@ -12,9 +12,9 @@ import gradinspect
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.observers.gradients import GradientMeter
-from gradinspect.record.capture import Moment, record_graph
-from gradinspect.record.outputs import outputs_in
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.outputs import outputs_in
+from gradinspect.recording.recorder import Recorder
 
 OURS = str(Path(gradinspect.__file__).parent)
 FEW, MANY = 20, 120  # steps of three operators each

@@ -7,7 +7,7 @@ from torch import nn
 
 from gradinspect.checks.evidence.holding import holding
 from gradinspect.checks.facts import Holds
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.recorder import Recorder
 
 
 class Memory(nn.Module):

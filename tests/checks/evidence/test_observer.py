@@ -6,7 +6,7 @@ from pathlib import Path
 
 COUNT = """
 import sys
-import gradinspect.record.walk as walks
+import gradinspect.recording.walk as walks
 from gradinspect.cli import main
 
 count = 0

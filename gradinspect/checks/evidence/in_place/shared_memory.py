@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import nn
 
-from gradinspect.record.storages import storage_key
+from gradinspect.recording.storages import storage_key
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.torch_api.weak import HiddenRef
 

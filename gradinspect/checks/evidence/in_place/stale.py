@@ -11,10 +11,10 @@ from gradinspect.checks.evidence.in_place.write_access import has_out_of_place_f
 from gradinspect.checks.evidence.in_place.writes import SeenWrite, WriteLog
 from gradinspect.checks.rules.stale_values import StaleValue, Write
 from gradinspect.graph import Frame, Graph, Node, SavedValue
-from gradinspect.record.capture import WalkedGraph
-from gradinspect.record.saved import raw_tensor
-from gradinspect.record.storages import storage_key
-from gradinspect.record.variables import variables_from
+from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.saved import raw_tensor
+from gradinspect.recording.storages import storage_key
+from gradinspect.recording.variables import variables_from
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import forward_code
 from gradinspect.torch_api.saved import can_read_raw

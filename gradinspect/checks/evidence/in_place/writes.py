@@ -23,9 +23,9 @@ from torch.optim.optimizer import Optimizer
 from gradinspect.checks.evidence.in_place.contents import checksum
 from gradinspect.checks.evidence.in_place.regions import Region, region_of
 from gradinspect.checks.evidence.in_place.shared_memory import SharedMemory
-from gradinspect.record.frames import user_frames
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.variables import local_variables
+from gradinspect.recording.frames import user_frames
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.variables import local_variables
 from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.tensors import key_of_storage, version_of
 

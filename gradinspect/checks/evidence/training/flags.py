@@ -15,8 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from gradinspect.record.names import all_parameters, named_modules
-from gradinspect.record.source_structure import attribute_reads, attribute_writes, own_sources
+from gradinspect.recording.names import all_parameters, named_modules
+from gradinspect.recording.source_structure import attribute_reads, attribute_writes, own_sources
 
 FLAG = "requires_grad"
 _WORDS = frozenset(("requiresgradient", "requiresgradients", "requiregradient", "requiregradients"))

@@ -22,9 +22,9 @@ from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
 from gradinspect.checks.evidence.training.closures import ClosureUse
 from gradinspect.checks.evidence.training.discards import Discards
 from gradinspect.checks.evidence.training.scaled_steps import SCALER_FILE, has_scale
-from gradinspect.record.frames import is_user_file
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.variables import local_variables
+from gradinspect.recording.frames import is_user_file
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.variables import local_variables
 from gradinspect.torch_api.modes import Unobserved
 from gradinspect.torch_api.tensors import is_leaf, known_version
 from gradinspect.torch_api.weak import HiddenRef

@@ -14,7 +14,7 @@ from torch import nn
 
 from gradinspect.checks.evidence.training.gradient_use import UsedParameter
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
-from gradinspect.record.names import all_parameters, named_modules
+from gradinspect.recording.names import all_parameters, named_modules
 from gradinspect.torch_api.tensors import known_version
 
 LEAST_CALLS = 2

@@ -40,9 +40,9 @@ from gradinspect.checks.rules.training import (
 )
 from gradinspect.checks.rules.value_flow import OUTSIDE
 from gradinspect.graph import Frame
-from gradinspect.record.capture import WalkedGraph
-from gradinspect.record.names import all_parameters
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.names import all_parameters
+from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import hook_optimizer_steps, hook_registrations

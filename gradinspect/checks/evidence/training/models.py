@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from gradinspect.record.names import all_parameters, named_modules
+from gradinspect.recording.names import all_parameters, named_modules
 from gradinspect.torch_api.modules import own_children
 
 

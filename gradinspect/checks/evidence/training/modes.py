@@ -18,8 +18,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import held_by
-from gradinspect.record.names import all_parameters, named_modules
-from gradinspect.record.recorder import NOWHERE, Recorder
+from gradinspect.recording.names import all_parameters, named_modules
+from gradinspect.recording.recorder import NOWHERE, Recorder
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)

@@ -11,8 +11,8 @@ from torch.optim import Optimizer, lr_scheduler
 
 from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
 from gradinspect.checks.evidence.training.gradient_use import held_by
-from gradinspect.record.instances import instances_of
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.instances import instances_of
+from gradinspect.recording.recorder import Recorder
 
 SCHEDULER_FILE = lr_scheduler.__file__
 

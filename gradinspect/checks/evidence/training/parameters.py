@@ -27,8 +27,8 @@ from gradinspect.checks.evidence.training.piled_hooks import PiledHooks, piles_b
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.rules.training import HookPile, IneffectiveFlag, MovedFrozen, TwoInOneMemory
 from gradinspect.graph import Frame
-from gradinspect.record.frames import is_user_file, source_line
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.frames import is_user_file, source_line
+from gradinspect.recording.recorder import Recorder
 
 NUM_BACKWARDS = 2  # in which flags are looked for
 Leaves = Sequence[tuple[torch.Tensor, str]]  # with their names

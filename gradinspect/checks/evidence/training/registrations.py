@@ -5,7 +5,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 from weakref import ReferenceType
 
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modules import own_children, own_parameters
 from gradinspect.torch_api.weak import HiddenRef
 

@@ -19,8 +19,8 @@ from gradinspect.checks.evidence.training.gradient_use import UsedParameter, hel
 from gradinspect.checks.evidence.training.left_out import left_out
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.registrations import Registrations
-from gradinspect.record.instances import instances_of
-from gradinspect.record.names import all_parameters, named_modules
+from gradinspect.recording.instances import instances_of
+from gradinspect.recording.names import all_parameters, named_modules
 from gradinspect.torch_api.modules import HOLDERS, own_children, own_parameters
 from gradinspect.torch_api.nodes import few_leaves_of
 from gradinspect.torch_api.tensors import is_leaf

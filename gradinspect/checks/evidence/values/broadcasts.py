@@ -9,7 +9,7 @@ import torch
 from gradinspect.checks.rules.broadcasts import LOSSES, GrownOperator, Shape, slipped_shape
 from gradinspect.checks.rules.value_flow import short_name
 from gradinspect.graph import Frame
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.recorder import Recorder
 
 MAX_REMEMBERED = 10_000
 _GROWING = {

@@ -32,7 +32,7 @@ from gradinspect.checks.evidence.values.torch_calls import (
 )
 from gradinspect.checks.rules.stale_values import MASKED_ASSIGNMENT
 from gradinspect.checks.rules.value_flow import short_name
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of

@@ -32,13 +32,13 @@ from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedA
 from gradinspect.checks.rules.nonleaf_gradients import nonleaf_finding
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, FlowOutcome, Read, ancestors, descendants
 from gradinspect.graph import Frame, Graph, frame_of
-from gradinspect.record.capture import WalkedGraph
-from gradinspect.record.frames import is_own_file, lines_from
-from gradinspect.record.instances import instances_of
-from gradinspect.record.outputs import OutputTensor
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.variables import variables_from
-from gradinspect.record.walk import Walk
+from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.frames import is_own_file, lines_from
+from gradinspect.recording.instances import instances_of
+from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.variables import variables_from
+from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import hook_optimizer_steps

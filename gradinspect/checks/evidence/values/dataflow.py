@@ -19,8 +19,8 @@ from gradinspect.checks.evidence.in_place.shared_memory import is_from_numpy
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
 from gradinspect.checks.evidence.values.torch_calls import CallKind, copied_by, detach_cause_of, tensors_in
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.storages import storage_key, storage_of
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.tensors import forget_storage, is_leaf_here, key_of_storage, remember_storage
 from gradinspect.torch_api.weak import HiddenRef

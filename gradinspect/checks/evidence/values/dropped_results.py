@@ -14,8 +14,8 @@ from typing import NamedTuple
 import torch
 
 from gradinspect.checks.rules.value_flow import short_name
-from gradinspect.record.frames import is_own_file
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.frames import is_own_file
+from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION
 from gradinspect.torch_api.nodes import sequence_nr
 from gradinspect.torch_api.tensors import grad_fn_of

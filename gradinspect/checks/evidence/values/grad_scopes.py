@@ -6,8 +6,8 @@ torch is told only when gradients are switched off, which a decorator does insid
 import ast
 from types import CodeType
 
-from gradinspect.record.frames import FrameTable
-from gradinspect.record.source_structure import enclosing
+from gradinspect.recording.frames import FrameTable
+from gradinspect.recording.source_structure import enclosing
 
 _SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled")
 

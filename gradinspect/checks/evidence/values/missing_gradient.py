@@ -11,9 +11,9 @@ from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedA
 from gradinspect.checks.rules.rewriting import assigned_names, read_names
 from gradinspect.checks.rules.value_flow import FlowOutcome, Read, flow_outcomes
 from gradinspect.graph import Frame
-from gradinspect.record.names import collect_names
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.variables import variables_from
+from gradinspect.recording.names import collect_names
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.variables import variables_from
 from gradinspect.torch_api.tensors import is_leaf
 
 UNNAMED = "an unnamed tensor"

@@ -13,7 +13,7 @@ from gradinspect.checks.rules.loss_without_graph import frozen_finding, nearest_
 from gradinspect.checks.rules.missing_gradients import MissingGradient, NoticedAt
 from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Read, ancestors, flow_outcomes
 from gradinspect.graph import Frame
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
 
 FrameOf = Callable[[int | None], Frame | None]

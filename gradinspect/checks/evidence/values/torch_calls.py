@@ -12,7 +12,7 @@ from torch import nn
 from torch.overrides import resolve_name
 
 from gradinspect.checks.rules.value_flow import DetachCause, short_name
-from gradinspect.record.frames import is_own_file
+from gradinspect.recording.frames import is_own_file
 from gradinspect.torch_api.checkpoints import REENTRANT_FORWARD
 from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.operators import is_operator, operator_name

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.recorder import Recorder
 
 
 class Loop:

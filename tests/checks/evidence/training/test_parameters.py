@@ -13,7 +13,7 @@ from gradinspect.checks.evidence.training.moving_frozen import MovingFrozen
 from gradinspect.checks.evidence.training.optimizers import Optimizers
 from gradinspect.checks.evidence.training.piled_hooks import PiledHooks, line_of_hook
 from gradinspect.checks.evidence.training.registrations import Registrations
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.recorder import Recorder
 
 
 def with_gradient(data: torch.Tensor) -> nn.Parameter:

@@ -9,7 +9,7 @@ from torch import nn
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.dropped_results import is_pure
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.nodes import sequence_nr
 
 NONE: frozenset[int] = frozenset()

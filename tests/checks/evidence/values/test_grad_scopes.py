@@ -7,7 +7,7 @@ from types import FrameType
 import torch
 
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
-from gradinspect.record.frames import FrameTable
+from gradinspect.recording.frames import FrameTable
 
 
 def here() -> FrameType:

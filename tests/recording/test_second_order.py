@@ -11,10 +11,10 @@ from torch.nn import functional
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
-from gradinspect.record.capture import Moment, record_graph
-from gradinspect.record.outputs import outputs_in
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.second_order import gradients_with_graph
+from gradinspect.recording.capture import Moment, record_graph
+from gradinspect.recording.outputs import outputs_in
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.second_order import gradients_with_graph
 from gradinspect.storage import read_graph
 
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gradinspect.graph import ModuleCall
-from gradinspect.record.names import Names
-from gradinspect.record.recorder import NOWHERE, Recorder
+from gradinspect.recording.names import Names
+from gradinspect.recording.recorder import NOWHERE, Recorder
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 

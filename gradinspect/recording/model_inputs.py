@@ -11,7 +11,7 @@ from types import FrameType
 import torch
 from torch.utils.weak import TensorWeakRef
 
-from gradinspect.record.storages import storages_within
+from gradinspect.recording.storages import storages_within
 from gradinspect.torch_api.modules import call_keywords
 from gradinspect.torch_api.tensors import key_of_storage
 

@@ -11,8 +11,8 @@ from torch.utils.hooks import RemovableHandle
 
 import gradinspect
 from gradinspect.graph import Hook
-from gradinspect.record.hooks import node_hooks, tensor_hooks
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.hooks import node_hooks, tensor_hooks
+from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api import hooks as torch_hooks
 from gradinspect.torch_api.hooks import hooks_can_be_read
 

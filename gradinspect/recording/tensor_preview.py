@@ -7,7 +7,7 @@ import torch
 
 from gradinspect.analyses.gradients.stepping import SavedPreview, TensorPreview
 from gradinspect.graph import Node
-from gradinspect.record.saved import raw_tensor
+from gradinspect.recording.saved import raw_tensor
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 MAX_VALUES = 64

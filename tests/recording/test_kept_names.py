@@ -12,7 +12,7 @@ from torch import nn
 
 import gradinspect as package
 from gradinspect.graph import own_frame
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.recorder import Recorder
 
 DEAD = """
 import torch

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from gradinspect.record.variables import Variable
-from gradinspect.record.walk import Walk
+from gradinspect.recording.variables import Variable
+from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.tensors import grad_fn_of, is_leaf, plain_tensors_only
 
 

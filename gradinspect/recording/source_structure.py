@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from gradinspect.record.frames import is_own_file
+from gradinspect.recording.frames import is_own_file
 
 MAX_FILES = 32  # that are kept
 

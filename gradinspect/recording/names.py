@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from gradinspect.graph import LeafKind, Origin
-from gradinspect.record.instances import instances_of
-from gradinspect.record.storages import storage_key
-from gradinspect.record.variables import Variable
+from gradinspect.recording.instances import instances_of
+from gradinspect.recording.storages import storage_key
+from gradinspect.recording.variables import Variable
 from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
 from gradinspect.torch_api.tensors import is_leaf
 

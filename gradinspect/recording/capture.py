@@ -15,16 +15,16 @@ from torch import nn
 from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
-from gradinspect.record.frames import FrameTable
-from gradinspect.record.modules import assign_modules
-from gradinspect.record.names import Names, collect_names
-from gradinspect.record.nodes import NodeRecorder
-from gradinspect.record.outputs import OutputTensor, outputs_in
-from gradinspect.record.recorder import Recorder
-from gradinspect.record.second_order import Maker
-from gradinspect.record.tensors import PLAIN_TYPES, TensorInfoTable
-from gradinspect.record.variables import Variable, variables_from
-from gradinspect.record.walk import Walk
+from gradinspect.recording.frames import FrameTable
+from gradinspect.recording.modules import assign_modules
+from gradinspect.recording.names import Names, collect_names
+from gradinspect.recording.nodes import NodeRecorder
+from gradinspect.recording.outputs import OutputTensor, outputs_in
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.second_order import Maker
+from gradinspect.recording.tensors import PLAIN_TYPES, TensorInfoTable
+from gradinspect.recording.variables import Variable, variables_from
+from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import hooks_can_be_read
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, forward_code
 from gradinspect.torch_api.probes import missing_sentences, require_essentials

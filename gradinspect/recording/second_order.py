@@ -12,8 +12,8 @@ import torch
 
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
-from gradinspect.record.outputs import OutputTensor, requires_grad
-from gradinspect.record.walk import Walk
+from gradinspect.recording.outputs import OutputTensor, requires_grad
+from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, require_sequence_numbers
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradinspect.record.transparent_frames import stack_without_us, warnings_where_they_belong
+from gradinspect.recording.transparent_frames import stack_without_us, warnings_where_they_belong
 from gradinspect.torch_api.anomaly import anomaly_stack_patches
 from gradinspect.torch_api.modes import has_torch_function_patch, num_function_modes
 from gradinspect.torch_api.modules import global_hook_ids, global_hook_patch

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from runs import gradinspect
 
-from gradinspect.record.variables import loop_targets
+from gradinspect.recording.variables import loop_targets
 from gradinspect.storage import read_graph
 
 GAN = """

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gradinspect import capture_graph
 from gradinspect.graph import Edge, Node, SavedTensor, SavedValue, TensorInfo
-from gradinspect.record.flops import UNKNOWN, flops_of
+from gradinspect.recording.flops import UNKNOWN, flops_of
 
 
 def saved_tensor(info: TensorInfo) -> SavedTensor:

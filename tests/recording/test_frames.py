@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gradinspect.record.frames import RUNNERS
+from gradinspect.recording.frames import RUNNERS
 
 
 def test_the_files_that_run_a_program_are_there() -> None:

@@ -38,11 +38,11 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from gradinspect.record.frames import FrameTable
-from gradinspect.record.kept_names import KeptNames
-from gradinspect.record.model_inputs import ModelInputs
-from gradinspect.record.names import Names
-from gradinspect.record.transparency import transparent
+from gradinspect.recording.frames import FrameTable
+from gradinspect.recording.kept_names import KeptNames
+from gradinspect.recording.model_inputs import ModelInputs
+from gradinspect.recording.names import Names
+from gradinspect.recording.transparency import transparent
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_mode, push_function_mode, uncounted

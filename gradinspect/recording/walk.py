@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import torch
 
 from gradinspect.graph import Edge
-from gradinspect.record.release import park_wrappers
+from gradinspect.recording.release import park_wrappers
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
 
 NextFunctions: TypeAlias = tuple[tuple[Any, int], ...]

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Graph, SavedValue
-from gradinspect.record.capture import capture_graph
+from gradinspect.recording.capture import capture_graph
 
 
 def saved_of(graph: Graph, node: str, name: str) -> list[SavedValue]:
@@ -278,7 +278,7 @@ def test_without_the_catalogue_a_graph_is_recorded_all_the_same(monkeypatch: pyt
     def fail() -> None:
         raise KeyError("derivatives")
 
-    monkeypatch.setattr("gradinspect.record.capture.load_catalog", fail)
+    monkeypatch.setattr("gradinspect.recording.capture.load_catalog", fail)
     graph = capture_graph(torch.ones(2, requires_grad=True).exp())
 
     assert [node.kind for node in graph.nodes] == ["generated", "accumulate_grad"]

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from gradinspect.catalog import Catalog
 from gradinspect.graph import Hook, Leaf, Node, NodeKind, TensorInfo
-from gradinspect.record.flops import UNKNOWN, flops_of
-from gradinspect.record.hooks import node_hooks, tensor_hooks
-from gradinspect.record.names import Names
-from gradinspect.record.saved import SavedNames, SavedReader
-from gradinspect.record.second_order import Maker
-from gradinspect.record.storages import StorageTable
-from gradinspect.record.tensors import TensorInfoTable
-from gradinspect.record.walk import Walk
+from gradinspect.recording.flops import UNKNOWN, flops_of
+from gradinspect.recording.hooks import node_hooks, tensor_hooks
+from gradinspect.recording.names import Names
+from gradinspect.recording.saved import SavedNames, SavedReader
+from gradinspect.recording.second_order import Maker
+from gradinspect.recording.storages import StorageTable
+from gradinspect.recording.tensors import TensorInfoTable
+from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.nodes import (
     UNKNOWN_NR,
     forward_metadata,

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from gradinspect.graph import Graph
-from gradinspect.record.capture import capture_graph
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.capture import capture_graph
+from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import num_function_modes
 
 
@@ -145,7 +145,7 @@ def test_nothing_is_left_behind() -> None:
 @pytest.mark.parametrize("has_compiled", [False, True])
 def test_a_paused_recorder_leaves_at_the_next_module_call(has_compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes its mode away as soon as it can, but not where compiled code is guarded on the modes it met."""
-    monkeypatch.setattr("gradinspect.record.recorder.has_compiled", lambda: has_compiled)
+    monkeypatch.setattr("gradinspect.recording.recorder.has_compiled", lambda: has_compiled)
     model = nn.Linear(2, 2)
     with Recorder() as recorder:
         recorder.pause()

@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import nn
 
-from gradinspect.record.frames import user_frames
+from gradinspect.recording.frames import user_frames
 
 LARGEST_CONTAINER = 1_000  # elements read of one list or dict
 _BEFORE_TARGETS = frozenset(("FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP"))

@@ -7,8 +7,8 @@ import pytest
 
 PROGRAM = """
 import gc, sys, torch
-from gradinspect.record import release
-from gradinspect.record.walk import Walk
+from gradinspect.recording import release
+from gradinspect.recording.walk import Walk
 x = torch.ones(2, requires_grad=True)
 y = x
 for _ in range(120_000):

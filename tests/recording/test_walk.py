@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.record.walk import Walk
+from gradinspect.recording.walk import Walk
 
 
 def nodes_that_backward_runs(loss: torch.Tensor) -> list[Any]:

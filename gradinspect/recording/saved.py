@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from gradinspect.graph import Origin, SavedTensor, SavedValue, Size, TensorInfo
-from gradinspect.record.scalar_attributes import saved_value
-from gradinspect.record.storages import StorageEntry, StorageTable, plain_tensors, storage_key
-from gradinspect.record.tensors import TensorInfoTable, count_bytes, plain_size
+from gradinspect.recording.scalar_attributes import saved_value
+from gradinspect.recording.storages import StorageEntry, StorageTable, plain_tensors, storage_key
+from gradinspect.recording.tensors import TensorInfoTable, count_bytes, plain_size
 from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
 from gradinspect.torch_api.nodes import sequence_nr
 from gradinspect.torch_api.saved import (

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from gradinspect.record.frames import RUNNERS
+from gradinspect.recording.frames import RUNNERS
 from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION
 
 _OURS = str(Path(__file__).parent.parent)

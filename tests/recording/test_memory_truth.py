@@ -10,8 +10,8 @@ from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.analyses.memory.rows import rows_by_line, rows_by_operator, rows_by_storage
 from gradinspect.analyses.memory.tree import ModuleBytes, module_tree
 from gradinspect.graph import Graph
-from gradinspect.record.capture import capture_graph
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.capture import capture_graph
+from gradinspect.recording.recorder import Recorder
 
 Program = Callable[[], torch.Tensor]
 

@@ -12,7 +12,7 @@ from weakref import ReferenceType, ref
 import torch
 from torch import nn
 
-from gradinspect.record.names import Member, members_of, named_modules, unwrapped_module
+from gradinspect.recording.names import Member, members_of, named_modules, unwrapped_module
 from gradinspect.torch_api.weak import HiddenTensorRef
 
 FEW = 64  # models kept without checking whether anything of them is still alive

@@ -14,8 +14,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 
 from gradinspect.graph import Node, SavedValue
-from gradinspect.record.capture import capture_graph
-from gradinspect.record.outputs import outputs_in
+from gradinspect.recording.capture import capture_graph
+from gradinspect.recording.outputs import outputs_in
 
 DTYPES = (torch.float32, torch.complex64)
 

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from gradinspect.record.source_structure import calls_in, enclosing, first_line, last_line
+from gradinspect.recording.source_structure import calls_in, enclosing, first_line, last_line
 
 SOURCE = """\
 import torch
