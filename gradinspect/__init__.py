@@ -1,25 +1,64 @@
 """Inspect PyTorch's backward graph.
 
-The names below are imported on first use, so that reading a capture file needs no torch.
+The names below are imported on first use: `import gradinspect` loads nothing, and reading a capture file no torch.
 """
 
 TYPE_CHECKING = False  # `typing` may be a file of the user's. NOTE [Two sets of modules]
 
 if TYPE_CHECKING:
+    from gradinspect.analyses.memory.held import Memory
+    from gradinspect.analyses.memory.saved_rows import SavedRow
+    from gradinspect.analyses.selection.finding import FoundNode
+    from gradinspect.analyses.summary import Summary
+    from gradinspect.checks.findings import Finding, Findings
     from gradinspect.errors import GradInspectError
     from gradinspect.graph import Graph
-    from gradinspect.recording.capture import capture_graph
-    from gradinspect.recording.recorder import Recorder
-    from gradinspect.storage import read_graph
+    from gradinspect.library.files import load, save
+    from gradinspect.library.views import memory, saved, summary, tree
+    from gradinspect.live.capturing import capture
+    from gradinspect.live.checking import check
+    from gradinspect.live.recording import Recording, record
 
-__all__ = ["GradInspectError", "Graph", "Recorder", "capture_graph", "read_graph"]
+__all__ = [
+    "Finding",
+    "Findings",
+    "FoundNode",
+    "GradInspectError",
+    "Graph",
+    "Memory",
+    "Recording",
+    "SavedRow",
+    "Summary",
+    "capture",
+    "check",
+    "load",
+    "memory",
+    "record",
+    "save",
+    "saved",
+    "summary",
+    "tree",
+]
 
 _HOMES = {
-    "GradInspectError": "gradinspect.errors",
-    "Graph": "gradinspect.graph",
-    "Recorder": "gradinspect.recording.recorder",
-    "capture_graph": "gradinspect.recording.capture",
-    "read_graph": "gradinspect.storage",
+    "Finding": "checks.findings",
+    "Findings": "checks.findings",
+    "FoundNode": "analyses.selection.finding",
+    "GradInspectError": "errors",
+    "Graph": "graph",
+    "Memory": "analyses.memory.held",
+    "Recording": "live.recording",
+    "SavedRow": "analyses.memory.saved_rows",
+    "Summary": "analyses.summary",
+    "capture": "live.capturing",
+    "check": "live.checking",
+    "load": "library.files",
+    "memory": "library.views",
+    "record": "live.recording",
+    "save": "library.files",
+    "saved": "library.views",
+    "summary": "library.views",
+    "tree": "library.views",
 }
 
 
@@ -29,4 +68,9 @@ def __getattr__(name: str) -> object:
 
     if name not in _HOMES:
         raise AttributeError(f"module 'gradinspect' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(f"gradinspect.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, for completion."""
+    return [*__all__]

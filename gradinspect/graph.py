@@ -11,10 +11,15 @@ nodes its gradients flow to, and a record cannot contain a cycle: `storage` chec
 """
 
 from collections import Counter
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.selection.finding import FoundNode
+
+# ruff: noqa: PLC0415  # NOTE [Methods of records]
 
 NodeKind: TypeAlias = Literal["generated", "custom", "accumulate_grad", "copy_slices", "compiled", "opaque"]
 SavedKind: TypeAlias = Literal[
@@ -31,7 +36,8 @@ Size: TypeAlias = int | str  # a str is a symbolic size
 Scalar: TypeAlias = bool | int | float | str | None
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True,
+             forbid_unknown_fields=True, gc=False):  # fmt: skip
     """Base of all records: frozen, keyword-only, and untracked by the garbage collector, since records are acyclic."""
 
 
@@ -210,7 +216,7 @@ class Gradients(Record, frozen=True):
 
 
 class Graph(Record, frozen=True):
-    """A recorded autograd graph. The functions in `analyses` work on it."""
+    """A recorded autograd graph: frozen, without tensors, the same on every run. The id of a node is its index."""
 
     source: str  # as given by the user: "train.py", "pkg.mod:build()"
     torch_version: str
@@ -224,6 +230,74 @@ class Graph(Record, frozen=True):
     warnings: tuple[str, ...] = ()
     gradients: Gradients | None = None  # if backward was observed
     model_name: str = "model"  # the user's variable with the module whose path is ""
+
+    # NOTE [Methods of records]
+    # A record is data. What it can do at a prompt is one line each, and lives in `library`, imported on use.
+
+    def find(
+        self,
+        name: str | None = None,
+        *,
+        module: str | None = None,
+        min_bytes: int | str | None = None,
+        where: str | None = None,
+    ) -> "tuple[FoundNode, ...]":
+        """Find the nodes that meet all criteria, in the order of their ids; possibly none.
+
+        Args:
+            name: A class, also as a pattern: `"AddmmBackward0"`, `"*Addmm*"`.
+            module: A module's path, also as a pattern: `"h.*.attn"`; with what is inside it.
+            min_bytes: The least that a node holds for backward: bytes, or a text such as `"1MiB"`.
+            where: A condition: `"bytes>1MiB and module~h.* and status=modified"`.
+
+        Raises:
+            GradInspectError: The size or the condition cannot be read.
+        """
+        from gradinspect.analyses.selection.finding import find_nodes
+
+        return find_nodes(self, name, module=module, min_bytes=min_bytes, where=where)
+
+    def to_networkx(self) -> Any:  # noqa: ANN401  # may not be installed
+        """Make a `networkx.MultiDiGraph`: a node's id and attributes, an edge for each one that is not None.
+
+        Raises:
+            GradInspectError: networkx is not installed.
+        """
+        from gradinspect.library.converting import to_networkx
+
+        return to_networkx(self)
+
+    def to_pandas(self) -> Any:  # noqa: ANN401  # as above
+        """Make a `pandas.DataFrame` with one row per node: class, module, line, bytes held, shapes.
+
+        Raises:
+            GradInspectError: pandas is not installed.
+        """
+        from gradinspect.library.converting import to_pandas
+
+        return to_pandas(self)
+
+    def to_polars(self) -> Any:  # noqa: ANN401  # as above
+        """Make a `polars.DataFrame` with the same rows.
+
+        Raises:
+            GradInspectError: polars is not installed.
+        """
+        from gradinspect.library.converting import to_polars
+
+        return to_polars(self)
+
+    def __repr__(self) -> str:
+        """Describe it in one line."""
+        from gradinspect.library.showing import graph_line
+
+        return graph_line(self)
+
+    def __str__(self) -> str:
+        """Write the figures and the tree, as `gradinspect trace` does."""
+        from gradinspect.library.showing import graph_page
+
+        return graph_page(self)
 
 
 def module_name(graph: Graph, path: str) -> str:

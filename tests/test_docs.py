@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "samples" / "README.md"]
 WITH_COMMANDS = [*DOCUMENTS, *sorted((ROOT / "samples").glob("*.py")), *sorted((ROOT / "gradinspect").rglob("*.py"))]
 COMMAND = re.compile(r"(?:`|^ *\$ |^ +|Try: )(gradinspect [a-z]+ [^`\n|\x22]*)", re.MULTILINE)
+EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^\$ (gradinspect (?:explain|[^\n]* samples/)[^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -49,6 +50,26 @@ def test_the_table_of_codes_is_up_to_date() -> None:
     script = runpy.run_path(str(ROOT / "docs" / "codes.py"))
 
     assert script["codes_page"]() == script["FILE"].read_text(encoding="utf-8"), "Run: python docs/codes.py"
+
+
+def test_the_reference_of_the_library_is_up_to_date() -> None:
+    """Every public name with its docstring; `python docs/library.py` writes it."""
+    script = runpy.run_path(str(ROOT / "docs" / "library.py"))
+
+    assert script["library_page"]() == script["FILE"].read_text(encoding="utf-8"), "Run: python docs/library.py"
+
+
+@pytest.mark.parametrize("document", [ROOT / "README.md", ROOT / "docs" / "library.md"], ids=lambda path: path.name)
+def test_the_examples_of_the_library_run(document: Path, tmp_path: Path) -> None:
+    """Those of one document after each other, as a reader types them; their assertions hold."""
+    program = tmp_path / "examples.py"
+    program.write_text("\n".join(EXAMPLE.findall(document.read_text(encoding="utf-8"))))
+    done = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
 
 
 @pytest.mark.parametrize(

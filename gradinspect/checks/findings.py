@@ -1,10 +1,12 @@
 """What a check finds: one record for every kind of finding, and how they are chosen."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, Node, Record, frame_of
+
+# ruff: noqa: PLC0415  # NOTE [Methods of records] in `graph`
 
 EVERY_CODE = "GI"
 CALLED = "called"  # the role of the line that called the function of the line before it
@@ -77,6 +79,26 @@ class Findings(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # what could not be checked, and why
     files: tuple[ProgramFile, ...] = ()
     is_complete: bool = True  # False: it ended before all that the rules look at was seen
+
+    def __len__(self) -> int:
+        """Count the findings, so that `if findings:` is true if there are any."""
+        return len(self.findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        """Yield each finding."""
+        return iter(self.findings)
+
+    def __repr__(self) -> str:
+        """Describe them in one line. NOTE [Methods of records] in `graph`."""
+        from gradinspect.library.showing import findings_line
+
+        return findings_line(self)
+
+    def __str__(self) -> str:
+        """Write the report, as `gradinspect check` does."""
+        from gradinspect.library.showing import findings_page
+
+        return findings_page(self)
 
 
 def place_to_change(finding: Finding, own: Collection[str]) -> Place | None:

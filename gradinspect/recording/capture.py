@@ -15,7 +15,7 @@ from torch import nn
 from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
-from gradinspect.recording.frames import FrameTable
+from gradinspect.recording.frames import FrameTable, file_of, user_frames
 from gradinspect.recording.modules import assign_modules
 from gradinspect.recording.names import Names, collect_names
 from gradinspect.recording.nodes import NodeRecorder
@@ -23,7 +23,7 @@ from gradinspect.recording.outputs import OutputTensor, outputs_in
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.second_order import Maker
 from gradinspect.recording.tensors import PLAIN_TYPES, TensorInfoTable
-from gradinspect.recording.variables import Variable, variables_from
+from gradinspect.recording.variables import Variable, named_model, variables_from
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import hooks_can_be_read
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, forward_code
@@ -67,10 +67,12 @@ def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: 
             f"No tensor in the output of type '{type(outputs).__name__}' has a graph.",
             "Compute it from a tensor that requires grad, outside torch.no_grad().",
         )
-    frame = sys._getframe(1)
-    extra = () if model is None else (Variable("model", model),)
+    frame = next(user_frames(sys._getframe(1)), None)
     named = [output._replace(name=output.name or _variable_name(output, frame)) for output in found]
-    return record_graph(named, Moment(source="capture_graph", frame=frame, variables=extra), recorder)
+    moment = Moment(
+        source=file_of(frame, Path.cwd()), frame=frame, base_folder=Path.cwd(), variables=named_model(model, frame)
+    )
+    return record_graph(named, moment, recorder)
 
 
 class WalkedGraph(NamedTuple):

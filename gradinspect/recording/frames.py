@@ -32,7 +32,22 @@ _STDLIB = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118  # as a
 
 
 # Frames from here outward run the program, and are ours.
-RUNNERS = tuple(str(Path(__file__).parent.parent / "runner" / name) for name in ("program.py", "session.py"))
+RUNNERS = tuple(
+    str(Path(__file__).parent.parent / name) for name in ("runner/program.py", "runner/session.py", "live/session.py")
+)
+
+
+# What runs the cells of a notebook and the tests of a suite: its frames are no part of the program.
+_HARNESSES = tuple(
+    os.path.join(folder, name, "")  # noqa: PTH118  # as above
+    for folder in dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
+    for name in ("_pytest", "pluggy", "IPython", "ipykernel", "marimo")
+)
+
+
+def is_runner(file: str) -> bool:
+    """Return whether a file runs programs, so that frames from it outward are not the user's."""
+    return file in RUNNERS or file.startswith(_HARNESSES)
 
 
 class _KnownCode:
@@ -42,7 +57,7 @@ class _KnownCode:
 
     def __init__(self, code: CodeType) -> None:
         self._code = code  # held, so that no other one gets its id
-        self.is_runner = code.co_filename in RUNNERS
+        self.is_runner = is_runner(code.co_filename)
         self.is_users = not self.is_runner and is_user_file(code.co_filename)
 
 
@@ -193,10 +208,15 @@ def is_own_file(file: str) -> bool:
 
 def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """Yield the user's frames from this one outward, up to the start of the program."""
-    while frame is not None and frame.f_code.co_filename not in RUNNERS:
+    while frame is not None and not is_runner(frame.f_code.co_filename):
         if is_user_file(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
+
+
+def file_of(frame: FrameType | None, base_folder: Path) -> str:
+    """Name the file of a frame, as the record does."""
+    return "<unknown>" if frame is None else short_file_name(frame.f_code.co_filename, base_folder)
 
 
 def lines_from(frame: FrameType, count: int) -> list[str]:

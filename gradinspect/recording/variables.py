@@ -23,6 +23,7 @@ from gradinspect.recording.frames import user_frames
 LARGEST_CONTAINER = 1_000  # elements read of one list or dict
 _BEFORE_TARGETS = frozenset(("FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP"))
 _ASKS_FOR_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
+_ASSERTS_OF_PYTEST = "@py_builtins"  # it adds calls of locals() to each assert, and keeps nothing of them
 _EMPTY_REFERENCES = sys.getrefcount(dict(a=1)) + 2  # the frame's own and the variable's  # noqa: C408
 
 
@@ -49,6 +50,14 @@ def variables_from(frame: FrameType | None, *, outermost_first: bool = False) ->
         else:
             codes = [one.f_code for one in frames if one.f_globals is user.f_globals is one.f_locals]
             yield from variables_in(user.f_globals, frozenset[str]().union(*map(loop_targets, codes)))
+
+
+def named_model(model: nn.Module | None, frame: FrameType | None) -> tuple[Variable, ...]:
+    """Name a model after a variable that is visible in the user's frames, or else `model`; nothing without a model."""
+    if model is None:
+        return ()
+    names = (name for name, value in variables_from(frame) if value is model)
+    return (Variable(next(names, "model"), model),)
 
 
 @lru_cache(maxsize=256)
@@ -111,7 +120,8 @@ def local_variables(frame: FrameType) -> dict[str, object]:
         return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
     if sys.version_info >= (3, 13):
         return dict(frame.f_locals)
-    if _ASKS_FOR_LOCALS.intersection(frame.f_code.co_names):
+    names = frame.f_code.co_names
+    if _ASKS_FOR_LOCALS.intersection(names) and _ASSERTS_OF_PYTEST not in names:
         return {}
     snapshot = frame.f_locals
     variables = dict(snapshot)

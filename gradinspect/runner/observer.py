@@ -40,6 +40,11 @@ class Observer(ABC, Generic[T]):
         """Whether to run backward of what a callable returned, if it calls none itself."""
         return self.needs_backward
 
+    @property
+    def has_enough(self) -> bool:
+        """Whether nothing more need run."""
+        return self.has_left
+
     @abstractmethod
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a call that is about to start, and stop the program when enough was seen.

@@ -108,6 +108,22 @@ class ProcessState:
             self._signals.hand_back()
 
 
+class SharedState:
+    """The state of a process whose program has called us: there is nothing to switch."""
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Hold its signals back while our code runs."""
+        with held_signals():
+            yield
+
+    @contextmanager
+    def with_our_stdio(self) -> Iterator[None]:
+        """Do the same: stdout is shared."""
+        with self.restored():
+            yield
+
+
 def _current_state() -> _State:
     return _State(_folder(), sys.stdout, sys.stderr, _copy_of_stdout())
 

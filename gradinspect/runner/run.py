@@ -18,7 +18,7 @@ from gradinspect.recording.tensors import PLAIN_TYPES
 from gradinspect.recording.variables import Variable, variables_from
 from gradinspect.request import Request
 from gradinspect.runner.engine import EngineCall, EngineInterceptor
-from gradinspect.runner.process_state import ProcessState
+from gradinspect.runner.process_state import ProcessState, SharedState
 from gradinspect.runner.stopping import Stopper
 from gradinspect.source import Program
 
@@ -39,10 +39,11 @@ class Run:
     base_folder: Path  # file names in the record are relative to this folder
     request: Request
     recorder: Recorder
-    process_state: ProcessState
+    process_state: ProcessState | SharedState
     interceptor: EngineInterceptor
     stopper: Stopper
     fake: FakeRun | None = None
+    models: tuple[Variable, ...] = ()  # that the caller of the library has named
     problem: Exception | None = None  # an error of ours; it must not reach the user's program
     has_failed: bool = False  # the program ended with an error or an exit code
     is_provisional: bool = False  # a later result may replace this one, so the program must run on
@@ -112,7 +113,7 @@ class Run:
             other_grads=self._other_grads(kind, call),
             frame=None if call is None else call.frame,
             base_folder=self.base_folder,
-            variables=variables,
+            variables=(*self.models, *variables),
             plain_types=FAKE_TYPES if self.request.fake else PLAIN_TYPES,
             warnings=() if self.fake is None else self.fake.warnings,
         )

@@ -82,12 +82,13 @@ class Session(Generic[T]):
         self._call_reached = call_reached
         self._is_looking = not isinstance(program, Expression)  # there, only while the callable runs
         recorder = Recorder()
+        self._process_state = ProcessState(imports)
         self._run = Run(
             program=program,
             base_folder=base_folder(program),
             request=request,
             recorder=recorder,
-            process_state=ProcessState(imports),
+            process_state=self._process_state,
             interceptor=EngineInterceptor(self._on_engine_call, sees_fake=request.fake),
             stopper=Stopper(),
             fake=_fake_run(request, recorder) if request.fake else None,
@@ -108,7 +109,7 @@ class Session(Generic[T]):
         with ExitStack() as stack:
             stack.callback(self._restore)
             if self._request.quiet:
-                self._run.process_state.hide_stdout()
+                self._process_state.hide_stdout()
             stack.enter_context(self._early_exits_deliver())
             stack.enter_context(self._run.interceptor)
             patches = (*anomaly_stack_patches(stack_without_us), hidden_refs_patch())
@@ -119,7 +120,7 @@ class Session(Generic[T]):
                 stack.enter_context(self._run.fake)
             stack.enter_context(self._observer.attached())
             stack.callback(self._restore)  # runs before the other exits, which need our builtins
-            self._run.process_state.start_program(program)
+            self._process_state.start_program(program)
             if isinstance(program, Expression):
                 self._run_expression(program)
             else:
@@ -348,7 +349,7 @@ class Session(Generic[T]):
 
     def _restore(self) -> None:
         if os.getpid() == self._pid:
-            self._run.process_state.restore()
+            self._process_state.restore()
 
 
 def _check_made(value: object, source: Expression) -> None:

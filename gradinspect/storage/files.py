@@ -93,7 +93,9 @@ def _link(temporary: Path, target: Path) -> bool:
 
 
 def _exists(path: Path) -> GradInspectError:
-    return GradInspectError(f'"{escape_control(str(path))}" exists.', "Pass --force to overwrite it.")
+    return GradInspectError(
+        f'"{escape_control(str(path))}" exists.', "Overwrite it explicitly, or choose another name."
+    )
 
 
 def _failed(verb: str, path: Path, error: OSError) -> GradInspectError:

@@ -55,7 +55,7 @@ def test_a_limit_is_said(tmp_path: Path) -> None:
 
     assert output == (
         "Not checked: what comes after 100 backward calls, when later had not stepped\n"
-        "  twice. --steps N watches N calls.\nNo problems found in 100 backward calls of train.py\n"
+        "  twice. More steps would show it.\nNo problems found in 100 backward calls of train.py\n"
     )
     assert code == 0
 

@@ -258,7 +258,7 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
         (["trace", "runn.json"], "Did you mean 'run.json'?"),
         (["trace", "run.json", "--dept", "2"], "--dept"),
         (["trace", "run.json", "--backward", "0"], "'--backward 0'"),
-        (["saved", "run.json", "--sort", "size"], "'--sort size'"),
+        (["saved", "run.json", "--sort", "size"], "sorted by 'size'"),
         (["export", "run.json", "-o", "a.csv", "-o", "a.csv"], "The file 'a.csv' is given twice."),
         (["trace", "run.json", "--backward", "2", "--at", "end"], "cannot be combined"),
         (["export", "run.json"], "No output file was given"),

@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from gradinspect import capture_graph
 from gradinspect.graph import Edge, Node, SavedTensor, SavedValue, TensorInfo
+from gradinspect.recording.capture import capture_graph
 from gradinspect.recording.flops import UNKNOWN, flops_of
 
 

@@ -10,8 +10,8 @@ import torch
 from runs import gradinspect
 from torch import nn
 
-import gradinspect as package
 from gradinspect.graph import own_frame
+from gradinspect.recording.capture import capture_graph
 from gradinspect.recording.recorder import Recorder
 
 DEAD = """
@@ -81,7 +81,7 @@ def test_a_parameter_that_was_replaced_is_not_called_by_the_old_name() -> None:
         model(torch.ones(1, 2))
         model = nn.Sequential(nn.Linear(2, 2, bias=False))
         output = model(torch.ones(1, 2))
-    graph = package.capture_graph(output, recorder=recorder)
+    graph = capture_graph(output, recorder=recorder)
 
     assert [node.leaf.name for node in graph.nodes if node.leaf is not None] == ["0.weight"]
 
@@ -133,7 +133,7 @@ def test_a_line_inside_an_installed_package_is_told_from_the_programs_own(tmp_pa
     exec(compile(code, str(path), "exec"), library)  # noqa: S102  # our own text, under the name of such a file
     with Recorder() as recorder:
         made = library["call"](torch.sum, torch.ones(2, requires_grad=True))
-    graph = package.capture_graph(made, recorder=recorder)
+    graph = capture_graph(made, recorder=recorder)
     node = graph.nodes[0]
     own = own_frame(graph, node.frame)
 

@@ -36,7 +36,7 @@ def test_no_overwriting_without_force(tmp_path: Path) -> None:
     """A file that is there stays until the user says --force."""
     path = tmp_path / "a.json"
     write_file(path, b"old", force=False)
-    with pytest.raises(GradInspectError, match=r'a.json" exists. Pass --force'):
+    with pytest.raises(GradInspectError, match=r'a.json" exists. Overwrite it'):
         write_file(path, b"new", force=False)
 
     assert path.read_bytes() == b"old"

@@ -14,7 +14,7 @@ from gradinspect.storage.unpacking import read_content
 
 READ = """
 import resource, sys
-from gradinspect import read_graph
+from gradinspect.storage import read_graph
 from gradinspect.errors import GradInspectError
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:

@@ -55,6 +55,12 @@ class Memory(Record, frozen=True, kw_only=True):
     num_recomputed: int  # saved values that a checkpoint will recompute
     storages: tuple[HeldStorage, ...]  # in order of their first savers
 
+    def __repr__(self) -> str:
+        """Describe it in one line. NOTE [Methods of records] in `graph`."""
+        from gradinspect.library.showing import memory_line  # noqa: PLC0415
+
+        return memory_line(self)
+
 
 def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory:
     """Find every storage that the graph keeps, and its kind.

@@ -163,7 +163,7 @@ class _Parser:
 
     def _unreadable(self, part: str) -> GradInspectError:
         return GradInspectError(
-            f"'--where {brief(self._text)}' cannot be read at \"{brief(part)}\".", f"Write it like '{EXAMPLE}'."
+            f"The condition '{brief(self._text)}' cannot be read at \"{brief(part)}\".", f"Write it like '{EXAMPLE}'."
         )
 
 

@@ -84,7 +84,7 @@ def check_sort(sort: str | None, fields: Collection[str]) -> None:
     """
     if sort is not None and sort != IN_ORDER and sort not in fields:
         available = ", ".join([IN_ORDER, *sorted(fields)])
-        raise GradInspectError(f"'--sort {brief(sort)}' is not a field of this table.", f"Available: {available}.")
+        raise GradInspectError(f"The rows cannot be sorted by '{brief(sort)}'.", f"Available: {available}.")
 
 
 def _sort_key(value: Value) -> tuple[int, float, str]:

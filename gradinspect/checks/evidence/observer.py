@@ -120,6 +120,11 @@ class ChecksObserver(Observer[Findings]):
         self._freed_by: list[EarlierCall] = []  # those that freed their graph
         self._to_repeat = {code: rule.must_repeat for code, rule in registry().rules.items() if rule.must_repeat}
 
+    @property
+    def has_enough(self) -> bool:
+        """Whether all is known, or the time is over. NOTE [The end of watching]."""
+        return self.has_left or self._is_ending
+
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Record what the program does, from before it runs until all calls were observed."""

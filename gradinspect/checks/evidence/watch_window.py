@@ -93,7 +93,7 @@ class WatchWindow:
     def _end(self, limit: str) -> bool:
         question = self._open() if self._limit is None else None
         if question is not None:
-            self._limit = f"Not checked: what comes after {limit}, when {question}. --steps N watches N calls."
+            self._limit = f"Not checked: what comes after {limit}, when {question}. More steps would show it."
         return True
 
     @property

@@ -117,7 +117,7 @@ def _draw_in_time(
             again = (f"drawn with fewer boxes: {reason}",) if reason else ()
             return FileContent(content, (*again, *drawing.notes, *_unasked(drawing, options), *notes))
     raise GradInspectError(
-        f"The picture could not be drawn: {reason}.", "Write a .dot file, or choose a smaller --depth."
+        f"The picture could not be drawn: {reason}.", "Write a .dot file, or choose a smaller depth."
     )
 
 
@@ -179,7 +179,7 @@ def _dpi(size: tuple[float, float]) -> int:
     if dpi < MIN_DPI:
         raise GradInspectError(
             f"A .png of {width:,.0f} x {height:,.0f} points would be too large to read.",
-            "Write .svg or .html, which have no limit, or show less: leave out --full, or use --depth or --around.",
+            "Write .svg or .html, which have no limit, or show less: a smaller depth, or a part of the graph.",
         )
     return dpi
 

@@ -34,7 +34,7 @@ def test_rows_are_chosen_and_sorted(choice: RowChoice, expected: list[int]) -> N
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [
-        (RowChoice(sort="size"), "'--sort size' is not a field of this table. Available: graph, module, norm."),
+        (RowChoice(sort="size"), "The rows cannot be sorted by 'size'. Available: graph, module, norm."),
         (RowChoice(module="h.9"), 'No module matches "h.9".'),
         (RowChoice(where="size>1"), 'This table has no field "size". Available: module, norm.'),
     ],

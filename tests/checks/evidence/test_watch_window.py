@@ -51,8 +51,7 @@ def test_an_open_question_keeps_it_open_up_to_a_number_of_calls() -> None:
 
     assert enough == [False] * (MOST_CALLS - 1) + [True]
     assert window.notes() == (
-        "Not checked: what comes after 100 backward calls, when opt_g had not stepped twice. --steps N watches N "
-        "calls.",
+        "Not checked: what comes after 100 backward calls, when opt_g had not stepped twice. More steps would show it.",
     )
 
 

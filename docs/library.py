@@ -1,0 +1,135 @@
+"""Write docs/library.md, the reference of the library: `python docs/library.py`."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import gradinspect
+
+FILE = Path(__file__).with_suffix(".md")
+HEAD = """\
+# The library
+
+`import gradinspect as gi` takes no time and loads no torch: each name is imported on first use. What follows is all
+that is public. Written by `python docs/library.py` from the docstrings.
+
+## Examples
+
+A loss, and the graph behind it:
+
+```python
+import torch
+import gradinspect as gi
+
+model = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(32, 20), torch.randint(4, (32,))
+
+loss = torch.nn.functional.cross_entropy(model(x), y)
+graph = gi.capture(loss)
+print(repr(graph))
+assert len(graph.find("AddmmBackward0")) == 2
+```
+
+With modules and source lines, around any code that trains:
+
+```python
+with gi.record(model) as recording:
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+
+print(recording.graph)  # the tree, as `gradinspect trace` prints it
+for node in recording.graph.find(module="2", min_bytes="1KiB"):
+    print(node.id, node.name, node.line, node.held_bytes)
+assert [node.name for node in recording.graph.find(where="module~2 and bytes>1KiB")] == ["AddmmBackward0"]
+```
+
+What is wrong with a training step:
+
+```python
+def step():
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()  # and nobody calls optimizer.zero_grad()
+
+
+findings = gi.check(step)
+print(findings)  # the report, as `gradinspect check` prints it
+assert [finding.code for finding in findings] == ["GI362"]
+```
+
+Files, figures and other libraries:
+
+```python
+gi.save(recording.graph, "run.json.gz", overwrite=True)
+graph = gi.load("run.json.gz")
+gi.save(graph, "graph.svg", overwrite=True, color_by="bytes")
+
+print(gi.summary(graph).held_bytes, gi.memory(graph))
+largest = gi.saved(graph, sort="bytes")[0]
+print(largest.node_name, largest.attribute, largest.num_bytes)
+assert graph.to_networkx().number_of_nodes() == len(graph.nodes)
+```
+
+## Reference
+
+"""
+SECTION = re.compile(r"^(Args|Returns|Raises):$")
+
+
+def library_page() -> str:
+    """Return what docs/library.md should say."""
+    return HEAD + "\n".join("\n".join(_entry(name)) for name in gradinspect.__all__)
+
+
+def _entry(name: str) -> Iterator[str]:
+    """Yield the section of one public name; of a class, with its public methods."""
+    value = getattr(gradinspect, name)
+    is_class = inspect.isclass(value)
+    yield from (f"### `{name}`" if is_class else f"### `{name}{_signature(value)}`", "")
+    yield from _documentation(value)
+    if not is_class:
+        return
+    fields = {field: str(kind) for field, kind in inspect.get_annotations(value).items() if not field.startswith("_")}
+    if fields:
+        yield from ("Fields: " + ", ".join(f"`{field}`" for field in fields) + ".", "")
+    for method, function in vars(value).items():
+        if method.startswith("_"):
+            continue
+        if isinstance(function, property):
+            yield from (f"#### `.{method}`", "")
+            yield from _documentation(function)
+        elif inspect.isfunction(function):
+            yield from (f"#### `.{method}{_signature(function)}`", "")
+            yield from _documentation(function)
+
+
+def _signature(function: object) -> str:
+    signature = inspect.signature(function)  # type: ignore[arg-type]  # every one is callable
+    shown = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in signature.parameters.values()
+        if parameter.name != "self"
+    ]
+    return str(signature.replace(parameters=shown, return_annotation=inspect.Signature.empty))
+
+
+def _documentation(value: object) -> Iterator[str]:
+    """Yield a docstring as Markdown: its sections as lists."""
+    is_list = False
+    for line in (inspect.getdoc(value) or "").splitlines():
+        if SECTION.match(line):
+            is_list = line != "Returns:"
+            yield from (f"**{line}**", "")
+        elif is_list and line.startswith("    ") and not line.startswith("     "):
+            name, _, text = line.strip().partition(": ")
+            yield f"- `{name}`: {text}"
+        else:
+            yield line.strip() if not is_list else f"  {line.strip()}".rstrip()
+    yield ""
+
+
+if __name__ == "__main__":
+    FILE.write_text(library_page(), encoding="utf-8")
+    print(f"Wrote {FILE}")  # a command

@@ -1,0 +1,101 @@
+"""Find nodes by class, module, size or a condition, and describe each in one row.
+
+What comes in: a `Graph` and criteria. What goes out: a row for each node that meets all of them.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
+from gradinspect.analyses.selection.node_conditions import nodes_where
+from gradinspect.analyses.structure.name_patterns import containing_paths
+from gradinspect.graph import Graph, Node, Record, SavedStatus, module_name, source_of
+from gradinspect.units import format_tensor, parse_bytes
+
+
+class FoundNode(Record, frozen=True, kw_only=True):
+    """A node, and what it can be found by."""
+
+    id: int  # its index in Graph.nodes
+    name: str  # its class: "AddmmBackward0"
+    module: str | None = None  # path of the innermost module call; "model" for the outermost
+    line: str | None = None  # "model.py:41"
+    held_bytes: int = 0  # held for backward, of storages that no earlier node saves
+    outputs: tuple[str, ...] = ()  # of the forward op: "f32[32, 64]"
+    leaf: str | None = None  # name of the parameter or variable, of an AccumulateGrad
+    statuses: tuple[SavedStatus, ...] = ()  # of its saved tensors
+
+
+def find_nodes(
+    graph: Graph,
+    name: str | None = None,
+    *,
+    module: str | None = None,
+    min_bytes: int | str | None = None,
+    where: str | None = None,
+) -> tuple[FoundNode, ...]:
+    """Find the nodes that meet all criteria, in the order of their ids; possibly none.
+
+    Args:
+        graph: The graph.
+        name: A class, also as a pattern: `AddmmBackward0`, `*Addmm*`.
+        module: A module's path, also as a pattern: `h.*.attn`; with what is inside it.
+        min_bytes: The least that it holds: bytes, or a text such as `1MiB`.
+        where: A condition: `bytes>1MiB and module~h.* and status=modified`.
+
+    Raises:
+        GradInspectError: The size or the condition cannot be read.
+    """
+    chosen: list[Collection[int]] = []
+    if name is not None:
+        chosen.append({number for number, node in enumerate(graph.nodes) if fnmatchcase(node.name, name)})
+    if module is not None:
+        chosen.append(set(_inside(graph, module)))
+    if min_bytes is not None:
+        least = parse_bytes(min_bytes) if isinstance(min_bytes, str) else min_bytes
+        chosen.append({number for number, held in enumerate(held_bytes_by_node(graph)) if held >= least})
+    if where is not None:
+        chosen.append(nodes_where(graph, where))
+    every = range(len(graph.nodes))
+    return found_nodes(graph, [number for number in every if all(number in part for part in chosen)])
+
+
+def found_nodes(graph: Graph, node_ids: Sequence[int]) -> tuple[FoundNode, ...]:
+    """Describe some nodes."""
+    held = held_bytes_by_node(graph)
+    return tuple(_describe(graph, number, held[number]) for number in node_ids)
+
+
+def _describe(graph: Graph, number: int, held_bytes: int) -> FoundNode:
+    node = graph.nodes[number]
+    return FoundNode(
+        id=number,
+        name=node.name,
+        module=None if node.module is None else module_name(graph, graph.modules[node.module].path),
+        line=source_of(graph, node),
+        held_bytes=held_bytes,
+        outputs=tuple(format_tensor(info) for info in node.forward_outputs if info is not None),
+        leaf=None if node.leaf is None else node.leaf.name,
+        statuses=tuple(dict.fromkeys(_statuses(node))),
+    )
+
+
+def _statuses(node: Node) -> Iterator[SavedStatus]:
+    return (value.status for value in node.saved if value.status is not None)
+
+
+def _inside(graph: Graph, pattern: str) -> Iterator[int]:
+    """Yield the nodes made in modules that a pattern matches, as a whole path or its last parts."""
+    fits = [
+        any(fnmatchcase(path, one) for path in _paths(graph, call.path) for one in (pattern, f"*.{pattern}"))
+        for call in graph.modules
+    ]
+    return (number for number, node in enumerate(graph.nodes) if node.module is not None and fits[node.module])
+
+
+def _paths(graph: Graph, path: str) -> Iterator[str]:
+    return (module_name(graph, one) for one in containing_paths(path))
+
+
+FOUND_COLUMNS: Final = FoundNode.__struct_fields__

@@ -1,0 +1,51 @@
+"""How records show themselves at a prompt."""
+
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from gradinspect.analyses.memory.held import Memory
+from gradinspect.analyses.summary import describe_capture, summarize
+from gradinspect.checks.findings import Findings
+from gradinspect.graph import Graph
+from gradinspect.renderers.terminal.findings import FindingsPage
+from gradinspect.renderers.terminal.summary import render_summary
+from gradinspect.renderers.terminal.text import harmless
+from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
+from gradinspect.units import format_bytes, format_count
+
+
+def graph_line(graph: Graph) -> str:
+    """Describe a graph in one line, for `repr`."""
+    figures = summarize(graph)
+    sizes = f"{format_count(figures.nodes, 'node')}, {format_count(figures.leaves, 'leaf', 'leaves')}"
+    held = f"{format_bytes(figures.held_bytes)} held"
+    return str(harmless(f"<Graph of {graph.source}: {sizes}, {held}, {describe_capture(graph)}>"))
+
+
+def graph_page(graph: Graph, *, depth: int | None = None, width: int = 80) -> str:
+    """Write the figures and the tree of a graph."""
+    tree = render_tree(graph, TreeOptions(width=width, depth=depth))
+    return _joined((*render_summary(summarize(graph), width=width).split("\n"), Text(), *tree))
+
+
+def findings_line(found: Findings) -> str:
+    """Describe findings in one line, for `repr`."""
+    codes = ", ".join(dict.fromkeys(finding.code for finding in found.findings))
+    number = format_count(len(found.findings), "finding")
+    return str(harmless(f"<Findings of {found.source}: {number}{': ' if codes else ''}{codes}>"))
+
+
+def findings_page(found: Findings, *, width: int = 80) -> str:
+    """Write the report of `check`."""
+    return _joined(FindingsPage(width=width).lines(found))
+
+
+def memory_line(memory: Memory) -> str:
+    """Describe what is held in one line, for `repr`."""
+    number = format_count(len(memory.storages), "storage")
+    return f"<Memory: {format_bytes(memory.extra_bytes)} held for backward, in {number}>"
+
+
+def _joined(lines: Iterable[Text]) -> str:
+    return "\n".join(str(harmless(line)).rstrip() for line in lines)

@@ -1,0 +1,90 @@
+"""`check`: what is wrong with a training step?"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from gradinspect.checks.evidence.observer import ChecksObserver
+from gradinspect.checks.findings import Findings, check_codes
+from gradinspect.checks.registry import codes
+from gradinspect.checks.verdict import Selection, without_comments
+from gradinspect.errors import GradInspectError, text_of
+from gradinspect.live.session import LiveSession
+from gradinspect.recording.outputs import outputs_in
+from gradinspect.runner.output_loss import run_backward
+from gradinspect.runner.program import without_our_frames
+
+MOST_STEPS: Final = 12
+
+
+def check(
+    step: Callable[[], object],
+    *,
+    steps: int | None = None,
+    select: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    gradcheck: bool = False,
+) -> Findings:
+    """Run a training step several times, and report what is wrong with its backward: which lines, why, what to do.
+
+    The step runs for real, so the model learns and the optimizer steps. A step that calls no backward, but returns a
+    tensor with a graph, is followed by the backward of its sum. If the step fails, what was found until then is
+    returned with a note of the error; if nothing was found, the error is raised.
+
+    Args:
+        step: A function without arguments: forward, backward, and the optimizer's step, if there is one.
+        steps: How often to call it; by default until each optimizer has stepped twice, at most 12 times.
+        select: Codes to report, such as `"GI101"`, or `"GI1"` for all that begin with it; by default all.
+        skip: Codes not to report.
+        gradcheck: Check custom Functions by finite differences too.
+
+    Returns:
+        The findings, without those that a comment `# gradinspect: ignore[...]` names. `if findings:` is true if there
+        are any, and `str(findings)` is the report.
+
+    Raises:
+        GradInspectError: A code is unknown, or no backward was called and nothing with a graph was returned.
+    """
+    known = codes()
+    selection = Selection(check_codes(select, known), check_codes(skip, known), gradcheck)
+    name = getattr(step, "__qualname__", type(step).__name__).rpartition("<locals>.")[2]
+    failure = None
+    with LiveSession(lambda run: ChecksObserver(run, steps, gradcheck=gradcheck), name) as session:
+        try:
+            _run_steps(session, step, steps)
+        except Exception as error:
+            session.run.has_failed = True
+            failure = error
+    found = session.result()
+    if found is not None:
+        found = without_comments(found, selection, _relative_to_here)
+    if failure is not None:
+        if not found:
+            raise without_our_frames(failure)
+        said = " ".join(text_of(failure).split())
+        found = replace(found, notes=(*found.notes, f"The step failed with {type(failure).__name__}: {said}"))
+    if found is None:
+        raise GradInspectError(
+            f"'{name}' calls no backward, and returns no tensor with a graph.",
+            "Call backward() in it, or return the loss.",
+        )
+    return found
+
+
+def _run_steps(session: LiveSession[Findings], step: Callable[[], object], steps: int | None) -> None:
+    counts = session.run.interceptor.counts
+    for _ in range(steps or MOST_STEPS):
+        before = counts.backwards + counts.grads
+        value = session.call(step)
+        if counts.backwards + counts.grads == before:
+            if not outputs_in(value):
+                return
+            run_backward(value, None)
+        if steps is None and session.observer.has_enough:
+            return
+
+
+def _relative_to_here(file: str) -> str:
+    return Path(file).as_posix()

@@ -1,0 +1,92 @@
+"""Let an observer look at the backward calls of a process that called us, and leave it as it was."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Generic, Self, TypeVar
+
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.release import release_wrappers
+from gradinspect.recording.transparent_frames import stack_without_us
+from gradinspect.recording.variables import Variable
+from gradinspect.request import Request
+from gradinspect.runner.engine import CallEnd, EngineCall, EngineInterceptor
+from gradinspect.runner.observer import MakeObserver
+from gradinspect.runner.process_state import SharedState
+from gradinspect.runner.run import Run
+from gradinspect.runner.stopping import Stopper
+from gradinspect.source import Script
+from gradinspect.torch_api.anomaly import anomaly_stack_patches
+from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.probes import require_essentials
+from gradinspect.torch_api.weak import hidden_refs_patch
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class LiveSession(Generic[T]):
+    """Observes what runs while it is active. Use it as a context manager; nothing is patched afterwards."""
+
+    def __init__(self, make_observer: MakeObserver[T], label: str, models: tuple[Variable, ...] = ()) -> None:
+        """Prepare.
+
+        Args:
+            make_observer: Makes the observer of the backward calls.
+            label: What is observed, as reports call it.
+            models: What the caller has named.
+        """
+        require_essentials()
+        source = Script(Path(label))
+        self.run = Run(
+            program=source,
+            base_folder=Path.cwd(),
+            request=Request(source=source, label=label, goes_on=True),
+            recorder=Recorder(),
+            process_state=SharedState(),
+            interceptor=EngineInterceptor(self._on_engine_call),
+            stopper=Stopper(),
+            models=models,
+        )
+        self.observer = make_observer(self.run)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Begin to observe."""
+        with ExitStack() as stack:
+            stack.enter_context(self.run.interceptor)
+            stack.enter_context(patched(*anomaly_stack_patches(stack_without_us), hidden_refs_patch()))
+            stack.enter_context(self.run.recorder)
+            stack.enter_context(self.observer.attached())
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        """Observe no longer."""
+        self.run.has_failed = self.run.has_failed or kind is not None
+        self._stack.close()
+        release_wrappers()
+
+    def call(self, function: Callable[[], R]) -> R:
+        """Call the caller's code; its lines are those from here inward."""
+        return function()
+
+    def result(self) -> T | None:
+        """Return what was seen; None if nothing was.
+
+        Raises:
+            Exception: An error of ours, which the observed code has not seen.
+        """
+        self.observer.settle()
+        problem = self.run.problem or self.run.interceptor.problem or self.observer.problem
+        if problem is not None:
+            raise problem
+        return self.observer.result()
+
+    def _on_engine_call(self, call: EngineCall) -> CallEnd | None:
+        if self.run.problem is None:
+            try:
+                return self.observer.on_call(call)
+            except Exception as error:
+                self.run.problem = error
+        return None
