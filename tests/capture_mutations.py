@@ -64,7 +64,8 @@ OTHERS: tuple[Any, ...] = (
 READERS = (
     ["trace"], ["trace", "--full"], ["trace", "--fold-shapes", "--depth", "1"], ["trace", "--format", "json"],
     ["trace", "--format", "markdown"], ["trace", "--around", "#0"], ["trace", "--path-to", "shared"],
-    ["trace", "--only-class", "*Backward0"], ["trace", "--min-bytes", "1"],
+    ["trace", "--where", "class~*Backward0"], ["trace", "--where", "bytes>=1"],
+    ["find", "bytes>=1 or status=modified"], ["find", "class~*", "--format", "json", "--budget", "900"],
     ["saved"], ["saved", "--sort", "bytes"], ["saved", "--format", "csv"], ["saved", "--format", "json"],
     ["saved", "--format", "markdown"], ["saved", "--module", "h.*"],
     ["memory"], ["memory", "--full"], ["memory", "--by", "line"], ["memory", "--by", "operator"],

@@ -7,7 +7,6 @@ import typer
 from gradinspect.analyses.structure.focus import Focus
 from gradinspect.cli.options import with_options
 from gradinspect.errors import GradInspectError
-from gradinspect.units import parse_bytes
 
 
 def _read_focus(
@@ -23,12 +22,8 @@ def _read_focus(
         str | None,
         typer.Option(metavar="NAME", help="Only paths to a parameter, module or node."),
     ] = None,
-    only_class: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Only nodes of this class: 'Addmm*'.", hidden=True)
-    ] = None,
-    min_bytes: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Only nodes that save at least this: 1MiB.", hidden=True),
+    where: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="Only nodes such as 'bytes>1MiB and class~Conv*'.")
     ] = None,
 ) -> Focus:
     if radius is not None and around is None:
@@ -37,8 +32,7 @@ def _read_focus(
         around=around,
         radius=2 if radius is None else radius,
         path_to=path_to,
-        only_class=only_class,
-        min_bytes=None if min_bytes is None else parse_bytes(min_bytes),
+        where=where,
     )
 
 

@@ -30,9 +30,9 @@ class VerbCommand(TyperCommand):
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  # as above
         """Write what follows the name, in words that the user can replace."""
-        source = next((param.metavar for param in self.get_params(ctx) if param.param_type_name == "argument"), "")
-        script = " [-- ARGUMENTS OF THE SCRIPT]" if source == "SOURCE" else ""
-        formatter.write_usage(ctx.command_path, f"{source} [OPTIONS]{script}")
+        words = [param.metavar for param in self.get_params(ctx) if param.param_type_name == "argument"]
+        script = " [-- ARGUMENTS OF THE SCRIPT]" if "SOURCE" in words else ""
+        formatter.write_usage(ctx.command_path, f"{' '.join(filter(None, words))} [OPTIONS]{script}")
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002  # as above
         """Write what the verb does, then the examples as one block."""

@@ -13,6 +13,7 @@ from gradinspect.cli.check import check
 from gradinspect.cli.explain import explain
 from gradinspect.cli.explore import explore
 from gradinspect.cli.export import export, us_spelling
+from gradinspect.cli.find import find
 from gradinspect.cli.fit import fit
 from gradinspect.cli.grads import grads
 from gradinspect.cli.help import VerbCommand
@@ -54,6 +55,7 @@ def root(
 
 
 app.command(cls=VerbCommand)(trace)
+app.command(cls=VerbCommand)(find)
 app.command(cls=VerbCommand)(saved)
 app.command(cls=VerbCommand)(memory)
 app.command(cls=VerbCommand)(fit)

@@ -139,8 +139,8 @@ def test_a_part_is_shown_and_drawn(capture_file: str, capsys: pytest.CaptureFixt
             "gradinspect: '--format json' has the figures of the whole graph, not",
         ),
         (
-            ["--min-bytes", "big"],
-            "gradinspect: 'big' is not a valid size. Give a number of bytes, or one with a unit: ",
+            ["--where", "bytes>big"],
+            "gradinspect: The condition 'bytes>big' cannot be read at \"bytes>big\". Write it like ",
         ),
     ],
 )

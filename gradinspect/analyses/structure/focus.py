@@ -1,17 +1,15 @@
-"""Select part of a graph: around a node, on the paths to it, of a class, or by size.
+"""Select part of a graph: around a node, on the paths to it, or by a condition.
 
 What comes in: a `Graph` and a `Focus`. What goes out: the graph cut down to that part, and the `Cut`.
 """
 
 from collections.abc import Iterable, Iterator
 
-from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
+from gradinspect.analyses.selection.node_conditions import nodes_where
 from gradinspect.analyses.structure.cut import Cut, cut_graph, edges_of
-from gradinspect.analyses.structure.name_patterns import matching_names
 from gradinspect.analyses.structure.node_names import named_nodes
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Record, consumers
-from gradinspect.units import format_bytes
 
 
 class Focus(Record, frozen=True):
@@ -20,13 +18,12 @@ class Focus(Record, frozen=True):
     around: str | None = None  # `#12`, a class, a module path, a parameter name; patterns too
     radius: int = 2
     path_to: str | None = None
-    only_class: str | None = None
-    min_bytes: int | None = None
+    where: str | None = None  # `bytes>1MiB and class~Addmm*`
 
     @property
     def is_set(self) -> bool:
         """Whether any criterion is set."""
-        return any(option is not None for option in (self.around, self.path_to, self.only_class, self.min_bytes))
+        return any(option is not None for option in (self.around, self.path_to, self.where))
 
 
 def focus_graph(graph: Graph, focus: Focus) -> tuple[Graph, Cut | None]:
@@ -43,7 +40,7 @@ def focus_graph(graph: Graph, focus: Focus) -> tuple[Graph, Cut | None]:
     words = ", ".join(part for part, _ in parts)
     kept = frozenset.intersection(*(nodes for _, nodes in parts)) - _leaves(graph)
     if not kept:
-        raise GradInspectError(f"No node matches '{words}'.", _hint(graph, focus, len(parts)))
+        raise GradInspectError(f"No node matches '{words}'.", _hint(len(parts)))
     leaves = {edge.next_node for node in kept for _, edge in edges_of(graph, node)} & _leaves(graph)
     if focus.path_to is not None:
         leaves &= named_nodes(focus.path_to, graph)
@@ -56,23 +53,12 @@ def _parts(graph: Graph, focus: Focus) -> Iterator[tuple[str, frozenset[int]]]:
         yield f"within {focus.radius} of {focus.around}", _around(graph, named_nodes(focus.around, graph), focus.radius)
     if focus.path_to is not None:
         yield f"on a path to {focus.path_to}", _leading_to(graph, named_nodes(focus.path_to, graph))
-    if focus.only_class is not None:
-        names = matching_names(focus.only_class, {node.name for node in graph.nodes}, "class")
-        yield f"of class {focus.only_class}", _where(node.name in names for node in graph.nodes)
-    if focus.min_bytes is not None:
-        saved = held_bytes_by_node(graph)
-        words = f"saving {format_bytes(focus.min_bytes)} or more"
-        yield words, _where(num_bytes >= focus.min_bytes for num_bytes in saved)
+    if focus.where is not None:
+        yield f"where {focus.where}", nodes_where(graph, focus.where)
 
 
-def _hint(graph: Graph, focus: Focus, num_parts: int) -> str:
-    if num_parts > 1:
-        return "Combine fewer options."
-    if focus.min_bytes is None:
-        return "Name a node, module or parameter on a path of this graph."
-    saved = held_bytes_by_node(graph)
-    most = max(saved, default=0)
-    return f"The largest is {format_bytes(most)}, at #{saved.index(most)}." if most else "This graph saves nothing."
+def _hint(num_parts: int) -> str:
+    return "Combine fewer options." if num_parts > 1 else "Name something on a path of this graph, or ask for less."
 
 
 def _where(holds: Iterable[bool]) -> frozenset[int]:

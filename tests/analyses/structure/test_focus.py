@@ -55,9 +55,9 @@ def left(**wanted: object) -> set[int]:
         ({"path_to": "fc.weight"}, {0, 1, 2, 3, 5}),
         ({"path_to": "x"}, {0, 1, 2, 3, 4, 6}),
         ({"path_to": "#2"}, {0, 2}),
-        ({"only_class": "Mul*"}, {1, 3, 5}),
-        ({"min_bytes": 9}, {3, 5}),
-        ({"min_bytes": 1, "path_to": "h.3.attn"}, {1}),
+        ({"where": "class~Mul*"}, {1, 3, 5}),
+        ({"where": "bytes>8"}, {3, 5}),
+        ({"where": "bytes>=1", "path_to": "h.3.attn"}, {1}),
     ],
 )  # fmt: skip
 def test_what_is_left(wanted: dict[str, object], numbers: set[int]) -> None:
@@ -106,11 +106,14 @@ def test_the_account_of_what_is_cut() -> None:
     [
         ({"around": "h.3.atn"}, 'No class, module or parameter matches "h.3.atn". Closest matches: "h.3.attn"'),
         ({"path_to": "fc.wieght"}, 'No class, module or parameter matches "fc.wieght". Closest matches: "fc.weight".'),
-        ({"only_class": "Conv*"}, 'No class matches "Conv*". Available: "AccumulateGrad", "AddBackward0"'),
+        ({"where": "size>1"}, 'This table has no field "size". Available: bytes, class'),
         ({"around": "#99"}, "There is no node '#99'. The nodes are #0 to #6."),
-        ({"min_bytes": 1000}, "No node matches 'saving 1000 B or more'. The largest is 400 B, at #3."),
-        ({"min_bytes": 9, "only_class": "Exp*"}, "No node matches 'of class Exp*, saving 9 B or more'. Combine fewer"),
-        ({"only_class": "AccumulateGrad"}, "No node matches 'of class AccumulateGrad'."),
+        ({"where": "bytes>1000"}, "No node matches 'where bytes>1000'. Name something on a path"),
+        (
+            {"where": "class~Exp*", "around": "#1", "radius": 0},
+            "No node matches 'within 0 of #1, where class~Exp*'. Combine fewer",
+        ),
+        ({"where": "class~Accumulate*"}, "No node matches 'where class~Accumulate*'."),
     ],
 )
 def test_what_is_not_there(wanted: dict[str, object], message: str) -> None:

@@ -1,0 +1,63 @@
+"""`gradinspect find`: which nodes meet a condition?"""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gradinspect.cli import questions
+from gradinspect.cli.help import OUTPUT
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.reporting import report_on
+from gradinspect.cli.request import takes_source
+from gradinspect.errors import GradInspectError
+from gradinspect.request import Request
+
+if TYPE_CHECKING:
+    from gradinspect.graph import Graph
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+
+
+@takes_source(without={"run_module"})
+def find(
+    request: Request,
+    *,
+    condition: Annotated[
+        str, typer.Argument(metavar="CONDITION", help="bytes, class, dtype, flops, line, module, name, shape, status.")
+    ],
+    output_format: Annotated[
+        Literal["table", "json"],
+        typer.Option("--format", metavar="KIND", help="Print table or json.", rich_help_panel=OUTPUT),
+    ] = "table",
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=500, metavar="N", help="With json: at most N characters, the largest nodes.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+) -> None:
+    """List the nodes that meet a condition.
+
+    gradinspect find train.py 'bytes>1MiB and module~h.*'
+
+    gradinspect find run.json 'status=modified or class~Conv*'
+
+    gradinspect find run.json 'bytes>0' --format json --budget 4000
+    """
+    if budget is not None and output_format != "json":
+        raise GradInspectError(f"'--budget {budget}' is for JSON.", "Add --format json.")
+
+    def report(graph: "Graph") -> None:
+        from gradinspect.analyses.selection.finding import find_nodes
+        from gradinspect.renderers.data.found import render_found_json
+        from gradinspect.renderers.terminal.found import FoundPage
+
+        rows = find_nodes(graph, where=condition)
+        if output_format == "json":
+            print_text(render_found_json(graph, rows, condition, budget))
+            return
+        console = output_console()
+        page = FoundPage(width=console.width, unicode=can_print_unicode(console))
+        print_lines(page.lines(rows, condition))
+
+    report_on(request, questions.graph(), report)
