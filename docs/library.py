@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import gradinspect
+from gradinspect import testing
 
 FILE = Path(__file__).with_suffix(".md")
 HEAD = """\
@@ -72,20 +73,46 @@ print(largest.node_name, largest.attribute, largest.num_bytes)
 assert graph.to_networkx().number_of_nodes() == len(graph.nodes)
 ```
 
+In a test suite, with the assertions of `gradinspect.testing`; a failing one shows the report:
+
+```python
+from gradinspect.testing import assert_no_findings, assert_saved_below, assert_trains
+
+
+def trains():
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+
+
+def test_training():
+    assert_trains(trains)  # every parameter gets a finite gradient other than zero
+    assert_no_findings(trains, skip=["GI6"])
+    assert_saved_below(model(x).sum(), "64 KiB")
+
+
+test_training()
+```
+
+The fixture `gradinspect_recording` records the test that asks for it: `gradinspect_recording.graph` is the graph of its
+first backward call. The plugin is there as soon as the package is installed, and loads nothing until it is used.
+
 ## Reference
 
 """
+ASSERTIONS = ("## Reference of `gradinspect.testing`", "")
 SECTION = re.compile(r"^(Args|Returns|Raises):$")
 
 
 def library_page() -> str:
     """Return what docs/library.md should say."""
-    return HEAD + "\n".join("\n".join(_entry(name)) for name in gradinspect.__all__)
+    public = [_entry(name, getattr(gradinspect, name)) for name in gradinspect.__all__]
+    assertions = [_entry(name, value) for name, value in vars(testing).items() if name.startswith("assert_")]
+    return HEAD + "\n".join("\n".join(entry) for entry in (*public, ASSERTIONS, *assertions))
 
 
-def _entry(name: str) -> Iterator[str]:
+def _entry(name: str, value: object) -> Iterator[str]:
     """Yield the section of one public name; of a class, with its public methods."""
-    value = getattr(gradinspect, name)
     is_class = inspect.isclass(value)
     yield from (f"### `{name}`" if is_class else f"### `{name}{_signature(value)}`", "")
     yield from _documentation(value)

@@ -5,14 +5,19 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from gradinspect.analyses.memory.held import Memory
+from gradinspect.analyses.memory.rows import left_out, rows_by_operator
+from gradinspect.analyses.memory.tree import module_tree
 from gradinspect.analyses.summary import describe_capture, summarize
 from gradinspect.checks.findings import Findings
 from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.findings import FindingsPage
+from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
 from gradinspect.renderers.terminal.summary import render_summary
 from gradinspect.renderers.terminal.text import harmless
 from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
 from gradinspect.units import format_bytes, format_count
+
+MAX_MODULE_ROWS = 40
 
 
 def graph_line(graph: Graph) -> str:
@@ -45,6 +50,19 @@ def memory_line(memory: Memory) -> str:
     """Describe what is held in one line, for `repr`."""
     number = format_count(len(memory.storages), "storage")
     return f"<Memory: {format_bytes(memory.extra_bytes)} held for backward, in {number}>"
+
+
+def memory_page(graph: Graph, memory: Memory, *, max_rows: int | None = None, width: int = 80) -> str:
+    """Write what is held: by module if modules are known, else by operator."""
+    page = MemoryPage(width=width)
+    if graph.modules:
+        tree = module_tree(graph, memory)
+        depth = fitting_depth(tree, max_rows or MAX_MODULE_ROWS)
+        rows = page.modules(tree, memory.extra_bytes, depth)
+    else:
+        shown, rest = left_out(rows_by_operator(graph, memory), max_rows)
+        rows = page.table("operator", shown, rest, memory.extra_bytes)
+    return _joined((*page.head(memory, graph), Text(), *rows))
 
 
 def _joined(lines: Iterable[Text]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -12,7 +12,10 @@ from gradinspect.checks.registry import codes
 from gradinspect.checks.verdict import Selection, without_comments
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.live.session import LiveSession
+from gradinspect.recording.names import members_of, unwrapped_module
 from gradinspect.recording.outputs import outputs_in
+from gradinspect.recording.recorder import Recorder
+from gradinspect.runner.observer import Observer
 from gradinspect.runner.output_loss import run_backward
 from gradinspect.runner.program import without_our_frames
 
@@ -49,9 +52,46 @@ def check(
     """
     known = codes()
     selection = Selection(check_codes(select, known), check_codes(skip, known), gradcheck)
+    return _checked(step, steps, selection).found
+
+
+class TrainingCheck(NamedTuple):
+    """What training steps have shown."""
+
+    findings: Findings
+    unlearned: tuple[str, ...]  # parameters that got no finite gradient other than zero
+    failed: bool  # the step raised an error
+
+
+def check_training(step: Callable[[], object], steps: int | None) -> TrainingCheck:
+    """Check a training step, and list the parameters of its models that do not learn.
+
+    Raises:
+        GradInspectError: No backward was called and nothing with a graph was returned.
+    """
+    checked = _checked(step, steps, Selection())
+    observer, recorder = checked.observer, checked.recorder
+    learned = observer.learned if isinstance(observer, ChecksObserver) else frozenset()
+    names = [
+        member.path
+        for root in map(unwrapped_module, recorder.called_modules())
+        for member in members_of(root)
+        if member.tensor is not None and member.tensor.requires_grad and id(member.tensor) not in learned
+    ]
+    return TrainingCheck(checked.found, tuple(dict.fromkeys(names)), checked.failed)
+
+
+class _Checked(NamedTuple):
+    found: Findings
+    observer: Observer[Findings]
+    recorder: Recorder
+    failed: bool
+
+
+def _checked(step: Callable[[], object], steps: int | None, selection: Selection) -> _Checked:
     name = getattr(step, "__qualname__", type(step).__name__).rpartition("<locals>.")[2]
     failure = None
-    with LiveSession(lambda run: ChecksObserver(run, steps, gradcheck=gradcheck), name) as session:
+    with LiveSession(lambda run: ChecksObserver(run, steps, gradcheck=selection.gradcheck), name) as session:
         try:
             _run_steps(session, step, steps)
         except Exception as error:
@@ -70,7 +110,7 @@ def check(
             f"'{name}' calls no backward, and returns no tensor with a graph.",
             "Call backward() in it, or return the loss.",
         )
-    return found
+    return _Checked(found, session.observer, session.run.recorder, failure is not None)
 
 
 def _run_steps(session: LiveSession[Findings], step: Callable[[], object], steps: int | None) -> None:

@@ -22,10 +22,10 @@ MOST_GRAPHS: Final = 10
 class Recording:
     """What `record` has seen so far. It holds no tensor."""
 
-    def __init__(self, model: nn.Module | None, most: int) -> None:
-        """Prepare; `with` starts it."""
+    def __init__(self, model: nn.Module | None, most: int, *, label: str | None = None) -> None:
+        """Prepare; `with` starts it. The label is what is recorded; by default the caller's file."""
         frame = next(user_frames(sys._getframe(1)), None)
-        label = file_of(frame, Path.cwd())
+        label = label or file_of(frame, Path.cwd())
         self._session = LiveSession(lambda run: GraphsObserver(run, most), label, named_model(model, frame))
         self._model = None if model is None else ref(model)
         self._is_used = False

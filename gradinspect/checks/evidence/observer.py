@@ -125,6 +125,11 @@ class ChecksObserver(Observer[Findings]):
         """Whether all is known, or the time is over. NOTE [The end of watching]."""
         return self.has_left or self._is_ending
 
+    @property
+    def learned(self) -> frozenset[int]:
+        """What identifies the parameters that got a finite gradient other than zero in any call."""
+        return frozenset[int]().union(*(call.learned for call in self._watched))
+
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Record what the program does, from before it runs until all calls were observed."""

@@ -1,0 +1,136 @@
+"""Assertions for a test suite; a failing one shows the report of `check`, or what is held.
+
+`from gradinspect.testing import assert_trains` in any test. torch is imported when one of them is called.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from gradinspect.graph import Graph
+from gradinspect.units import format_bytes, parse_bytes
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+# ruff: noqa: PLC0415  # a test suite that does not use them pays for nothing
+
+UPDATE: Final = "GRADINSPECT_UPDATE"  # the environment variable that --gradinspect-update sets
+MAX_ROWS: Final = 8
+
+
+def assert_trains(step: Callable[[], object], *, steps: int | None = None) -> None:
+    """Assert that every parameter of the models that a training step calls gets a gradient.
+
+    Within the steps, backward must reach each parameter that requires grad, with a gradient that is finite and not all
+    zero at least once. The step runs for real.
+
+    Args:
+        step: A function without arguments, as of `gradinspect.check`.
+        steps: How often to call it; by default until all is known, at most 12 times.
+
+    Raises:
+        AssertionError: A parameter does not learn; the report of `check` follows.
+        GradInspectError: No backward was called and nothing with a graph was returned.
+    """
+    from gradinspect.live.checking import check_training
+
+    checked = check_training(step, steps)
+    if checked.unlearned or checked.failed:
+        names = ", ".join(checked.unlearned[:MAX_ROWS])
+        more = f" and {len(checked.unlearned) - MAX_ROWS} more" if len(checked.unlearned) > MAX_ROWS else ""
+        what = f"No finite gradient other than zero reaches {names}{more}." if names else "The step fails."
+        _fail(f"{what}\n\n{checked.findings}")
+
+
+def assert_no_findings(
+    step: Callable[[], object], *, only: Sequence[str] = (), skip: Sequence[str] = (), steps: int | None = None
+) -> None:
+    """Assert that `gradinspect.check` finds nothing wrong with a training step.
+
+    Args:
+        step: A function without arguments, as of `gradinspect.check`.
+        only: Codes to look for, such as `"GI101"` or `"GI3"`; by default all.
+        skip: Codes not to look for.
+        steps: How often to call it; by default until all is known, at most 12 times.
+
+    Raises:
+        AssertionError: Something was found; the report follows.
+        GradInspectError: A code is unknown, or no backward was called and nothing with a graph was returned.
+    """
+    from gradinspect.live.checking import check
+
+    found = check(step, select=only, skip=skip, steps=steps)
+    if found:
+        _fail(str(found))
+
+
+def assert_saved_below(loss: object, limit: int | str) -> None:
+    """Assert that the graph of a loss holds at most so much memory for backward, beside parameters and buffers.
+
+    Args:
+        loss: A tensor, any container of tensors, or a `Graph`.
+        limit: Bytes, or a text such as `"64 MiB"`.
+
+    Raises:
+        AssertionError: It holds more; what holds most follows.
+        GradInspectError: Nothing has a graph, or the limit cannot be read.
+    """
+    from gradinspect.analyses.memory.held import measure_memory
+
+    most = parse_bytes(limit) if isinstance(limit, str) else limit
+    graph = _graph_of(loss)
+    memory = measure_memory(graph)
+    if memory.extra_bytes > most:
+        from gradinspect.library.showing import memory_page
+
+        head = f"{format_bytes(memory.extra_bytes)} are held for backward, more than {format_bytes(most)}."
+        _fail(f"{head}\n\n{memory_page(graph, memory, max_rows=MAX_ROWS)}")
+
+
+def assert_graph_matches(loss: object, golden: str | os.PathLike[str]) -> None:
+    """Assert that the graph of a loss is that of a golden file: the same nodes, edges, shapes, leaves and modules.
+
+    Source lines, bytes, versions and the order in which threads made nodes do not count. `pytest --gradinspect-update`
+    writes the file.
+
+    Args:
+        loss: A tensor, any container of tensors, or a `Graph`.
+        golden: A capture file; a relative path is relative to the file of the test.
+
+    Raises:
+        AssertionError: They differ, and the first differences follow; or the file does not exist.
+        GradInspectError: Nothing has a graph, or the file cannot be read.
+    """
+    from gradinspect.analyses.structure.canonical_lines import differing_lines
+    from gradinspect.library.files import load, save
+
+    graph, file = _graph_of(loss), _beside(golden, sys._getframe(1))
+    if os.environ.get(UPDATE):
+        save(graph, file, overwrite=True)
+        return
+    if not file.is_file():
+        _fail(f"The golden file '{golden}' does not exist. Write it: pytest --gradinspect-update")
+    lines = differing_lines(load(file), graph)
+    if lines:
+        how = "If the change is wanted: pytest --gradinspect-update"
+        _fail("\n".join((f"The graph differs from '{golden}'. {how}", "", *lines)))
+
+
+def _graph_of(loss: object) -> Graph:
+    if isinstance(loss, Graph):
+        return loss
+    from gradinspect.live.capturing import capture
+
+    return capture(loss)
+
+
+def _beside(golden: str | os.PathLike[str], frame: "FrameType") -> Path:
+    return Path(frame.f_code.co_filename).parent / golden
+
+
+def _fail(text: str) -> NoReturn:
+    __tracebackhide__ = True
+    raise AssertionError(text)
