@@ -26,6 +26,11 @@ def format_bytes(num_bytes: int) -> str:
     return f"{size:.1f} TiB"
 
 
+def format_change(num_bytes: int) -> str:
+    """Write a difference of byte counts with its sign: `+48.0 MiB`, `-24 B`."""
+    return f"{'-' if num_bytes < 0 else '+'}{format_bytes(abs(num_bytes))}"
+
+
 def format_held(held: int, weights: int) -> str:
     """Write what is held because of backward, and beside it the weights, which are in memory anyway."""
     beside = f" ({format_weights(weights)})" if weights else ""

@@ -3,13 +3,14 @@
 import difflib
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
 
 from gradinspect.cli.check import check
+from gradinspect.cli.diff import diff
 from gradinspect.cli.explain import explain
 from gradinspect.cli.explore import explore
 from gradinspect.cli.export import export, us_spelling
@@ -64,6 +65,7 @@ app.command(cls=VerbCommand)(explore)
 app.command(cls=VerbCommand, context_settings={"token_normalize_func": earlier_name})(check)
 app.command(cls=VerbCommand)(grads)
 app.command(cls=VerbCommand)(step)
+app.command(cls=VerbCommand)(diff)
 app.command(cls=VerbCommand)(explain)
 
 
@@ -80,8 +82,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 done, 1 a check found something, 2 the user can fix it, 3 the user's script failed; with --continue, what the
         script itself ended with.
     """
+    ours, theirs = split_arguments(sys.argv[1:] if arguments is None else arguments)
+
+    def run() -> object:
+        command = typer.main.get_command(app)  # calling `app` itself would install typer's excepthook
+        return command(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
+
+    return exit_code_of(run, ours)
+
+
+def exit_code_of(run: Callable[[], object], words: Sequence[str]) -> int:
+    """Run something, and turn errors into a message and an exit code.
+
+    Args:
+        run: What to run; an int that it returns is the exit code.
+        words: The command line.
+    """
     try:
-        code = _answer(sys.argv[1:] if arguments is None else arguments)
+        code = _answer(run, words)
     except OSError as error:
         if error.filename is not None:
             raise
@@ -99,13 +117,10 @@ def _output_lost(error: OSError) -> int:
     return USER_CAN_FIX_IT
 
 
-def _answer(arguments: Sequence[str]) -> int:
-    """Run the command line, and turn errors into a message and an exit code."""
-    ours, theirs = split_arguments(arguments)
+def _answer(run: Callable[[], object], words: Sequence[str]) -> int:
     try:
-        command = typer.main.get_command(app)  # calling `app` itself would install typer's excepthook
         with OwnSearchPath():
-            result = command(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
+            result = run()
     except GradInspectError as error:
         print_problem(str(error))
         return USER_CAN_FIX_IT
@@ -119,7 +134,7 @@ def _answer(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except Exception as error:
-        sentence = _sentence(error, ours)
+        sentence = _sentence(error, words)
         if not sentence:
             raise  # a bug of ours keeps its traceback
         print_problem(sentence)

@@ -1,8 +1,9 @@
 """The options that every verb shares: what to run, and which moment to record."""
 
+import inspect
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -13,6 +14,12 @@ from gradinspect.request import At, Request
 from gradinspect.source import CaptureFile, Expression, Module, parse_input, parse_source
 
 OF_THE_GRAPH: Final = frozenset({"at", "fake", "device", "creates_graph"})  # for verbs that need no backward to run
+
+RUN_OPTIONS: Final = {
+    "inputs": "--input", "backward": "--backward", "grad": "--grad", "at": "--at", "root": "--root",
+    "quiet": "--quiet-script", "fake": "--fake", "device": "--device", "loss": "--loss",
+    "creates_graph": "--create-graph",
+}  # fmt: skip
 
 
 def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line, each once
@@ -149,6 +156,26 @@ def _check_one_moment(backward: int | None, grad: int | None, at: At | None) -> 
     ]
     if len(moments) > 1:
         raise GradInspectError(f"'{moments[0]}' and '{moments[1]}' cannot be combined.", "Give only one of them.")
+
+
+def _read_words(**values: Any) -> list[str]:  # noqa: ANN401  # any options
+    """Return the options on how to run a program as words of a command line."""
+    words: list[str] = []
+    for name, value in values.items():
+        option = RUN_OPTIONS[name]
+        for one in value if isinstance(value, list) else [value]:
+            if one is True:
+                words.append(option)
+            elif one is not None and one is not False:
+                words += [option, str(one)]
+    return words
+
+
+_OPTIONS = [option for name, option in inspect.signature(_read_request).parameters.items() if name in RUN_OPTIONS]
+_read_words.__signature__ = inspect.Signature(_OPTIONS)  # type: ignore[attr-defined]
+
+takes_run_words: Callable[[Command], Command] = with_options(_read_words, "run_words")
+"""Give a command that runs several sources the options on how to run each, as words: its argument `run_words`."""
 
 
 def label_of(source: str) -> str:

@@ -21,7 +21,7 @@ from gradinspect.cli.request import label_of
 from gradinspect.graph import Frame
 from gradinspect.storage import encode_graph, read_graph
 
-VERBS = ("trace", "saved", "memory", "export", "explore", "check", "grads", "step", "explain")
+VERBS = ("trace", "saved", "memory", "export", "explore", "check", "grads", "step", "diff", "explain")
 
 
 @pytest.fixture

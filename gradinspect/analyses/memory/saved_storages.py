@@ -6,6 +6,8 @@ each counted once, as a whole, for the first node that saves it. Parameters and 
 left out, and named beside the total.
 """
 
+from collections.abc import Iterable, Sequence
+
 from gradinspect.graph import Graph, Origin, SavedValue
 
 IN_MEMORY_ANYWAY: frozenset[Origin] = frozenset({"parameter", "buffer"})
@@ -18,21 +20,26 @@ def storages_of(value: SavedValue) -> tuple[int, ...]:
     return (value.tensor.storage, *value.held_storages) if value.held_storages else (value.tensor.storage,)
 
 
-def held_bytes_by_node(graph: Graph) -> list[int]:
-    """Return for each node the bytes of the storages that it is the first to hold: NOTE [Bytes held]."""
+def held_bytes_by_node(graph: Graph, order: Sequence[int] | None = None) -> list[int]:
+    """Return for each node the bytes of the storages that it is the first to hold: NOTE [Bytes held].
+
+    Args:
+        graph: The graph.
+        order: All node ids; the first in it that saves a storage counts it. None: in order of ids.
+    """
     origins = origins_of_saved(graph)
     num_bytes = [0] * len(graph.nodes)
-    for storage, node_id in _first_savers(graph).items():
+    for storage, node_id in _first_savers(graph, range(len(graph.nodes)) if order is None else order).items():
         if origins[storage] not in IN_MEMORY_ANYWAY:
             num_bytes[node_id] += graph.storages[storage].num_bytes
     return num_bytes
 
 
-def _first_savers(graph: Graph) -> dict[int, int]:
-    """Find the node that saves each storage first, in the order of node ids."""
+def _first_savers(graph: Graph, order: Iterable[int]) -> dict[int, int]:
+    """Find the node that saves each storage first in an order of node ids."""
     savers: dict[int, int] = {}
-    for node_id, node in enumerate(graph.nodes):
-        for value in node.saved:
+    for node_id in order:
+        for value in graph.nodes[node_id].saved:
             for storage in storages_of(value):
                 if storage not in savers:
                     savers[storage] = node_id

@@ -127,7 +127,7 @@ def render_findings_github(found: Findings, path_of: Callable[[str], str]) -> st
     """
     own = {file.name for file in found.files}
     errors = (_annotation(finding, place_to_change(finding, own), path_of) for finding in found.findings)
-    return "".join(f"{line}\n" for line in (*errors, *(f"::notice::{_escape(note)}" for note in found.notes)))
+    return "".join(f"{line}\n" for line in (*errors, *(f"::notice::{escape_message(note)}" for note in found.notes)))
 
 
 def _annotation(finding: Finding, place: Place | None, path_of: Callable[[str], str]) -> str:
@@ -135,16 +135,17 @@ def _annotation(finding: Finding, place: Place | None, path_of: Callable[[str], 
     lines = [
         escape_control(f"{place.role}: {path_of(place.file)}:{place.line}  {place.code}") for place in finding.places
     ]
-    message = _escape("\n".join([*lines, finding.text, finding.remedy]))
-    title = _escape_property(f"{finding.code} {finding.title}")
-    where = "" if place is None else f"file={_escape_property(path_of(place.file))},line={place.line},"
+    message = escape_message("\n".join([*lines, finding.text, finding.remedy]))
+    title = escape_property(f"{finding.code} {finding.title}")
+    where = "" if place is None else f"file={escape_property(path_of(place.file))},line={place.line},"
     return f"::error {where}title={title}::{message}"
 
 
-def _escape(text: str) -> str:
+def escape_message(text: str) -> str:
     """Escape what is not printable, as for a terminal; GitHub turns %0A into a newline."""
     return "%0A".join(escape_control(line).replace("%", "%25") for line in text.split("\n"))
 
 
-def _escape_property(text: str) -> str:
-    return _escape(text).replace(":", "%3A").replace(",", "%2C")
+def escape_property(text: str) -> str:
+    """Escape a property of a workflow command."""
+    return escape_message(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,1 @@
+"""What changed between two graphs, and which of many graphs are equal."""

@@ -1,0 +1,109 @@
+"""Compare two graphs: the entry to this package."""
+
+from gradinspect.analyses.diff.changes import changed_nodes
+from gradinspect.analyses.diff.folding import fold_changed, fold_missing
+from gradinspect.analyses.diff.leaves import leaf_changes
+from gradinspect.analyses.diff.matching import Matching, match_readings
+from gradinspect.analyses.diff.modules import module_changes
+from gradinspect.analyses.diff.reading import Numbers, Reading
+from gradinspect.analyses.diff.records import Aspect, GraphDiff, Pair
+from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved
+from gradinspect.graph import Graph
+
+
+def diff_graphs(before: Graph, after: Graph, ignored: frozenset[Aspect] = frozenset()) -> GraphDiff:
+    """Find what differs between two graphs.
+
+    Args:
+        before: A.
+        after: B.
+        ignored: What does not count as a difference.
+    """
+    if _are_equal(before, after):
+        return _totals(before, after, are_equal=True)
+    totals = _totals(before, after, are_equal=False)
+    numbers = Numbers()
+    readings = Reading(before, numbers), Reading(after, numbers)
+    return _with_changes(totals, *readings, match_readings(*readings), ignored)
+
+
+def _are_equal(before: Graph, after: Graph) -> bool:
+    """Return whether the graphs are equal without a closer look."""
+    return (
+        before.nodes == after.nodes
+        and before.roots == after.roots
+        and before.storages == after.storages
+        and before.modules == after.modules
+        and before.frames == after.frames
+    )
+
+
+def have_common_modules(before: Graph, after: Graph) -> bool:
+    """Return whether two graphs may be of the same model: by a module's path and class, or by a part's content."""
+    if not (_named(before) and _named(after)) or _named(before) & _named(after):
+        return True
+    numbers = Numbers()
+    contents = [{call.content for call in Reading(graph, numbers).calls if call.nodes} for graph in (before, after)]
+    return bool(contents[0] & contents[1])
+
+
+def _named(graph: Graph) -> set[tuple[str, str]]:
+    """Return the paths and classes of the modules inside of the outermost."""
+    return {(call.path, call.class_name) for call in graph.modules if call.path}
+
+
+def _totals(before: Graph, after: Graph, *, are_equal: bool) -> GraphDiff:
+    mine = _figures(before)
+    theirs = mine if are_equal else _figures(after)
+    pairs = (Pair(figure, other) for figure, other in zip(mine, theirs, strict=True))
+    nodes, edges, leaves, held, weights = pairs
+    versions = (before.torch_version, after.torch_version)
+    return GraphDiff(
+        nodes=nodes, edges=edges, leaves=leaves, held_bytes=held, weight_bytes=weights, torch_versions=versions
+    )
+
+
+def _figures(graph: Graph) -> tuple[int, ...]:
+    """Count nodes, edges, leaves, bytes held, and bytes of weights."""
+    edges = sum(len(node.next_edges) - node.next_edges.count(None) for node in graph.nodes)
+    leaves = sum(node.kind == "accumulate_grad" for node in graph.nodes)
+    return len(graph.nodes), edges, leaves, *_held_bytes(graph)
+
+
+def _held_bytes(graph: Graph) -> tuple[int, int]:
+    """Return the bytes held, and those of weights: NOTE [Bytes held] in `saved_storages`."""
+    held = weights = 0
+    for storage, origin in origins_of_saved(graph).items():
+        if origin in IN_MEMORY_ANYWAY:
+            weights += graph.storages[storage].num_bytes
+        else:
+            held += graph.storages[storage].num_bytes
+    return held, weights
+
+
+def _with_changes(
+    totals: GraphDiff, before: Reading, after: Reading, matching: Matching, ignored: frozenset[Aspect]
+) -> GraphDiff:
+    taken = set(matching.nodes.values())
+    removed = [n for n in before.order if n not in matching.nodes and before.graph.nodes[n].kind != "accumulate_grad"]
+    added = [n for n in after.order if n not in taken and after.graph.nodes[n].kind != "accumulate_grad"]
+    changed = changed_nodes(before, after, matching, ignored)
+    lost_calls = set(range(len(before.calls))) - set(matching.calls)
+    new_calls = set(range(len(after.calls))) - set(matching.calls.values())
+    rows = (
+        *fold_missing(before, removed, "removed", lost_calls=lost_calls),
+        *fold_missing(after, added, "added", lost_calls=new_calls),
+        *fold_changed(before, after, changed),
+    )
+    modules = () if "order" in ignored else tuple(module_changes(before, after, matching.calls))
+    return GraphDiff(
+        **{name: getattr(totals, name) for name in ("nodes", "edges", "leaves", "held_bytes", "weight_bytes")},
+        torch_versions=totals.torch_versions,
+        added=tuple(added),
+        removed=tuple(removed),
+        changed=changed,
+        rows=rows,
+        leaf_changes=leaf_changes(before, after, matching),
+        module_changes=modules,
+        is_held_changed="bytes" not in ignored and totals.held_bytes.change != 0,
+    )

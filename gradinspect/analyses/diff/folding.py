@@ -1,0 +1,204 @@
+"""Fold changes that are alike: the same operator, in modules that differ by their index only.
+
+What comes in: added, removed and changed nodes. What goes out: rows such as `h.*.attn: + CloneBackward0 x12`.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from gradinspect.analyses.diff.reading import Reading
+from gradinspect.analyses.diff.records import ChangedNode, Detail, Row, RowKind
+from gradinspect.graph import Node, TensorInfo, source_of
+
+MAX_INDICES = 4  # named one by one
+_INDEX = re.compile(r"(?<![^.])\d+(?![^.])")  # a whole part of a path
+
+
+class _Change(NamedTuple):
+    """One node, or all nodes of a module that only one graph has."""
+
+    path: str | None  # of its module; None outside
+    what: str
+    is_module: bool
+    details: tuple[Detail, ...]
+    held_bytes: int
+    nodes: tuple[int, ...]
+    node: Node
+    line: str
+    other: int | None = None  # of a changed node: its id in A
+
+
+def fold_missing(reading: Reading, missing: Sequence[int], kind: RowKind, *, lost_calls: set[int]) -> Iterator[Row]:
+    """Fold the nodes that only one graph has, those of a missing module together.
+
+    Args:
+        reading: The graph that has them.
+        missing: Their ids, in the order of the forward pass.
+        kind: Whether this is A ("removed") or B ("added").
+        lost_calls: The module calls that only this graph has.
+    """
+    sign = 1 if kind == "added" else -1
+    changes: list[_Change] = []
+    whole: dict[int, list[int]] = defaultdict(list)
+    for node_id in missing:
+        node = reading.graph.nodes[node_id]
+        call = _outermost_lost(reading, node.module, lost_calls)
+        if call is None:
+            changes.append(_missing(reading, _path(reading, node), node.name, [node_id], sign))
+        else:
+            whole[call].append(node_id)
+    for call, nodes in whole.items():
+        found = reading.calls[call]
+        changes.append(_missing(reading, found.path, found.class_name, nodes, sign)._replace(is_module=True))
+    for path, same in _grouped(changes, _paths_of(reading)):
+        ids = tuple(node_id for change in same for node_id in change.nodes)
+        row = _row(kind, path, same)
+        yield msgspec.structs.replace(
+            row, nodes_before=() if kind == "added" else ids, nodes_after=ids if kind == "added" else ()
+        )
+
+
+def _missing(reading: Reading, path: str | None, what: str, nodes: Sequence[int], sign: int) -> _Change:
+    node = reading.graph.nodes[nodes[0]]
+    return _Change(
+        path=path,
+        what=what,
+        is_module=False,
+        details=(),
+        held_bytes=sign * sum(reading.held[node_id] for node_id in nodes),
+        nodes=tuple(nodes),
+        node=node,
+        line=source_of(reading.graph, node) or "",
+    )
+
+
+def fold_changed(before: Reading, after: Reading, changed: Iterable[ChangedNode]) -> Iterator[Row]:
+    """Fold the nodes that are in both graphs and differ."""
+    changes = []
+    for change in changed:
+        node = after.graph.nodes[change.node_after]
+        old = before.graph.nodes[change.node_before]
+        line = source_of(after.graph, node) or ""
+        path = _path(after, node)
+        ids = (change.node_after,)
+        changes.append(
+            _Change(path, old.name, False, change.details, change.held_bytes, ids, node, line, change.node_before)
+        )
+    for path, same in _grouped(changes, _paths_of(after)):
+        row = _row("changed", path, same)
+        old_ids = tuple(change.other for change in same if change.other is not None)
+        yield msgspec.structs.replace(row, nodes_before=old_ids, nodes_after=tuple(change.nodes[0] for change in same))
+
+
+def _row(kind: RowKind, path: str | None, same: Sequence[_Change]) -> Row:
+    first = same[0]
+    return Row(
+        kind=kind,
+        module=path or "",
+        is_outside=path is None,
+        what=first.what,
+        is_module=first.is_module,
+        details=first.details,
+        count=len(same),
+        num_nodes=sum(len(change.nodes) for change in same),
+        held_bytes=sum(change.held_bytes for change in same),
+        info=None if first.is_module else _common_output(same),
+        line=first.line,
+    )
+
+
+def _common_output(same: Sequence[_Change]) -> TensorInfo | None:
+    infos = {change.node.forward_outputs[:1] for change in same}
+    return next(iter(infos))[0] if len(infos) == 1 and () not in infos else None
+
+
+def _grouped(changes: Iterable[_Change], paths: set[str]) -> Iterator[tuple[str | None, list[_Change]]]:
+    """Group changes that are alike, and name the modules of each group."""
+    groups: dict[object, list[_Change]] = {}
+    for change in changes:
+        pattern = None if change.path is None else _INDEX.sub("*", change.path)
+        groups.setdefault((pattern, change.what, change.is_module, change.details), []).append(change)
+    for same in groups.values():
+        path = same[0].path
+        yield (None if path is None else name_together({str(change.path) for change in same}, paths)), same
+
+
+def name_together(names: set[str], among: set[str]) -> str:
+    """Name modules that differ in their indices: `h.*.attn` if they are all there are, else `h.0-3.attn`."""
+    first = next(iter(names))
+    indices = [_INDEX.findall(name) for name in names]
+    columns = [sorted(set(column), key=int) for column in zip(*indices, strict=True)]
+    varying = {place for place, column in enumerate(columns) if len(column) > 1}
+    if not varying:
+        return first
+    starred = _with_indices(first, ["*" if place in varying else column[0] for place, column in enumerate(columns)])
+    if names >= {path for path in among if _like(path, varying) == starred} or len(varying) > 1:
+        return starred
+    texts = [column[0] if len(column) == 1 else _listed([int(index) for index in column]) for column in columns]
+    return _with_indices(first, texts)
+
+
+def _like(path: str, varying: set[int]) -> str:
+    """Write stars for some of the indices of a path."""
+    indices = _INDEX.findall(path)
+    return _with_indices(path, ["*" if place in varying else index for place, index in enumerate(indices)])
+
+
+def _with_indices(path: str, texts: Iterable[str]) -> str:
+    remaining = iter(texts)
+    return _INDEX.sub(lambda _: next(remaining), path)
+
+
+def _listed(indices: Sequence[int]) -> str:
+    if indices[-1] - indices[0] == len(indices) - 1:
+        return f"{indices[0]}-{indices[-1]}"
+    return ",".join(map(str, indices)) if len(indices) <= MAX_INDICES else f"{indices[0]},{indices[1]}..{indices[-1]}"
+
+
+def _outermost_lost(reading: Reading, call: int | None, lost: set[int]) -> int | None:
+    """Find the outermost call around a node that only this graph has, as far as they are nested without gaps."""
+    found = None
+    while call is not None and call in lost:
+        found, call = call, reading.calls[call].parent
+    return found
+
+
+def _path(reading: Reading, node: Node) -> str | None:
+    return None if node.module is None else reading.calls[node.module].path
+
+
+def _paths_of(reading: Reading) -> set[str]:
+    return {call.path for call in reading.calls}
+
+
+def fold_names(names: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Yield names that differ in their indices as one: `h.0-11.attn.weight`, and how many they are."""
+    groups: dict[str, dict[str, None]] = {}
+    for name in names:
+        groups.setdefault(_INDEX.sub("*", name), {})[name] = None
+    for pattern, group in groups.items():
+        yield name_together(set(group), {pattern, _INDEX.sub("0", pattern)}), len(group)
+
+
+def fold_leaves(names: Iterable[str], whole: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Fold the names of leaves; those of a module that only one graph has are one: `h.3.*`."""
+    modules = [path for path in whole if path]
+    inside: dict[str, int] = {}
+    others = []
+    for name in names:
+        module = next((path for path in modules if name.startswith(f"{path}.")), None)
+        if module is None:
+            others.append(name)
+        else:
+            inside[module] = inside.get(module, 0) + 1
+    groups: dict[str, list[str]] = defaultdict(list)
+    for module in inside:
+        groups[_INDEX.sub("*", module)].append(module)
+    for pattern, group in groups.items():
+        name = name_together(set(group), {pattern, _INDEX.sub("0", pattern)})
+        yield f"{name}.*", sum(inside[module] for module in group)
+    yield from fold_names(others)

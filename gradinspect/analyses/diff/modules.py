@@ -1,0 +1,174 @@
+"""Match the module calls of two graphs: by path, by content, by class.
+
+What comes in: two readings. What goes out: which call of A is which one of B.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+
+from gradinspect.analyses.diff.alignment import rising
+from gradinspect.analyses.diff.reading import Call, Reading
+from gradinspect.analyses.diff.records import ModuleChange, ModuleChangeKind
+
+KeyOf = Callable[[Call], Hashable]
+
+
+class CallMatcher:
+    """Matches calls from the outside in, then those that moved."""
+
+    def __init__(self, before: Reading, after: Reading) -> None:
+        """Take two readings."""
+        self.before, self.after = before.calls, after.calls
+        self.matched: dict[int, int] = {}
+        self._taken: set[int] = set()
+        self._waiting: deque[tuple[int, int]] = deque()
+
+    def match(self) -> dict[int, int]:
+        """Return the call of B for each call of A that is in both."""
+        mine, theirs = self._outermost(self.before), self._outermost(self.after)
+        self._pair(mine, theirs, lambda call: (call.path, call.class_name, call.number))
+        self._walk()
+        for key in (_content, _class_and_path, _path):
+            self._pair(range(len(self.before)), range(len(self.after)), key)
+            self._walk()
+        self._pair_lone_classes()
+        self._walk()
+        return self.matched
+
+    def _outermost(self, calls: Sequence[Call]) -> list[int]:
+        return [index for index, call in enumerate(calls) if call.parent is None]
+
+    def _walk(self) -> None:
+        """Match what is inside of calls that are matched."""
+        while self._waiting:
+            mine, theirs = self._waiting.popleft()
+            children = self.before[mine].children, self.after[theirs].children
+            inside = _inside(self.before[mine].path), _inside(self.after[theirs].path)
+            self._pair_named(children, inside, by_content=True)
+            self._pair(*children, _content)
+            self._pair_named(children, inside, by_content=False)
+
+    def _pair_named(
+        self, children: tuple[list[int], list[int]], inside: tuple[Callable[[str], str], ...], *, by_content: bool
+    ) -> None:
+        """Pair children of the same name and class, if asked only those that are equal inside."""
+
+        def key(call: Call, name: Callable[[str], str]) -> Hashable:
+            return name(call.path), call.class_name, call.number, call.content if by_content else None
+
+        waiting: dict[Hashable, deque[int]] = defaultdict(deque)
+        for child in children[1]:
+            if child not in self._taken:
+                waiting[key(self.after[child], inside[1])].append(child)
+        for child in children[0]:
+            if child not in self.matched and (found := waiting[key(self.before[child], inside[0])]):
+                self._add(child, found.popleft())
+
+    def _pair(self, mine: Iterable[int], theirs: Iterable[int], key: KeyOf) -> None:
+        """Pair calls with equal keys, in order."""
+        waiting: dict[Hashable, deque[int]] = defaultdict(deque)
+        for index in theirs:
+            if index not in self._taken:
+                waiting[key(self.after[index])].append(index)
+        for index in mine:
+            if index not in self.matched and (found := waiting[key(self.before[index])]):
+                self._add(index, found.popleft())
+
+    def _pair_lone_classes(self) -> None:
+        """Pair the only call of a class that is left in A with the only one in B."""
+        mine, theirs = _by_class(self.before, self.matched), _by_class(self.after, self._taken)
+        for name, indices in mine.items():
+            if len(indices) == len(theirs.get(name, ())) == 1:
+                self._add(indices[0], theirs[name][0])
+
+    def _add(self, mine: int, theirs: int) -> None:
+        self.matched[mine] = theirs
+        self._taken.add(theirs)
+        self._waiting.append((mine, theirs))
+
+
+def _content(call: Call) -> Hashable:
+    return call.content if call.nodes or call.children else (call.path, call.class_name, call.number)
+
+
+def _class_and_path(call: Call) -> Hashable:
+    return call.class_name, call.path, call.number
+
+
+def _path(call: Call) -> Hashable:
+    return call.path, call.number
+
+
+def _inside(path: str) -> Callable[[str], str]:
+    return lambda name: name.removeprefix(f"{path}.") if path else name
+
+
+def _by_class(calls: Sequence[Call], done: Iterable[int]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    taken = set(done)
+    for index, call in enumerate(calls):
+        if index not in taken:
+            found.setdefault(call.class_name, []).append(index)
+    return found
+
+
+def paths_in_after(before: Reading, after: Reading, matched: dict[int, int]) -> dict[str, str]:
+    """Return the path in B of each module of A that is in both."""
+    return {before.calls[mine].path: after.calls[theirs].path for mine, theirs in matched.items()}
+
+
+def module_changes(before: Reading, after: Reading, matched: dict[int, int]) -> list[ModuleChange]:
+    """List modules that only one graph has or that have another path, class or order; of nested ones the outer."""
+    taken = set(matched.values())
+    moved = _out_of_order(before, after, matched)
+    changes = [
+        *(ModuleChange(kind="removed", before=call.path, class_name=call.class_name)
+          for call in _outermost_alone(before.calls, matched)),
+        *(_module_change(before, after, matched, mine, is_moved=mine in moved) for mine in matched),
+        *(ModuleChange(kind="added", after=call.path, class_name=call.class_name)
+          for call in _outermost_alone(after.calls, taken)),
+    ]  # fmt: skip
+    return list(dict.fromkeys(change for change in changes if change is not None))  # a module called twice is one
+
+
+def _outermost_alone(calls: Sequence[Call], matched: Container[int]) -> Iterator[Call]:
+    """Yield the calls that only one graph has, inside of one that both have."""
+    for index, call in enumerate(calls):
+        if index not in matched and (call.parent is None or call.parent in matched):
+            yield call
+
+
+def _module_change(
+    before: Reading, after: Reading, matched: dict[int, int], mine: int, *, is_moved: bool
+) -> ModuleChange | None:
+    """Say what differs between two calls that are matched."""
+    old, new = before.calls[mine], after.calls[matched[mine]]
+    has_same_parent = (None if old.parent is None else matched.get(old.parent)) == new.parent
+    kind: ModuleChangeKind | None = None
+    class_name = new.class_name
+    if old.class_name != new.class_name:
+        kind, class_name = "replaced", f"{old.class_name} → {new.class_name}"
+    elif is_moved or (not has_same_parent and old.path != new.path):
+        kind = "moved"
+    elif _own_name(before, old) != _own_name(after, new):
+        kind = "renamed"
+    return None if kind is None else ModuleChange(kind=kind, before=old.path, after=new.path, class_name=class_name)
+
+
+def _own_name(reading: Reading, call: Call) -> str:
+    return call.path if call.parent is None else _inside(reading.calls[call.parent].path)(call.path)
+
+
+def _out_of_order(before: Reading, after: Reading, matched: dict[int, int]) -> set[int]:
+    """Find the calls that run at another place among those of the same parent, as few as possible."""
+    moved: set[int] = set()
+    for mine, theirs in matched.items():
+        places = {child: place for place, child in enumerate(after.calls[theirs].children)}
+        pairs = [
+            (place, places[matched[child]])
+            for place, child in enumerate(before.calls[mine].children)
+            if matched.get(child) in places and before.calls[child].nodes
+        ]
+        kept = set(rising(pairs))
+        moved |= {before.calls[mine].children[place] for place, other in pairs if (place, other) not in kept}
+    return moved

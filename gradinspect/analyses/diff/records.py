@@ -1,0 +1,102 @@
+"""The result of comparing two graphs: A, from before, and B, from after."""
+
+from typing import Literal, TypeAlias
+
+from gradinspect.graph import Record, TensorInfo
+
+Field: TypeAlias = Literal["operator", "shape", "dtype", "tensor", "saved", "inputs", "hooks", "module", "line"]
+RowKind: TypeAlias = Literal["added", "removed", "changed"]
+LeafChangeKind: TypeAlias = Literal["gained", "lost", "frozen", "unfrozen", "renamed", "changed"]
+ModuleChangeKind: TypeAlias = Literal["added", "removed", "renamed", "moved", "replaced"]
+Aspect: TypeAlias = Literal["bytes", "lines", "order", "values"]  # what a comparison may ignore
+
+
+class Pair(Record, frozen=True):
+    """A figure of A and the same of B."""
+
+    before: int
+    after: int
+
+    @property
+    def change(self) -> int:
+        """How much more B has."""
+        return self.after - self.before
+
+
+class Detail(Record, frozen=True):
+    """One property of a node that differs, as text; "" if a graph has none."""
+
+    field: Field
+    name: str = ""  # "_saved_self", "mat1"
+    before: str = ""
+    after: str = ""
+
+
+class ChangedNode(Record, frozen=True):
+    """A node that is in both graphs and differs."""
+
+    node_before: int
+    node_after: int
+    details: tuple[Detail, ...] = ()
+    held_bytes: int = 0  # how many more bytes B's node holds: NOTE [Bytes held] in `saved_storages`
+
+
+class Row(Record, frozen=True):
+    """Nodes that changed alike, in modules that differ by their index only."""
+
+    kind: RowKind
+    module: str  # "h.*.attn", "h.0-3.attn"; "" for the outermost module
+    what: str  # "CloneBackward0"; "Block" for a whole module
+    is_outside: bool = False  # of all modules
+    is_module: bool = False  # all nodes of a module that only one graph has
+    details: tuple[Detail, ...] = ()
+    count: int = 1  # nodes, or modules
+    num_nodes: int = 1
+    held_bytes: int = 0
+    info: TensorInfo | None = None  # the first output, if all have the same
+    nodes_before: tuple[int, ...] = ()
+    nodes_after: tuple[int, ...] = ()
+    line: str = ""  # of the first node: "model.py:41"
+
+
+class LeafChange(Record, frozen=True):
+    """A leaf that only one graph has, or that differs."""
+
+    kind: LeafChangeKind
+    name: str  # in B, if it is there; "a leaf" without a name
+    before: str = ""  # what differs: a name, a tensor
+    after: str = ""
+    info: TensorInfo | None = None
+
+
+class ModuleChange(Record, frozen=True):
+    """A module that only one graph has, or that has another path, order or class in B."""
+
+    kind: ModuleChangeKind
+    before: str = ""
+    after: str = ""
+    class_name: str = ""
+    count: int = 1
+
+
+class GraphDiff(Record, frozen=True):
+    """What differs between two graphs."""
+
+    nodes: Pair
+    edges: Pair
+    leaves: Pair
+    held_bytes: Pair
+    weight_bytes: Pair
+    torch_versions: tuple[str, str]
+    added: tuple[int, ...] = ()  # ids in B
+    removed: tuple[int, ...] = ()  # ids in A
+    changed: tuple[ChangedNode, ...] = ()
+    rows: tuple[Row, ...] = ()  # the same changes, folded
+    leaf_changes: tuple[LeafChange, ...] = ()
+    module_changes: tuple[ModuleChange, ...] = ()
+    is_held_changed: bool = False  # bytes held differ, and are not ignored
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs."""
+        return not (self.rows or self.leaf_changes or self.module_changes or self.is_held_changed)

@@ -1,0 +1,208 @@
+"""`gradinspect diff`: what changed between two graphs, and which of many are equal."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+import typer
+
+from gradinspect.cli.help import OUTPUT
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.request import takes_run_words
+from gradinspect.cli.sources import Source, parse_line, parse_one, read_source
+from gradinspect.errors import FOUND_SOMETHING, GradInspectError
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.diff.gates import Gate
+    from gradinspect.analyses.diff.records import Aspect, GraphDiff
+    from gradinspect.graph import Graph
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+Format = Literal["text", "json", "markdown", "github"]
+
+
+@takes_run_words
+def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
+    run_words: list[str],
+    context: typer.Context,
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="A B [C ...]", help="Capture files, or SOURCEs to run.")
+    ] = None,
+    both: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="'A' 'B'", help="Two command lines to compare: 'train.py -- --amp' 'train.py'."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help="Not a difference: bytes, lines, order, values.")
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CONDITION", help="Exit 1 only if this holds: 'bytes>5%', lost-gradient, ..."),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
+    output_format: Annotated[
+        Format,
+        typer.Option("--format", metavar="KIND", help="Print text, json, markdown or github.", rich_help_panel=OUTPUT),
+    ] = "text",
+) -> int:
+    """Show what changed between two graphs. Exits 1 if anything did.
+
+    gradinspect diff train.py other.py
+
+    gradinspect diff golden.json.gz train.py --ignore lines --fail-on 'bytes>5%'
+
+    gradinspect diff --both 'train.py -- --amp' 'train.py'
+    """
+    from gradinspect.analyses.diff.gates import parse_gate
+
+    ignored = parse_aspects(ignore or ())
+    gates = [parse_gate(text) for text in fail_on or ()]
+    given = _parse_sources(sources or (), both, run_words, tuple(context.obj or ()))
+    report = _Report(given, ignored, gates, output_format, full=full)
+    return report.of_two() if len(given) == 2 else report.of_many()
+
+
+def _parse_sources(
+    sources: Sequence[str], both: tuple[str, str] | None, run_words: Sequence[str], arguments: tuple[str, ...]
+) -> list[Source]:
+    """Read what is compared.
+
+    Raises:
+        GradInspectError: There are fewer than two, or an option is about running programs and there is none.
+    """
+    if both is not None:
+        if sources or arguments or run_words:
+            extra = (*sources, *run_words, *arguments)[0]
+            raise GradInspectError(
+                f"'{extra}' and '--both' cannot be combined.", "Write all of it inside the quotes: 'train.py -- --amp'."
+            )
+        return [parse_line(line) for line in both]
+    if len(sources) < 2:
+        given = f"only '{sources[0]}'" if sources else "none"
+        raise GradInspectError(
+            f"Two sources are compared, and {given} was given.", "Try: gradinspect diff before.json after.json"
+        )
+    programs = [name for name in sources if not name.endswith((".json", ".json.gz"))]
+    if not programs and (run_words or arguments):
+        option = (*run_words, "--")[0]
+        raise GradInspectError(
+            f"'{option}' is about running a program, and all sources are capture files.", "Remove this option."
+        )
+    return [parse_one(name, [name, *run_words] if name in programs else [name],
+                      arguments if name in programs else ()) for name in sources]  # fmt: skip
+
+
+def parse_aspects(words: Sequence[str]) -> "frozenset[Aspect]":
+    """Read what does not count as a difference: `bytes,lines`, or one after the other.
+
+    Raises:
+        GradInspectError: There is no such kind of difference.
+    """
+    from gradinspect.analyses.diff.records import Aspect
+
+    known: dict[str, Aspect] = {name: name for name in get_args(Aspect)}
+    names = [name.strip() for word in words for name in word.split(",") if name.strip()]
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None:
+        raise GradInspectError(f"'--ignore {unknown}' is not a kind of difference.", f"Available: {', '.join(known)}.")
+    return frozenset(known[name] for name in names)
+
+
+class _Report:
+    """Reads the sources, compares them, and prints the result."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        ignored: "frozenset[Aspect]",
+        gates: "Sequence[Gate]",
+        output_format: Format,
+        *,
+        full: bool,
+    ) -> None:
+        self.sources = sources
+        self.ignored = ignored
+        self.gates = gates
+        self.format = output_format
+        self.full = full
+
+    def of_two(self) -> int:
+        """Compare two, and return the exit code."""
+        from gradinspect.analyses.diff.comparison import diff_graphs
+
+        graphs = [read_source(source) for source in self.sources]
+        check_comparable(graphs, [source.label for source in self.sources])
+        found = diff_graphs(graphs[0], graphs[1], self.ignored)
+        failures = self._failures(found)
+        self._print_two(found, graphs, failures)
+        return self._exit_code([found], failures)
+
+    def _failures(self, found: "GraphDiff") -> list[str]:
+        from gradinspect.analyses.diff.gates import failure
+
+        return [sentence for gate in self.gates if (sentence := failure(gate, found)) is not None]
+
+    def _exit_code(self, found: "Sequence[GraphDiff]", failures: Sequence[str]) -> int:
+        differs = bool(failures) if self.gates else any(not diff.is_empty for diff in found)
+        return FOUND_SOMETHING if differs else 0
+
+    def _print_two(self, found: "GraphDiff", graphs: "Sequence[Graph]", failures: Sequence[str]) -> None:
+        from gradinspect.analyses.summary import describe_capture
+        from gradinspect.cli.user_source import path_namer
+        from gradinspect.renderers.data.diff import render_diff_github, render_diff_json, render_diff_markdown
+        from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage, Side
+
+        sides = [Side(source.label, describe_capture(graph))
+                 for source, graph in zip(self.sources, graphs, strict=True)]  # fmt: skip
+        match self.format:
+            case "text":
+                console = output_console()
+                page = DiffPage(width=console.width, unicode=can_print_unicode(console))
+                print_lines(page.lines(found, sides, failures, max_rows=None if self.full else MAX_ROWS))
+            case "json":
+                print_text(render_diff_json(found, sides, failures))
+            case "markdown":
+                print_text(render_diff_markdown(found, sides, failures))
+            case "github":
+                print_text(render_diff_github(found, failures, path_namer(self.sources[1].request)))
+
+    def of_many(self) -> int:
+        """Group many, and return the exit code."""
+        from gradinspect.analyses.diff.groups import Grouper
+        from gradinspect.renderers.data.diff import render_groups_json
+        from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage
+
+        if self.format not in {"text", "json"}:
+            raise GradInspectError(
+                f"'--format {self.format}' is for two sources, and {len(self.sources)} were given.",
+                "Give two, or --format json.",
+            )
+        grouper = Grouper(self.ignored)
+        for source in self.sources:
+            grouper.add(read_source(source))
+        groups = grouper.groups()
+        labels = [source.label for source in self.sources]
+        for group in groups[1:]:
+            check_comparable((groups[0].graph, group.graph), [labels[g.members[0]] for g in (groups[0], group)])
+        found = [group.diff for group in groups if group.diff is not None]
+        failures = list(dict.fromkeys(sentence for diff in found for sentence in self._failures(diff)))
+        if self.format == "json":
+            print_text(render_groups_json(groups, labels, failures))
+        else:
+            console = output_console()
+            page = DiffPage(width=console.width, unicode=can_print_unicode(console))
+            print_lines(page.groups(groups, labels, failures, max_rows=None if self.full else MAX_ROWS))
+        return self._exit_code(found, failures)
+
+
+def check_comparable(graphs: "Sequence[Graph]", labels: Sequence[str]) -> None:
+    """Check that two graphs are of the same program, as far as modules tell.
+
+    Raises:
+        GradInspectError: Both have modules, and not one in common.
+    """
+    from gradinspect.analyses.diff.comparison import have_common_modules
+
+    if not have_common_modules(graphs[0], graphs[1]):
+        raise GradInspectError(
+            f"'{labels[0]}' and '{labels[1]}' have no module in common.", "Are they captures of the same model?"
+        )

@@ -1,0 +1,135 @@
+"""What differs between two graphs, as JSON, as Markdown for a comment, and as annotations in a GitHub pull request."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from gradinspect.analyses.diff.folding import fold_leaves
+from gradinspect.analyses.diff.groups import Group
+from gradinspect.analyses.diff.records import Detail, GraphDiff, Pair, Row
+from gradinspect.renderers.data.json import plain, render_json
+from gradinspect.renderers.data.markdown import code, table
+from gradinspect.renderers.terminal.diff import (
+    FIELD_WORDS,
+    LEAF_WORDS,
+    MODULE_WORDS,
+    OUTERMOST,
+    OUTSIDE,
+    SIGNS,
+    Side,
+    summary,
+)
+from gradinspect.renderers.terminal.findings import escape_message, escape_property
+from gradinspect.units import format_bytes, format_change, format_tensor
+
+MAX_ROWS = 50  # in a comment
+
+
+def render_diff_json(diff: GraphDiff, sides: Sequence[Side], failures: Sequence[str]) -> str:
+    """Write everything, with the nodes of each row."""
+    names = {"before": sides[0]._asdict(), "after": sides[1]._asdict()}
+    return render_json({**names, "is_same": diff.is_empty, "failed": tuple(failures), **dict(_fields(diff))})
+
+
+def render_groups_json(groups: Sequence[Group], labels: Sequence[str], failures: Sequence[str]) -> str:
+    """Write which captures are equal, and what differs between the first group and each other one."""
+    written = [
+        {
+            "members": [labels[member] for member in group.members],
+            "diff": None if group.diff is None else dict(_fields(group.diff)),
+        }
+        for group in groups
+    ]
+    return render_json({"is_same": len(groups) == 1, "failed": tuple(failures), "groups": written})
+
+
+def _fields(diff: GraphDiff) -> Iterator[tuple[str, object]]:
+    for name in diff.__struct_fields__:
+        value = getattr(diff, name)
+        if isinstance(value, Pair):
+            yield name, {"before": value.before, "after": value.after, "change": value.change}
+        else:
+            yield name, plain(value)
+
+
+def render_diff_markdown(diff: GraphDiff, sides: Sequence[Side], failures: Sequence[str]) -> str:
+    """Write a comment: the sum, the figures, a table of the changes, and what failed."""
+    title = f"### Autograd graph: {code(sides[0].label)} → {code(sides[1].label)}\n\n"
+    parts = [title, f"{summary(diff)}.\n"]
+    parts += [f"\n**Failed** {code(sentence)}\n" for sentence in failures]
+    if diff.is_empty:
+        return "".join(parts)
+    parts += ["\n", table(("", "before", "after", "change"), _figures(diff))]
+    if diff.rows:
+        parts += ["\n", table(("module", "change", "what", "bytes held", "line"), map(_cells, diff.rows[:MAX_ROWS]))]
+    if len(diff.rows) > MAX_ROWS:
+        parts.append(f"\n{len(diff.rows) - MAX_ROWS:,} more rows.\n")
+    listed = [*_leaf_items(diff), *_module_items(diff)]
+    return "".join([*parts, *(["\n"] if listed else []), *listed])
+
+
+def _figures(diff: GraphDiff) -> Iterator[tuple[str, ...]]:
+    for name, pair in (("nodes", diff.nodes), ("edges", diff.edges), ("leaves", diff.leaves)):
+        yield name, f"{pair.before:,}", f"{pair.after:,}", f"{pair.change:+,}" if pair.change else ""
+    held = diff.held_bytes
+    change = format_change(held.change) if held.change else ""
+    yield "bytes held", format_bytes(held.before), format_bytes(held.after), change
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    times = f" ×{row.count:,}" if row.count > 1 else ""
+    details = "; ".join(map(describe, row.details[:4]))
+    info = code(format_tensor(row.info)) if row.info is not None and row.kind != "changed" else ""
+    what = " ".join(filter(None, (f"{code(row.what)}{times}", info, code(details))))
+    held = format_change(row.held_bytes) if row.held_bytes else ""
+    return code(_module(row)), SIGNS[row.kind], what, held, code(row.line)
+
+
+def _module(row: Row) -> str:
+    return OUTSIDE if row.is_outside else row.module or OUTERMOST
+
+
+def describe(detail: Detail) -> str:
+    """Write what differs as text."""
+    name = "" if detail.field in {"operator", "line", "module", "hooks"} else detail.name
+    words = " ".join(filter(None, (FIELD_WORDS.get(detail.field, detail.field), name)))
+    return f"{words}: {detail.before or '(none)'} → {detail.after or '(none)'}"
+
+
+def _leaf_items(diff: GraphDiff) -> Iterator[str]:
+    whole = [change.before or change.after for change in diff.module_changes if change.kind in {"removed", "added"}]
+    for kind, words in LEAF_WORDS.items():
+        names = [change.name for change in diff.leaf_changes if change.kind == kind]
+        for name, count in fold_leaves(names, whole):
+            yield f"- {words}: {code(name)}{f' ×{count:,}' if count > 1 else ''}\n"
+
+
+def _module_items(diff: GraphDiff) -> Iterator[str]:
+    for change in diff.module_changes:
+        names = " → ".join(code(name) for name in dict.fromkeys((change.before, change.after)) if name)
+        yield f"- module {MODULE_WORDS.get(change.kind, change.kind)} {names} {code(change.class_name)}\n"
+
+
+def render_diff_github(diff: GraphDiff, failures: Sequence[str], path_of: Callable[[str], str]) -> str:
+    """Write one annotation per row and leaf, and one error per condition that failed.
+
+    Args:
+        diff: What differs.
+        failures: Why the gates fail.
+        path_of: Maps a file name in B's record to its path in the repository.
+    """
+    lines = [f"::error title=gradinspect diff::{escape_message(sentence)}" for sentence in failures]
+    lines += [_annotation(row, path_of) for row in diff.rows]
+    lines += [
+        f"::warning title=gradinspect diff::{escape_message(f'{LEAF_WORDS[change.kind]}: {change.name}')}"
+        for change in diff.leaf_changes
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _annotation(row: Row, path_of: Callable[[str], str]) -> str:
+    file, _, line = row.line.rpartition(":")
+    where = f" file={escape_property(path_of(file))},line={line}," if file and row.kind != "removed" else " "
+    times = f" ×{row.count:,}" if row.count > 1 else ""
+    held = f" {format_change(row.held_bytes)}" if row.held_bytes else ""
+    details = "; ".join(map(describe, row.details))
+    text = f"{_module(row)}: {SIGNS[row.kind]} {row.what}{times}{held}{f' ({details})' if details else ''}"
+    return f"::notice{where}title=gradinspect diff::{escape_message(text)}"

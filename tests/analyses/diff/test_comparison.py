@@ -1,0 +1,163 @@
+"""Two graphs: what must hold for all of them."""
+
+import random
+
+import pytest
+from factories import graph, leaf, op, product_plus_two, residual_blocks, saved, two_layers
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from strategies import graphs
+
+from gradinspect.analyses.diff.comparison import diff_graphs, have_common_modules
+from gradinspect.analyses.diff.records import Detail
+from gradinspect.graph import Edge, Frame, Graph, ModuleCall, Storage
+
+MADE = [product_plus_two(), two_layers(), residual_blocks(5)]
+
+
+def renumbered(old: Graph, seed: int) -> Graph:
+    """Number the nodes of a graph in another topological order."""
+    rng = random.Random(seed)  # noqa: S311  # no secret
+    waits = [0] * len(old.nodes)
+    for node in old.nodes:
+        for edge in node.next_edges:
+            if edge is not None:
+                waits[edge.next_node] += 1
+    ready, order = [number for number, count in enumerate(waits) if not count], []
+    while ready:
+        order.append(ready.pop(rng.randrange(len(ready))))
+        for edge in old.nodes[order[-1]].next_edges:
+            if edge is not None:
+                waits[edge.next_node] -= 1
+                if not waits[edge.next_node]:
+                    ready.append(edge.next_node)
+    place = {number: index for index, number in enumerate(order)}
+    moved = tuple(
+        replace(
+            old.nodes[number],
+            next_edges=tuple(
+                None if edge is None else Edge(place[edge.next_node], edge.input_nr)
+                for edge in old.nodes[number].next_edges
+            ),
+        )
+        for number in order
+    )
+    return replace(old, nodes=moved, roots=tuple(replace(root, node=place[root.node]) for root in old.roots))
+
+
+@st.composite
+def connected_graphs(draw: st.DrawFn) -> Graph:
+    """Draw a graph whose nodes are all reached from its first one, with module calls and saved tensors."""
+    count = draw(st.integers(1, 12))
+    nodes = []
+    for number in range(count):
+        nexts = draw(st.lists(st.none() | st.integers(number + 1, count), max_size=3))
+        name = draw(st.sampled_from(["MulBackward0", "AddBackward0", "ViewBackward0"]))
+        shape = draw(st.sampled_from([(2, 3), (6,)]))
+        kept = draw(st.lists(st.integers(0, 3), max_size=2))
+        nodes.append(
+            op(name, number + 1, *nexts, shape=shape, module=draw(st.sampled_from([None, 0, 1, 2])),
+               saved=tuple(saved(f"_saved_{place}", 2, storage=storage) for place, storage in enumerate(kept)))
+        )  # fmt: skip
+    calls = (("", None), ("h.0", 0), ("h.1", 0))
+    return graph(
+        *nodes, leaf(draw(st.sampled_from(["weight", "bias", None])), 3),
+        storages=tuple(Storage(num_bytes=8, origin="activation") for _ in range(4)),
+        modules=tuple(ModuleCall(path=path, class_name="Block", parent=parent) for path, parent in calls),
+    )  # fmt: skip
+
+
+@given(graphs())
+def test_a_graph_equals_itself(one: Graph) -> None:
+    """Whatever it contains, also if it was read twice."""
+    assert diff_graphs(one, one).is_empty
+    assert diff_graphs(one, replace(one, source="other.py", nodes=tuple(map(replace, one.nodes)))).is_empty
+
+
+@given(connected_graphs(), st.integers(0, 99))
+def test_numbers_are_no_difference(one: Graph, seed: int) -> None:
+    """A graph with its nodes in another order is the same graph."""
+    diff = diff_graphs(one, renumbered(one, seed))
+
+    assert diff.is_empty, diff.rows
+
+
+@pytest.mark.parametrize("made", MADE, ids=["product", "layers", "blocks"])
+@pytest.mark.parametrize("seed", range(5))
+def test_numbers_are_no_difference_in_real_graphs(made: Graph, seed: int) -> None:
+    """As above, on graphs as programs make them."""
+    assert diff_graphs(renumbered(made, seed), made).is_empty
+
+
+@given(connected_graphs(), connected_graphs())
+def test_both_directions_say_the_same(one: Graph, other: Graph) -> None:
+    """What is added on the way there is removed on the way back."""
+    there, back = diff_graphs(one, other), diff_graphs(other, one)
+
+    assert (there.added, there.removed) == (back.removed, back.added)
+    assert {(c.node_before, c.node_after, c.held_bytes) for c in there.changed} == {
+        (c.node_after, c.node_before, -c.held_bytes) for c in back.changed
+    }
+    assert {c.node_after: {(d.field, d.name) for d in c.details if d.field != "inputs"} for c in there.changed} == {
+        c.node_before: {(d.field, d.name) for d in c.details if d.field != "inputs"} for c in back.changed
+    }
+    assert there.is_empty == back.is_empty
+
+
+@given(connected_graphs(), connected_graphs())
+def test_every_node_is_accounted_for(one: Graph, other: Graph) -> None:
+    """The nodes of B are those of A without the removed ones and with the added ones, and rows have each once."""
+    diff = diff_graphs(one, other)
+    gained, lost = (len([c for c in diff.leaf_changes if c.kind in kinds]) for kinds in
+                    ({"gained", "unfrozen"}, {"lost", "frozen"}))  # fmt: skip
+
+    assert len(one.nodes) - len(diff.removed) - lost == len(other.nodes) - len(diff.added) - gained
+    assert sorted(n for row in diff.rows if row.kind == "added" for n in row.nodes_after) == sorted(diff.added)
+    assert sorted(n for row in diff.rows if row.kind == "removed" for n in row.nodes_before) == sorted(diff.removed)
+    assert sum(row.held_bytes for row in diff.rows) == diff.held_bytes.change
+
+
+def test_a_line_is_its_text() -> None:
+    """A line that has moved is the same; one that reads differently is not, unless lines are ignored."""
+    one = two_layers()
+    moved = replace(one, frames=tuple(replace(frame, line=frame.line + 7) for frame in one.frames))
+    changed = replace(one, frames=(Frame(file="train.py", line=8, code="loss = other()"), one.frames[1]))
+
+    assert diff_graphs(one, moved).is_empty
+    assert [row.details for row in diff_graphs(one, changed).rows] == [(Detail("line", after="loss = other()"),)]
+    assert diff_graphs(one, changed, frozenset({"lines"})).is_empty
+
+
+def test_bytes_can_be_ignored() -> None:
+    """A larger storage behind the same tensor is a difference of bytes only."""
+    one = two_layers()
+    larger = replace(one, storages=(Storage(num_bytes=32_000), one.storages[1]))
+
+    assert diff_graphs(one, larger).held_bytes.change == 31_680
+    assert sum(row.held_bytes for row in diff_graphs(one, larger).rows) == 31_680
+    assert diff_graphs(one, larger, frozenset({"bytes"})).is_empty
+
+
+def test_an_argument_at_another_position() -> None:
+    """`a - b` is not `b - a`."""
+    one = graph(op("SubBackward0", 1, 2), op("ExpBackward0", 3), op("SinBackward0", 3), leaf("w", 3),
+                arguments={"SubBackward0": ("self", "other")})  # fmt: skip
+    other = replace(one, nodes=(op("SubBackward0", 2, 1), *one.nodes[1:]))
+    (row,) = diff_graphs(one, other).rows
+
+    assert row.details == (
+        Detail("inputs", "self", "ExpBackward0", "SinBackward0"),
+        Detail("inputs", "other", "SinBackward0", "ExpBackward0"),
+    )
+
+
+def test_models_without_a_common_module() -> None:
+    """They are told apart from a model that was wrapped."""
+    blocks = residual_blocks(3)
+    wrapped = replace(blocks, modules=tuple(replace(c, path=f"module.{c.path}".rstrip(".")) for c in blocks.modules))
+
+    assert have_common_modules(blocks, wrapped)
+    assert have_common_modules(blocks, product_plus_two())
+    assert not have_common_modules(blocks, two_layers())
+    assert diff_graphs(blocks, wrapped).rows == ()

@@ -1,0 +1,202 @@
+"""`gradinspect diff`: two graphs, or many."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from changed_programs import changed_graph
+from factories import two_layers
+from msgspec.structs import replace
+from runs import gradinspect
+
+from gradinspect.cli import main
+from gradinspect.graph import CapturePoint, Frame
+from gradinspect.storage import encode_graph
+
+PROGRAM = """\
+import sys, torch
+print("running", *sys.argv[1:])
+x = torch.ones(3, requires_grad=True)
+y = x.exp() if "exp" in sys.argv else x.sin()
+if "fail" in sys.argv:
+    raise ValueError("broken")
+if "long" in sys.argv:
+    y = y * 2
+y.sum().backward()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Captures of the network and of changed ones, in the folder where the command runs, at 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("train.py").write_text(PROGRAM)
+
+
+def write(name: str, *changes: str) -> str:
+    """Write the capture of a changed network."""
+    graph = changed_graph(*changes)
+    frames = (*graph.frames, Frame(file="train.py", line=9, code="loss.backward()"))
+    point = CapturePoint(kind="backward", number=1, frame=len(graph.frames))
+    graph = replace(graph, frames=frames, captured_at=point)
+    Path(name).write_bytes(encode_graph(graph, compressed=name.endswith(".gz")))
+    return name
+
+
+def test_two_captures(capsys: pytest.CaptureFixture[str]) -> None:
+    """The figures, the changes by module, and one line that sums up; the exit code says that they differ."""
+    code = main(["diff", write("a.json"), write("b.json.gz", "clone")])
+    printed = capsys.readouterr().out
+
+    assert code == 1
+    assert max(map(len, printed.splitlines())) <= 80
+    assert (
+        printed
+        == """\
+A  a.json  backward #1  train.py:9  loss.backward()
+B  b.json.gz  backward #1  train.py:9  loss.backward()
+
+                   A           B        change
+nodes             74          78            +4
+edges             77          81            +4
+leaves            30          30
+held         4.8 KiB     4.8 KiB
+
+h.*
+  + CloneBackward0 ×4  f32[5, 16]                         tests/chang…rams.py:27
+
+4 nodes added.
+"""
+    )
+
+
+def test_equal_captures(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 0, and the last line says it."""
+    assert main(["diff", write("a.json"), write("b.json")]) == 0
+    assert capsys.readouterr().out.endswith("\nNo difference.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--fail-on", "bytes>5%"], 0),
+        (["--fail-on", "bytes>5%", "--fail-on", "lost-gradient"], 1),
+        (["--ignore", "bytes,lines,order"], 1),
+    ],
+)
+def test_gates(words: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """With conditions, only they decide; what failed is said."""
+    assert main(["diff", write("a.json"), write("b.json", "frozen"), *words]) == code
+    assert ("failed  lost-gradient: h.1.attn.weight" in capsys.readouterr().out) == ("lost-gradient" in words)
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has everything, with the nodes of each row."""
+    main(["diff", write("a.json"), write("b.json", "fewer"), "--format", "json", "--fail-on", "removed"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert (found["is_same"], found["failed"]) == (False, ["removed: 9 nodes"])
+    assert found["nodes"] == {"before": 74, "after": 59, "change": -15}
+    assert [len(row["nodes_before"]) for row in found["rows"]] == [9]
+    assert {change["name"] for change in found["leaf_changes"]} == {
+        f"h.3.{name}.{kind}" for name in ("ln", "attn", "mlp") for kind in ("weight", "bias")
+    }
+
+
+def test_markdown_and_annotations(capsys: pytest.CaptureFixture[str]) -> None:
+    """A comment for a pull request, and annotations at its lines."""
+    files = [write("a.json"), write("b.json", "sigmoid")]
+    main(["diff", *files, "--format", "markdown"])
+    comment = capsys.readouterr().out
+    main(["diff", *files, "--format", "github", "--fail-on", "operator"])
+    annotations = capsys.readouterr().out.splitlines()
+
+    assert "| `h.*` | ~ | `ReluBackward0` ×4 `operator: ReluBackward0 → SigmoidBackward0` |" in comment
+    assert annotations[0] == "::error title=gradinspect diff::operator: 4 nodes"
+    assert annotations[1].startswith("::notice file=tests/changed_programs.py,line=30,title=gradinspect diff::h.*: ~ ")
+
+
+def test_many_captures(capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal ranks are one group; each other one says what it lacks."""
+    ranks = [write(f"run.{rank}.json", *(["fewer"] if rank == 2 else [])) for rank in range(4)]
+    code = main(["diff", *ranks])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert code == 1
+    assert lines[0] == "ranks 0-1, 3 are equal, 3 captures of 4"
+    assert lines[2].startswith("rank 2 differs: 9 nodes removed, 6 leaves without a gradient now")
+    assert "   4.8 KiB held  ranks 0-1, 3" in lines
+    assert main(["diff", *ranks[:2], ranks[3]]) == 0
+    assert main(["diff", *ranks, "--format", "json"]) == 1
+
+
+def test_programs_run_apart_and_print_as_they_would() -> None:
+    """Each in a process of its own, with its own arguments; captures and programs can be mixed."""
+    done = gradinspect("diff", "--both", "train.py", "train.py -- exp long")
+    lines = done.stdout.splitlines()
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert lines[:2] == ["running", "running exp long"]
+    assert "      operator: SinBackward0 → ExpBackward0" in lines
+    assert ["+", "MulBackward0", "f32[3]", "+8", "B", "train.py:8"] in map(str.split, lines)
+
+
+def test_a_program_that_fails() -> None:
+    """Its traceback, one sentence, and exit code 3; the other one is not run."""
+    done = gradinspect("diff", "--both", "train.py -- fail", "train.py -- never")
+
+    assert done.returncode == 3
+    assert done.stdout == "running fail\n"
+    assert done.stderr.endswith(
+        "ValueError: broken\ngradinspect: The script failed before any backward call: ValueError.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["a.json"], "Two sources are compared, and only 'a.json' was given. "),
+        ([], "Two sources are compared, and none was given. "),
+        (["a.json", "missing.json"], "The file 'missing.json' does not exist. "),
+        (["a.json", "broken.json"], 'Capture file "broken.json" is broken: it is truncated. '),
+        (["a.json", "a.json", "newer.json"], 'Capture file "newer.json" has schema version 99, newer than '),
+        (["a.json", "other.json"], "'a.json' and 'other.json' have no module in common. "),
+        (["a.json", "a.json", "other.json"], "'a.json' and 'other.json' have no module in common. "),
+        (["a.json", "a.json", "--ignore", "colors"], "'--ignore colors' is not a kind of difference. Available: bytes"),
+        (["a.json", "a.json", "--fail-on", "more"], "'--fail-on more' is not a known condition. Write 'bytes>5%', "),
+        (["a.json", "a.json", "--backward", "2"], "'--backward' is about running a program, and all sources are "),
+        (["a.json", "--both", "a.json", "a.json"], "'a.json' and '--both' cannot be combined. "),
+        (["--both", "train.py --amp", "a.json"], "'train.py --amp' has no option '--amp'. Options of the script"),
+        (["--both", "train.py 'amp", "a.json"], "The quotes in 'train.py 'amp' do not match. "),
+        (["--both", "", "a.json"], "A SOURCE or -m MODULE is needed, and neither was given. "),
+        (
+            ["a.json", "a.json", "a.json", "--format", "github"],
+            "'--format github' is for two sources, and 3 were given",
+        ),
+    ],
+)
+def test_one_sentence_for_each_mistake(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the file or option in question, and nothing else is printed."""
+    write("a.json")
+    Path("broken.json").write_bytes(encode_graph(two_layers(), compressed=False)[:500])
+    Path("newer.json").write_bytes(
+        encode_graph(two_layers(), compressed=False).replace(b'"version":1', b'"version":99')
+    )
+    Path("other.json").write_bytes(encode_graph(two_layers(), compressed=False))
+    code = main(["diff", *words])
+    captured = capsys.readouterr()
+
+    assert (code, captured.out) == (2, "")
+    assert captured.err.startswith(f"gradinspect: {problem}")
+    assert captured.err.count("\n") == 1
+
+
+def test_a_golden_file_is_small_and_the_same_each_time() -> None:
+    """The packed capture of a repeated network, byte for byte."""
+    first, second = (encode_graph(changed_graph(), compressed=True) for _ in range(2))
+
+    assert first == second
+    assert len(first) < 6_000
+    assert gzip.decompress(first) == encode_graph(changed_graph(), compressed=False)
