@@ -7,8 +7,8 @@ from torch import nn
 from torch.nn import functional
 
 from gradinspect.graph import Graph
-from gradinspect.record.capture import capture_graph
-from gradinspect.record.recorder import Recorder
+from gradinspect.recording.capture import capture_graph
+from gradinspect.recording.recorder import Recorder
 
 BLOCKS = 4
 
