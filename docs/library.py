@@ -97,6 +97,11 @@ test_training()
 The fixture `gradinspect_recording` records the test that asks for it: `gradinspect_recording.graph` is the graph of its
 first backward call. The plugin is there as soon as the package is installed, and loads nothing until it is used.
 
+In a notebook, a graph, findings and memory show themselves, in light and dark themes, and modules expand in place.
+There is no script in what they show, so it also works in an exported notebook. `%load_ext gradinspect` adds a magic for
+the first line of a cell: `%%gradinspect check`, `%%gradinspect trace` or `%%gradinspect memory`. And `gradinspect check
+train.ipynb` runs a notebook as a program: its code cells in order, without magics.
+
 ## Reference
 
 """

@@ -53,6 +53,7 @@ _HOMES = {
     "capture": "live.capturing",
     "check": "live.checking",
     "load": "library.files",
+    "load_ipython_extension": "notebook",  # what %load_ext calls
     "memory": "library.views",
     "record": "live.recording",
     "save": "library.files",

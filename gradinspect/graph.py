@@ -287,6 +287,16 @@ class Graph(Record, frozen=True):
 
         return to_polars(self)
 
+    def _repr_html_(self) -> str:
+        """Draw it in a notebook, to be expanded in place."""
+        from gradinspect.library.showing import graph_fragment
+
+        return graph_fragment(self)
+
+    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
+        """Show it in a notebook, and as text where there is no HTML."""
+        return {"text/html": self._repr_html_(), "text/plain": str(self)}
+
     def __repr__(self) -> str:
         """Describe it in one line."""
         from gradinspect.library.showing import graph_line

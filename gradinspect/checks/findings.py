@@ -88,6 +88,16 @@ class Findings(Record, frozen=True, kw_only=True):
         """Yield each finding."""
         return iter(self.findings)
 
+    def _repr_html_(self) -> str:
+        """Write the report in a notebook."""
+        from gradinspect.library.showing import findings_fragment
+
+        return findings_fragment(self)
+
+    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
+        """Show them in a notebook, and as text where there is no HTML."""
+        return {"text/html": self._repr_html_(), "text/plain": str(self)}
+
     def __repr__(self) -> str:
         """Describe them in one line. NOTE [Methods of records] in `graph`."""
         from gradinspect.library.showing import findings_line

@@ -10,6 +10,7 @@ from gradinspect.analyses.memory.tree import module_tree
 from gradinspect.analyses.summary import describe_capture, summarize
 from gradinspect.checks.findings import Findings
 from gradinspect.graph import Graph
+from gradinspect.renderers.html.fragment import findings_fragment, graph_fragment, memory_fragment
 from gradinspect.renderers.terminal.findings import FindingsPage
 from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
 from gradinspect.renderers.terminal.summary import render_summary
@@ -17,6 +18,10 @@ from gradinspect.renderers.terminal.text import harmless
 from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
 from gradinspect.units import format_bytes, format_count
 
+__all__ = [
+    "findings_fragment", "findings_line", "findings_page", "graph_fragment", "graph_line", "graph_page",
+    "memory_fragment", "memory_line", "memory_page",
+]  # fmt: skip
 MAX_MODULE_ROWS = 40
 
 

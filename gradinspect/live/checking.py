@@ -81,6 +81,25 @@ def check_training(step: Callable[[], object], steps: int | None) -> TrainingChe
     return TrainingCheck(checked.found, tuple(dict.fromkeys(names)), checked.failed)
 
 
+def check_once(run: Callable[[], bool], label: str) -> Findings | None:
+    """Check what runs once, such as a cell, which may have a loop; None if it failed, and nothing was found.
+
+    Args:
+        run: Runs it, and returns whether it succeeded; it has shown its own errors.
+        label: What it is called in reports.
+
+    Raises:
+        GradInspectError: It calls no backward.
+    """
+    with LiveSession(lambda observed: ChecksObserver(observed, None), label) as session:
+        succeeded = session.call(run)
+        session.run.has_failed = not succeeded
+    found = session.result()
+    if found is None and succeeded:
+        raise GradInspectError(f"'{label}' calls no backward.", "Check a cell that trains.")
+    return None if found is None else without_comments(found, Selection(), _relative_to_here)
+
+
 class _Checked(NamedTuple):
     found: Findings
     observer: Observer[Findings]

@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 import torch
 
 from gradinspect.graph import Frame
+from gradinspect.recording.notebook_cells import cell_name
 from gradinspect.torch_api.dynamo import uncompiled
 
 _INSTALLED = tuple(
@@ -229,8 +230,9 @@ def short_file_name(file: str, base_folder: Path) -> str:
     for folder in _INSTALLED:
         if file.startswith(folder):
             return Path(file[len(folder) :]).as_posix()
-    if file.startswith("<"):
-        return file
+    cell = cell_name(file)
+    if cell is not None or file.startswith("<"):
+        return cell or file
     path = Path(os.path.abspath(file))  # noqa: PTH100  # resolve() would follow links to paths the user never used
     try:
         return path.relative_to(base_folder).as_posix()

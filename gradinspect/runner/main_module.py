@@ -1,7 +1,7 @@
 """Make a program's `__main__` module as `python` makes it.
 
-The program is a script, a folder or a zip file with a `__main__.py`, a module after -m, or standard input. Imports no
-torch.
+The program is a script, a notebook, a folder or a zip file with a `__main__.py`, a module after -m, or standard input.
+Imports no torch.
 Source: Modules/main.c and Lib/runpy.py, Python 3.11 to 3.14.
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gradinspect.errors import GradInspectError
+from gradinspect.runner.notebooks import display, is_notebook, note_left_out, read_notebook
 from gradinspect.source import STDIN, Module, Script, has_main_inside
 
 
@@ -25,7 +26,7 @@ class MainModule(NamedTuple):
     """A module that has not run yet, and what it will run."""
 
     module: types.ModuleType
-    code: types.CodeType
+    codes: tuple[types.CodeType, ...]  # of a notebook, one per cell
 
 
 def make_main_module(program: Script | Module, arguments: Sequence[str]) -> MainModule:
@@ -42,6 +43,8 @@ def make_main_module(program: Script | Module, arguments: Sequence[str]) -> Main
         sys.argv = [str(program.path), *arguments]
         if program.path == STDIN:
             made = _from_stdin()
+        elif is_notebook(program.path):
+            made = _from_notebook(program.path)
         elif has_main_inside(program.path):
             made = _from_spec(_spec_inside(program.path))
         else:
@@ -64,7 +67,7 @@ def _from_spec(spec: importlib.machinery.ModuleSpec) -> MainModule:
     main = _new_module(
         __spec__=spec, __loader__=spec.loader, __package__=spec.parent, __file__=spec.origin, __cached__=spec.cached
     )
-    return MainModule(main, _code_of(spec.loader, spec.name))
+    return MainModule(main, (_code_of(spec.loader, spec.name),))
 
 
 def _code_of(loader: Any, name: str) -> types.CodeType:
@@ -80,7 +83,14 @@ def _from_file(path: Path) -> MainModule:
     loader = kind("__main__", str(path))
     code = _code_of(loader, "__main__") if is_compiled else _compile(path)
     main = _new_module(__loader__=loader, __package__=None, __file__=str(path), __cached__=None)
-    return MainModule(main, code)
+    return MainModule(main, (code,))
+
+
+def _from_notebook(path: Path) -> MainModule:
+    notebook = read_notebook(path)
+    note_left_out(path, notebook.left_out)
+    main = _new_module(__loader__=importlib.machinery.BuiltinImporter, __package__=None, display=display)
+    return MainModule(main, notebook.codes)
 
 
 def _from_stdin() -> MainModule:
@@ -89,7 +99,7 @@ def _from_stdin() -> MainModule:
     linecache.cache["<stdin>"] = len(source), None, lines, "<stdin>"  # it can be read only once
     loader = importlib.machinery.BuiltinImporter
     main = _new_module(__loader__=loader, __package__=None, __file__="<stdin>", __cached__=None)
-    return MainModule(main, compile(source, "<stdin>", "exec", dont_inherit=True))
+    return MainModule(main, (compile(source, "<stdin>", "exec", dont_inherit=True),))
 
 
 def _spec_inside(path: Path) -> importlib.machinery.ModuleSpec:

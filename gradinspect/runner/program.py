@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 import types
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import Any, NoReturn, Protocol
 
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.runner.main_module import make_main_module
+from gradinspect.runner.notebooks import has_cells
 from gradinspect.source import Module, Script
 
 _OURS = os.path.join(str(Path(__file__).parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
@@ -48,9 +50,10 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
     namespace: dict[str, Any] = {}
     try:
         try:
-            main, code = make_main_module(program, arguments)
+            main, codes = make_main_module(program, arguments)
             namespace = main.__dict__
-            exec(code, namespace)  # noqa: S102  # the purpose of this function
+            for code in codes:
+                exec(code, namespace)  # noqa: S102  # the purpose of this function
         finally:
             stopper.ended()
     except GradInspectError:
@@ -135,4 +138,7 @@ def print_error(error: BaseException) -> None:
     with suppress(Exception):
         sys.stdout.flush()
     hook = sys.excepthook if callable(sys.excepthook) else sys.__excepthook__
-    hook(type(error), error, error.__traceback__)
+    if hook is sys.__excepthook__ and has_cells():
+        traceback.print_exception(error)  # the hook reads files itself, and a cell is none
+    else:
+        hook(type(error), error, error.__traceback__)

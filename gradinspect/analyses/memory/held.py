@@ -55,6 +55,16 @@ class Memory(Record, frozen=True, kw_only=True):
     num_recomputed: int  # saved values that a checkpoint will recompute
     storages: tuple[HeldStorage, ...]  # in order of their first savers
 
+    def _repr_html_(self) -> str:
+        """Write the largest storages in a notebook."""
+        from gradinspect.library.showing import memory_fragment  # noqa: PLC0415
+
+        return memory_fragment(self)
+
+    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
+        """Show it in a notebook, and as text where there is no HTML."""
+        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
+
     def __repr__(self) -> str:
         """Describe it in one line. NOTE [Methods of records] in `graph`."""
         from gradinspect.library.showing import memory_line  # noqa: PLC0415
