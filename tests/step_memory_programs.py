@@ -101,6 +101,7 @@ def _gpt(model: str, optimizer: str, context: str = "") -> str:
     return _HEAD + _GPT + made + _GPT_STEPS.format(context=context)
 
 
+GPT_HEAD = _HEAD + _GPT
 PROGRAMS: dict[str, str] = {
     "SGD": _mlp("SGD(model.parameters(), lr=0.1)"),
     "momentum": _mlp("SGD(model.parameters(), lr=0.1, momentum=0.9)"),

@@ -37,9 +37,11 @@ FAKE = {  # what cannot run on tensors without values
     "DataLoader.__iter__",
     "Distribution._validate_args",
     "Module._apply",
+    "Tensor.__format__",
     "_BaseDataLoaderIter.__next__",
     "torch.nn.init._no_grad_trunc_normal_",
 }
+ALLOCATES = {"UntypedStorage.resize_", "torch.get_rng_state", "torch.random.get_rng_state"}
 CHECK = {
     "GradScaler.scale",
     "LRScheduler.step",
@@ -55,7 +57,8 @@ VERBS: dict[str, set[str]] = {
     "memory": set(),
     "memory --iterations 2": set(),
     "memory --fake": FAKE,
-    "fit": {*FAKE, "UntypedStorage.resize_", "torch.get_rng_state", "torch.random.get_rng_state"},
+    "fit": {*FAKE, *ALLOCATES},
+    "plan --fit 1GiB": {*FAKE, *ALLOCATES, "Module.zero_grad", "Optimizer.zero_grad"},
     "fit --real": set(),
     "grads": set(),
     "grads --steps 2": set(),
@@ -68,7 +71,8 @@ VERBS: dict[str, set[str]] = {
 def test_what_is_patched_is_known_and_undone(tmp_path: Path, verb: str, names: set[str]) -> None:
     """When atexit handlers run, torch is as it was."""
     (tmp_path / "train.py").write_text(PROGRAM)
-    done = gradinspect(*verb.split(), "train.py", "--continue", cwd=tmp_path)
+    goes_on = () if verb.startswith("plan") else ("--continue",)
+    done = gradinspect(*verb.split(), "train.py", *goes_on, cwd=tmp_path)
     lines = dict(line.split(":", 1) for line in done.stdout.splitlines() if line.startswith(("during:", "after:")))
 
     assert lines["after"].split() == []

@@ -19,6 +19,7 @@ from gradinspect.cli.fit import fit
 from gradinspect.cli.grads import grads
 from gradinspect.cli.help import VerbCommand
 from gradinspect.cli.memory import memory
+from gradinspect.cli.plan import plan
 from gradinspect.cli.printing import ReaderLeft, finish_output, print_problem, print_text
 from gradinspect.cli.report_options import earlier_name
 from gradinspect.cli.saved import saved
@@ -60,6 +61,7 @@ app.command(cls=VerbCommand)(find)
 app.command(cls=VerbCommand)(saved)
 app.command(cls=VerbCommand)(memory)
 app.command(cls=VerbCommand)(fit)
+app.command(cls=VerbCommand)(plan)
 app.command(cls=VerbCommand, context_settings={"token_normalize_func": us_spelling})(export)
 app.command(cls=VerbCommand)(explore)
 app.command(cls=VerbCommand, context_settings={"token_normalize_func": earlier_name})(check)

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from gradinspect.analyses.gradients.timeline import Timeline
     from gradinspect.analyses.memory.growth import Growth
     from gradinspect.analyses.memory.step import StepMemory
+    from gradinspect.analyses.planning.changes import Plan
+    from gradinspect.analyses.planning.planned_steps import PlannedSteps
+    from gradinspect.analyses.planning.trial import RealSteps
     from gradinspect.checks.findings import Findings
     from gradinspect.graph import Graph
     from gradinspect.observers.lockstep import StepListener
@@ -130,3 +133,25 @@ def step_memory(num_steps: int) -> "Question[StepMemory]":
         return StepMemoryObserver(run, num_steps)
 
     return Question(observe=observe, a_capture_cannot="show the memory of a whole step", needs_backward=True)
+
+
+def planned_steps(num_steps: int, plan: "Plan") -> "Question[PlannedSteps]":
+    """Ask what so many whole training steps need under a plan, and what else could be changed."""
+
+    def observe(run: "Run") -> "Observer[PlannedSteps]":
+        from gradinspect.observers.step_plan_observer import StepPlanObserver
+
+        return StepPlanObserver(run, num_steps, plan)
+
+    return Question(observe=observe, a_capture_cannot="be planned for", needs_backward=True)
+
+
+def real_steps(num_steps: int, plan: "Plan") -> "Question[RealSteps]":
+    """Ask how long so many training steps take under a plan, and for their gradients."""
+
+    def observe(run: "Run") -> "Observer[RealSteps]":
+        from gradinspect.observers.real_steps_observer import RealStepsObserver
+
+        return RealStepsObserver(run, num_steps, plan)
+
+    return Question(observe=observe, a_capture_cannot="be planned for", needs_values=True, needs_backward=True)

@@ -35,7 +35,7 @@ def report_on(request: Request, question: Question[T], report: Callable[[T], Non
         GradInspectError: There is nothing to report on.
         ScriptFailedError: The program failed; what was recorded before is reported.
     """
-    _check_fits(request, question)
+    check_fits(request, question)
     program = request.source
     if isinstance(program, CaptureFile):
         report(cast("T", _read(program.path, request.label, gradients=question.needs_gradients)))
@@ -55,7 +55,7 @@ def _run(
     """Run a program, and report on what was found."""
     program = cast("Program", request.source)
     imports = Imports()
-    session = _import_session(imports, program, request)
+    session = import_session(imports, program, request)
     run = session.Session(program, request, question.observe, imports, report, call_reached)
     try:
         result = run.run()
@@ -69,7 +69,7 @@ def _run(
         raise ScriptFailedError(run.failure or "", run.exit_code)
 
 
-def _check_fits(request: Request, question: Question[Any]) -> None:
+def check_fits(request: Request, question: Question[Any]) -> None:
     """Check that the request can be fulfilled.
 
     Raises:
@@ -111,7 +111,7 @@ def _read(path: Path, label: str, *, gradients: bool) -> "Graph":
     return graph
 
 
-def _import_session(imports: Imports, program: Program, request: Request) -> ModuleType:
+def import_session(imports: Imports, program: Program, request: Request) -> ModuleType:
     """Import torch as the program would, then all that we need later, before the program can interfere.
 
     It takes over a second, and torch may not be installed if only capture files are read.

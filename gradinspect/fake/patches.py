@@ -3,7 +3,8 @@
 Data loaders and samplers draw numbers, so they run outside the fake mode, and their results become fake at first use.
 `Module.to` swaps fake parameters with their copies, which the fake mode's weak references forbid; here the parameter
 gets the copy's data, as real ones do. A truncated normal redraws until its values are in bounds, and distributions
-validate their arguments; without values, neither is needed.
+validate their arguments; without values, neither is needed. A scalar is formatted as its number (`f"{loss:.4f}"`),
+which torch does for its own tensor class only.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from gradinspect.torch_api.fakes import (
     FakeTensor,
     apply_patch,
     distribution_patch,
+    format_patch,
     loader_patches,
     set_fake_device,
     truncated_normal_patch,
@@ -33,6 +35,7 @@ def patched_torch() -> AbstractContextManager[None]:
         apply_patch(_applying),
         truncated_normal_patch(_drawing),
         distribution_patch(),
+        format_patch(_formatting),
     )
 
 
@@ -49,6 +52,14 @@ def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
         return tensor if isinstance(tensor, FakeTensor) else original(tensor, *args, **kwargs)
 
     return trunc_normal
+
+
+def _formatting(original: Callable[..., str]) -> Callable[..., str]:
+    def format_tensor(self: torch.Tensor, format_spec: str) -> str:
+        is_scalar = isinstance(self, FakeTensor) and not self.dim()
+        return format(self.item(), format_spec) if is_scalar else original(self, format_spec)
+
+    return format_tensor
 
 
 def _applying(original: Callable[..., nn.Module]) -> Callable[..., nn.Module]:

@@ -5,6 +5,11 @@ A training loop reads its loss in order to print it: `print(loss.item())`. Outsi
 point scalar is answered with 1, and the reader of the result is told which lines were answered so. Whatever a module,
 a gradient hook or a comparison reads may decide what runs next, so it is answered only with the number that the user
 gives.
+
+NOTE [Indices that are drawn]
+`data[i : i + length]` with an `i` of `torch.randint` needs its number; with any number of ours the slice would have
+a wrong size. So a few integers that are drawn on the CPU get real values, which fake tensors pass on to what is
+computed from them.
 """
 
 import sys
@@ -14,12 +19,14 @@ from typing import Any
 import torch
 
 from gradinspect.recording.frames import user_frames
-from gradinspect.torch_api.fakes import NEEDS_VALUES, reads_scalar
+from gradinspect.torch_api.fakes import NEEDS_VALUES, give_values, reads_scalar, unset_fake_temporarily
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.units import format_count
 
 LOGGED = 1.0  # a loss that is neither NaN nor infinite
 MAX_LINES = 3
+MAX_DRAWN = 4096  # numbers
+_DRAWS = frozenset((torch.ops.aten.randint.default, torch.ops.aten.randint.low, torch.ops.aten.randperm.default))
 
 
 class AnsweredReads(TorchDispatchMode):
@@ -52,6 +59,8 @@ class AnsweredReads(TorchDispatchMode):
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run the fake op; where it lacks a value, answer."""
+        if func in _DRAWS:
+            return _drawn(func(*args, **(kwargs or {})), func, args, kwargs or {})
         if func is not reads_scalar:
             return func(*args, **(kwargs or {}))
         try:
@@ -75,3 +84,11 @@ class AnsweredReads(TorchDispatchMode):
         if dtype.is_complex:
             return complex(number)
         return number if dtype.is_floating_point else int(number)
+
+
+def _drawn(result: torch.Tensor, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    """Give values to a few integers. NOTE [Indices that are drawn]."""
+    if result.device.type == "cpu" and result.dim() == 1 and result.numel() <= MAX_DRAWN:
+        with unset_fake_temporarily():
+            give_values(result, func(*args, **kwargs))
+    return result

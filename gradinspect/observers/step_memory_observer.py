@@ -49,19 +49,24 @@ class StepMemoryObserver(Observer[StepMemory]):
         require_storage_keys("fit")
         self._run = run
         self._asked = num_steps
-        self._ledger = Ledger(num_steps)
+        self.ledger = Ledger(num_steps)
         self._tracker: Tracker = (
-            StorageTracker(self._ledger, self._maker)
+            StorageTracker(self.ledger, self._maker)
             if run.request.fake
-            else AllocatorTracker(self._ledger, self._maker_now, run.recorder)
+            else AllocatorTracker(self.ledger, self._maker_now, run.recorder)
         )
         self._purposes = Purposes(run.recorder)
-        self._phases = StepPhases()  # after the tracker, which has run a backward of its own
+        self.phases = StepPhases()  # after the tracker, which has run a backward of its own
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether the steps that were asked for are still running."""
+        return self.ledger.is_open
 
     @property
     def is_partial(self) -> bool:  # type: ignore[override]  # it changes
         """Whether steps that were asked for are still to come."""
-        phases = self._phases
+        phases = self.phases
         return phases.step < self._asked or (phases.step == self._asked and not phases.is_between)
 
     @property
@@ -84,8 +89,8 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Look at a backward call; the program is stopped at the first one after as many steps as were asked for."""
         if not has_graph(call.outputs):
             return None
-        self._phases.call_begins()
-        if self._phases.step > self._asked:
+        self.phases.call_begins()
+        if self.phases.step > self._asked:
             self._run.stop(call.caller)
             return None
         self._tracker.moved_on()
@@ -100,9 +105,9 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     def result(self) -> StepMemory | None:
         """Return what was seen; None before the first backward call."""
-        if not self._phases.step or not self._run.interceptor.counts.backwards + self._run.interceptor.counts.grads:
+        if not self.phases.step or not self._run.interceptor.counts.backwards + self._run.interceptor.counts.grads:
             return None
-        return record_step_memory(self._ledger, self._phases, self._run, self._purposes.names)
+        return record_step_memory(self.ledger, self.phases, self._run, self._purposes.names)
 
     def _maker_now(self) -> Maker:
         """Say what runs outside the engine now."""
@@ -110,8 +115,8 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     def _maker(self, op: str, node: Any) -> Maker:
         """Say what runs now."""
-        self._phases.operator()
-        recorder, phases = self._run.recorder, self._phases
+        self.phases.operator()
+        recorder, phases = self._run.recorder, self.phases
         module = recorder.running_module
         if node is None or module is not None:
             frame = recorder.frames.number_of(sys._getframe(1))
@@ -119,7 +124,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         return Maker(phases.step, phases.phase, op, node.name(), sequence_nr(node))
 
     def _call_ended(self, call: EngineCall) -> None:
-        self._phases.call_ends(call)
+        self.phases.call_ends(call)
         self._tracker.moved_on()
         self._claim(self._purposes.after_call())
         self._step_may_end()
@@ -127,19 +132,19 @@ class StepMemoryObserver(Observer[StepMemory]):
     @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         self._guarded(lambda: self._claim(self._purposes.of_optimizer(optimizer)))
-        self._phases.optimizer_begins()
+        self.phases.optimizer_begins()
         self._tracker.moved_on()
 
     @uncompiled
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        self._phases.optimizer_ends()
+        self.phases.optimizer_ends()
         self._guarded(lambda: self._claim(self._purposes.of_optimizer(optimizer)))
         self._tracker.moved_on()
         self._step_may_end()
 
     def _step_may_end(self) -> None:
-        if self._phases.is_between:
-            self._ledger.may_end(self._phases.step)
+        if self.phases.is_between:
+            self.ledger.may_end(self.phases.step)
 
     def _guarded(self, claim: Callable[[], None]) -> None:
         try:

@@ -32,6 +32,7 @@ def record_step_memory(ledger: Ledger, phases: StepPhases, run: Run, names: Name
             peak_bytes=of_step.num_bytes,
             at=origins.of(of_step.maker),
             end_bytes=ledger.end_bytes.get(step, ledger.num_bytes),
+            held_bytes=ledger.held_bytes.get(step, 0),
         )
         for step, of_step in sorted(ledger.step_peaks.items())
         if 0 < step <= asked

@@ -76,10 +76,14 @@ class Ledger:
         """Start with nothing, and end after so many steps."""
         self.num_steps = num_steps
         self._step = 0
+        self._phase: Phase = "setup"
         self.num_bytes = 0
         self.peak: Peak | None = None
         self.step_peaks: dict[int, Peak] = {}
         self.end_bytes: dict[int, int] = {}  # after each step
+        self.held_bytes: dict[
+            int, int
+        ] = {}  # of each step, when backward begins; the most, if it does so several times
         self.is_open = True
         self._births = 0
         self._peak_birth = 0
@@ -132,6 +136,10 @@ class Ledger:
         yield from (life for life in self._alive if life.birth <= self._peak_birth)
         yield from self._dead_since_peak
 
+    def alive(self) -> Iterator[Life]:
+        """Yield what is alive now."""
+        yield from self._alive
+
     def curve(self) -> Iterator[tuple[int, Phase, int]]:
         """Yield step, phase and the most that was alive, in time."""
         yield from ((point.step, point.phase, point.num_bytes) for point in self._curve)
@@ -144,6 +152,9 @@ class Ledger:
             self.is_open = step <= self.num_steps
 
     def _grow(self, num_bytes: int, maker: Maker) -> None:
+        if maker.phase == "backward" and self._phase == "forward":
+            self.held_bytes[maker.step] = max(self.num_bytes, self.held_bytes.get(maker.step, 0))
+        self._phase = maker.phase
         self.num_bytes += num_bytes
         if self.peak is None or self.num_bytes > self.peak.num_bytes:
             self.peak = Peak(self.num_bytes, maker)

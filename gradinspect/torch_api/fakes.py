@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import nn
 from torch.distributions import Distribution
 from torch.utils.data import dataloader
@@ -62,9 +63,20 @@ def truncated_normal_patch(make: Any) -> Patch:
     return Patch(nn.init, "_no_grad_trunc_normal_", make)
 
 
+def format_patch(make: Any) -> Patch:
+    """Patch what formats a tensor in an f-string."""
+    return Patch(torch.Tensor, "__format__", make)
+
+
 def distribution_patch() -> Patch:
     """Disable the validation of distribution arguments."""
     return Patch(Distribution, "_validate_args", lambda _original: False)
+
+
+def give_values(tensor: Any, values: torch.Tensor) -> None:
+    """Let a fake tensor know its values, from which those of small results are computed."""
+    if isinstance(tensor, FakeTensor) and hasattr(tensor, "constant"):
+        tensor.constant = values
 
 
 def set_fake_device(tensor: Any, like: Any) -> None:

@@ -7,6 +7,28 @@ from typing import Any
 
 import torch
 
+_SAME_WORK = {
+    "_scaled_dot_product_flash_attention_for_cpu": "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_flash_attention_for_cpu_backward": "_scaled_dot_product_flash_attention_backward",
+}
+
+
+def _recurrent_flops(layer: torch.Tensor, weight: torch.Tensor, recurrent: torch.Tensor, *_: Any, **__: Any) -> int:
+    """Count the two products of each step in time."""
+    steps = layer.shape[0] * layer.shape[1]
+    return int(2 * steps * (weight.numel() + recurrent.numel()))
+
+
+def _recurrent_backward_flops(*arguments: Any, **keywords: Any) -> int:
+    """Count twice as many: a gradient for each factor."""
+    return 2 * _recurrent_flops(*arguments, **keywords)
+
+
+_RECURRENT = {  # oneDNN's, on the CPU
+    "mkldnn_rnn_layer": _recurrent_flops,
+    "mkldnn_rnn_layer_backward": _recurrent_backward_flops,
+}
+
 
 def operator_flops(operator: str, *arguments: object, out: object) -> int | None:
     """Return what torch counts for one call of an operator; None if it has no formula for it.
@@ -31,6 +53,26 @@ def operator_flops(operator: str, *arguments: object, out: object) -> int | None
 def _formulas() -> Mapping[Any, Any]:
     """Import them when they are needed: where torch is built for CUDA, they import triton."""
     try:
-        return dict(importlib.import_module("torch.utils.flop_counter").flop_registry)
+        formulas = dict(importlib.import_module("torch.utils.flop_counter").flop_registry)
     except (ImportError, AttributeError):
         return {}
+    for operator, formula in _RECURRENT.items():
+        if hasattr(torch.ops.aten, operator):
+            formulas.setdefault(getattr(torch.ops.aten, operator), formula)
+    for operator, same in _SAME_WORK.items():  # attention on the CPU has no formula of its own
+        ours, theirs = getattr(torch.ops.aten, operator, None), getattr(torch.ops.aten, same, None)
+        if ours is not None and theirs in formulas:
+            formulas.setdefault(ours, formulas[theirs])
+    return formulas
+
+
+def call_flops(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> int:
+    """Return what torch counts for one call of an operator on tensors; 0 if it has no formula for it."""
+    packet = getattr(func, "_overloadpacket", None)
+    formula = _formulas().get(packet)
+    if formula is None:
+        return 0
+    try:
+        return int(formula(*args, **kwargs, out_val=result))
+    except (TypeError, ValueError, IndexError, AssertionError):  # arguments of another torch
+        return 0

@@ -21,7 +21,9 @@ from gradinspect.cli.request import label_of
 from gradinspect.graph import Frame
 from gradinspect.storage import encode_graph, read_graph
 
-VERBS = ("trace", "saved", "memory", "export", "explore", "check", "grads", "step", "diff", "explain")
+VERBS = (
+    "trace", "saved", "memory", "fit", "plan", "export", "explore", "check", "grads", "step", "diff", "explain",
+)  # fmt: skip
 
 
 @pytest.fixture

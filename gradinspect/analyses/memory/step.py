@@ -66,6 +66,7 @@ class StepPeak(Record, frozen=True):
     peak_bytes: int
     at: Origin
     end_bytes: int  # alive when the step had ended
+    held_bytes: int = 0  # alive when its backward began
 
 
 class CurvePoint(Record, frozen=True):

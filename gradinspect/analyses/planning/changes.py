@@ -1,0 +1,111 @@
+"""What a plan changes in a program."""
+
+import re
+from typing import NamedTuple, TypeAlias
+
+from gradinspect.graph import Record
+
+_NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")  # a whole part of a path
+
+
+class ModuleUse(Record, frozen=True):
+    """A module that ran in the forward of the last step, under an outermost module that was called."""
+
+    root: int  # number of the outermost module, in the order in which they were called
+    path: str  # as get_submodule takes it
+    class_name: str
+    saved_bytes: int  # of what its forward made and backward holds, submodules included
+    has_parts: bool = False  # submodules
+    keeps_statistics: bool = False  # batch norms inside it update running statistics
+
+
+class Root(Record, frozen=True):
+    """An outermost module that was called."""
+
+    name: str  # in the program: "model", "self.net"
+    after: str = ""  # the line after which it is there, and unchanged until it is called: "train.py:12"
+    code: str = ""
+    indent: int = 0  # of what follows it
+
+
+class Checkpoint(Record, frozen=True, tag="checkpoint"):
+    """Some modules compute their forward again in backward, so that what they save need not be held."""
+
+    root: int
+    paths: tuple[str, ...]
+    class_name: str
+    num_alike: int  # modules of the repeated block
+    kept: tuple[str, ...] = ()  # operators whose results are held all the same: "aten.mm.default"
+    keeps_statistics: bool = False
+
+
+class ReleaseGradients(Record, frozen=True, tag="release gradients"):
+    """Gradients are freed as soon as the optimizer has used them."""
+
+    line: str  # where the program clears them: "train.py:30"
+    code: str
+
+
+Change: TypeAlias = Checkpoint | ReleaseGradients
+
+
+class Plan(Record, frozen=True):
+    """Changes that are made together."""
+
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def num_modules(self) -> int:
+        """How many modules it checkpoints."""
+        return sum(len(change.paths) for change in checkpoints_of(self))
+
+
+NO_CHANGE = Plan()
+
+
+def checkpoints_of(plan: Plan) -> list[Checkpoint]:
+    """List the changes to modules."""
+    return [change for change in plan.changes if isinstance(change, Checkpoint)]
+
+
+def describe_plan(plan: Plan) -> str:
+    """Say what it changes."""
+    return "; ".join(map(_describe, plan.changes)) or "no change"
+
+
+def _describe(change: Change) -> str:
+    match change:
+        case ReleaseGradients():
+            return f"free the gradients right after the optimizer's step, instead of {change.line}"
+        case Checkpoint():
+            number = len(change.paths)
+            of = f" of {change.num_alike}" if number != change.num_alike else ""
+            what = f"{number}{of} {change.class_name}" if change.num_alike > 1 else change.class_name
+            kept = ", keeping matrix products, convolutions and attention" if change.kept else ""
+            return f"checkpoint {short_paths(change.paths)} ({what}){kept}"
+
+
+class Counted(NamedTuple):
+    """Paths that differ in one number, which counts up."""
+
+    before: str
+    first: int
+    last: int
+    after: str
+
+
+def short_paths(paths: tuple[str, ...]) -> str:
+    """Write paths that count up as one: `h.0-5`."""
+    counted = counted_paths(paths)
+    if counted is None or len(paths) == 1:
+        return ", ".join(paths)
+    return f"{counted.before}{counted.first}-{counted.last}{counted.after}"
+
+
+def counted_paths(paths: tuple[str, ...]) -> Counted | None:
+    """Split paths that differ in one number, which counts up; None if they do not."""
+    for found in _NUMBER.finditer(paths[0]):
+        before, after, first = paths[0][: found.start()], paths[0][found.end() :], int(found[0])
+        if paths == tuple(f"{before}{first + n}{after}" for n in range(len(paths))):
+            return Counted(before, first, first + len(paths) - 1, after)
+    return None

@@ -1,0 +1,99 @@
+"""The code that carries out a plan. What is printed for the user is what our own runs execute.
+
+Its imports are local to one function, so that no name of the program changes.
+"""
+
+from gradinspect.analyses.planning.changes import Checkpoint, Plan, checkpoints_of, counted_paths
+
+ROOT = "model"
+_STATISTICS = """\
+
+    @contextmanager
+    def statistics_kept(module, inner):  # batch norms must not count what is computed again
+        norms = [part for part in module.modules() if getattr(part, "num_batches_tracked", None) is not None]
+        before = [(norm.momentum, norm.num_batches_tracked.clone()) for norm in norms]
+        for norm in norms:
+            norm.momentum = 0.0
+        try:
+            with inner:
+                yield
+        finally:
+            for norm, (momentum, batches) in zip(norms, before):
+                norm.momentum = momentum
+                norm.num_batches_tracked.copy_(batches)
+"""
+_LOOP = """\
+
+    for path in paths:
+        module = model.get_submodule(path)
+        module.forward = partial(checkpoint, module.forward, use_reentrant=False{context})
+"""
+_KEEPING = "create_selective_checkpoint_contexts([attrgetter(name)(torch.ops) for name in keep])"
+
+
+def code_of(plan: Plan, names: tuple[str, ...]) -> str:
+    """Write the code that makes a program's models do what the plan says; "" if it changes no module.
+
+    Args:
+        plan: The changes.
+        names: What the program calls its outermost modules.
+    """
+    checkpoints = checkpoints_of(plan)
+    if not checkpoints:
+        return ""
+    calls = [_call(change, names[change.root]) for change in checkpoints]
+    return "\n".join([_helper(checkpoints), "", *calls]) + "\n"
+
+
+def applied_code(checkpoints: list[Checkpoint]) -> str:
+    """Write the same for one outermost module, which is in the variable `ROOT`."""
+    return "\n".join([_helper(checkpoints), "", *(_call(change, ROOT) for change in checkpoints)])
+
+
+def _helper(checkpoints: list[Checkpoint]) -> str:
+    """Write the function that wraps the forward of modules."""
+    keeps = any(change.kept for change in checkpoints)
+    counts = any(change.keeps_statistics for change in checkpoints)
+    lines = [f"def checkpoint_modules(model, paths{', keep=()' if keeps else ''}):"]
+    if counts:
+        lines += ["    from contextlib import contextmanager, nullcontext"]
+    lines += ["    from functools import partial"]
+    if keeps:
+        lines += ["    from operator import attrgetter", "", "    import torch"]
+        lines += ["    from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts"]
+    else:
+        lines += ["", "    from torch.utils.checkpoint import checkpoint"]
+    if counts:
+        lines += _STATISTICS.splitlines()
+    lines += _contexts(keeps=keeps, counts=counts)
+    context = ", context_fn=partial(contexts, module)" if keeps or counts else ""
+    return "\n".join([*lines, *_LOOP.format(context=context).splitlines(), ""])
+
+
+def _contexts(*, keeps: bool, counts: bool) -> list[str]:
+    """Write the function that makes what is active in a module's forward, and when it is computed again."""
+    if keeps and counts:
+        body = [f"first, again = {_KEEPING}", "return first, statistics_kept(module, again)"]
+    elif keeps:
+        body = [f"return {_KEEPING}"]
+    elif counts:
+        body = ["return nullcontext(), statistics_kept(module, nullcontext())"]
+    else:
+        return []
+    return ["", "    def contexts(module):", *(f"        {line}" for line in body)]
+
+
+def _call(change: Checkpoint, root: str) -> str:
+    paths = _paths(change.paths)
+    if not change.kept:
+        return f"checkpoint_modules({root}, {paths})"
+    kept = [f'    "{operator}",' for operator in change.kept]
+    return "\n".join([f"checkpoint_modules({root}, {paths}, keep=[", *kept, "])"])
+
+
+def _paths(paths: tuple[str, ...]) -> str:
+    counted = counted_paths(paths)
+    if counted is None or len(paths) < 3:
+        return "[" + ", ".join(f'"{path}"' for path in paths) + "]"
+    numbers = f"range({counted.last + 1})" if not counted.first else f"range({counted.first}, {counted.last + 1})"
+    return f'[f"{counted.before}{{n}}{counted.after}" for n in {numbers}]'

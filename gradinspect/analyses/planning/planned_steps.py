@@ -1,0 +1,29 @@
+"""The record of a run under a plan."""
+
+from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.analyses.planning.changes import ModuleUse, Plan, ReleaseGradients, Root
+from gradinspect.analyses.planning.search import Outcome
+from gradinspect.graph import Record
+
+
+class PlannedSteps(Record, frozen=True):
+    """What steps need under a plan, and what else could be changed."""
+
+    memory: StepMemory
+    flops: int  # of matrix products, convolutions and attention, in all steps
+    products: tuple[str, ...]  # the operators that took them
+    roots: tuple[Root, ...]
+    uses: tuple[ModuleUse, ...]
+    release: ReleaseGradients | None = None
+
+
+def outcome_of(plan: Plan, steps: PlannedSteps) -> Outcome:
+    """Keep what plans are compared by; what is held is that of the last step."""
+    last = steps.memory.steps[-1] if steps.memory.steps else None
+    return Outcome(
+        plan=plan,
+        peak_bytes=steps.memory.peak_bytes,
+        held_bytes=0 if last is None else last.held_bytes,
+        flops=steps.flops,
+        at=steps.memory.at,
+    )

@@ -1,0 +1,60 @@
+"""Everything that was found out about the plans for one program."""
+
+from textwrap import indent
+
+from gradinspect.analyses.memory.step import Origin, moment_name
+from gradinspect.analyses.planning.changes import Root
+from gradinspect.analyses.planning.code import code_of
+from gradinspect.analyses.planning.search import Outcome, Search
+from gradinspect.analyses.planning.trial import Trial
+from gradinspect.graph import Record
+from gradinspect.units import format_bytes
+
+
+class PlanReport(Record, frozen=True):
+    """The outcome of a search, and of the trial of its cheapest plan."""
+
+    source: str
+    torch_version: str
+    search: Search
+    roots: tuple[Root, ...]
+    notes: tuple[str, ...]
+    not_counted: tuple[str, ...]
+    trial: Trial | None = None  # of the cheapest plan that fits
+    failures: tuple[str, ...] = ()
+
+
+def flops_ratio(outcome: Outcome, plain: Outcome) -> float | None:
+    """Return how much more there is to compute; None if nothing that is counted was computed."""
+    return outcome.flops / plain.flops if plain.flops else None
+
+
+def code_to_paste(report: PlanReport, outcome: Outcome) -> str:
+    """Write the code that makes the program do what a plan says; "" if no code can."""
+    code = code_of(outcome.plan, tuple(root.name for root in report.roots))
+    place = place_to_paste(report)
+    return indent(code, " " * (0 if place is None else place.indent))
+
+
+def place_to_paste(report: PlanReport) -> Root | None:
+    """Find the line after which all modules are made; None if it is not known."""
+    known = [root for root in report.roots if root.after]
+    return max(known, key=lambda root: int(root.after.rpartition(":")[2]), default=None)
+
+
+def lowest_sentence(report: PlanReport) -> str:
+    """Say how far plans can go, and what stands in the way."""
+    lowest = report.search.lowest
+    what = "" if lowest.at is None else f": {describe_moment(lowest.at)}"
+    return f"No plan goes below {format_bytes(lowest.peak_bytes)}{what}."
+
+
+def describe_moment(at: Origin) -> str:
+    """Name what ran at the peak, and its line: `the gradient of lm_head, model.py:88`."""
+    if at.phase == "backward" and at.node:
+        what = f"the gradient of {at.module or at.node.rpartition('Backward')[0]}"
+    elif at.phase == "forward" and at.module:
+        what = f"the forward of {at.module}"
+    else:
+        what = moment_name(at)
+    return f"{what}, {at.line}" if at.line else what

@@ -1,0 +1,219 @@
+"""Search for the cheapest plan that fits. Each plan is measured; nothing is estimated.
+
+What comes in: the modules that ran, and a function that measures a plan. What goes out: plans that fit, the cheapest
+first, and the one that needs least.
+
+NOTE [Which modules of a repeated block]
+Equal modules hold equal bytes, so only their number matters, but for what is computed again: its memory comes on top of
+what all modules that are not checkpointed hold, and backward begins with the last one. So the first ones are taken.
+More checkpointed modules never need more memory until the peak lies elsewhere; so the smallest number that fits is
+found by bisection, and each number that is looked at is measured.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from gradinspect.analyses.memory.step import Origin
+from gradinspect.analyses.planning.changes import Change, Checkpoint, ModuleUse, Plan, ReleaseGradients
+from gradinspect.graph import Record
+
+MAX_BLOCKS = 6  # repeated blocks and large modules that are tried
+MIN_SHARE = 0.02  # of what all modules hold, for a block to be tried
+MIN_SHARE_OF_LEAF = 0.05  # of a module without submodules
+MAX_SHARE_OF_ONE = 0.6  # a single module with more than this would hold it all again while it is computed again
+_NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
+
+
+class Outcome(Record, frozen=True):
+    """What a plan does to the memory and the work of a step."""
+
+    plan: Plan
+    peak_bytes: int = 0
+    held_bytes: int = 0  # after forward
+    flops: int = 0
+    at: Origin | None = None  # the moment of the peak
+    failure: str = ""  # why it cannot be done
+
+
+class Search(Record, frozen=True):
+    """What was found."""
+
+    limit: int
+    plain: Outcome
+    fitting: tuple[Outcome, ...]  # the cheapest first; empty: nothing fits
+    lowest: Outcome
+    num_runs: int
+
+
+class Block(NamedTuple):
+    """Equal modules, or one large one."""
+
+    root: int
+    class_name: str
+    paths: tuple[str, ...]  # in the order of the model
+    saved_bytes: int
+    keeps_statistics: bool
+
+    def checkpointed(self, paths: Sequence[str], kept: tuple[str, ...] = ()) -> Checkpoint:
+        """Checkpoint some of them."""
+        return Checkpoint(
+            root=self.root,
+            paths=tuple(paths),
+            class_name=self.class_name,
+            num_alike=len(self.paths),
+            kept=kept,
+            keeps_statistics=self.keeps_statistics,
+        )
+
+
+def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
+    """Group modules of one class whose paths differ in numbers only; those that hold most come first."""
+    groups: dict[tuple[int, str, str], list[ModuleUse]] = defaultdict(list)
+    for use in uses:
+        if use.path:
+            groups[use.root, use.class_name, _NUMBER.sub("*", use.path)].append(use)
+    total = sum(use.saved_bytes for use in uses if not use.path)
+    blocks = [
+        Block(
+            root=alike[0].root,
+            class_name=alike[0].class_name,
+            paths=tuple(use.path for use in alike),
+            saved_bytes=sum(use.saved_bytes for use in alike),
+            keeps_statistics=any(use.keeps_statistics for use in alike),
+        )
+        for alike in groups.values()
+        if _is_worth_it(alike, total)
+    ]
+    return tuple(sorted(blocks, key=lambda block: -block.saved_bytes)[:MAX_BLOCKS])
+
+
+def _is_worth_it(alike: list[ModuleUse], total: int) -> bool:
+    held = sum(use.saved_bytes for use in alike)
+    if len(alike) == 1 and held > MAX_SHARE_OF_ONE * total:
+        return False
+    return held > total * (MIN_SHARE if alike[0].has_parts else MIN_SHARE_OF_LEAF)
+
+
+class PlanSearch:
+    """Looks for plans, and measures each of them once."""
+
+    def __init__(
+        self, limit: int, blocks: Sequence[Block], kept: tuple[str, ...], measure: Callable[[Plan], Outcome]
+    ) -> None:
+        """Set up.
+
+        Args:
+            limit: Bytes that the peak may have.
+            blocks: What may be checkpointed.
+            kept: Expensive operators, whose results can be held instead of being computed again.
+            measure: Runs a plan.
+        """
+        self._limit = limit
+        self._blocks = blocks
+        self._modes = (kept, ()) if kept else ((),)
+        self._measure = measure
+        self._outcomes: dict[Plan, Outcome] = {}
+        self._always: tuple[Change, ...] = ()
+
+    def run(self, plain: Outcome, release: ReleaseGradients | None) -> Search:
+        """Search, starting from the plain program."""
+        self._outcomes[plain.plan] = plain
+        if release is not None and not self._fits(plain) and self._of(release).peak_bytes <= plain.peak_bytes:
+            self._always = (release,)
+        start = self._of()
+        if not self._fits(start):
+            self._try_blocks()
+            if not any(map(self._fits, self._done())):
+                self._combine()
+        self._drop_what_is_not_needed()
+        fitting = sorted(filter(self._fits, self._done()), key=_cost)
+        lowest = min(self._done(), key=lambda outcome: (outcome.peak_bytes, _cost(outcome)))
+        return Search(
+            limit=self._limit, plain=plain, fitting=tuple(fitting), lowest=lowest, num_runs=len(self._outcomes)
+        )
+
+    def _try_blocks(self) -> None:
+        """Checkpoint each block by itself, as a whole, then as little of it as fits."""
+        for block in self._blocks:
+            fits = False
+            for kept in self._modes:
+                fits_here = self._fits(self._of(block.checkpointed(block.paths, kept)))
+                if fits_here:
+                    self._fewest(block, kept)
+                    if not kept and self._modes[0] and not fits:
+                        self._mixed(block)
+                fits = fits or fits_here
+
+    def _fewest(self, block: Block, kept: tuple[str, ...], *others: Change) -> None:
+        """Find the smallest number of modules that fits, by bisection."""
+        too_few, enough = 0, len(block.paths)
+        while enough - too_few > 1:
+            number = (too_few + enough) // 2
+            if self._fits(self._of(*others, block.checkpointed(block.paths[:number], kept))):
+                enough = number
+            else:
+                too_few = number
+
+    def _mixed(self, block: Block) -> None:
+        """Find the smallest number of modules that must be computed wholly again, where the others keep products."""
+        too_few, enough = 0, len(block.paths)
+        while enough - too_few > 1:
+            number = (too_few + enough) // 2
+            whole = block.checkpointed(block.paths[:number])
+            rest = block.checkpointed(block.paths[number:], self._modes[0])
+            if self._fits(self._of(whole, rest)):
+                enough = number
+            else:
+                too_few = number
+
+    def _combine(self) -> None:
+        """Checkpoint one block after the other, the most helpful first, until it fits."""
+        whole = [block.checkpointed(block.paths) for block in self._blocks]
+        order = sorted(range(len(whole)), key=lambda number: self._of(whole[number]).peak_bytes)
+        taken: list[Change] = []
+        best = self._of()
+        for number in order:
+            if any(_overlaps(whole[number], change) for change in taken if isinstance(change, Checkpoint)):
+                continue
+            outcome = self._of(*taken, whole[number])
+            if outcome.failure or outcome.peak_bytes >= best.peak_bytes:
+                continue
+            if self._fits(outcome):
+                self._fewest(self._blocks[number], (), *taken)
+                return
+            taken.append(whole[number])
+            best = outcome
+
+    def _drop_what_is_not_needed(self) -> None:
+        """Measure the best plan without the changes that every plan has."""
+        fitting = sorted(filter(self._fits, self._done()), key=_cost)
+        if self._always and fitting:
+            changes = tuple(change for change in fitting[0].plan.changes if change not in self._always)
+            self._run(Plan(changes=changes))
+
+    def _of(self, *changes: Change) -> Outcome:
+        return self._run(Plan(changes=(*self._always, *changes)))
+
+    def _run(self, plan: Plan) -> Outcome:
+        if plan not in self._outcomes:
+            self._outcomes[plan] = self._measure(plan)
+        return self._outcomes[plan]
+
+    def _done(self) -> Iterator[Outcome]:
+        return (outcome for outcome in self._outcomes.values() if not outcome.failure)
+
+    def _fits(self, outcome: Outcome) -> bool:
+        return not outcome.failure and outcome.peak_bytes <= self._limit
+
+
+def _cost(outcome: Outcome) -> tuple[int, int, int, int]:
+    """Order plans: by work, then by how much is changed."""
+    return outcome.flops, outcome.plan.num_modules, len(outcome.plan.changes), outcome.peak_bytes
+
+
+def _overlaps(one: Checkpoint, other: Checkpoint) -> bool:
+    """Return whether a module of one is inside a module of the other, or is the same."""
+    pairs = ((a, b) for a in one.paths for b in other.paths) if one.root == other.root else ()
+    return any(a == b or a.startswith(f"{b}.") or b.startswith(f"{a}.") for a, b in pairs)

@@ -1,0 +1,49 @@
+"""What a real run of a plan has shown, beside a real run of the plain program."""
+
+from collections.abc import Sequence
+
+from gradinspect.graph import Record
+
+
+class GradientDigest(Record, frozen=True):
+    """The gradient of one leaf after one backward call."""
+
+    digest: str
+    norm: float
+
+
+class RealSteps(Record, frozen=True):
+    """What steps did, unwatched but for their times and their gradients."""
+
+    seconds: tuple[float, ...]  # of each step; the first one also warms up
+    gradients: tuple[tuple[GradientDigest, ...], ...]  # of each backward call, in the order of the graph's leaves
+
+
+class Trial(Record, frozen=True):
+    """A plan that was tried."""
+
+    plain_peak_bytes: int
+    measured_peak_bytes: int
+    plain_seconds: tuple[float, float] | None  # of a step, least and most; None: there was only the first one
+    seconds: tuple[float, float] | None
+    bit_equal: bool | None  # gradients; None: two runs of the plain program differ, so they cannot be compared
+    num_different: int = 0  # gradients
+    num_compared: int = 0
+    largest_difference: float = 0.0  # of norms, relative
+
+
+def compare_gradients(plain: RealSteps, planned: RealSteps) -> tuple[int, int, float]:
+    """Compare two runs: how many gradients there are, how many differ, and by how much their norms do."""
+    pairs = [
+        pair for calls in zip(plain.gradients, planned.gradients, strict=False) for pair in zip(*calls, strict=False)
+    ]
+    different = [(one, other) for one, other in pairs if one.digest != other.digest]
+    shapes_differ = list(map(len, plain.gradients)) != list(map(len, planned.gradients))
+    relative = [abs(one.norm - other.norm) / max(abs(one.norm), 1e-30) for one, other in different]
+    return len(pairs), len(different) + shapes_differ, max(relative, default=0.0)
+
+
+def seconds_of_a_step(runs: Sequence[RealSteps]) -> tuple[float, float] | None:
+    """Return the least and the most of all steps but the first of each run, which warms up; None without others."""
+    seconds = [each for run in runs for each in run.seconds[1:]]
+    return (min(seconds), max(seconds)) if seconds else None

@@ -1,0 +1,49 @@
+"""Plans for machines: JSON with all figures, and the code."""
+
+from gradinspect.analyses.planning.changes import describe_plan
+from gradinspect.analyses.planning.report import PlanReport, code_to_paste, flops_ratio, lowest_sentence
+from gradinspect.analyses.planning.search import Outcome
+from gradinspect.renderers.data.json import render_json
+
+
+def render_plan_json(report: PlanReport) -> str:
+    """Write the plans that fit, the cheapest first, and the one that needs least."""
+    search = report.search
+    return render_json({
+        "source": report.source,
+        "torch_version": report.torch_version,
+        "limit": search.limit,
+        "fits": bool(search.fitting),
+        "peak_bytes": search.plain.peak_bytes,
+        "plans": [_plan(report, outcome, is_tried=not n) for n, outcome in enumerate(search.fitting)],
+        "lowest": _plan(report, search.lowest, is_tried=False),
+        "sentence": "" if search.fitting else lowest_sentence(report),
+        "num_runs": search.num_runs,
+        "not_counted": report.not_counted,
+        "notes": [*report.notes, *report.failures],
+    })  # fmt: skip
+
+
+def _plan(report: PlanReport, outcome: Outcome, *, is_tried: bool) -> dict[str, object]:
+    plan: dict[str, object] = {
+        "change": describe_plan(outcome.plan),
+        "changes": outcome.plan.changes,
+        "peak_bytes": outcome.peak_bytes,
+        "held_bytes": outcome.held_bytes,
+        "flops_ratio": flops_ratio(outcome, report.search.plain),
+        "at": outcome.at,
+        "code": code_to_paste(report, outcome),
+    }
+    trial = report.trial
+    if trial is None or not is_tried:
+        return plan
+    return plan | {
+        "measured_peak_bytes": trial.measured_peak_bytes,
+        "plain_measured_peak_bytes": trial.plain_peak_bytes,
+        "seconds": trial.seconds,
+        "plain_seconds": trial.plain_seconds,
+        "bit_equal": trial.bit_equal,
+        "num_gradients": trial.num_compared,
+        "num_different": trial.num_different,
+        "largest_difference": trial.largest_difference,
+    }

@@ -1,0 +1,116 @@
+"""Plans for the terminal: the verdict, the plans that fit, what a trial has shown, and the code to paste.
+
+What comes in: a `PlanReport`. What goes out: lines that fit the terminal, except the code, which stays whole.
+"""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from gradinspect.analyses.planning.changes import ReleaseGradients, describe_plan
+from gradinspect.analyses.planning.report import PlanReport, code_to_paste, flops_ratio, lowest_sentence, place_to_paste
+from gradinspect.analyses.planning.search import Outcome
+from gradinspect.analyses.planning.trial import Trial
+from gradinspect.renderers.terminal.page import Page
+from gradinspect.units import format_bytes, format_count
+
+MAX_PLANS = 5
+
+
+class PlanPage(Page):
+    """Writes one page."""
+
+    def lines(self, report: PlanReport) -> Iterator[Text]:
+        """Yield the page."""
+        search = report.search
+        yield from self.paragraph(_verdict(report))
+        yield from self._table(report)
+        if search.fitting and search.fitting[0].plan.changes:
+            yield from self._change(report, search.fitting[0])
+        if report.trial is not None:
+            yield Text()
+            yield Text("tried with values", "bold")
+            for line in _trial_lines(report.trial):
+                yield from self.paragraph(line, "  ")
+        yield Text()
+        for note in report.notes:
+            yield from self.paragraph(note)
+        tried = "Tried: checkpoints of modules, whole and selective, and freeing gradients earlier. Not tried: what "
+        yield from self.paragraph(
+            f"{tried}changes the loss or the batch (smaller micro-batches: see fit --search), and offloading."
+        )
+        yield from self.paragraph(f"Not counted: {', '.join(report.not_counted)}.")
+
+    def _table(self, report: PlanReport) -> Iterator[Text]:
+        """Yield the plain program, then the plans that fit, or the one that needs least."""
+        search = report.search
+        shown = search.fitting[:MAX_PLANS] if search.fitting else (search.lowest,)
+        rows = [search.plain, *(outcome for outcome in shown if outcome.plan.changes)]
+        yield Text()
+        yield Text(f"{'peak':>12}{'held':>12}{'FLOPs':>8}  plan", "bold")
+        for outcome in rows:
+            ratio = flops_ratio(outcome, search.plain)
+            work = "" if ratio is None else f"x{ratio:.2f}"
+            start = f"{format_bytes(outcome.peak_bytes):>12}{format_bytes(outcome.held_bytes):>12}{work:>8}  "
+            first, *rest = self.paragraph(describe_plan(outcome.plan), " " * len(start))
+            yield Text(start) + first[len(start) :]
+            yield from rest
+        more = len(search.fitting) - MAX_PLANS
+        if more > 0:
+            yield Text(f"{'':34}and {format_count(more, 'more plan')} that fit")
+
+    def _change(self, report: PlanReport, outcome: Outcome) -> Iterator[Text]:
+        """Yield the lines to change."""
+        yield Text()
+        yield Text("the change to make", "bold")
+        for change in outcome.plan.changes:
+            if isinstance(change, ReleaseGradients):
+                what = f"remove {change.code}, and write zero_grad() right after the optimizer's step()"
+                yield from self.paragraph(f"at {change.line}: {what}", "  ")
+        code = code_to_paste(report, outcome)
+        if code:
+            yield from self.paragraph(_where(report), "  ")
+            yield Text()
+            yield from (Text(line) for line in code.splitlines())
+
+
+def _verdict(report: PlanReport) -> str:
+    search = report.search
+    limit, peak = format_bytes(search.limit), format_bytes(search.plain.peak_bytes)
+    if not search.fitting:
+        return lowest_sentence(report)
+    best = search.fitting[0]
+    if not best.plan.changes:
+        return f"It fits as it is: peak {peak}, limit {limit}, {report.source}"
+    return (
+        f"It fits with a change: peak {format_bytes(best.peak_bytes)} instead of {peak}, limit {limit}, {report.source}"
+    )
+
+
+def _where(report: PlanReport) -> str:
+    place = place_to_paste(report)
+    if place is None:
+        return "paste this where the model is made, before its first call:"
+    return f"paste this after {place.after}, {place.code}"
+
+
+def _range(seconds: tuple[float, float]) -> str:
+    least, most = (f"{each:.3g}" for each in seconds)
+    return f"{least} s" if least == most else f"{least} to {most} s"
+
+
+def _trial_lines(trial: Trial) -> Iterator[str]:
+    measured, plain = format_bytes(trial.measured_peak_bytes), format_bytes(trial.plain_peak_bytes)
+    yield f"peak {measured} instead of {plain}, as the allocator reports"
+    if trial.seconds is not None and trial.plain_seconds is not None:
+        yield f"a step took {_range(trial.seconds)}, a plain one {_range(trial.plain_seconds)}, on this machine"
+    compared = format_count(trial.num_compared, "gradient")
+    if trial.bit_equal:
+        yield f"{compared} compared, all bit-equal to those of the plain run"
+    elif trial.bit_equal is None:
+        yield "gradients cannot be compared: two plain runs differ (set the seeds, use deterministic algorithms)"
+    else:
+        yield (
+            f"{trial.num_different} of {compared} differ from those of the plain run, "
+            f"their norms by at most {trial.largest_difference:.1e}"
+        )

@@ -1,0 +1,80 @@
+"""Run something in a forked process, which cannot disturb this one and report what it sends."""
+
+import atexit
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+from gradinspect.errors import GradInspectError
+
+Send = Callable[[bytes], None]
+
+
+def load_for_children() -> None:
+    """Import what every child would, which takes seconds: dispatch modes need it."""
+    import_module("torch._dynamo")
+
+
+def run_forked(run: Callable[[Send], None], *, is_silent: bool) -> tuple[bytes, int]:
+    """Run a function in a child of this process; the child ends with it.
+
+    Args:
+        run: Is given a function that sends bytes to this process.
+        is_silent: Whether to drop what the child writes to its stdout and stderr.
+
+    Returns:
+        What was sent, and how the child ended: 0, or minus the number of the signal that killed it.
+
+    Raises:
+        GradInspectError: This platform has no fork.
+    """
+    if not hasattr(os, "fork"):
+        raise GradInspectError("'plan' runs a program in copies of this process, which this platform cannot make.")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()  # or the child would write it again
+    source, target = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(source)
+        _be_child(run, target, is_silent=is_silent)
+    os.close(target)
+    try:
+        with open(source, "rb") as pipe:  # noqa: PTH123  # a number
+            sent = pipe.read()
+    except BaseException:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+        raise
+    return sent, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _be_child(run: Callable[[Send], None], target: int, *, is_silent: bool) -> None:
+    """Run, then end this process as Python ends, without going back to the code that has forked it."""
+    status = 1
+    try:
+        if is_silent:
+            null = os.open(Path(os.devnull), os.O_WRONLY)
+            os.dup2(null, 1)
+            os.dup2(null, 2)
+        run(lambda data: _write(target, data))
+        status = 0
+    except BaseException:
+        traceback.print_exc()  # an error of ours: those of the program are sent
+    finally:
+        with suppress(BaseException):
+            atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        os._exit(status)
+
+
+def _write(target: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(target, data) :]

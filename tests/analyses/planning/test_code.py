@@ -1,0 +1,59 @@
+"""The code that carries out a plan."""
+
+from inline_snapshot import snapshot
+
+from gradinspect.analyses.planning.changes import Checkpoint, Plan, ReleaseGradients, describe_plan
+from gradinspect.analyses.planning.code import code_of
+
+FIRST = Checkpoint(root=0, paths=("h.0", "h.1", "h.2"), class_name="Block", num_alike=5)
+KEEPING = Checkpoint(
+    root=0,
+    paths=("h.3", "h.4"),
+    class_name="Block",
+    num_alike=5,
+    kept=("aten.addmm.default", "aten.mm.default"),
+    keeps_statistics=True,
+)
+
+
+def test_a_plan_is_a_function_and_its_calls() -> None:
+    """Imports are inside, so that no name of the program changes; paths that count up are a range."""
+    assert code_of(Plan(changes=(FIRST,)), ("net",)) == snapshot(
+        """\
+def checkpoint_modules(model, paths):
+    from functools import partial
+
+    from torch.utils.checkpoint import checkpoint
+
+    for path in paths:
+        module = model.get_submodule(path)
+        module.forward = partial(checkpoint, module.forward, use_reentrant=False)
+
+
+checkpoint_modules(net, [f"h.{n}" for n in range(3)])
+"""
+    )
+
+
+def test_what_is_kept_and_counted_is_in_the_code() -> None:
+    """It is Python, and names the operators."""
+    code = code_of(Plan(changes=(FIRST, KEEPING)), ("self.net",))
+
+    compile(code, "pasted", "exec")
+    assert "statistics_kept(module, again)" in code
+    assert code.endswith(
+        'checkpoint_modules(self.net, ["h.3", "h.4"], keep=[\n    "aten.addmm.default",\n    "aten.mm.default",\n])\n'
+    )
+
+
+def test_each_change_is_described_in_a_line() -> None:
+    """How many of how many, and what is kept."""
+    release = ReleaseGradients(line="train.py:9", code="optimizer.zero_grad()")
+
+    assert describe_plan(Plan(changes=(release, FIRST, KEEPING))).split("; ") == [
+        "free the gradients right after the optimizer's step, instead of train.py:9",
+        "checkpoint h.0-2 (3 of 5 Block)",
+        "checkpoint h.3-4 (2 of 5 Block), keeping matrix products, convolutions and attention",
+    ]
+    assert describe_plan(Plan()) == "no change"
+    assert code_of(Plan(changes=(release,)), ("net",)) == ""

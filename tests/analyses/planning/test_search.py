@@ -1,0 +1,102 @@
+"""The search for the cheapest plan: on a model of memory that is a sum."""
+
+from gradinspect.analyses.planning.changes import Checkpoint, ModuleUse, Plan, ReleaseGradients, checkpoints_of
+from gradinspect.analyses.planning.search import Outcome, PlanSearch, Search, blocks_of
+
+KEPT = ("aten.mm.default",)
+RELEASE = ReleaseGradients(line="train.py:9", code="optimizer.zero_grad()")
+USES = (
+    ModuleUse(root=0, path="", class_name="GPT", saved_bytes=1000, has_parts=True),
+    *(ModuleUse(root=0, path=f"h.{n}", class_name="Block", saved_bytes=100, has_parts=True) for n in range(8)),
+    *(ModuleUse(root=0, path=f"h.{n}.mlp", class_name="MLP", saved_bytes=60, has_parts=True) for n in range(8)),
+    ModuleUse(root=0, path="head", class_name="Linear", saved_bytes=3),
+)
+
+
+def measured(plan: Plan) -> Outcome:
+    """Need 1,000 bytes, of which gradients are 100; computing a block again costs 10, without its products 1."""
+    peak, flops = 1000, 1000
+    for change in plan.changes:
+        if isinstance(change, ReleaseGradients):
+            peak -= 100
+            continue
+        size = 60 if change.paths[0].endswith("mlp") else 100
+        peak -= len(change.paths) * (size // 2 if change.kept else size)
+        flops += len(change.paths) * (1 if change.kept else 10)
+    return Outcome(plan=plan, peak_bytes=max(peak, 250), flops=flops)
+
+
+def found(limit: int, release: ReleaseGradients | None = None) -> Search:
+    """Search among these modules."""
+    return PlanSearch(limit, blocks_of(USES), KEPT, measured).run(measured(Plan()), release)
+
+
+def modules(outcome: Outcome) -> list[tuple[str, int, bool]]:
+    """List what a plan checkpoints: the first module, how many, and whether products are kept."""
+    return [(change.paths[0], len(change.paths), bool(change.kept)) for change in checkpoints_of(outcome.plan)]
+
+
+def test_modules_that_differ_in_numbers_are_one_block() -> None:
+    """The one that holds most comes first; the whole model and what holds next to nothing are left out."""
+    blocks = blocks_of(USES)
+
+    assert [(block.class_name, len(block.paths)) for block in blocks] == [("Block", 8), ("MLP", 8)]
+
+
+def test_what_fits_needs_no_change() -> None:
+    """Then nothing else is run."""
+    search = found(1000, RELEASE)
+
+    assert search.fitting[0].plan == Plan()
+    assert search.num_runs == 1
+
+
+def test_gradients_are_freed_before_anything_is_computed_again() -> None:
+    """It costs nothing."""
+    search = found(900, RELEASE)
+
+    assert search.fitting[0].plan == Plan(changes=(RELEASE,))
+    assert search.fitting[0].flops == 1000
+
+
+def test_the_fewest_modules_are_checkpointed_that_fit() -> None:
+    """Products are kept where that is enough: it costs least."""
+    assert modules(found(700).fitting[0]) == [("h.0", 6, True)]
+
+
+def test_blocks_are_mixed_where_keeping_products_is_not_enough() -> None:
+    """As few as possible are computed wholly again."""
+    assert modules(found(500).fitting[0]) == [("h.0", 2, False), ("h.2", 6, True)]
+
+
+def test_where_nothing_fits_the_lowest_is_known() -> None:
+    """So that it can be said what stands in the way."""
+    search = found(100)
+
+    assert search.fitting == ()
+    assert search.lowest.peak_bytes == 250
+    assert modules(search.lowest) == [("h.0", 8, False)]
+
+
+def test_a_plan_that_breaks_the_program_is_not_proposed() -> None:
+    """Whatever it would need."""
+
+    def fails(plan: Plan) -> Outcome:
+        return Outcome(plan=plan, failure="no") if plan.changes else measured(plan)
+
+    search = PlanSearch(500, blocks_of(USES), KEPT, fails).run(measured(Plan()), RELEASE)
+
+    assert search.fitting == ()
+    assert search.lowest.plan == Plan()
+
+
+def test_a_change_that_is_not_needed_is_not_part_of_the_best_plan() -> None:
+    """Freeing gradients that are not there changes nothing."""
+
+    def unmoved(plan: Plan) -> Outcome:
+        changes = tuple(change for change in plan.changes if isinstance(change, Checkpoint))
+        return Outcome(plan=plan, peak_bytes=measured(Plan(changes=changes)).peak_bytes, flops=measured(plan).flops)
+
+    search = PlanSearch(700, blocks_of(USES), KEPT, unmoved).run(measured(Plan()), RELEASE)
+
+    assert RELEASE not in search.fitting[0].plan.changes

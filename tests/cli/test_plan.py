@@ -1,0 +1,136 @@
+"""`gradinspect plan`: what it predicts is what the allocator reports, and what it prints works when it is pasted."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import gradinspect, python
+from step_memory_programs import GPT_HEAD, PROGRAMS
+
+GPT = (
+    GPT_HEAD
+    + """
+model = GPT(vocabulary=20, layers=2, length=32)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    tokens = torch.randint(20, (8, 32))
+    loss = gpt_loss(model, tokens)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+RESNET = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first, self.norm = nn.Linear(width, width), nn.BatchNorm1d(width)
+        self.second, self.last = nn.Linear(width, width), nn.BatchNorm1d(width)
+    def forward(self, x):
+        return x + self.last(self.second(self.norm(self.first(x)).relu()))
+
+torch.manual_seed(0)
+net = nn.Sequential(*(Block(24) for _ in range(4)))
+for _ in range(2):
+    net(torch.randn(256, 24)).square().mean().backward()
+    net.zero_grad()
+print([float(norm.running_mean.sum()) for norm in net.modules() if isinstance(norm, nn.BatchNorm1d)],
+      int(net[0].norm.num_batches_tracked))
+"""
+
+
+def planned(program: str, folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
+    """Plan for a program, and return the status and what was printed last."""
+    (folder / "train.py").write_text(program)
+    done = gradinspect("plan", "train.py", "--format", "json", *options, cwd=folder)
+    assert done.stdout, done.stderr
+    figures: dict[str, Any] = json.loads(done.stdout[done.stdout.index('{\n  "source"') :])
+    return done.returncode, figures
+
+
+def test_the_cheapest_plan_is_what_it_says(tmp_path: Path) -> None:
+    """With dropout: its peak is the allocator's, RNG state included, its gradients are those of the plain run."""
+    status, figures = planned(GPT, tmp_path, "--fit", "1000KiB", "--try")
+    best = figures["plans"][0]
+
+    assert status == 0
+    assert best["peak_bytes"] <= 1000 * 1024 < figures["peak_bytes"]
+    assert best["measured_peak_bytes"] == best["peak_bytes"]
+    assert best["plain_measured_peak_bytes"] == figures["peak_bytes"]
+    assert best["bit_equal"] is True
+    assert best["num_gradients"] > 0
+    assert 0 < best["seconds"][0] <= best["seconds"][1]
+    assert 1 <= best["flops_ratio"] <= 4 / 3
+    assert [plan["flops_ratio"] for plan in figures["plans"]] == sorted(
+        plan["flops_ratio"] for plan in figures["plans"]
+    )
+
+
+def test_where_no_plan_fits_it_says_what_stands_in_the_way(tmp_path: Path) -> None:
+    """Exit 1, with the lowest peak and its moment and line."""
+    (tmp_path / "train.py").write_text(PROGRAMS["SGD"])
+    done = gradinspect("plan", "train.py", "--fit", "1KiB", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert re.match(r"No plan goes below \d+\.\d KiB: [^:]+, train\.py:\d+\.\n", done.stdout)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_gradients_that_are_cleared_late_are_freed_early(tmp_path: Path) -> None:
+    """The line is named, and freeing them costs nothing."""
+    program = PROGRAMS["zeroed in place"]
+    status, plain = planned(program, tmp_path, "--fit", "1GiB")
+    peak = plain["peak_bytes"]
+    _, figures = planned(program, tmp_path, "--fit", str(peak - 1), "--try")
+    best = figures["plans"][0]
+    number = next(n for n, line in enumerate(program.splitlines(), 1) if "zero_grad" in line)
+
+    assert status == 0
+    assert [plan["change"] for plan in plain["plans"]] == ["no change"]
+    assert plain["num_runs"] == 1
+    assert best["change"] == f"free the gradients right after the optimizer's step, instead of train.py:{number}"
+    assert best["flops_ratio"] == 1
+    assert best["measured_peak_bytes"] == best["peak_bytes"] < peak
+    assert best["bit_equal"] is True
+
+
+def test_what_is_pasted_has_the_peak_that_was_promised(tmp_path: Path) -> None:
+    """At the line that is named; batch norms do not notice that they are computed twice."""
+    peak = planned(RESNET, tmp_path, "--fit", "1GiB")[1]["peak_bytes"]
+    limit = str(peak * 6 // 10)
+    done = gradinspect("plan", "train.py", "--fit", limit, cwd=tmp_path)
+    code = done.stdout[done.stdout.index("def checkpoint_modules") : done.stdout.index("No optimizer has stepped")]
+    after = re.search(r"paste this after train\.py:(\d+)", done.stdout)
+    assert after is not None
+    lines = RESNET.splitlines(keepends=True)
+    (tmp_path / "pasted.py").write_text("".join([*lines[: int(after[1])], code, *lines[int(after[1]) :]]))
+    _, figures = planned(RESNET, tmp_path, "--fit", limit)
+    measured = gradinspect("fit", "pasted.py", "--real", "--format", "json", "--quiet-script", cwd=tmp_path)
+
+    assert json.loads(measured.stdout)["peak_bytes"] == figures["plans"][0]["peak_bytes"]
+    assert python(tmp_path / "pasted.py").stdout == python(tmp_path / "train.py").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("train.py", "--fit", "0"), "'--fit 0' leaves no memory at all. Give a size such as 24GiB.\n"),
+        (("-", "--fit", "1GiB"),
+         "'-' can be read only once, and 'plan' runs the program for each plan. Give a file.\n"),
+        (("train.py", "--fit", "1GiB"), "'train.py' never calls backward in this process, so there are no gradients to "
+         "observe. Give a script that trains.\n"),
+    ],
+    ids=["no size", "stdin", "no backward"],
+)  # fmt: skip
+def test_what_cannot_be_done_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+    """Exit 2, and no traceback."""
+    (tmp_path / "train.py").write_text("import torch\n")
+    done = gradinspect("plan", *words, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr == f"gradinspect: {sentence}"
