@@ -67,6 +67,11 @@ gi.save(recording.graph, "run.json.gz", overwrite=True)
 graph = gi.load("run.json.gz")
 gi.save(graph, "graph.svg", overwrite=True, color_by="bytes")
 
+before = gi.capture(loss)
+after = gi.capture(torch.nn.functional.cross_entropy(model(x).relu(), y))
+print(gi.diff(before, after))
+assert not gi.diff(before, after).is_empty
+
 print(gi.summary(graph).held_bytes, gi.memory(graph))
 largest = gi.saved(graph, sort="bytes")[0]
 print(largest.node_name, largest.attribute, largest.num_bytes)

@@ -6,6 +6,7 @@ The names below are imported on first use: `import gradinspect` loads nothing, a
 TYPE_CHECKING = False  # `typing` may be a file of the user's. NOTE [Two sets of modules]
 
 if TYPE_CHECKING:
+    from gradinspect.analyses.diff.records import GraphDiff
     from gradinspect.analyses.memory.held import Memory
     from gradinspect.analyses.memory.saved_rows import SavedRow
     from gradinspect.analyses.selection.finding import FoundNode
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from gradinspect.checks.findings import Finding, Findings
     from gradinspect.errors import GradInspectError
     from gradinspect.graph import Graph
+    from gradinspect.library.comparing import diff
     from gradinspect.library.files import load, save
     from gradinspect.library.views import memory, saved, summary, tree
     from gradinspect.live.capturing import capture
@@ -25,12 +27,14 @@ __all__ = [
     "FoundNode",
     "GradInspectError",
     "Graph",
+    "GraphDiff",
     "Memory",
     "Recording",
     "SavedRow",
     "Summary",
     "capture",
     "check",
+    "diff",
     "load",
     "memory",
     "record",
@@ -46,12 +50,14 @@ _HOMES = {
     "FoundNode": "analyses.selection.finding",
     "GradInspectError": "errors",
     "Graph": "graph",
+    "GraphDiff": "analyses.diff.records",
     "Memory": "analyses.memory.held",
     "Recording": "live.recording",
     "SavedRow": "analyses.memory.saved_rows",
     "Summary": "analyses.summary",
     "capture": "live.capturing",
     "check": "live.checking",
+    "diff": "library.comparing",
     "load": "library.files",
     "load_ipython_extension": "notebook",  # what %load_ext calls
     "memory": "library.views",

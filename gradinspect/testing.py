@@ -93,18 +93,18 @@ def assert_saved_below(loss: object, limit: int | str) -> None:
 def assert_graph_matches(loss: object, golden: str | os.PathLike[str]) -> None:
     """Assert that the graph of a loss is that of a golden file: the same nodes, edges, shapes, leaves and modules.
 
-    Source lines, bytes, versions and the order in which threads made nodes do not count. `pytest --gradinspect-update`
-    writes the file.
+    Source lines, bytes, saved numbers and the order of nodes do not count. `pytest --gradinspect-update` writes the
+    file.
 
     Args:
         loss: A tensor, any container of tensors, or a `Graph`.
         golden: A capture file; a relative path is relative to the file of the test.
 
     Raises:
-        AssertionError: They differ, and the first differences follow; or the file does not exist.
+        AssertionError: They differ, and the report of `diff` follows; or the file does not exist.
         GradInspectError: Nothing has a graph, or the file cannot be read.
     """
-    from gradinspect.analyses.structure.canonical_lines import differing_lines
+    from gradinspect.library.comparing import diff
     from gradinspect.library.files import load, save
 
     graph, file = _graph_of(loss), _beside(golden, sys._getframe(1))
@@ -113,10 +113,9 @@ def assert_graph_matches(loss: object, golden: str | os.PathLike[str]) -> None:
         return
     if not file.is_file():
         _fail(f"The golden file '{golden}' does not exist. Write it: pytest --gradinspect-update")
-    lines = differing_lines(load(file), graph)
-    if lines:
-        how = "If the change is wanted: pytest --gradinspect-update"
-        _fail("\n".join((f"The graph differs from '{golden}'. {how}", "", *lines)))
+    found = diff(load(file), graph, ignore=["bytes", "lines", "order", "values"])
+    if not found.is_empty:
+        _fail(f"The graph differs from '{golden}'. If that is wanted: pytest --gradinspect-update\n\n{found}")
 
 
 def _graph_of(loss: object) -> Graph:

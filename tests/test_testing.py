@@ -91,7 +91,7 @@ def test_a_graph_is_compared_with_a_golden_file(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv("GRADINSPECT_UPDATE")
 
     assert_graph_matches(net(torch.zeros(1, 2)).sum(), golden)
-    with pytest.raises(AssertionError, match=r"(?s)-root SumBackward0.*\+root MeanBackward0"):
+    with pytest.raises(AssertionError, match=r"(?s)SumBackward0.*MeanBackward0"):
         assert_graph_matches(net(torch.ones(1, 2)).mean(), golden)
     with pytest.raises(AssertionError, match=r"f32\[3, 2\]"):
         assert_graph_matches(net(torch.ones(3, 2)).sum(), golden)

@@ -4,13 +4,16 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
+from gradinspect.analyses.diff.records import GraphDiff
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import left_out, rows_by_operator
 from gradinspect.analyses.memory.tree import module_tree
 from gradinspect.analyses.summary import describe_capture, summarize
 from gradinspect.checks.findings import Findings
 from gradinspect.graph import Graph
-from gradinspect.renderers.html.fragment import findings_fragment, graph_fragment, memory_fragment
+from gradinspect.renderers.html.fragment import findings_fragment, graph_fragment, memory_fragment, text_fragment
+from gradinspect.renderers.terminal.diff import DiffPage, Side
+from gradinspect.renderers.terminal.diff import summary as diff_summary
 from gradinspect.renderers.terminal.findings import FindingsPage
 from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
 from gradinspect.renderers.terminal.summary import render_summary
@@ -19,8 +22,8 @@ from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
 from gradinspect.units import format_bytes, format_count
 
 __all__ = [
-    "findings_fragment", "findings_line", "findings_page", "graph_fragment", "graph_line", "graph_page",
-    "memory_fragment", "memory_line", "memory_page",
+    "diff_line", "diff_page", "findings_fragment", "findings_line", "findings_page", "graph_fragment", "graph_line",
+    "graph_page", "memory_fragment", "memory_line", "memory_page", "text_fragment",
 ]  # fmt: skip
 MAX_MODULE_ROWS = 40
 
@@ -49,6 +52,16 @@ def findings_line(found: Findings) -> str:
 def findings_page(found: Findings, *, width: int = 80) -> str:
     """Write the report of `check`."""
     return _joined(FindingsPage(width=width).lines(found))
+
+
+def diff_line(found: GraphDiff) -> str:
+    """Describe what changed in one line, for `repr`."""
+    return f"<GraphDiff: {diff_summary(found)}>"
+
+
+def diff_page(found: GraphDiff, *, width: int = 80) -> str:
+    """Write the report of `diff`."""
+    return _joined(DiffPage(width=width).lines(found, (Side("before", ""), Side("after", "")), ()))
 
 
 def memory_line(memory: Memory) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import networkx  # type: ignore[import-untyped]
 import pytest
-from factories import product_plus_two
+from factories import product_plus_two, two_layers
 
 import gradinspect as gi
 from gradinspect.library import converting
@@ -72,3 +72,15 @@ def test_importing_the_package_loads_nothing() -> None:
 
     assert done.stdout == "['gradinspect']\n", done.stderr
     assert done.returncode == 0, done.stderr
+
+
+def test_two_graphs_are_compared() -> None:
+    """In the words of the command line; equal ones are empty."""
+    before, after = product_plus_two(), two_layers()
+    found = gi.diff(before, after)
+
+    assert gi.diff(before, before).is_empty
+    assert not found.is_empty
+    assert repr(found).startswith("<GraphDiff: ")
+    assert "6 nodes added, 2 nodes removed" in str(found)
+    assert "6 nodes added" in found._repr_html_()

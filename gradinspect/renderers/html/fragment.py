@@ -61,6 +61,11 @@ def memory_fragment(memory: Memory) -> str:
     return _fragment(f"<b>{_text(head)}</b><table><tr>{heads}</tr>{rows}</table>{more}")
 
 
+def text_fragment(text: str) -> str:
+    """Show a report as it is printed."""
+    return _fragment(f"<pre>{escape(text)}</pre>")
+
+
 def _storage_row(one: HeldStorage, total: int) -> str:
     what = one.name or ("" if one.info is None else format_tensor(one.info))
     cells = (
