@@ -215,6 +215,28 @@ class Gradients(Record, frozen=True):
     loss: float | None = None  # of a scalar root
 
 
+class Fingerprint(Record, frozen=True):
+    """What is kept of the elements of one tensor: enough to say whether two tensors differ, and by how much."""
+
+    norm: float
+    mean: float
+    low: float
+    high: float
+    num_nonfinite: int
+    digest: str  # of the bytes, in order
+    sketch: str  # of the bytes, in any order
+    projections: tuple[float, ...] = ()  # on random signs: NOTE [Distance of fingerprints] in `analyses.diff.values`
+
+
+class NodeValues(Record, frozen=True):
+    """The values of one node's forward outputs, and of the gradients that reached it."""
+
+    node: int
+    outputs: tuple[Fingerprint | None, ...] = ()  # one per forward output; None if the program never held it
+    incoming: tuple[Fingerprint | None, ...] = ()  # one per forward output; None if there was no gradient
+    order: int | None = None  # 0 for the first node that backward ran; None: it did not run
+
+
 class Graph(Record, frozen=True):
     """A recorded autograd graph: frozen, without tensors, the same on every run. The id of a node is its index."""
 
@@ -229,6 +251,7 @@ class Graph(Record, frozen=True):
     arguments: dict[str, tuple[str, ...]] = {}  # node name -> forward argument at each position; "tensors*" is a list
     warnings: tuple[str, ...] = ()
     gradients: Gradients | None = None  # if backward was observed
+    values: tuple[NodeValues, ...] = ()  # in the order of node ids, if they were fingerprinted
     model_name: str = "model"  # the user's variable with the module whose path is ""
 
     # NOTE [Methods of records]

@@ -5,6 +5,7 @@ The programs print their gradients and random states as digests, so equal output
 
 import re
 import subprocess
+import tempfile
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -16,7 +17,8 @@ from turns import one_in
 FOLDER = Path(__file__).parent / "transparency_programs"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "fingerprint")
 FOUND_SOMETHING = 1
-VERBS = ("trace", "grads", "check", "check --steps 1", "memory --iterations 3")
+VALUES = f"export --values --force -o {Path(tempfile.gettempdir()) / 'gradinspect-values.json'}"
+VERBS = ("trace", "grads", "check", "check --steps 1", "memory --iterations 3", VALUES)
 RUNNER_FRAME = re.compile(r'  File "[^"]*(?:fork_server\.py|<frozen runpy>)", .*\n(?:    .*\n)?')
 
 
@@ -37,7 +39,7 @@ def without_report(printed: str, expected: str) -> str:
 def without_messages(printed: str) -> str:
     """Leave out our own lines, those that the profiler dates, and the frames of what runs a program in tests."""
     lines = RUNNER_FRAME.sub("", printed).splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith(("gradinspect: ", "USDT:")))
+    return "".join(line for line in lines if not line.startswith(("gradinspect: ", "USDT:", "Wrote ")))
 
 
 @pytest.mark.parametrize("program", PROGRAMS[1::2])
@@ -60,6 +62,12 @@ def test_nothing_is_changed(program: str, words: str) -> None:
 def test_nothing_is_changed_by_check(program: str) -> None:
     """It looks at every operator, and still the program cannot tell."""
     compare(program, "check")
+
+
+@pytest.mark.parametrize("program", one_in(8, PROGRAMS))
+def test_nothing_is_changed_by_fingerprints(program: str) -> None:
+    """They are taken of every tensor that the program makes, and of every gradient."""
+    compare(program, VALUES)
 
 
 def compare(program: str, words: str) -> None:

@@ -18,16 +18,16 @@ def record(given: str) -> None:
     """Run the program of a request.
 
     Args:
-        given: The request and the name of the file, by our parent process.
+        given: The request, the name of the file, and whether to take fingerprints, by our parent process.
     """
-    request, file = pickle.loads(base64.b64decode(given))  # noqa: S301  # what our own process wrote
+    request, file, has_values = pickle.loads(base64.b64decode(given))  # noqa: S301  # what our own process wrote
 
     def write(graph: Graph) -> None:
         from gradinspect.storage import encode_graph, write_file  # noqa: PLC0415  # after torch: see `report_on`
 
         write_file(Path(file), encode_graph(graph, compressed=False), force=True)
 
-    report_on(request, questions.graph(), write)
+    report_on(request, questions.values() if has_values else questions.graph(), write)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """`gradinspect diff`: what changed between two graphs, and which of many are equal."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
 import typer
 
 from gradinspect.cli.help import OUTPUT
-from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_message, print_text
 from gradinspect.cli.request import takes_run_words
 from gradinspect.cli.sources import Source, parse_line, parse_one, read_source
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
@@ -38,6 +38,14 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
         list[str] | None,
         typer.Option(metavar="CONDITION", help="Exit 1 only if this holds: 'bytes>5%', lost-gradient, ..."),
     ] = None,
+    values: Annotated[
+        bool, typer.Option("--values", help="Run programs to the end of backward, compare values.")
+    ] = False,
+    rtol: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="X", help="Values may differ by X of their norm. Default: by rounding."),
+    ] = None,
+    atol: Annotated[float, typer.Option(min=0, metavar="X", help="Values may also differ by X.", hidden=True)] = 0.0,
     full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
     output_format: Annotated[
         Format,
@@ -57,7 +65,8 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
     ignored = parse_aspects(ignore or ())
     gates = [parse_gate(text) for text in fail_on or ()]
     given = _parse_sources(sources or (), both, run_words, tuple(context.obj or ()))
-    report = _Report(given, ignored, gates, output_format, full=full)
+    compared = _Compared(ignored, gates, values, rtol, atol)
+    report = _Report(given, compared, output_format, full=full)
     return report.of_two() if len(given) == 2 else report.of_many()
 
 
@@ -107,42 +116,71 @@ def parse_aspects(words: Sequence[str]) -> "frozenset[Aspect]":
     return frozenset(known[name] for name in names)
 
 
+class _Compared(NamedTuple):
+    """What counts as a difference."""
+
+    ignored: "frozenset[Aspect]"
+    gates: "Sequence[Gate]"
+    has_values: bool
+    rtol: float | None
+    atol: float
+
+    def diff(self, before: "Graph", after: "Graph") -> "GraphDiff":
+        """Compare two graphs."""
+        from gradinspect.analyses.diff.comparison import diff_graphs
+        from gradinspect.analyses.diff.values import Tolerance
+
+        return diff_graphs(before, after, self.ignored, Tolerance(self.atol, self.rtol))
+
+
 class _Report:
     """Reads the sources, compares them, and prints the result."""
 
     def __init__(
         self,
         sources: Sequence[Source],
-        ignored: "frozenset[Aspect]",
-        gates: "Sequence[Gate]",
+        compared: _Compared,
         output_format: Format,
         *,
         full: bool,
     ) -> None:
         self.sources = sources
-        self.ignored = ignored
-        self.gates = gates
+        self.compared = compared
         self.format = output_format
         self.full = full
 
     def of_two(self) -> int:
         """Compare two, and return the exit code."""
-        from gradinspect.analyses.diff.comparison import diff_graphs
-
-        graphs = [read_source(source) for source in self.sources]
+        graphs = [read_source(source, has_values=self.compared.has_values) for source in self.sources]
         check_comparable(graphs, [source.label for source in self.sources])
-        found = diff_graphs(graphs[0], graphs[1], self.ignored)
+        self._check_values(graphs)
+        found = self.compared.diff(graphs[0], graphs[1])
         failures = self._failures(found)
         self._print_two(found, graphs, failures)
         return self._exit_code([found], failures)
 
+    def _check_values(self, graphs: "Sequence[Graph]") -> None:
+        """Check that values can be compared if that is requested, or say that they are not.
+
+        Raises:
+            GradInspectError: A capture has none.
+        """
+        lacking = [source.label for source, graph in zip(self.sources, graphs, strict=True) if not graph.values]
+        is_asked = self.compared.has_values or self.compared.rtol is not None
+        if lacking and is_asked:
+            raise GradInspectError(
+                f"'{lacking[0]}' was captured without values.", "Export it again with --values, or run the program."
+            )
+        if len(lacking) == 1:
+            print_message(f"Values are not compared: '{lacking[0]}' was captured without --values.")
+
     def _failures(self, found: "GraphDiff") -> list[str]:
         from gradinspect.analyses.diff.gates import failure
 
-        return [sentence for gate in self.gates if (sentence := failure(gate, found)) is not None]
+        return [sentence for gate in self.compared.gates if (sentence := failure(gate, found)) is not None]
 
     def _exit_code(self, found: "Sequence[GraphDiff]", failures: Sequence[str]) -> int:
-        differs = bool(failures) if self.gates else any(not diff.is_empty for diff in found)
+        differs = bool(failures) if self.compared.gates else any(not diff.is_empty for diff in found)
         return FOUND_SOMETHING if differs else 0
 
     def _print_two(self, found: "GraphDiff", graphs: "Sequence[Graph]", failures: Sequence[str]) -> None:
@@ -176,9 +214,9 @@ class _Report:
                 f"'--format {self.format}' is for two sources, and {len(self.sources)} were given.",
                 "Give two, or --format json.",
             )
-        grouper = Grouper(self.ignored)
+        grouper = Grouper(self.compared.diff)
         for source in self.sources:
-            grouper.add(read_source(source))
+            grouper.add(read_source(source, has_values=self.compared.has_values))
         groups = grouper.groups()
         labels = [source.label for source in self.sources]
         for group in groups[1:]:

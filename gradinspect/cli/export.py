@@ -45,6 +45,9 @@ def export(  # noqa: PLR0913  # the drawing options live here
     none_edges: Annotated[bool, typer.Option("--none", help="Draw None edges.", hidden=True)] = False,
     saved: Annotated[bool, typer.Option("--saved", help="Draw the saved tensors.")] = False,
     gradients: Annotated[bool, typer.Option("--gradients", help="Let backward run, and keep its gradients.")] = False,
+    values: Annotated[
+        bool, typer.Option("--values", help="Let backward run, and keep fingerprints of values for diff.")
+    ] = False,
     color_by: Annotated[
         Literal["grad", "bytes", "flops", "dtype", "device", "module", "file"] | None,
         typer.Option(metavar="KIND", help="Color by grad, bytes, flops, dtype, device, module, file."),
@@ -79,11 +82,22 @@ def export(  # noqa: PLR0913  # the drawing options live here
         check_link(link)
     report_on(
         request,
-        questions.gradients() if gradients or color_by == "grad" else questions.graph(),
+        _question(gradients=gradients or color_by == "grad", values=values),
         lambda graph: write_targets(
             graph, targets, request=request, focus=focus, force=force, **drawing, links=_links(request, graph, link)
         ),
     )
+
+
+def _question(*, gradients: bool, values: bool) -> "questions.Question[Graph]":
+    """Choose what to record.
+
+    Raises:
+        GradInspectError: Gradients and fingerprints are requested together.
+    """
+    if gradients and values:
+        raise GradInspectError("'--values' and gradients cannot be recorded in one run.", "Export twice.")
+    return questions.values() if values else questions.gradients() if gradients else questions.graph()
 
 
 def _links(request: Request, graph: "Graph", link: str | None) -> tuple[str | None, ...]:

@@ -59,6 +59,18 @@ def gradients() -> "Question[Graph]":
     return Question(observe=observe, needs_gradients=True, needs_values=True, needs_backward=True)
 
 
+def values() -> "Question[Graph]":
+    """Ask for the graph of one backward call, with fingerprints of what each node made and of the gradients it got."""
+
+    def observe(run: "Run") -> "Observer[Graph]":
+        from gradinspect.observers.backward_first import backward_first
+        from gradinspect.observers.values_observer import ValuesObserver
+
+        return backward_first(run, ValuesObserver)
+
+    return Question(observe=observe, a_capture_cannot="be fingerprinted", needs_values=True, needs_backward=True)
+
+
 def gradient_steps(num_steps: int) -> "Question[GradientSteps]":
     """Ask for the gradients of several consecutive backward calls."""
 

@@ -83,8 +83,12 @@ def parse_line(line: str) -> Source:
     return parse_one(line, *split_arguments(words))
 
 
-def read_source(source: Source) -> "Graph":
+def read_source(source: Source, *, has_values: bool = False) -> "Graph":
     """Return the graph of a source: from the capture file, or by running the program in a child process.
+
+    Args:
+        source: The source.
+        has_values: Whether to take fingerprints of the values of a program.
 
     Raises:
         GradInspectError: The file is not valid, or the program recorded nothing.
@@ -97,12 +101,12 @@ def read_source(source: Source) -> "Graph":
         return read_graph(program.path)
     with tempfile.TemporaryDirectory(prefix="gradinspect-") as folder:
         capture = Path(folder) / "capture.json"
-        _run_child(source, capture)
+        _run_child(source, capture, has_values=has_values)
         return read_graph(capture)
 
 
-def _run_child(source: Source, capture: Path) -> None:
-    given = base64.b64encode(pickle.dumps((source.request, str(capture)))).decode()
+def _run_child(source: Source, capture: Path, *, has_values: bool) -> None:
+    given = base64.b64encode(pickle.dumps((source.request, str(capture), has_values))).decode()
     child = subprocess.Popen([sys.executable, "-m", "gradinspect.cli.child", given])  # noqa: S603  # ourselves
     try:
         code = child.wait()

@@ -70,6 +70,20 @@ def check_gradients(graph: Graph) -> None:
             _check_norm(norm, f".{name}[{node_id}]")
 
 
+def check_values(graph: Graph) -> None:
+    """Check the recorded fingerprints against the nodes.
+
+    Raises:
+        InvalidPlaceError: The first invalid place.
+    """
+    before = -1
+    for index, values in enumerate(graph.values):
+        _check_index(values.node, len(graph.nodes), f"[{index}].node", "node")
+        if values.node <= before:
+            raise InvalidPlaceError(f"[{index}].node", f"{values.node} does not come after {before}")
+        before = values.node
+
+
 def _check_stats(stats: GradientStats | None, place: str) -> None:
     if stats is not None:
         _check_sizes(stats.shape, f"{place}.shape")

@@ -10,8 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Gradients, Graph
-from gradinspect.storage.checks import InvalidPlaceError, check_gradients, check_graph
+from gradinspect.graph import Gradients, Graph, NodeValues
+from gradinspect.storage.checks import InvalidPlaceError, check_gradients, check_graph, check_values
 from gradinspect.storage.encoding import FORMAT, SCHEMA_VERSION
 from gradinspect.storage.unpacking import AGAIN, MAKE, MAX_BYTES, read_content
 from gradinspect.units import brief
@@ -22,6 +22,7 @@ class _Envelope(msgspec.Struct):
     version: Annotated[int, msgspec.Meta(ge=1)]
     graph: msgspec.Raw
     gradients: msgspec.Raw = msgspec.Raw(b"null")
+    values: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 def decode_graph(content: bytes, name: str, *, max_bytes: int = MAX_BYTES) -> Graph:
@@ -50,6 +51,10 @@ def decode_file(file: BinaryIO, name: str, *, max_bytes: int = MAX_BYTES) -> Gra
         gradients = msgspec.json.decode(envelope.gradients, type=Gradients | None, strict=False)
         graph = graph if gradients is None else replace(graph, gradients=gradients)
         check_gradients(graph)
+    with _errors_named(label, "values"):  # as above
+        values = msgspec.json.decode(envelope.values, type=tuple[NodeValues, ...], strict=False)
+        graph = replace(graph, values=values) if values else graph
+        check_values(graph)
     return graph
 
 

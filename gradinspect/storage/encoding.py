@@ -2,8 +2,9 @@
 
 NOTE [Gradients beside the graph]
 Gradients may be infinite or NaN, which JSON numbers cannot express and which users look for. So gradients are written
-beside the graph, with such values as the text `nan`, `inf` or `-inf`; only there is text read as a number. A reader
-that does not know gradients skips them. Their times are left out, so that equal runs give equal bytes.
+beside the graph, with such values as the text `nan`, `inf` or `-inf`; only there is text read as a number. So are
+fingerprints of values. A reader that does not know them skips them. Times are left out, so that equal runs give equal
+bytes.
 """
 
 import gzip
@@ -56,8 +57,10 @@ def _json_escape(char: str) -> str:
 
 
 def _encode_envelope(graph: Graph) -> bytes:
-    fields = {name: getattr(graph, name) for name in Graph.__struct_fields__ if name != "gradients"}
+    fields = {name: getattr(graph, name) for name in Graph.__struct_fields__ if name not in {"gradients", "values"}}
     beside = b"" if graph.gradients is None else b',"gradients":' + _encode_gradients(graph.gradients)
+    if graph.values:
+        beside += b',"values":' + _encode_field(_name_nonfinite(msgspec.to_builtins(graph.values)))
     head = b'{"format":"%s","version":%d' % (FORMAT.encode(), SCHEMA_VERSION)
     return b'%s,"graph":%s%s}\n' % (head, _encode_fields(fields), beside)
 

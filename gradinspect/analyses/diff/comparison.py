@@ -1,30 +1,45 @@
 """Compare two graphs: the entry to this package."""
 
+from msgspec.structs import replace
+
 from gradinspect.analyses.diff.changes import changed_nodes
 from gradinspect.analyses.diff.folding import fold_changed, fold_missing
 from gradinspect.analyses.diff.leaves import leaf_changes
 from gradinspect.analyses.diff.matching import Matching, match_readings
 from gradinspect.analyses.diff.modules import module_changes
-from gradinspect.analyses.diff.reading import Numbers, Reading
+from gradinspect.analyses.diff.reading import Numbers, Reading, forward_order
 from gradinspect.analyses.diff.records import Aspect, GraphDiff, Pair
+from gradinspect.analyses.diff.values import DEFAULT_TOLERANCE, Tolerance, diff_values
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved
 from gradinspect.graph import Graph
 
 
-def diff_graphs(before: Graph, after: Graph, ignored: frozenset[Aspect] = frozenset()) -> GraphDiff:
+def diff_graphs(
+    before: Graph, after: Graph, ignored: frozenset[Aspect] = frozenset(), tolerance: Tolerance = DEFAULT_TOLERANCE
+) -> GraphDiff:
     """Find what differs between two graphs.
 
     Args:
         before: A.
         after: B.
         ignored: What does not count as a difference.
+        tolerance: By how much values may differ.
     """
+    compares_values = "values" not in ignored and before.values and after.values
     if _are_equal(before, after):
-        return _totals(before, after, are_equal=True)
+        totals = _totals(before, after, are_equal=True)
+        if not compares_values:
+            return totals
+        same = {node_id: node_id for node_id in range(len(before.nodes))}
+        return replace(totals, values=diff_values(before, after, same, forward_order(after), tolerance))
     totals = _totals(before, after, are_equal=False)
     numbers = Numbers()
     readings = Reading(before, numbers), Reading(after, numbers)
-    return _with_changes(totals, *readings, match_readings(*readings), ignored)
+    matching = match_readings(*readings)
+    found = _with_changes(totals, *readings, matching, ignored)
+    if not compares_values:
+        return found
+    return replace(found, values=diff_values(before, after, matching.nodes, readings[1].order, tolerance))
 
 
 def _are_equal(before: Graph, after: Graph) -> bool:

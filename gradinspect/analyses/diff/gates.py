@@ -22,7 +22,7 @@ FIGURES: Final[Mapping[str, Callable[[GraphDiff], Pair]]] = {
 }
 IN_BYTES: Final = frozenset({"bytes", "weights"})
 LOST: Final = frozenset({"lost", "frozen"})
-EVENTS: Final = ("lost-gradient", "added", "removed", "changed", "operator", "dtype", "shape", "moved")
+EVENTS: Final = ("lost-gradient", "added", "removed", "changed", "operator", "dtype", "shape", "moved", "values")
 _FORM: Final = re.compile(r"\s*(?P<figure>\w+)\s*>\s*(?P<limit>\d[^%]*?)\s*(?P<percent>%)?\s*")
 HINT: Final = f"Write 'bytes>5%', 'nodes>10', or one of: {', '.join(EVENTS)}."
 
@@ -84,6 +84,9 @@ def _event(name: str, diff: GraphDiff) -> str | None:
         lost = [change.name for change in diff.leaf_changes if change.kind in LOST]
         more = f" and {len(lost) - 3:,} more" if len(lost) > 3 else ""
         return f"{name}: {', '.join(lost[:3])}{more}" if lost else None
+    if name == "values":
+        differs = diff.values is not None and not diff.values.is_empty
+        return f"{name}: they differ" if differs else None
     if name in counts:
         noun = "module" if name == "moved" else "node"
         return f"{name}: {format_count(counts[name], noun)}" if counts[name] else None

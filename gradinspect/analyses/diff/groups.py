@@ -6,14 +6,14 @@ the others has that the first group has not. Only one capture of each kind is ke
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 import msgspec
 from msgspec.structs import replace
 
 from gradinspect.analyses.diff.comparison import diff_graphs
-from gradinspect.analyses.diff.records import Aspect, GraphDiff
+from gradinspect.analyses.diff.records import GraphDiff
 from gradinspect.graph import Graph, Record
 
 _NUMBER = re.compile(r"\d+")
@@ -30,13 +30,13 @@ class Group(Record, frozen=True):
 class Grouper:
     """Takes captures one by one."""
 
-    def __init__(self, ignored: frozenset[Aspect] = frozenset()) -> None:
+    def __init__(self, compare: Callable[[Graph, Graph], GraphDiff] = diff_graphs) -> None:
         """Start without captures.
 
         Args:
-            ignored: What does not count as a difference.
+            compare: Compares two of them.
         """
-        self._ignored = ignored
+        self._compare = compare
         self._kinds: dict[bytes, tuple[Graph, list[int]]] = {}
         self._count = 0
 
@@ -52,7 +52,7 @@ class Grouper:
         equal = list(members)
         others: list[Group] = []
         for graph, positions in sorted(kinds[1:], key=lambda kind: kind[1]):
-            diff = diff_graphs(reference, graph, self._ignored)
+            diff = self._compare(reference, graph)
             if diff.is_empty:
                 equal += positions
             else:
@@ -71,7 +71,14 @@ def _put(groups: list[Group], new: Group) -> None:
 
 def _digest(graph: Graph) -> bytes:
     """Return a short text that is equal for equal graphs, whatever they are called."""
-    parts = graph.nodes, graph.roots, graph.storages, graph.modules, [frame.code for frame in graph.frames]
+    parts = (
+        graph.nodes,
+        graph.roots,
+        graph.storages,
+        graph.modules,
+        [frame.code for frame in graph.frames],
+        graph.values,
+    )
     return hashlib.sha256(msgspec.json.encode(parts)).digest()
 
 

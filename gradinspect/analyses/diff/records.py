@@ -81,6 +81,44 @@ class ModuleChange(Record, frozen=True):
     count: int = 1
 
 
+class Distance(Record, frozen=True):
+    """How far two tensors are from each other."""
+
+    absolute: float
+    relative: float  # to the larger norm; inf if one is not finite
+    is_reordered: bool = False  # the same elements in another order
+
+
+class ValueDifference(Record, frozen=True):
+    """A tensor that differs by more than the tolerance."""
+
+    node_before: int
+    node_after: int
+    output_nr: int
+    distance: Distance
+    name: str  # of the operator, or of the parameter
+    module: str = ""
+    line: str = ""
+
+
+class ValueDiff(Record, frozen=True):
+    """What differs between the values of two graphs."""
+
+    parameters: tuple[ValueDifference, ...] = ()  # those that went into the forward pass
+    first_forward: ValueDifference | None = None  # in the order of the forward pass
+    first_backward: ValueDifference | None = None  # of incoming gradients, in the order of backward
+    num_outputs: int = 0  # that differ
+    num_gradients: int = 0
+    num_compared: int = 0  # outputs and gradients
+    num_rounded: int = 0  # that differ by no more than the tolerance
+    largest_rounded: float = 0.0  # relative
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs by more than the tolerance."""
+        return not (self.parameters or self.num_outputs or self.num_gradients)
+
+
 class GraphDiff(Record, frozen=True):
     """What differs between two graphs."""
 
@@ -96,6 +134,7 @@ class GraphDiff(Record, frozen=True):
     rows: tuple[Row, ...] = ()  # the same changes, folded
     leaf_changes: tuple[LeafChange, ...] = ()
     module_changes: tuple[ModuleChange, ...] = ()
+    values: ValueDiff | None = None  # None: not compared
     is_held_changed: bool = False  # bytes held differ, and are not ignored
 
     def _repr_html_(self) -> str:
@@ -123,4 +162,5 @@ class GraphDiff(Record, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Whether nothing differs."""
-        return not (self.rows or self.leaf_changes or self.module_changes or self.is_held_changed)
+        has_equal_values = self.values is None or self.values.is_empty
+        return has_equal_values and not (self.rows or self.leaf_changes or self.module_changes or self.is_held_changed)

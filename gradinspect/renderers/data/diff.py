@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.groups import Group
-from gradinspect.analyses.diff.records import Detail, GraphDiff, Pair, Row
+from gradinspect.analyses.diff.records import Detail, GraphDiff, Pair, Row, ValueDiff
 from gradinspect.renderers.data.json import plain, render_json
 from gradinspect.renderers.data.markdown import code, table
 from gradinspect.renderers.terminal.diff import (
@@ -15,7 +15,9 @@ from gradinspect.renderers.terminal.diff import (
     OUTSIDE,
     SIGNS,
     Side,
+    how_far,
     summary,
+    value_summary,
 )
 from gradinspect.renderers.terminal.findings import escape_message, escape_property
 from gradinspect.units import format_bytes, format_change, format_tensor
@@ -62,7 +64,7 @@ def render_diff_markdown(diff: GraphDiff, sides: Sequence[Side], failures: Seque
         parts += ["\n", table(("module", "change", "what", "bytes held", "line"), map(_cells, diff.rows[:MAX_ROWS]))]
     if len(diff.rows) > MAX_ROWS:
         parts.append(f"\n{len(diff.rows) - MAX_ROWS:,} more rows.\n")
-    listed = [*_leaf_items(diff), *_module_items(diff)]
+    listed = [*_leaf_items(diff), *_module_items(diff), *_value_items(diff.values)]
     return "".join([*parts, *(["\n"] if listed else []), *listed])
 
 
@@ -106,6 +108,16 @@ def _module_items(diff: GraphDiff) -> Iterator[str]:
     for change in diff.module_changes:
         names = " → ".join(code(name) for name in dict.fromkeys((change.before, change.after)) if name)
         yield f"- module {MODULE_WORDS.get(change.kind, change.kind)} {names} {code(change.class_name)}\n"
+
+
+def _value_items(values: ValueDiff | None) -> Iterator[str]:
+    if values is None or values.is_empty:
+        return
+    for what, first in (("forward", values.first_forward), ("backward", values.first_backward)):
+        if first is not None:
+            where = " ".join(code(part) for part in (first.name, first.module, first.line) if part)
+            yield f"- first value that differs in {what}: {where} {how_far(first.distance)}\n"
+    yield f"- {value_summary(values)}\n"
 
 
 def render_diff_github(diff: GraphDiff, failures: Sequence[str], path_of: Callable[[str], str]) -> str:

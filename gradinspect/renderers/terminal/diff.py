@@ -4,6 +4,7 @@ What comes in: a `GraphDiff`, and what the two graphs are called. What goes out:
 than asked for.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from gradinspect.analyses.diff.folding import fold_leaves, fold_names
 from gradinspect.analyses.diff.groups import Group, name_members
-from gradinspect.analyses.diff.records import Detail, GraphDiff, ModuleChange, Pair, Row
+from gradinspect.analyses.diff.records import Detail, Distance, GraphDiff, ModuleChange, Pair, Row, ValueDiff
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_bytes, format_change, format_count, format_tensor
 
@@ -28,6 +29,7 @@ OUTSIDE = "(outside modules)"
 OUTERMOST = "model"
 MAX_DETAILS = 4  # of a row
 MAX_ROWS = 40
+MAX_PARAMETERS = 5
 BYTES_CELLS = 10
 LINE_CELLS = 22
 FIGURES = ("A", "B", "change")
@@ -95,6 +97,25 @@ class DiffPage(Page):
         yield from self._rows(diff.rows, max_rows)
         yield from self._modules(diff.module_changes)
         yield from self._leaves(diff)
+        yield from self._values(diff.values)
+
+    def _values(self, values: ValueDiff | None) -> Iterator[Text]:
+        """Yield the parameters that differ, the first output and the first gradient, and how many there are."""
+        if values is None:
+            return
+        yield Text()
+        yield Text("values", "bold")
+        for found in values.parameters[:MAX_PARAMETERS]:
+            yield Text(self.fit(f"{GAP}parameter {self.visible(found.name)}: {how_far(found.distance)}", self.width))
+        if len(values.parameters) > MAX_PARAMETERS:
+            yield Text(f"{GAP}and {len(values.parameters) - MAX_PARAMETERS:,} more parameters", "dim")
+        for what, first in (("forward", values.first_forward), ("backward", values.first_backward)):
+            if first is not None:
+                output = f" output {first.output_nr}" if first.output_nr else ""
+                where = GAP.join(filter(None, (f"{first.name}{output}", first.module, first.line)))
+                yield Text(self.fit(f"{GAP}first in {what}: {self.visible(where)}", self.width), "red")
+                yield Text(self.fit(f"{GAP}{GAP}{how_far(first.distance)}", self.width))
+        yield from self.wrapped(f"{value_summary(values)}.", indent=GAP)
 
     def _failures(self, failures: Sequence[str]) -> Iterator[Text]:
         for sentence in failures:
@@ -206,6 +227,23 @@ class DiffPage(Page):
         yield from self.wrapped(f"{summary(diff)}.", "bold")
 
 
+def how_far(distance: Distance) -> str:
+    """Describe a distance: relative to the norm, and in itself."""
+    if not math.isfinite(distance.relative):
+        return "not finite in one of them"
+    order = ", the same elements in another order" if distance.is_reordered else ""
+    return f"differs by {distance.relative:.1e} of its norm, {distance.absolute:.1e} in all{order}"
+
+
+def value_summary(values: ValueDiff) -> str:
+    """Say how many values differ, in one sentence without its full stop."""
+    outputs, gradients = format_count(values.num_outputs, "output"), format_count(values.num_gradients, "gradient")
+    counts = "no output and no gradient" if values.is_empty else f"{outputs} and {gradients}"
+    rounded = f"; {values.num_rounded:,} more by rounding, at most {values.largest_rounded:.1e}"
+    differ = "differs" if values.is_empty else "differ"
+    return f"{counts} of {values.num_compared:,} compared {differ}{rounded if values.num_rounded else ''}"
+
+
 def summary(diff: GraphDiff) -> str:
     """Say how much differs, in one sentence without its full stop."""
     leaves = [change.kind for change in diff.leaf_changes]
@@ -220,6 +258,8 @@ def summary(diff: GraphDiff) -> str:
     )
     words = [f"{format_count(count, noun, 'leaves' if noun == 'leaf' else None)} {verb}"
              for count, noun, verb in counts if count]  # fmt: skip
+    if diff.values is not None and not diff.values.is_empty:
+        words.append("values differ")
     held = [f"{format_change(diff.held_bytes.change)} held"] if diff.is_held_changed else []
     return ", ".join([*words, *held]) or "No difference"
 

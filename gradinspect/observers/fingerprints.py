@@ -1,0 +1,109 @@
+"""Fingerprints of tensors, computed on their devices, and fetched together.
+
+NOTE [Sums that have no order]
+The hash of the bytes is a sum of integers, which is exact in any order, so that a device may add them in any. Each
+element is first mixed with its position; for the sketch, it is not, so that a permutation has the same one.
+"""
+
+import math
+from typing import Any
+
+import torch
+from msgspec import Struct
+
+from gradinspect.graph import Fingerprint
+from gradinspect.torch_api.modes import computes_by_itself, unobserved
+from gradinspect.torch_api.tensors import tells_values
+
+STEP = 1 << 20  # elements at a time, so that little memory is used
+NUM_SIGNS = 8
+_ODD = (-7046029254386353131, -4417276706812531889, 1609587929392839161)
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+class Pending(Struct, gc=False):
+    """The fingerprint of one tensor, still on its device."""
+
+    num_elements: int
+    floats: torch.Tensor  # squares, sum, low, high, and the projections
+    counts: torch.Tensor  # not finite, digest, sketch
+
+
+def measure(tensor: torch.Tensor) -> Pending | None:
+    """Take the fingerprint of a tensor; None if it cannot be read, or has no elements, or if we would be traced."""
+    if computes_by_itself(tensor) or not tells_values() or torch.jit.is_tracing():
+        return None
+    try:
+        with unobserved():
+            return _measured(_elements(tensor))
+    except (RuntimeError, NotImplementedError, TypeError, KeyError):
+        return None
+
+
+def _elements(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the elements in their logical order, real numbers."""
+    values = tensor.detach()
+    if values.layout is not torch.strided:
+        values = values.coalesce().values() if values.layout is torch.sparse_coo else values.values()
+    values = torch.view_as_real(values.resolve_conj()) if values.is_complex() else values
+    return values.resolve_neg().contiguous().reshape(-1)
+
+
+def _measured(values: torch.Tensor) -> Pending | None:
+    number = values.numel()
+    if not number or values.is_meta:
+        return None
+    bits = values.view(_BITS[values.element_size()])
+    parts = [_part(values[start : start + STEP], bits[start : start + STEP], start) for start in range(0, number, STEP)]
+    if len(parts) == 1:
+        return Pending(number, *parts[0])
+    floats, counts = torch.stack([part[0] for part in parts]), torch.stack([part[1] for part in parts])
+    sums = floats.sum(0)
+    sums[2], sums[3] = floats[:, 2].min(), floats[:, 3].max()
+    return Pending(number, sums, counts.sum(0))
+
+
+def _part(values: torch.Tensor, bits: torch.Tensor, start: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Measure some elements. NOTE [Sums that have no order]."""
+    numbers, wide = values.double(), bits.long() * _ODD[0]
+    places = _mixed(torch.arange(start + 1, start + 1 + len(values), device=values.device) * _ODD[1])
+    low, high = torch.aminmax(numbers)
+    projections = [(numbers * (1 - 2 * ((places >> shift) & 1))).sum() for shift in range(20, 20 + NUM_SIGNS)]
+    floats = torch.stack([numbers.square().sum(), numbers.sum(), low, high, *projections])
+    num_nonfinite = torch.isfinite(numbers).logical_not_().sum()
+    return floats, torch.stack([num_nonfinite, _mixed(wide + places).sum(), _mixed(wide).sum()])
+
+
+def _mixed(numbers: torch.Tensor) -> torch.Tensor:
+    """Spread each bit over all bits."""
+    numbers = (numbers ^ (numbers >> 29)) * _ODD[2]
+    return numbers ^ (numbers >> 32)
+
+
+def fetch(pending: list[Pending]) -> list[Fingerprint]:
+    """Copy fingerprints to the CPU, with two transfers per device."""
+    found: dict[int, Fingerprint] = {}
+    groups: dict[Any, list[int]] = {}
+    for place, one in enumerate(pending):
+        groups.setdefault(one.floats.device, []).append(place)
+    with unobserved():
+        for places in groups.values():
+            floats = torch.stack([pending[place].floats for place in places]).tolist()
+            counts = torch.stack([pending[place].counts for place in places]).tolist()
+            for place, numbers, integers in zip(places, floats, counts, strict=True):
+                found[place] = _fingerprint(pending[place].num_elements, numbers, integers)
+    return [found[place] for place in range(len(pending))]
+
+
+def _fingerprint(number: int, floats: list[float], counts: list[int]) -> Fingerprint:
+    squares, total, low, high, *projections = floats
+    return Fingerprint(
+        norm=math.sqrt(squares) if squares >= 0 else math.nan,
+        mean=total / number,
+        low=low,
+        high=high,
+        num_nonfinite=counts[0],
+        digest=f"{counts[1] & (1 << 64) - 1:016x}",
+        sketch=f"{counts[2] & (1 << 64) - 1:016x}",
+        projections=() if counts[0] else tuple(projections),
+    )
