@@ -47,13 +47,13 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
         # ruff: noqa: PLC0415  # what --help need not wait for
         from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedFilter, filter_rows, saved_rows
         from gradinspect.analyses.selection.rows import chosen_rows
+        from gradinspect.analyses.structure.node_names import module_names
         from gradinspect.renderers.data.csv import render_saved_csv
         from gradinspect.renderers.data.markdown import render_saved_markdown
         from gradinspect.renderers.terminal.saved_table import render_saved_json, render_saved_table
 
         wanted = SavedFilter(node=node, name=name, status=status, kind=kind)
-        modules = {call.path for call in graph.modules}
-        found = chosen_rows(filter_rows(saved_rows(graph), wanted), SAVED_FIELDS, rows, modules)
+        found = chosen_rows(filter_rows(saved_rows(graph), wanted), SAVED_FIELDS, rows, module_names(graph))
         match output_format:
             case "table":
                 console = output_console()

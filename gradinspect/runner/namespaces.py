@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,15 +44,26 @@ def variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
                 yield Variable(output.name or name, output.value)
 
 
-def models_in(namespace: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of the module classes that a script itself defines."""
-    for name, value in list(namespace.items()):
-        if (
-            isinstance(value, type)
-            and issubclass(value, torch.nn.Module)
-            and value.__module__ == namespace.get("__name__")
-        ):
-            yield name
+def models_in(namespace: dict[str, Any]) -> dict[str, str]:
+    """Return the module classes that a script itself defines: their names, and how to call them."""
+    return {
+        name: call_of(name, value)
+        for name, value in list(namespace.items())
+        if isinstance(value, type)
+        and issubclass(value, torch.nn.Module)
+        and value.__module__ == namespace.get("__name__")
+    }
+
+
+def call_of(text: str, made: type) -> str:
+    """Write the call of a class, with the arguments that it cannot do without: `Net(width=...)`."""
+    try:
+        parameters = inspect.signature(made).parameters.values()
+    except (TypeError, ValueError):  # it has no signature that can be read
+        return f"{text}()"
+    fixed = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    needed = [one for one in parameters if one.default is inspect.Parameter.empty and one.kind not in fixed]
+    return f"{text}({', '.join(f'{one.name}=...' for one in needed)})"
 
 
 def namespace_of(source: Expression, arguments: tuple[str, ...]) -> dict[str, Any]:

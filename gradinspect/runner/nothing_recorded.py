@@ -1,6 +1,6 @@
 """The error for a run in which nothing was recorded, with what to try."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradinspect.errors import GradInspectError
@@ -12,7 +12,7 @@ from gradinspect.units import call_name, format_count
 
 
 def nothing_recorded(
-    request: Request, observer: Observer[Any], counts: CallCounts, models: Sequence[str]
+    request: Request, observer: Observer[Any], counts: CallCounts, models: Mapping[str, str]
 ) -> GradInspectError:
     """Say what the program did instead, and what to try."""
     if request.backward is not None:
@@ -31,8 +31,8 @@ def nothing_recorded(
         )
     if models and not (counts.backwards or counts.grads) and request.at is None:
         return GradInspectError(
-            f"'{request.label}' defines {_listed(models)}, and computes nothing with a graph.",
-            f"Name what to call, and its input: '{request.label}:{models[-1]}()' --input 2x3x32x32.",
+            f"'{request.label}' defines {_listed(tuple(models))}, and computes nothing with a graph.",
+            f"Name what to call, and its input: '{request.label}:{tuple(models.values())[-1]}' --input 2x3x32x32.",
         )
     if observer.needs_backward:
         return GradInspectError(

@@ -21,7 +21,7 @@ from gradinspect.recording.variables import Variable
 from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts, CallEnd, EngineCall, EngineInterceptor
 from gradinspect.runner.inputs import make_inputs
-from gradinspect.runner.namespaces import base_folder, models_in, namespace_of, variables_of
+from gradinspect.runner.namespaces import base_folder, call_of, models_in, namespace_of, variables_of
 from gradinspect.runner.nothing_recorded import nothing_recorded
 from gradinspect.runner.observer import MakeObserver
 from gradinspect.runner.output_loss import run_backward
@@ -96,7 +96,7 @@ class Session(Generic[T]):
         self._observer = make_observer(self._run)
         self._pid = os.getpid()
         self._ran_loss = False
-        self._models: list[str] = []  # classes of modules that a script defines
+        self._models: dict[str, str] = {}  # classes of modules that a script defines, and how to call them
 
     def run(self) -> T:
         """Run the program and return the result of the observer.
@@ -166,7 +166,7 @@ class Session(Generic[T]):
             self._failed(end.error)
             return
         with OwnBuiltins():
-            self._models = list(models_in(end.namespace))
+            self._models = models_in(end.namespace)
         self.exit_code = end.exit_code if request.goes_on else 0
         if self._has_result() or self._run.problem is not None:
             if end.exit_code and not request.goes_on:
@@ -360,7 +360,8 @@ def _check_made(value: object, source: Expression) -> None:
     """
     if isinstance(value, type) and issubclass(value, torch.nn.Module):
         raise GradInspectError(
-            f"'{source.text}' is a class of modules, not a module.", f"Did you mean '{source.module}:{source.text}()'?"
+            f"'{source.text}' is a class of modules, not a module.",
+            f"Did you mean '{source.module}:{call_of(source.text, value)}'?",
         )
 
 

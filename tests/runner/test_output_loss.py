@@ -17,6 +17,10 @@ class Net(nn.Module):
     def forward(self, x):
         return self.fc(x)
 
+class Wide(nn.Linear):
+    def __init__(self, width, *, depth, bias=True):
+        super().__init__(width, depth, bias)
+
 def several(x):
     w = torch.full((3,), 2.0, requires_grad=True)
     return {"a": w * 3, "b": [w.to(torch.complex64), torch.ones(3)]}
@@ -85,8 +89,12 @@ def test_it_is_said_and_every_verb_works(folder: Path) -> None:
     [
         (("check", "model.py:cut"), "The output of 'model.py:cut' contains no tensor with a graph."),
         (("check", "model.py:Net"), "'Net' is a class of modules, not a module. Did you mean 'model.py:Net()'?"),
-        (("check", "model.py"), "'model.py' defines Net, and computes nothing with a graph. Name what to call"),
-        (("trace", "model.py"), "'model.py' defines Net, and computes nothing with a graph. Name what to call"),
+        (
+            ("check", "model.py:Wide"),
+            "'Wide' is a class of modules, not a module. Did you mean 'model.py:Wide(width=..., depth",
+        ),
+        (("check", "model.py"), "'model.py' defines Net, Wide, and computes nothing with a graph. Name what to call"),
+        (("trace", "model.py"), "'model.py' defines Net, Wide, and computes nothing with a graph. Name what to call"),
         (("trace", "model.py", "--input", "2"), "'--input' is for a callable, and 'model.py' is run as a whole."),
         (("grads", "model.py:Net()", "--loss", "out["), "'--loss out[' is not a Python expression: '[' was never"),
         (("grads", "model.py:Net()", "--loss", "out"), "'--loss out' is not a scalar (f32[5, 2]). Reduce it, as by"),

@@ -10,6 +10,7 @@ from gradinspect.analyses.selection.conditions import Value
 from gradinspect.analyses.selection.node_conditions import fields_of_nodes
 from gradinspect.analyses.selection.rows import Fields, RowChoice, chosen_rows
 from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.structure.node_names import module_names
 from gradinspect.graph import GradientStats, Graph, NodeGradients, module_name
 
 T = TypeVar("T")
@@ -94,9 +95,7 @@ def chosen_slices(graph: Graph, rows: Sequence[NodeSlice], choice: RowChoice) ->
 
 
 def _chosen(graph: Graph, rows: Sequence[T], fields: Fields[T], choice: RowChoice) -> tuple[T, ...]:
-    paths = {call.path for call in graph.modules}
-    modules = {name for path in paths for name in (path, short_name(path, None, graph.model_name))}
-    return chosen_rows(rows, {**dict.fromkeys(_NAMES, _nothing), **fields}, choice, modules)
+    return chosen_rows(rows, {**dict.fromkeys(_NAMES, _nothing), **fields}, choice, module_names(graph))
 
 
 def _nothing(_row: object) -> Sequence[Value]:

@@ -5,6 +5,7 @@ from typing import Final, get_args
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
 from gradinspect.analyses.selection.rows import Fields
+from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.analyses.structure.name_patterns import matching_names, no_such_name
 from gradinspect.graph import Graph, Origin, Record, SavedKind, SavedStatus, SavedTensor, SavedValue, source_of
 from gradinspect.units import format_tensor
@@ -27,6 +28,7 @@ class SavedRow(Record, frozen=True, kw_only=True):
     origin: Origin | None = None
     origin_name: str | None = None
     module: str | None = None
+    module_name: str | None = None  # as it is shown: "model.4" for the path "4"
     source: str | None = None  # "model.py:41"
 
 
@@ -45,7 +47,7 @@ SAVED_FIELDS: Final[Fields[SavedRow]] = {
     "class": lambda row: (row.node_name,),
     "kind": lambda row: (row.kind,),
     "line": lambda row: (row.source,),
-    "module": lambda row: (row.module,),
+    "module": lambda row: (row.module, row.module_name),
     "name": lambda row: (row.origin_name,),
     "origin": lambda row: (row.origin,),
     "status": lambda row: (row.status,),
@@ -97,6 +99,7 @@ class _Table:
 def _row(graph: Graph, node_id: int, value: SavedValue, **counted: int | None) -> SavedRow:
     node = graph.nodes[node_id]
     origin, origin_name = _origin(graph, value)
+    module = None if node.module is None else graph.modules[node.module].path
     return SavedRow(
         node=node_id,
         node_name=node.name,
@@ -107,7 +110,8 @@ def _row(graph: Graph, node_id: int, value: SavedValue, **counted: int | None) -
         status_detail=_status_detail(value),
         origin=origin,
         origin_name=origin_name,
-        module=None if node.module is None else graph.modules[node.module].path,
+        module=module,
+        module_name=None if module is None else short_name(module, None, graph.model_name),
         source=source_of(graph, node),
         **counted,  # type: ignore[arg-type]  # only counts of bytes
     )

@@ -44,6 +44,12 @@ def named_nodes(word: str, graph: Graph) -> frozenset[int]:
     return frozenset[int]().union(*(names[name] for name in found))
 
 
+def module_names(graph: Graph) -> frozenset[str]:
+    """Return the names of all modules that were called: paths, and what is shown, "model.3" for "3"."""
+    paths = {call.path for call in graph.modules}
+    return frozenset(name for path in paths for name in (path, short_name(path, None, graph.model_name)))
+
+
 def _names_of(graph: Graph, node: Node) -> Iterator[str]:
     """Yield every name of a node; a module's as it is shown too: "3" is shown as "model.3"."""
     yield from (node.name, _BACKWARD.sub("", node.name))

@@ -24,7 +24,7 @@ def _cells(row: SavedRow) -> tuple[str, ...]:
         "" if row.shared_with is None else str(row.shared_with),
         code(status or "") if row.status_detail else status or "",
         origin,
-        code(row.module or ""),
+        code(row.module_name or ""),
         code(row.source or ""),
     )
 

@@ -185,7 +185,7 @@ _WRITERS: Final[Mapping[str, tuple[Write, Write]]] = {
     "bytes": (lambda row: format_bytes(row.num_bytes) if row.num_bytes else "",) * 2,
     "status": (status_text, lambda row: status_text(row).partition(":")[0]),
     "origin": (_origin, lambda row: row.origin_name or row.origin or ""),
-    "module": (lambda row: row.module or "",) * 2,
+    "module": (lambda row: row.module_name or "",) * 2,
     "source": (lambda row: row.source or "", lambda row: (row.source or "").rpartition("/")[2]),
 }
 

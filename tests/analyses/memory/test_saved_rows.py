@@ -52,6 +52,7 @@ def test_a_row_tells_all_about_a_value() -> None:
         origin="parameter",
         origin_name="h.0.fc.weight",
         module="h.0.fc",
+        module_name="h.0.fc",
         source="model.py:3",
     )
 
