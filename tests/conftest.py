@@ -1,8 +1,15 @@
 """Before torch is imported: as many workers as cores run the tests, so each of them, and what it starts, has one."""
 
 import os
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
+
+ROOT = Path(__file__).parent.parent
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that wait for each other by spinning slow all others down
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each of a thousand runs would compile our package again
@@ -11,3 +18,22 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each of a thousand runs would
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("CI", settings.get_profile("any machine"), derandomize=True, database=None)
 settings.load_profile("CI" if os.environ.get("CI") == "true" else "any machine")
+
+
+@cache
+def shares(file: str) -> bool:
+    """Say whether tests of a file share what one of them prepares."""
+    return 'scope="module"' in (ROOT / file).read_text()
+
+
+class OneWorkerForWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Give each test to the next free worker, and all tests of a file to one worker if they share a preparation."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if shares(file) else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneWorkerForWhatIsShared:
+    """Distribute the tests over the workers."""
+    return OneWorkerForWhatIsShared(config, log)

@@ -32,7 +32,7 @@ def declared(program: Path, kind: str) -> list[str]:
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Run every program that is asked for, with the mistake and with the advice applied, in one process that forks."""
     tests = [test for test in request.session.items if test.path == request.path and isinstance(test, pytest.Function)]
-    programs = {test.callspec.params["program"] for test in tests}
+    programs: set[Path] = {test.callspec.params["program"] for test in tests}  # type: ignore[misc]
     asked = {}
     for program in sorted(programs):
         for name, other in (("broken", "# +"), ("applied", "# -")):
