@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,7 +26,7 @@ def shares(file: str) -> bool:
     return 'scope="module"' in (ROOT / file).read_text()
 
 
-class OneWorkerForWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+class OneWorkerForWhatIsShared(LoadScopeScheduling):
     """Give each test to the next free worker, and all tests of a file to one worker if they share a preparation."""
 
     def _split_scope(self, nodeid: str) -> str:

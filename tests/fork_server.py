@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import json
 import os
+import pkgutil
 import runpy
 import socket
 import sys
@@ -48,6 +49,14 @@ def become(request: dict[str, Any]) -> None:
     sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # type: ignore[misc]  # noqa: SIM115
 
 
+def import_ours() -> None:
+    """Import all of our package that a command may need."""
+    package = importlib.import_module("gradinspect")
+    for module in pkgutil.walk_packages(package.__path__, "gradinspect."):
+        if not module.name.startswith(("gradinspect.explorer", "gradinspect.__main__")):
+            importlib.import_module(module.name)
+
+
 def take_away(absent: frozenset[str]) -> None:
     """Be a torch that lacks some private names, as far as our package can see."""
     probes: Any = importlib.import_module("gradinspect.torch_api.probes")
@@ -79,6 +88,8 @@ if __name__ == "__main__":
         importlib.import_module(name)
     if not HAS_TRITON:  # torch._dynamo loads it, and its objects must not outlive a fork
         importlib.import_module("torch._dynamo")
+    if sys.argv[2:]:
+        import_ours()
     asked = serve(socket.socket(fileno=int(sys.argv[1])))
     become(asked)
     if asked["absent"]:

@@ -2,9 +2,9 @@
 
 NOTE [A process of its own]
 Each run is a process of its own, but nearly all of what a process costs here is importing torch. So the first run
-starts one that has imported it, and each run is a fork of that: our package is not imported in it yet, and it has its
-own arguments, folder, environment and streams. What Python reads only as it starts (PYTHONIOENCODING, the hash seed)
-needs `is_new`.
+starts one that has imported it, and our package, and each run is a fork of that, with its own arguments, folder,
+environment and streams. What Python reads only as it starts (PYTHONIOENCODING, the hash seed), and what depends on when
+our modules are imported, needs `is_new`.
 """
 
 import atexit
@@ -57,10 +57,11 @@ def python(script: Path) -> "subprocess.CompletedProcess[str]":
 
 
 @cache
-def _server() -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
+def _server(*, has_ours: bool) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
     """Start the process that forks; it ends when the tests do."""
     ours, theirs = socket.socketpair()
-    process = subprocess.Popen([sys.executable, SERVER, str(theirs.fileno())], pass_fds=[theirs.fileno()])
+    command = [sys.executable, str(SERVER), str(theirs.fileno()), *(["ours"] if has_ours else [])]
+    process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
     theirs.close()
     atexit.register(_end, ours, process)
     return ours, process
@@ -80,7 +81,7 @@ def _fork(
     is_script: bool = False,
     absent: Sequence[str] = (),
 ) -> "subprocess.CompletedProcess[str]":
-    server, _ = _server()
+    server, _ = _server(has_ours=not is_script and not absent)
     pipes = [os.pipe() for _ in range(3)]
     (stdin, feed), (output, stdout), (errors, stderr) = pipes
     request = {

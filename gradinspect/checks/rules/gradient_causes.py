@@ -65,7 +65,7 @@ def cause_in(causes: Sequence[Cause], node: Node) -> Cause | None:
 
 def operator_of(node: Node) -> str:
     """Name the operator of a node as its class does: `Sqrt` of SqrtBackward0."""
-    return node.name.partition("Backward")[0]
+    return node.name.partition("Backward")[0] or node.name.removesuffix("Backward")  # as of BackwardHookFunction
 
 
 def at_line(frame: Frame | None, remedy: str) -> str:

@@ -1,5 +1,7 @@
 """Facts about a training loop: what happens to gradients and parameters between backward calls."""
 
+from typing import Literal
+
 from gradinspect.graph import Frame, Record
 
 
@@ -109,6 +111,15 @@ class HookPile(Record, frozen=True, kw_only=True):
     kind: str  # "tensor", "accumulated", "forward", "backward"
     names: tuple[str, ...]  # of the tensors or modules
     count: int  # of the hooks on each by then
+    registered: Frame | None = None
+    backward: Frame | None = None
+
+
+class SpoilingHook(Record, frozen=True, kw_only=True):
+    """Hooks of one line returned only zeros, or the opposite of what they got, in every call."""
+
+    effect: Literal["zeroed", "reversed"]
+    names: tuple[str, ...] = ()  # of the parameters; none: they are on results of operators
     registered: Frame | None = None
     backward: Frame | None = None
 

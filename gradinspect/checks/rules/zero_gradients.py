@@ -56,6 +56,8 @@ CAUSES = (
           "Compare with a target instead, by a loss that takes the input of the softmax, such as cross_entropy."),
     Cause(("Sigmoid", "Tanh", "Erf"), "Its input is far from 0, where it saturates.",
           "Scale its input down, or normalize it."),
+    Cause(("BackwardHookFunction",), "A full backward hook of this module returned them.",
+          "Let the hook of the module return None, which keeps the gradient, or the gradient that you want."),
     Cause(("Mul",), "The other factor is zero everywhere, as a mask may be.", "Check that factor."),
 )  # fmt: skip
 

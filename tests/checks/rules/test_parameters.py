@@ -1,8 +1,17 @@
 """The rules about what is odd about parameters, on facts made by hand."""
 
+from typing import Literal
+
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import findings_on
-from gradinspect.checks.rules.training import DroppedResult, HookPile, IneffectiveFlag, MovedFrozen, TwoInOneMemory
+from gradinspect.checks.rules.training import (
+    DroppedResult,
+    HookPile,
+    IneffectiveFlag,
+    MovedFrozen,
+    SpoilingHook,
+    TwoInOneMemory,
+)
 from gradinspect.graph import Frame
 
 
@@ -76,6 +85,25 @@ def test_hooks_that_pile_up_are_counted() -> None:
     assert (finding.code, lines_of(finding)) == ("GI802", [("hooked", 5), ("backward", 8)])
     assert "registers one more forward hook on a and b in each iteration" in finding.text
     assert "there were 3 on each" in finding.text
+
+
+def test_a_hook_that_spoils_gradients_is_named_by_what_it_does() -> None:
+    """The advice differs: a minus sign, a parameter to be frozen, a value to be cut off."""
+
+    def told(effect: Literal["zeroed", "reversed"], *names: str) -> tuple[str, str]:
+        finding = judged(SpoilingHook(effect=effect, names=names, registered=line(4), backward=line(9)))
+        assert (finding.code, lines_of(finding)) == ("GI803", [("hooked", 4), ("backward", 9)])
+        return finding.text, finding.remedy
+
+    text, remedy = told("reversed", "fc.weight")
+    assert "reverses the sign of the gradient of fc.weight" in text
+    assert remedy.startswith("Leave out the minus sign in the hook of train.py:4.")
+    text, remedy = told("zeroed", "fc.weight", "fc.bias")
+    assert "returns only zeros for the gradient of fc.weight and fc.bias, which" in text
+    assert remedy.startswith("To freeze them, call requires_grad_(False)")
+    text, remedy = told("zeroed")
+    assert "nothing behind its tensor learns" in text
+    assert "use detach() instead of the hook" in remedy
 
 
 def test_a_dropped_result_is_assigned_to_what_the_call_was_given() -> None:

@@ -132,7 +132,7 @@ class TrainingLog:
         self._gradients.begin(leaves, call.frame, self._scaled.scaler_in(walked.walk.sequence_nrs))
         if self._gradients.num_backwards <= LEAST_STEPS:
             self._note_repeated_layers()
-        self._parameters.begin(leaves, self._recorder.called_modules(), self._gradients.backward)
+        self._parameters.begin(walked, leaves, self._recorder.called_modules(), self._gradients.backward)
         self._modes.begin([leaf for leaf, _ in leaves], self._recorder.frames.number_of(call.frame))
 
     def _note_repeated_layers(self) -> None:
@@ -147,6 +147,7 @@ class TrainingLog:
     def end(self) -> None:
         """Look at the gradients that a backward call has left."""
         self._gradients.end()
+        self._parameters.end()
 
     def unobserved(self, call: EngineCall) -> None:
         """Note a call that is not looked at."""
@@ -165,6 +166,8 @@ class TrainingLog:
             self._gradients.zeroed(tensors, frame)
         elif touch is GradientTouch.UNSCALES:
             self._gradients.unscale(tensors, args[-1], frame)
+        elif touch is GradientTouch.HOOKS:
+            self._parameters.hooked(args[0], frame)
         elif touch is not GradientTouch.SETS:
             self._touched_leaf(touch, args[0], frame)
 
@@ -252,7 +255,7 @@ class TrainingLog:
             )  # fmt: skip
 
         yield from self._repeated.values()
-        yield from self._parameters.facts()
+        yield from self._parameters.facts({key for one in self._optimizers.seen for key in one.holds()})
         for checkpoint in self._unloaded:
             yield NothingLoaded(
                 model=checkpoint.model,

@@ -4,7 +4,7 @@ Freezing that has no effect or not the whole one, two parameters in one memory, 
 training loop calls it with what it sees.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -20,15 +20,19 @@ from gradinspect.checks.evidence.training.flags import (
     line_of_flag,
 )
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
+from gradinspect.checks.evidence.training.hook_effects import Effect, Effects, HookEffects
 from gradinspect.checks.evidence.training.memory_twice import NUM_STEPS, MemoryTwice
 from gradinspect.checks.evidence.training.moving_frozen import Moved, MovingFrozen
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.piled_hooks import PiledHooks, piles_by_line
 from gradinspect.checks.evidence.training.registrations import Registrations
-from gradinspect.checks.rules.training import HookPile, IneffectiveFlag, MovedFrozen, TwoInOneMemory
+from gradinspect.checks.rules.training import HookPile, IneffectiveFlag, MovedFrozen, SpoilingHook, TwoInOneMemory
 from gradinspect.graph import Frame
+from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import is_user_file, source_line
+from gradinspect.recording.names import named_modules
 from gradinspect.recording.recorder import Recorder
+from gradinspect.torch_api.modules import own_parameters
 
 NUM_BACKWARDS = 2  # in which flags are looked for
 Leaves = Sequence[tuple[torch.Tensor, str]]  # with their names
@@ -56,12 +60,14 @@ class ParameterLog:
         self._memory = MemoryTwice(registrations)
         self._frozen = MovingFrozen(gradients, frozen_at)
         self._hooks = PiledHooks()
+        self._effects = HookEffects(recorder)
         self._flags: dict[tuple[str, str | None], tuple[FoundFlag, int | None]] = {}  # with the line of backward
 
-    def begin(self, leaves: Leaves, roots: Sequence[nn.Module], backward: int | None) -> None:
+    def begin(self, walked: WalkedGraph, leaves: Leaves, roots: Sequence[nn.Module], backward: int | None) -> None:
         """Look at a backward call that is about to start.
 
         Args:
+            walked: Its graph.
             leaves: What it will reach.
             roots: The models that were called.
             backward: Its frame.
@@ -70,6 +76,15 @@ class ParameterLog:
             for flag in (*flags_of_tensors(leaves), *flags_of_modules(roots, leaves)):
                 self._flags.setdefault((flag.attribute, flag.module), (flag, backward))
         self._hooks.begin(leaves, roots, backward)
+        self._effects.begin(walked, backward)
+
+    def end(self) -> None:
+        """Look at what hooks have done to the gradients of a backward call."""
+        self._effects.end()
+
+    def hooked(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
+        """Note that a tensor has got a hook."""
+        self._effects.registered(tensor, frame)
 
     def data_set(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
         """Note that `.data` of a tensor was set, unless torch itself does so, as in `module.to()`."""
@@ -90,8 +105,12 @@ class ParameterLog:
         """Say what the next call may show."""
         return self._hooks.waits()
 
-    def facts(self) -> Iterator[object]:
-        """Yield what is to be judged, after the end."""
+    def facts(self, held: Collection[int]) -> Iterator[object]:
+        """Yield what is to be judged, after the end.
+
+        Args:
+            held: The ids of the parameters that optimizers hold.
+        """
         yield from self._ineffective_flags()
         for pair in self._memory.pairs():
             names = [one.name for one in self._gradients.of((pair.first, pair.second))]
@@ -107,6 +126,34 @@ class ParameterLog:
                 count=max(pile.count for pile in piles), registered=source_line(line.file, line.line, self._folder),
                 backward=self._frame(piles[0].backward),
             )  # fmt: skip
+
+        yield from self._spoiling_hooks(held)
+
+    def _spoiling_hooks(self, held: Collection[int]) -> Iterator[SpoilingHook]:
+        """Yield the hooks that zero what is to be trained, or reverse the gradients of a layer of torch.
+
+        A sign that is reversed elsewhere is meant to be, as for a Lagrange multiplier or between two adversaries.
+        """
+        spoiled: dict[Effect, Collection[int]] = {
+            "zeroed": held, "reversed": set(map(id, self._parameters_of_layers())),
+        }  # fmt: skip
+        by_line: dict[tuple[int | None, Effect], list[tuple[Effects, torch.Tensor | None]]] = {}
+        for effect, one in self._effects.found():
+            leaf = None if one.leaf is None else one.leaf()
+            is_meant = effect == "reversed" if one.leaf is None else id(leaf) not in spoiled[effect]
+            if not is_meant:
+                by_line.setdefault((one.frame, effect), []).append((one, leaf))
+        for (frame, effect), some in by_line.items():
+            names = tuple(one.name for one in self._gradients.of(leaf for _, leaf in some if leaf is not None))
+            yield SpoilingHook(
+                effect=effect, names=names, registered=self._frame(frame), backward=self._frame(some[0][0].backward)
+            )
+
+    def _parameters_of_layers(self) -> Iterator[torch.Tensor]:
+        for root in self._recorder.called_modules():
+            for _, module in named_modules(root):
+                if type(module).__module__.startswith("torch.nn."):
+                    yield from (one for one in own_parameters(module).values() if one is not None)
 
     def _ineffective_flags(self) -> Iterator[IneffectiveFlag]:
         by_line: dict[FlagLine, list[tuple[FoundFlag, int | None]]] = {}

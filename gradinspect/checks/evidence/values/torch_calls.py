@@ -59,6 +59,7 @@ class GradientTouch(Enum):
     SETS_DATA = auto()
     READS_DATA = auto()  # to write to its memory, perhaps
     FREEZES = auto()  # or unfreezes
+    HOOKS = auto()
 
 
 _TOUCHES = {
@@ -71,6 +72,7 @@ _ATTRIBUTE_TOUCHES = {
     "Tensor.data.__set__": GradientTouch.SETS_DATA,
     "Tensor.requires_grad.__set__": GradientTouch.FREEZES,
     "Tensor.requires_grad_": GradientTouch.FREEZES,
+    "Tensor.register_hook": GradientTouch.HOOKS,
 }
 
 
