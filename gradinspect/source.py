@@ -5,7 +5,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,9 +15,10 @@ CAPTURE_SUFFIXES = (".json", ".json.gz")
 FLOAT_DTYPES = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")
 INTEGER_DTYPES = ("int64", "int32", "int16", "int8", "uint8")
 DTYPES = (*FLOAT_DTYPES, *INTEGER_DTYPES, "bool")
-_INPUT = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9x]*)(?::(?P<dtype>\w+))?")
+_INPUT = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>(?:[0-9x]|\{[A-Za-z_]\w*\})*)(?::(?P<dtype>\w+))?")
 
 
+_TIMES = re.compile(r"x(?![^{]*\})")  # between two sizes, not in the name of one
 STDIN = Path("-")
 
 
@@ -26,6 +27,7 @@ class Script:
     """A file to run like `python file`: also a folder, a zip file, or `-` for standard input."""
 
     path: Path
+    numbers: tuple[tuple[str, int], ...] = ()  # names that the script sets to a number, and the number to set them to
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,15 @@ class InputSpec:
     shape: tuple[int, ...]
     dtype: str = "float32"
     name: str | None = None  # keyword; positional if None
+    size_names: tuple[str, ...] = ()  # of sizes that are searched for, in the places of `{batch}`; "" for the others
+
+    def with_size(self, name: str, size: int) -> "InputSpec":
+        """Put a number in the place of a name."""
+        if name not in self.size_names:
+            return self
+        named = zip(self.shape, self.size_names, strict=True)
+        shape = tuple(size if of == name else old for old, of in named)
+        return replace(self, shape=shape, size_names=tuple("" if of == name else of for of in self.size_names))
 
 
 def parse_source(text: str) -> Source:
@@ -109,7 +120,7 @@ def parse_input(text: str) -> InputSpec:
         raise GradInspectError(
             f"The input '{text}' is not a shape.", "Write it as 2x3x224x224, 2x128:int64 or mask=2x128:bool."
         )
-    sizes = found["shape"].split("x") if found["shape"] else []
+    sizes = _TIMES.split(found["shape"]) if found["shape"] else []
     if not all(sizes):
         raise GradInspectError(f"The input '{text}' has an empty size.", "Write a number on both sides of each x.")
     dtype = found["dtype"] or "float32"
@@ -117,7 +128,9 @@ def parse_input(text: str) -> InputSpec:
         near = difflib.get_close_matches(dtype, DTYPES, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Supported dtypes: {', '.join(DTYPES)}."
         raise GradInspectError(f"The input '{text}' has an unknown dtype '{dtype}'.", hint)
-    return InputSpec(shape=tuple(map(int, sizes)), dtype=dtype, name=found["name"])
+    names = tuple(size.strip("{}") if size.startswith("{") else "" for size in sizes)
+    shape = tuple(1 if name else int(size) for size, name in zip(sizes, names, strict=True))
+    return InputSpec(shape=shape, dtype=dtype, name=found["name"], size_names=names if any(names) else ())
 
 
 def _existing(path: Path) -> Path:

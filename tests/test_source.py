@@ -60,3 +60,14 @@ def test_wrong_inputs_are_quoted(text: str, message: str) -> None:
         parse_input(text)
 
     assert message in str(caught.value)
+
+
+def test_a_size_that_is_searched_for_has_a_name() -> None:
+    """Its number is put in its place; an x in its name separates nothing."""
+    spec = parse_input("mask={max_len}x3x{max_len}:bool")
+
+    assert spec.shape == (1, 3, 1)
+    assert spec.with_size("other", 7) == spec
+    assert spec.with_size("max_len", 7) == InputSpec(
+        shape=(7, 3, 7), dtype="bool", name="mask", size_names=("", "", "")
+    )

@@ -14,6 +14,7 @@ from gradinspect.cli.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.rows import takes_rows
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.request import Request
+from gradinspect.source import STDIN, CaptureFile, Script
 from gradinspect.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         typer.Option(metavar="SIZE", help="Available memory, such as 24GiB; exits 1 above it."),
     ] = None,
     steps: Annotated[int, typer.Option(min=1, metavar="N", help="Training steps to watch.")] = 2,
+    search: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Find the largest number that fits, where {NAME} stands."),
+    ] = None,
     by: Annotated[
         Literal["module", "line", "storage", "phase", "kind"],
         typer.Option(metavar="KIND", help="By module, line, storage, phase or kind."),
@@ -58,6 +63,9 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     """
     available = None if limit is None else size_of(f"--limit {limit}", limit)
     check_hint(hint, real=real)
+    asked = replace(request, fake=not real, answers_reads=not real, hint=hint, values_hint=VALUES_HINT)
+    if search is not None:
+        return _search(asked, search, available, steps, output_format)
     fits = True
 
     def report(memory: "StepMemory") -> None:
@@ -73,9 +81,44 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         page = StepMemoryPage(width=console.width, unicode=can_print_unicode(console))
         print_lines(page.lines(memory, available, by, rows))
 
-    asked = replace(request, fake=not real, answers_reads=not real, hint=hint, values_hint=VALUES_HINT)
     report_on(asked, questions.step_memory(steps), report)
     return 0 if fits else FOUND_SOMETHING
+
+
+def _search(request: Request, name: str, limit: int | None, num_steps: int, output_format: str) -> int:
+    """Print what each size needs, and the largest that fits.
+
+    Raises:
+        GradInspectError: The program cannot be run with one size after the other.
+    """
+    from gradinspect.cli.size_search import search_size
+    from gradinspect.renderers.data.sizes import render_sizes_json
+    from gradinspect.renderers.terminal.sizes import SizePage
+
+    if not request.fake:
+        raise GradInspectError("'--search' runs many sizes on fake tensors, and --real has values.", "Remove --real.")
+    check_can_run_again(request, "--search")
+    table = search_size(request, name, limit, num_steps)
+    if output_format == "json":
+        print_text(render_sizes_json(table))
+    else:
+        console = output_console()
+        print_lines(SizePage(width=console.width, unicode=can_print_unicode(console)).lines(table))
+    return 0 if limit is None or table.largest is not None else FOUND_SOMETHING
+
+
+def check_can_run_again(request: Request, what: str) -> None:
+    """Check that the program can be run several times.
+
+    Raises:
+        GradInspectError: It cannot.
+    """
+    if isinstance(request.source, CaptureFile):
+        raise GradInspectError(
+            f"'{request.label}' is a capture of one moment: it can't be run by '{what}'.", "Give a program to run."
+        )
+    if request.source == Script(STDIN):
+        raise GradInspectError(f"'-' can be read only once, and '{what}' runs it several times.", "Give a file.")
 
 
 def size_of(option: str, text: str) -> int:

@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from gradinspect.cli.fit import VALUES_HINT, check_hint, size_of
+from gradinspect.cli.fit import VALUES_HINT, check_can_run_again, check_hint, size_of
 from gradinspect.cli.help import OUTPUT, RUN
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.cli.request import OF_THE_GRAPH, takes_source
-from gradinspect.errors import FOUND_SOMETHING, GradInspectError
+from gradinspect.errors import FOUND_SOMETHING
 from gradinspect.request import Request
-from gradinspect.source import STDIN, CaptureFile, Script
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -43,7 +42,7 @@ def plan(
     """
     limit = size_of(f"--fit {fit}", fit)
     check_hint(hint)
-    _check_source(request)
+    check_can_run_again(request, "plan")
     asked = replace(request, fake=True, answers_reads=True, hint=hint, values_hint=VALUES_HINT)
 
     from gradinspect.cli.planning import find_plan
@@ -59,17 +58,3 @@ def plan(
     for failure in found.failures:
         print(f"note: {failure}", file=sys.stderr)
     return 0 if found.search.fitting else FOUND_SOMETHING
-
-
-def _check_source(request: Request) -> None:
-    """Check that the program can be run several times.
-
-    Raises:
-        GradInspectError: It cannot.
-    """
-    if isinstance(request.source, CaptureFile):
-        raise GradInspectError(
-            f"'{request.label}' is a capture of one moment: it can't be planned for.", "Give a program to run."
-        )
-    if request.source == Script(STDIN):
-        raise GradInspectError("'-' can be read only once, and 'plan' runs the program for each plan.", "Give a file.")

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from gradinspect.errors import GradInspectError
 from gradinspect.source import FLOAT_DTYPES, InputSpec
 
 SEED = 0
@@ -17,17 +18,32 @@ def make_inputs(specs: Sequence[InputSpec]) -> tuple[list[torch.Tensor], dict[st
 
     Returns:
         Positional and keyword arguments.
+
+    Raises:
+        GradInspectError: A size only has a name.
     """
     generator = torch.Generator().manual_seed(SEED)
     positional: list[torch.Tensor] = []
     keywords: dict[str, torch.Tensor] = {}
     for spec in specs:
+        _check_sizes(spec)
         tensor = _make(spec, generator)
         if spec.name is None:
             positional.append(tensor)
         else:
             keywords[spec.name] = tensor
     return positional, keywords
+
+
+def _check_sizes(spec: InputSpec) -> None:
+    """Check that each size has a number.
+
+    Raises:
+        GradInspectError: One only has a name.
+    """
+    named = next(filter(None, spec.size_names), None)
+    if named is not None:
+        raise GradInspectError(f"'{{{named}}}' in --input has no number.", f"Search for one: fit --search {named}.")
 
 
 def _make(spec: InputSpec, generator: torch.Generator) -> torch.Tensor:

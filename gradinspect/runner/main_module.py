@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from gradinspect.errors import GradInspectError
 from gradinspect.runner.notebooks import display, is_notebook, note_left_out, read_notebook
+from gradinspect.runner.numbers_in_source import with_numbers
 from gradinspect.source import STDIN, Module, Script, has_main_inside
 
 
@@ -48,7 +49,7 @@ def make_main_module(program: Script | Module, arguments: Sequence[str]) -> Main
         elif has_main_inside(program.path):
             made = _from_spec(_spec_inside(program.path))
         else:
-            made = _from_file(program.path.absolute())
+            made = _from_file(program.path.absolute(), program.numbers)
     sys.modules["__main__"] = made.module
     return made
 
@@ -77,11 +78,11 @@ def _code_of(loader: Any, name: str) -> types.CodeType:
     return code  # type: ignore[no-any-return]
 
 
-def _from_file(path: Path) -> MainModule:
+def _from_file(path: Path, numbers: Sequence[tuple[str, int]]) -> MainModule:
     is_compiled = path.suffix == ".pyc"
     kind = importlib.machinery.SourcelessFileLoader if is_compiled else importlib.machinery.SourceFileLoader
     loader = kind("__main__", str(path))
-    code = _code_of(loader, "__main__") if is_compiled else _compile(path)
+    code = _code_of(loader, "__main__") if is_compiled else _compile(path, numbers)
     main = _new_module(__loader__=loader, __package__=None, __file__=str(path), __cached__=None)
     return MainModule(main, (code,))
 
@@ -123,7 +124,7 @@ def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
     return spec
 
 
-def _compile(path: Path) -> types.CodeType:
+def _compile(path: Path, numbers: Sequence[tuple[str, int]]) -> types.CodeType:
     try:
         with io.open_code(str(path)) as file:
             source = file.read()
@@ -131,4 +132,5 @@ def _compile(path: Path) -> types.CodeType:
         raise GradInspectError(f"The script '{path}' cannot be read: {error.strerror}.", "Check the file.") from None
     if b"\0" in source:
         raise GradInspectError(f"The file '{path}' is not Python: it contains null bytes.", "Give a .py file.")
-    return compile(source, str(path), "exec", dont_inherit=True)
+    code = with_numbers(source, dict(numbers)) if numbers else source
+    return compile(code, str(path), "exec", dont_inherit=True)

@@ -121,7 +121,7 @@ def test_what_is_pasted_has_the_peak_that_was_promised(tmp_path: Path) -> None:
     [
         (("train.py", "--fit", "0"), "'--fit 0' leaves no memory at all. Give a size such as 24GiB.\n"),
         (("-", "--fit", "1GiB"),
-         "'-' can be read only once, and 'plan' runs the program for each plan. Give a file.\n"),
+         "'-' can be read only once, and 'plan' runs it several times. Give a file.\n"),
         (("train.py", "--fit", "1GiB"), "'train.py' never calls backward in this process, so there are no gradients to "
          "observe. Give a script that trains.\n"),
     ],

@@ -51,6 +51,7 @@ VERBS = (
     ("memory", "--fake"),
     ("fit",),
     ("fit", "--real"),
+    ("plan", "--fit", "1GiB"),
     ("grads",),
     ("grads", "--steps", "2"),
     ("grads", "--timeline", "backward.json"),

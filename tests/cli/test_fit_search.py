@@ -1,0 +1,81 @@
+"""`gradinspect fit --search`: the largest size that fits, of a program that is not changed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import gradinspect
+
+NET = """
+import sys
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64), torch.nn.Linear(64, 1))
+
+    def forward(self, x):
+        return self.layers(x)
+
+if __name__ == "__main__":
+    batch_size = int(sys.argv[1]) if sys.argv[1:] else 16
+    BATCH = 16
+    net = Net()
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(3):
+        net(torch.randn(batch_size if sys.argv[1:] else BATCH, 64)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def searched(folder: Path, *words: str) -> dict[str, Any]:
+    """Search, and return the figures."""
+    done = gradinspect("fit", *words, cwd=folder)
+    assert done.stderr == ""
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def test_the_largest_size_fits_and_the_next_one_does_not(tmp_path: Path) -> None:
+    """In inputs, in the script's arguments, and where the script sets a number, to the byte."""
+    (tmp_path / "net.py").write_text(NET)
+    options = ("--format", "json", "--limit", "150KiB", "--search")
+    for words in (("net.py:Net()", "--input", "{batch}x64", *options, "batch"), ("net.py", *options, "n", "--", "{n}")):
+        figures = searched(tmp_path, *words)
+        peaks = {row["size"]: row["peak_bytes"] for row in figures["rows"]}
+
+        assert peaks[figures["largest"]] <= 150 * 1024 < peaks[figures["largest"] + 1]
+
+    (tmp_path / "train.py").write_text(NET.replace("BATCH = 16", f"BATCH = {figures['largest']}"))
+    whole = searched(tmp_path, "train.py", "--format", "json")
+    assert whole["peak_bytes"] == peaks[figures["largest"]]
+    done = gradinspect("fit", "net.py", "--search", "BATCH", "--limit", "1KiB", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith("No BATCH fits: limit 1.0 KiB, net.py\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("net.py", "--search", "BACH"),
+         "'net.py' does not say what 'BACH' is. Did you mean --search BATCH?\n"),
+        (("net.py:Net()", "--search", "batch", "--input", "8x64"),
+         "'net.py:Net()' does not say what 'batch' is. Write {batch} for its number in --input or in the script's "
+         "arguments, or set batch to a number in the script.\n"),
+        (("net.py:Net()", "--input", "{batch}x64"),
+         "'{batch}' in --input has no number. Search for one: fit --search batch.\n"),
+        (("net.py", "--search", "BATCH", "--real"),
+         "'--search' runs many sizes on fake tensors, and --real has values. Remove --real.\n"),
+    ],
+    ids=["misspelt", "nowhere", "not searched", "real"],
+)  # fmt: skip
+def test_what_cannot_be_searched_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+    """Exit 2, and no traceback."""
+    (tmp_path / "net.py").write_text(NET)
+    done = gradinspect("fit", *words, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr == f"gradinspect: {sentence}"
