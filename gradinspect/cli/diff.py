@@ -1,12 +1,14 @@
 """`gradinspect diff`: what changed between two graphs, and which of many are equal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
 import typer
 
+from gradinspect.cli.files import Target, parse_targets, write_content
 from gradinspect.cli.help import OUTPUT
-from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_message, print_text
+from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_message, print_text, working
 from gradinspect.cli.request import takes_run_words
 from gradinspect.cli.sources import Source, parse_line, parse_one, read_source
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 Format = Literal["text", "json", "markdown", "github"]
+PICTURES = (".svg", ".png", ".pdf", ".dot")
 
 
 @takes_run_words
@@ -51,6 +54,11 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
         Format,
         typer.Option("--format", metavar="KIND", help="Print text, json, markdown or github.", rich_help_panel=OUTPUT),
     ] = "text",
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", metavar="FILE", help="Also draw the changes: .svg .png .pdf .dot", rich_help_panel=OUTPUT),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files.", rich_help_panel=OUTPUT)] = False,
 ) -> int:
     """Show what changed between two graphs. Exits 1 if anything did.
 
@@ -64,10 +72,45 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
 
     ignored = parse_aspects(ignore or ())
     gates = [parse_gate(text) for text in fail_on or ()]
+    targets = _parse_pictures(output or [], force=force)
     given = _parse_sources(sources or (), both, run_words, tuple(context.obj or ()))
     compared = _Compared(ignored, gates, values, rtol, atol)
     report = _Report(given, compared, output_format, full=full)
-    return report.of_two() if len(given) == 2 else report.of_many()
+    if len(given) > 2:
+        if targets:
+            raise GradInspectError(
+                f"'-o {targets[0].path}' draws two graphs, and {len(given)} were given.", "Give two."
+            )
+        return report.of_many()
+    return report.of_two(lambda before, after, found: _draw(before, after, found, targets, force=force))
+
+
+def _parse_pictures(paths: Sequence[Path], *, force: bool) -> "list[Target]":
+    """Determine the formats of the pictures.
+
+    Raises:
+        GradInspectError: As in `parse_targets`, or a format is not a picture.
+    """
+    targets = parse_targets(paths, force=force)
+    other = next((target.path for target in targets if target.format.suffix not in PICTURES), None)
+    if other is not None:
+        raise GradInspectError(f"'{other}' is not a picture.", f"Supported extensions: {' '.join(PICTURES)}.")
+    return targets
+
+
+def _draw(before: "Graph", after: "Graph", found: "GraphDiff", targets: "Sequence[Target]", *, force: bool) -> None:
+    """Draw both graphs as one, with colors for what changed."""
+    if not targets:
+        return
+    from gradinspect.analyses.diff.union import unite_graphs
+    from gradinspect.renderers.formats import render_file
+    from gradinspect.renderers.picture.plan.parts import DrawOptions
+
+    union = unite_graphs(before, after, found)
+    for path, row in targets:
+        with working(f"Writing {path.name}"):
+            content, notes = render_file(row, union.graph, DrawOptions(statuses=union.statuses))
+        write_content(path, content, notes, force=force)
 
 
 def _parse_sources(
@@ -149,7 +192,7 @@ class _Report:
         self.format = output_format
         self.full = full
 
-    def of_two(self) -> int:
+    def of_two(self, draw: "Callable[[Graph, Graph, GraphDiff], None]") -> int:
         """Compare two, and return the exit code."""
         graphs = [read_source(source, has_values=self.compared.has_values) for source in self.sources]
         check_comparable(graphs, [source.label for source in self.sources])
@@ -157,6 +200,7 @@ class _Report:
         found = self.compared.diff(graphs[0], graphs[1])
         failures = self._failures(found)
         self._print_two(found, graphs, failures)
+        draw(graphs[0], graphs[1], found)
         return self._exit_code([found], failures)
 
     def _check_values(self, graphs: "Sequence[Graph]") -> None:

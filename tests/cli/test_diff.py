@@ -1,6 +1,7 @@
 """`gradinspect diff`: two graphs, or many."""
 
 import gzip
+import html
 import json
 from pathlib import Path
 
@@ -116,6 +117,16 @@ def test_markdown_and_annotations(capsys: pytest.CaptureFixture[str]) -> None:
     assert "| `h.*` | ~ | `ReluBackward0` ×4 `operator: ReluBackward0 → SigmoidBackward0` |" in comment
     assert annotations[0] == "::error title=gradinspect diff::operator: 4 nodes"
     assert annotations[1].startswith("::notice file=tests/changed_programs.py,line=30,title=gradinspect diff::h.*: ~ ")
+
+
+def test_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was added, removed or changed says so beside its color, so that it can be read in black and white."""
+    code = main(["diff", write("a.json"), write("b.json", "copy", "fewer"), "-o", "changes.svg"])
+    drawn = html.unescape(Path("changes.svg").read_text())
+
+    assert code == 1
+    assert capsys.readouterr().err == "Wrote changes.svg\n"
+    assert all(words in drawn for words in ("+ added", "- removed", "~ changed", "color: change from A to B"))
 
 
 def test_many_captures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,12 @@ def _are_equal(before: Graph, after: Graph) -> bool:
     )
 
 
+def match_graphs(before: Graph, after: Graph) -> Matching:
+    """Find which node and module call of one graph is which one of the other."""
+    numbers = Numbers()
+    return match_readings(Reading(before, numbers), Reading(after, numbers))
+
+
 def have_common_modules(before: Graph, after: Graph) -> bool:
     """Return whether two graphs may be of the same model: by a module's path and class, or by a part's content."""
     if not (_named(before) and _named(after)) or _named(before) & _named(after):

@@ -3,15 +3,15 @@
 import random
 
 import pytest
-from factories import graph, leaf, op, product_plus_two, residual_blocks, saved, two_layers
+from factories import graph, leaf, op, product_plus_two, residual_blocks, two_layers
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from strategies import graphs
+from strategies import connected_graphs, graphs
 
 from gradinspect.analyses.diff.comparison import diff_graphs, have_common_modules
 from gradinspect.analyses.diff.records import Detail
-from gradinspect.graph import Edge, Frame, Graph, ModuleCall, Storage
+from gradinspect.graph import Edge, Frame, Graph, Storage
 
 MADE = [product_plus_two(), two_layers(), residual_blocks(5)]
 
@@ -44,28 +44,6 @@ def renumbered(old: Graph, seed: int) -> Graph:
         for number in order
     )
     return replace(old, nodes=moved, roots=tuple(replace(root, node=place[root.node]) for root in old.roots))
-
-
-@st.composite
-def connected_graphs(draw: st.DrawFn) -> Graph:
-    """Draw a graph whose nodes are all reached from its first one, with module calls and saved tensors."""
-    count = draw(st.integers(1, 12))
-    nodes = []
-    for number in range(count):
-        nexts = draw(st.lists(st.none() | st.integers(number + 1, count), max_size=3))
-        name = draw(st.sampled_from(["MulBackward0", "AddBackward0", "ViewBackward0"]))
-        shape = draw(st.sampled_from([(2, 3), (6,)]))
-        kept = draw(st.lists(st.integers(0, 3), max_size=2))
-        nodes.append(
-            op(name, number + 1, *nexts, shape=shape, module=draw(st.sampled_from([None, 0, 1, 2])),
-               saved=tuple(saved(f"_saved_{place}", 2, storage=storage) for place, storage in enumerate(kept)))
-        )  # fmt: skip
-    calls = (("", None), ("h.0", 0), ("h.1", 0))
-    return graph(
-        *nodes, leaf(draw(st.sampled_from(["weight", "bias", None])), 3),
-        storages=tuple(Storage(num_bytes=8, origin="activation") for _ in range(4)),
-        modules=tuple(ModuleCall(path=path, class_name="Block", parent=parent) for path, parent in calls),
-    )  # fmt: skip
 
 
 @given(graphs())

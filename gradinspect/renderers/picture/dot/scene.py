@@ -8,6 +8,7 @@ from gradinspect.graph import Graph
 from gradinspect.renderers.picture.colors.coloring import COLORINGS
 from gradinspect.renderers.picture.colors.looks import Coloring, Look
 from gradinspect.renderers.picture.colors.palettes import PALETTES, Palette
+from gradinspect.renderers.picture.colors.statuses import color_by_status
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 
 
@@ -37,6 +38,8 @@ def set_scene(graph: Graph, options: DrawOptions, drawn: Sequence[range]) -> Sce
         drawn: The ids of everything with its own fill.
     """
     palette = PALETTES[options.theme]
+    if options.statuses:
+        return Scene(graph, options, palette, color_by_status(options.statuses, palette))
     if options.color_by is None:
         return Scene(graph, options, palette)
     return Scene(graph, options, palette, COLORINGS[options.color_by](graph, drawn, palette))

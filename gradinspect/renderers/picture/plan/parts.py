@@ -39,6 +39,7 @@ class DrawOptions(Record, frozen=True, kw_only=True):
     argument_names: bool = True
     direction: Direction = "TB"  # TB: roots on top
     color_by: ColorBy | None = None
+    statuses: tuple[str, ...] = ()  # by node: added, removed or changed; sets the color
     theme: Theme = "light"
     links: tuple[str | None, ...] = ()  # the URL of each line in Graph.frames; empty without links
     facts: PageFacts = PageFacts()  # for an HTML page
