@@ -60,6 +60,20 @@ print(findings)  # the report, as `gradinspect check` prints it
 assert [finding.code for finding in findings] == ["GI362"]
 ```
 
+What a whole step needs, measured:
+
+```python
+def trains():
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+
+
+needed = gi.fit(trains)
+print(needed)  # the report, as `gradinspect fit` prints it
+assert sum(row.num_bytes for row in needed.alive) == needed.peak_bytes
+```
+
 Files, figures and other libraries:
 
 ```python
@@ -81,19 +95,14 @@ assert graph.to_networkx().number_of_nodes() == len(graph.nodes)
 In a test suite, with the assertions of `gradinspect.testing`; a failing one shows the report:
 
 ```python
-from gradinspect.testing import assert_no_findings, assert_saved_below, assert_trains
-
-
-def trains():
-    optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(model(x), y).backward()
-    optimizer.step()
+from gradinspect.testing import assert_no_findings, assert_peak_below, assert_saved_below, assert_trains
 
 
 def test_training():
     assert_trains(trains)  # every parameter gets a finite gradient other than zero
     assert_no_findings(trains, skip=["GI6"])
     assert_saved_below(model(x).sum(), "64 KiB")
+    assert_peak_below(trains, "1 MiB")
 
 
 test_training()

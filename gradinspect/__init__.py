@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gradinspect.analyses.diff.records import GraphDiff
     from gradinspect.analyses.memory.held import Memory
     from gradinspect.analyses.memory.saved_rows import SavedRow
+    from gradinspect.analyses.memory.step import StepMemory
     from gradinspect.analyses.selection.finding import FoundNode
     from gradinspect.analyses.summary import Summary
     from gradinspect.checks.findings import Finding, Findings
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gradinspect.library.views import memory, saved, summary, tree
     from gradinspect.live.capturing import capture
     from gradinspect.live.checking import check
+    from gradinspect.live.fitting import fit
     from gradinspect.live.recording import Recording, record
 
 __all__ = [
@@ -31,10 +33,12 @@ __all__ = [
     "Memory",
     "Recording",
     "SavedRow",
+    "StepMemory",
     "Summary",
     "capture",
     "check",
     "diff",
+    "fit",
     "load",
     "memory",
     "record",
@@ -54,10 +58,12 @@ _HOMES = {
     "Memory": "analyses.memory.held",
     "Recording": "live.recording",
     "SavedRow": "analyses.memory.saved_rows",
+    "StepMemory": "analyses.memory.step",
     "Summary": "analyses.summary",
     "capture": "live.capturing",
     "check": "live.checking",
     "diff": "library.comparing",
+    "fit": "live.fitting",
     "load": "library.files",
     "load_ipython_extension": "notebook",  # what %load_ext calls
     "memory": "library.views",

@@ -35,6 +35,7 @@ def assert_trains(step: Callable[[], object], *, steps: int | None = None) -> No
         AssertionError: A parameter does not learn; the report of `check` follows.
         GradInspectError: No backward was called and nothing with a graph was returned.
     """
+    __tracebackhide__ = True
     from gradinspect.live.checking import check_training
 
     checked = check_training(step, steps)
@@ -60,6 +61,7 @@ def assert_no_findings(
         AssertionError: Something was found; the report follows.
         GradInspectError: A code is unknown, or no backward was called and nothing with a graph was returned.
     """
+    __tracebackhide__ = True
     from gradinspect.live.checking import check
 
     found = check(step, select=only, skip=skip, steps=steps)
@@ -78,6 +80,7 @@ def assert_saved_below(loss: object, limit: int | str) -> None:
         AssertionError: It holds more; what holds most follows.
         GradInspectError: Nothing has a graph, or the limit cannot be read.
     """
+    __tracebackhide__ = True
     from gradinspect.analyses.memory.held import measure_memory
 
     most = parse_bytes(limit) if isinstance(limit, str) else limit
@@ -88,6 +91,30 @@ def assert_saved_below(loss: object, limit: int | str) -> None:
 
         head = f"{format_bytes(memory.extra_bytes)} are held for backward, more than {format_bytes(most)}."
         _fail(f"{head}\n\n{memory_page(graph, memory, max_rows=MAX_ROWS)}")
+
+
+def assert_peak_below(step: Callable[[], object], limit: int | str, *, steps: int = 2) -> None:
+    """Assert that a whole training step needs at most so much memory at its peak, as `gradinspect.fit` measures it.
+
+    Args:
+        step: A function without arguments: forward, backward, and the optimizer's step.
+        limit: Bytes, or a text such as `"2 GiB"`.
+        steps: How many steps to measure.
+
+    Raises:
+        AssertionError: It needs more; what is alive at the peak follows.
+        GradInspectError: No backward was called and nothing with a graph was returned, or the limit cannot be read.
+    """
+    __tracebackhide__ = True
+    from gradinspect.live.fitting import fit
+
+    most = parse_bytes(limit) if isinstance(limit, str) else limit
+    memory = fit(step, steps=steps)
+    if memory.peak_bytes > most:
+        from gradinspect.library.showing import step_memory_page
+
+        head = f"The peak of a step is {format_bytes(memory.peak_bytes)}, more than {format_bytes(most)}."
+        _fail(f"{head}\n\n{step_memory_page(memory, most)}")
 
 
 def assert_graph_matches(loss: object, golden: str | os.PathLike[str]) -> None:
@@ -104,6 +131,7 @@ def assert_graph_matches(loss: object, golden: str | os.PathLike[str]) -> None:
         AssertionError: They differ, and the report of `diff` follows; or the file does not exist.
         GradInspectError: Nothing has a graph, or the file cannot be read.
     """
+    __tracebackhide__ = True
     from gradinspect.library.comparing import diff
     from gradinspect.library.files import load, save
 

@@ -7,6 +7,7 @@ from rich.text import Text
 from gradinspect.analyses.diff.records import GraphDiff
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import left_out, rows_by_operator
+from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.analyses.memory.tree import module_tree
 from gradinspect.analyses.summary import describe_capture, summarize
 from gradinspect.checks.findings import Findings
@@ -16,6 +17,7 @@ from gradinspect.renderers.terminal.diff import DiffPage, Side
 from gradinspect.renderers.terminal.diff import summary as diff_summary
 from gradinspect.renderers.terminal.findings import FindingsPage
 from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
+from gradinspect.renderers.terminal.step_memory import StepMemoryPage
 from gradinspect.renderers.terminal.summary import render_summary
 from gradinspect.renderers.terminal.text import harmless
 from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
@@ -23,7 +25,8 @@ from gradinspect.units import format_bytes, format_count
 
 __all__ = [
     "diff_line", "diff_page", "findings_fragment", "findings_line", "findings_page", "graph_fragment", "graph_line",
-    "graph_page", "memory_fragment", "memory_line", "memory_page", "text_fragment",
+    "graph_page", "memory_fragment", "memory_line", "memory_page", "step_memory_line",
+    "step_memory_page", "text_fragment",
 ]  # fmt: skip
 MAX_MODULE_ROWS = 40
 
@@ -81,6 +84,16 @@ def memory_page(graph: Graph, memory: Memory, *, max_rows: int | None = None, wi
         shown, rest = left_out(rows_by_operator(graph, memory), max_rows)
         rows = page.table("operator", shown, rest, memory.extra_bytes)
     return _joined((*page.head(memory, graph), Text(), *rows))
+
+
+def step_memory_line(memory: StepMemory) -> str:
+    """Describe the memory of a step in one line, for `repr`."""
+    return str(harmless(f"<StepMemory of {memory.source}: peak {format_bytes(memory.peak_bytes)}>"))
+
+
+def step_memory_page(memory: StepMemory, limit: int | None = None, *, width: int = 80) -> str:
+    """Write the report of `fit`."""
+    return _joined(StepMemoryPage(width=width).lines(memory, limit, "module"))
 
 
 def _joined(lines: Iterable[Text]) -> str:

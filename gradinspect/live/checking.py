@@ -12,11 +12,10 @@ from gradinspect.checks.registry import codes
 from gradinspect.checks.verdict import Selection, without_comments
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.live.session import LiveSession
+from gradinspect.live.stepping import call_step, name_of_step
 from gradinspect.recording.names import members_of, unwrapped_module
-from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.observer import Observer
-from gradinspect.runner.output_loss import run_backward
 from gradinspect.runner.program import without_our_frames
 
 MOST_STEPS: Final = 12
@@ -108,7 +107,7 @@ class _Checked(NamedTuple):
 
 
 def _checked(step: Callable[[], object], steps: int | None, selection: Selection) -> _Checked:
-    name = getattr(step, "__qualname__", type(step).__name__).rpartition("<locals>.")[2]
+    name = name_of_step(step)
     failure = None
     with LiveSession(lambda run: ChecksObserver(run, steps, gradcheck=selection.gradcheck), name) as session:
         try:
@@ -133,15 +132,8 @@ def _checked(step: Callable[[], object], steps: int | None, selection: Selection
 
 
 def _run_steps(session: LiveSession[Findings], step: Callable[[], object], steps: int | None) -> None:
-    counts = session.run.interceptor.counts
     for _ in range(steps or MOST_STEPS):
-        before = counts.backwards + counts.grads
-        value = session.call(step)
-        if counts.backwards + counts.grads == before:
-            if not outputs_in(value):
-                return
-            run_backward(value, None)
-        if steps is None and session.observer.has_enough:
+        if not call_step(session, step) or (steps is None and session.observer.has_enough):
             return
 
 

@@ -43,8 +43,8 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     takes_any_call = True
 
-    def __init__(self, run: Run, num_steps: int) -> None:
-        """Start before the program does."""
+    def __init__(self, run: Run, num_steps: int, before: Iterable[Claim] = ()) -> None:
+        """Start before the program does, or with what a program that runs already holds."""
         require_sequence_numbers("fit")
         require_storage_keys("fit")
         self._run = run
@@ -53,7 +53,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._tracker: Tracker = (
             StorageTracker(self.ledger, self._maker)
             if run.request.fake
-            else AllocatorTracker(self.ledger, self._maker_now, run.recorder)
+            else AllocatorTracker(self.ledger, self._maker_now, run.recorder, before)
         )
         self._purposes = Purposes(run.recorder)
         self.phases = StepPhases()  # after the tracker, which has run a backward of its own

@@ -103,5 +103,5 @@ def _notes(phases: StepPhases, run: Run, number: int, asked: int) -> list[str]:
     if number < asked:
         notes.append(f"The program made {format_count(number, 'step')}; {asked} were asked for.")
     elif asked == 1 and phases.num_optimizer_steps:
-        notes.append("Optimizer state is made in step 1 and is there from the start of step 2: see --steps 2.")
+        notes.append("Optimizer state is made in step 1 and is there from the start of step 2, which was not watched.")
     return [*notes, *(() if run.fake is None else run.fake.warnings[1:])]

@@ -4,7 +4,7 @@ What comes in: a live graph, a live optimizer, or what the user's frames see. Wh
 parameter, its gradient and its optimizer state have one name and belong to one module.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 from weakref import ReferenceType
 
@@ -12,7 +12,7 @@ import torch
 from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import StorageKind
-from gradinspect.recording.names import Names, collect_names, members_of
+from gradinspect.recording.names import Names, all_parameters, collect_names, members_of
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import plain_tensors, storage_key
 from gradinspect.recording.variables import Variable
@@ -65,6 +65,14 @@ class Purposes:
             yield from self.gradients(leaves)
         finally:
             walk.close()
+
+    def of_models(self, models: Sequence[torch.nn.Module]) -> Iterator[Claim]:
+        """Claim the parameters and buffers of models, and their gradients."""
+        leaves = [parameter for model in models for parameter in all_parameters(model)]
+        names = collect_names(leaves, models, ())
+        self._names |= {key: name for key, (_, name) in names.storages.items()}
+        for model in models:
+            yield from self._of_module(model)
 
     def after_call(self) -> Iterator[Claim]:
         """Claim the gradients that backward has left."""

@@ -91,6 +91,28 @@ class StepMemory(Record, frozen=True):
     curve: tuple[CurvePoint, ...]
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """Describe it in one line. NOTE [Methods of records] in `graph`."""
+        from gradinspect.library.showing import step_memory_line  # noqa: PLC0415
+
+        return step_memory_line(self)
+
+    def __str__(self) -> str:
+        """Write the report, as `gradinspect fit` does."""
+        from gradinspect.library.showing import step_memory_page  # noqa: PLC0415
+
+        return step_memory_page(self)
+
+    def _repr_html_(self) -> str:
+        """Show the report in a notebook."""
+        from gradinspect.library.showing import text_fragment  # noqa: PLC0415
+
+        return text_fragment(str(self))
+
+    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
+        """Show it in a notebook, and as text where there is no HTML."""
+        return {"text/html": self._repr_html_(), "text/plain": str(self)}
+
     @property
     def not_counted(self) -> tuple[str, ...]:
         """What a process needs besides."""

@@ -1,0 +1,60 @@
+"""`fit`: the peak of memory of a training step, measured in the caller's process."""
+
+from collections.abc import Callable, Iterator
+
+from torch.optim import Optimizer
+
+from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.errors import GradInspectError
+from gradinspect.live.session import LiveSession
+from gradinspect.live.stepping import call_step, name_of_step
+from gradinspect.observers.graphs_observer import GraphsObserver
+from gradinspect.observers.step_memory_observer import StepMemoryObserver
+from gradinspect.observers.storage_purposes import Claim, Purposes
+from gradinspect.recording.instances import instances_of
+from gradinspect.recording.names import all_parameters
+from gradinspect.recording.recorder import Recorder
+
+
+def fit(step: Callable[[], object], *, steps: int = 2) -> StepMemory:
+    """Measure the peak of memory of a training step: what its models and optimizers hold, and what it allocates.
+
+    The step runs for real, once more than asked: the first call shows which models and optimizers it uses. What other
+    objects held before, such as the data that a step is given, is not counted.
+
+    Args:
+        step: A function without arguments: forward, backward, and the optimizer's step.
+        steps: How many steps to measure. The state of an optimizer that is made in the first call is there in all.
+
+    Returns:
+        `peak_bytes`, and in `alive` what was alive at that moment, whose bytes add up to it; `str(...)` is the report,
+        as `gradinspect fit` prints it.
+
+    Raises:
+        GradInspectError: The step calls no backward and returns no tensor with a graph, or this torch cannot measure.
+    """
+    name = name_of_step(step)
+    with LiveSession(lambda run: GraphsObserver(run, 0), name) as session:
+        call_step(session, step)
+    recorder = session.run.recorder  # no list of tensors: it would keep gradients alive that the step frees
+    with LiveSession(lambda run: StepMemoryObserver(run, steps, _held_before(recorder)), name) as measured:
+        for _ in range(steps):
+            call_step(measured, step)
+    found = measured.result()
+    if found is None:
+        raise GradInspectError(
+            f"'{name}' calls no backward, and returns no tensor with a graph.",
+            "Call backward() in it, or return the loss.",
+        )
+    return found
+
+
+def _held_before(recorder: Recorder) -> Iterator[Claim]:
+    """Yield what the models that a step has called hold, and the optimizers of their parameters."""
+    purposes, models = Purposes(recorder), recorder.called_modules()
+    yield from purposes.of_models(models)
+    owned = {id(parameter) for model in models for parameter in all_parameters(model)}
+    for optimizer in instances_of(Optimizer):
+        held = (parameter for group in optimizer.param_groups for parameter in group["params"])
+        if any(id(parameter) in owned for parameter in held):
+            yield from purposes.of_optimizer(optimizer)

@@ -1,0 +1,29 @@
+"""Call a training step that the caller gives."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gradinspect.live.session import LiveSession
+from gradinspect.recording.outputs import outputs_in
+from gradinspect.runner.output_loss import run_backward
+
+
+def name_of_step(step: Callable[[], object]) -> str:
+    """Name a step as its author does."""
+    return str(getattr(step, "__qualname__", type(step).__name__)).rpartition("<locals>.")[2]
+
+
+def call_step(session: LiveSession[Any], step: Callable[[], object]) -> bool:
+    """Call a step once; if it calls no backward but returns something with a graph, run the backward of its sum.
+
+    Returns:
+        Whether there was a backward.
+    """
+    counts = session.run.interceptor.counts
+    before = counts.backwards + counts.grads
+    value = session.call(step)
+    if counts.backwards + counts.grads == before:
+        if not outputs_in(value):
+            return False
+        run_backward(value, None)
+    return True

@@ -1,0 +1,56 @@
+"""The memory of a step in the caller's process: what was there before counts, and what the step allocates."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+import gradinspect as gi
+from gradinspect.analyses.memory.step import bytes_by_kind
+from gradinspect.testing import assert_peak_below
+
+SIZE = 256 * 256 * 4  # of one matrix, in bytes
+
+
+def training(optimizer_class: type[torch.optim.Optimizer]) -> Callable[[], None]:
+    """Return a step of one matrix, which was made before."""
+    net = nn.Linear(256, 256, bias=False)
+    optimizer = optimizer_class(net.parameters(), lr=0.1)
+    x = torch.ones(1, 256)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+
+    return step
+
+
+@pytest.mark.parametrize(("optimizer_class", "num_states"), [(torch.optim.SGD, 0), (torch.optim.Adam, 2)])
+def test_what_was_there_before_counts(optimizer_class: type[torch.optim.Optimizer], num_states: int) -> None:
+    """The parameter, and the state that an optimizer has made in an earlier step, by name; rows add up to the peak."""
+    found = gi.fit(training(optimizer_class))
+    kinds = bytes_by_kind(found)
+
+    assert kinds["parameter"] == kinds["gradient"] == SIZE
+    assert kinds.get("optimizer_state", 0) // SIZE == num_states
+    assert sum(row.num_bytes for row in found.alive) == found.peak_bytes
+    assert {row.name for row in found.alive if row.kind == "parameter"} == {"weight"}
+    assert repr(found).startswith("<StepMemory of step: peak ")
+    assert "at the peak, by kind" in str(found)
+
+
+def test_a_peak_has_a_limit() -> None:
+    """A failure shows what is alive at the peak, and what would have to go."""
+    assert_peak_below(training(torch.optim.SGD), "8 MiB")
+    with pytest.raises(
+        AssertionError, match=r"(?s)^The peak of a step is .*more than 100\.0 KiB.*at the peak, by kind"
+    ):
+        assert_peak_below(training(torch.optim.SGD), "100 KiB")
+
+
+def test_a_step_without_a_backward() -> None:
+    """One sentence."""
+    with pytest.raises(gi.GradInspectError, match="calls no backward"):
+        gi.fit(lambda: None)
