@@ -10,7 +10,7 @@ from gradinspect.cli.files import Target, parse_targets, write_content
 from gradinspect.cli.help import OUTPUT
 from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_message, print_text, working
 from gradinspect.cli.request import takes_run_words
-from gradinspect.cli.sources import Source, parse_line, parse_one, read_source
+from gradinspect.cli.sources import Source, content_of, parse_line, parse_one, read_source
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 
 if TYPE_CHECKING:
@@ -259,8 +259,13 @@ class _Report:
                 "Give two, or --format json.",
             )
         grouper = Grouper(self.compared.diff)
+        kinds: dict[bytes, bytes] = {}  # of files that have been read: equal ones are read once
         for source in self.sources:
-            grouper.add(read_source(source, has_values=self.compared.has_values))
+            content = content_of(source)
+            if content in kinds:
+                grouper.add_equal(kinds[content])
+            else:
+                kinds[content] = grouper.add(read_source(source, has_values=self.compared.has_values))
         groups = grouper.groups()
         labels = [source.label for source in self.sources]
         for group in groups[1:]:

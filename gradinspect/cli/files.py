@@ -28,11 +28,12 @@ class Target(NamedTuple):
 
 
 def parse_targets(paths: Sequence[Path], *, force: bool) -> list[Target]:
-    """Determine each file's format, before anything runs.
+    """Determine each file's format, before anything runs. `{rank}` in a name is the rank of this process in its job.
 
     Raises:
         GradInspectError: A suffix is unknown, a folder is missing or not writable, a file exists or is given twice.
     """
+    paths = [Path(str(path).replace("{rank}", os.environ.get("RANK", "0"))) for path in paths]
     for position, path in enumerate(paths):
         if path in paths[:position]:
             raise GradInspectError(f"The file '{path}' is given twice.", "Give each output file once.")

@@ -5,7 +5,9 @@ verb. It leaves a capture file, which is read as any other.
 """
 
 import base64
+import hashlib
 import pickle
+import secrets
 import shlex
 import subprocess
 import sys
@@ -81,6 +83,16 @@ def parse_line(line: str) -> Source:
     except ValueError:
         raise GradInspectError(f"The quotes in '{line}' do not match.", "Write it as 'train.py -- --amp'.") from None
     return parse_one(line, *split_arguments(words))
+
+
+def content_of(source: Source) -> bytes:
+    """Return what is the same for equal capture files, and different for all else."""
+    program = source.request.source
+    try:
+        content = program.path.read_bytes() if isinstance(program, CaptureFile) else None
+    except OSError:  # reading it says what is wrong
+        content = None
+    return secrets.token_bytes() if content is None else hashlib.sha256(content).digest()
 
 
 def read_source(source: Source, *, has_values: bool = False) -> "Graph":

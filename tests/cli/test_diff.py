@@ -66,7 +66,7 @@ leaves            30          30
 held         4.8 KiB     4.8 KiB
 
 h.*
-  + CloneBackward0 ×4  f32[5, 16]                         tests/chang…rams.py:27
+  + CloneBackward0 ×4  f32[5, 16]                         …hanged_programs.py:27
 
 4 nodes added.
 """
@@ -141,6 +141,15 @@ def test_many_captures(capsys: pytest.CaptureFixture[str]) -> None:
     assert "   4.8 KiB held  ranks 0-1, 3" in lines
     assert main(["diff", *ranks[:2], ranks[3]]) == 0
     assert main(["diff", *ranks, "--format", "json"]) == 1
+
+
+def test_each_rank_writes_a_file_of_its_own() -> None:
+    """`{rank}` in a name is the rank; without a job it is 0."""
+    written = [gradinspect("export", "train.py", "-o", "run.{rank}.json", RANK="3")]
+    written.append(gradinspect("export", "train.py", "-o", "run.{rank}.json"))
+
+    assert [done.stderr for done in written] == ["Wrote run.3.json\n", "Wrote run.0.json\n"]
+    assert main(["diff", "run.0.json", "run.3.json"]) == 0
 
 
 def test_programs_run_apart_and_print_as_they_would() -> None:

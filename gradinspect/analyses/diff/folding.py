@@ -15,6 +15,7 @@ from gradinspect.analyses.diff.records import ChangedNode, Detail, Row, RowKind
 from gradinspect.graph import Node, TensorInfo, source_of
 
 MAX_INDICES = 4  # named one by one
+ANOTHER = "1000000000000"  # an index that no module has
 _INDEX = re.compile(r"(?<![^.])\d+(?![^.])")  # a whole part of a path
 
 
@@ -133,13 +134,23 @@ def name_together(names: set[str], among: set[str]) -> str:
     indices = [_INDEX.findall(name) for name in names]
     columns = [sorted(set(column), key=int) for column in zip(*indices, strict=True)]
     varying = {place for place, column in enumerate(columns) if len(column) > 1}
-    if not varying:
-        return first
-    starred = _with_indices(first, ["*" if place in varying else column[0] for place, column in enumerate(columns)])
-    if names >= {path for path in among if _like(path, varying) == starred} or len(varying) > 1:
-        return starred
-    texts = [column[0] if len(column) == 1 else _listed([int(index) for index in column]) for column in columns]
+    starred = _like(first, varying)
+    alike = [_INDEX.findall(path) for path in among if _like(path, varying) == starred]
+    texts = [
+        column[0]
+        if len(column) == 1
+        else "*"
+        if set(column) >= {found[place] for found in alike}
+        else _listed([int(index) for index in column])
+        for place, column in enumerate(columns)
+    ]
     return _with_indices(first, texts)
+
+
+def _name_by_indices(names: Iterable[str]) -> str:
+    """Name things that differ in their indices by these, whatever others there are: `h.0-3.attn`."""
+    given = set(names)
+    return name_together(given, {_INDEX.sub(ANOTHER, name) for name in given})
 
 
 def _like(path: str, varying: set[int]) -> str:
@@ -180,8 +191,8 @@ def fold_names(names: Iterable[str]) -> Iterator[tuple[str, int]]:
     groups: dict[str, dict[str, None]] = {}
     for name in names:
         groups.setdefault(_INDEX.sub("*", name), {})[name] = None
-    for pattern, group in groups.items():
-        yield name_together(set(group), {pattern, _INDEX.sub("0", pattern)}), len(group)
+    for group in groups.values():
+        yield _name_by_indices(group), len(group)
 
 
 def fold_leaves(names: Iterable[str], whole: Iterable[str]) -> Iterator[tuple[str, int]]:
@@ -198,7 +209,6 @@ def fold_leaves(names: Iterable[str], whole: Iterable[str]) -> Iterator[tuple[st
     groups: dict[str, list[str]] = defaultdict(list)
     for module in inside:
         groups[_INDEX.sub("*", module)].append(module)
-    for pattern, group in groups.items():
-        name = name_together(set(group), {pattern, _INDEX.sub("0", pattern)})
-        yield f"{name}.*", sum(inside[module] for module in group)
+    for group in groups.values():
+        yield f"{_name_by_indices(group)}.*", sum(inside[module] for module in group)
     yield from fold_names(others)

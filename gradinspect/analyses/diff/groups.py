@@ -40,9 +40,16 @@ class Grouper:
         self._kinds: dict[bytes, tuple[Graph, list[int]]] = {}
         self._count = 0
 
-    def add(self, graph: Graph) -> None:
-        """Take the next capture."""
-        self._kinds.setdefault(_digest(graph), (graph, []))[1].append(self._count)
+    def add(self, graph: Graph) -> bytes:
+        """Take the next capture, and return what it has in common with equal ones."""
+        kind = _digest(graph)
+        self._kinds.setdefault(kind, (graph, []))
+        self.add_equal(kind)
+        return kind
+
+    def add_equal(self, kind: bytes) -> None:
+        """Take the next capture, which is known to equal an earlier one."""
+        self._kinds[kind][1].append(self._count)
         self._count += 1
 
     def groups(self) -> tuple[Group, ...]:

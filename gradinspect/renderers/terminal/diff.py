@@ -15,6 +15,7 @@ from gradinspect.analyses.diff.folding import fold_leaves, fold_names
 from gradinspect.analyses.diff.groups import Group, name_members
 from gradinspect.analyses.diff.records import Detail, Distance, GraphDiff, ModuleChange, Pair, Row, ValueDiff
 from gradinspect.renderers.terminal.page import GAP, Page
+from gradinspect.renderers.terminal.text import cut_start
 from gradinspect.units import format_bytes, format_change, format_count, format_tensor
 
 SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
@@ -154,7 +155,8 @@ class DiffPage(Page):
         size = format_count(row.num_nodes, "node") if row.is_module else ""
         info = format_tensor(row.info) if row.info is not None and row.kind != "changed" else ""
         held = format_change(row.held_bytes) if row.held_bytes else ""
-        right = f"{held:>{BYTES_CELLS}}{GAP}{self.fit(row.line, LINE_CELLS):<{LINE_CELLS}}".rstrip()
+        where = cut_start(self.visible(row.line), LINE_CELLS, self.ellipsis)
+        right = f"{held:>{BYTES_CELLS}}{GAP}{where}".rstrip()
         room = self.width - BYTES_CELLS - LINE_CELLS - 2 * len(GAP)
         words = GAP.join(filter(None, (f"{self.visible(row.what)}{times}", size, self.visible(info))))
         left = self.fit(f"{GAP}{SIGNS[row.kind]} {words}", room)
