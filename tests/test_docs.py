@@ -1,5 +1,6 @@
 """What the documents say can be typed, and prints what they show."""
 
+import json
 import re
 import runpy
 import shlex
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import typer
+from factories import product_plus_two, residual_blocks, two_layers
 
 from gradinspect.cli.program import app, split_arguments
+from gradinspect.storage import encode_graph
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "samples" / "README.md"]
@@ -57,6 +60,17 @@ def test_the_reference_of_the_library_is_up_to_date() -> None:
     script = runpy.run_path(str(ROOT / "docs" / "library.py"))
 
     assert script["library_page"]() == script["FILE"].read_text(encoding="utf-8"), "Run: python docs/library.py"
+
+
+def test_the_schema_of_capture_files_is_up_to_date() -> None:
+    """And what we write follows it; `python docs/schema.py` writes it."""
+    script = runpy.run_path(str(ROOT / "docs" / "schema.py"))
+    text = script["FILE"].read_text(encoding="utf-8")
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema, which nbclient brings, is not installed.")
+
+    assert script["capture_schema"]() == text, "Run: python docs/schema.py"
+    for record in (product_plus_two(), two_layers(), residual_blocks(3)):
+        jsonschema.validate(json.loads(encode_graph(record, compressed=False)), json.loads(text))
 
 
 @pytest.mark.parametrize("document", [ROOT / "README.md", ROOT / "docs" / "library.md"], ids=lambda path: path.name)

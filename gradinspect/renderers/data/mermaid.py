@@ -1,0 +1,74 @@
+"""A graph as a Mermaid flowchart, folded as the pictures are, for Markdown on GitHub and in notebooks."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph, module_name
+from gradinspect.renderers.formats import FileContent
+from gradinspect.renderers.picture.plan.drawing import Drawing, plan_drawing
+from gradinspect.renderers.picture.plan.parts import Box, DrawOptions, ScopeEnd, ScopeStart
+from gradinspect.units import brief, format_bytes, format_count, format_tensor
+
+MAX_EDGES: Final = 500  # Mermaid's own limit, above which it shows an error in place of the picture
+MAX_TEXT: Final = 80
+# What means something in a quoted label; `#` begins an entity there.
+_ENTITIES: Final = str.maketrans({char: f"#{ord(char)};" for char in '#"&<>`\\'})
+
+
+def mermaid_file(graph: Graph, options: DrawOptions) -> FileContent:
+    """Make a .mmd file.
+
+    Raises:
+        GradInspectError: The picture has more edges than Mermaid accepts.
+    """
+    drawing = plan_drawing(graph, options)
+    if len(drawing.arrows) > MAX_EDGES:
+        raise GradInspectError(
+            f"The picture has {len(drawing.arrows):,} edges, and Mermaid accepts at most {MAX_EDGES}.",
+            "Show less: a smaller depth, or a part of the graph.",
+        )
+    text = "\n".join(_lines(graph, drawing, options)) + "\n"
+    return FileContent(text.encode(errors="backslashreplace"), drawing.notes)
+
+
+def _lines(graph: Graph, drawing: Drawing, options: DrawOptions) -> Iterator[str]:
+    yield f"flowchart {options.direction}"
+    numbers = {id(box): number for number, box in enumerate(drawing.boxes)}
+    num_scopes, level = 0, 1
+    for part in drawing.parts:
+        if isinstance(part, ScopeEnd):
+            level -= 1
+            yield f"{'  ' * level}end"
+        elif isinstance(part, ScopeStart):
+            yield f'{"  " * level}subgraph s{num_scopes}["{_quoted(_scope_name(graph, part.scope.module))}"]'
+            num_scopes, level = num_scopes + 1, level + 1
+        elif id(part) in numbers:
+            yield f'{"  " * level}n{numbers[id(part)]}["{_quoted(_label(graph, part))}"]'
+    for arrow in drawing.arrows:
+        yield f"  n{arrow.tail} --> n{arrow.head}"
+
+
+def _scope_name(graph: Graph, call: int | None) -> str:
+    if call is None:
+        return "repeated block"
+    module = graph.modules[call]
+    return f"{module_name(graph, module.path)}  {module.class_name}"
+
+
+def _label(graph: Graph, box: Box) -> str:
+    first = graph.nodes[box.ids.start]
+    if box.kind == "node":
+        outputs = ", ".join(format_tensor(info) for info in first.forward_outputs[:2] if info is not None)
+        return f"{first.function or first.name}  {outputs}"
+    copies = (
+        f" x{len(box.scope.copies) + (box.kind != 'copies'):,}" if box.scope is not None and box.scope.copies else ""
+    )
+    call = None if box.scope is None else box.scope.module
+    name = _scope_name(graph, first.module if call is None else call)
+    held = f"  {format_bytes(box.scope.held_bytes)}" if box.scope is not None and box.scope.held_bytes else ""
+    return f"{name}{copies}  {format_count(len(box.ids), 'node')}{held}"
+
+
+def _quoted(text: str) -> str:
+    return brief(text, MAX_TEXT).translate(_ENTITIES)
