@@ -94,3 +94,13 @@ def test_the_public_names_are_there() -> None:
 
     assert done.stdout.split() == sorted(gradinspect.__all__), done.stderr
     assert len(gradinspect.__all__) <= 25
+
+
+def test_a_run_imports_no_package_that_only_others_need() -> None:
+    """Neither pytest nor a trainer nor the explorer's textual need be installed."""
+    done = run_python(
+        "import sys; sys.modules.update(dict.fromkeys(('pytest', 'textual', 'lightning', 'transformers')))\n"
+        "import torch; from gradinspect.cli import reporting; reporting._import_all_of_ours()"
+    )
+
+    assert done.stderr == ""

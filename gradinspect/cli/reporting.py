@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_FOR_OTHERS = tuple(f"gradinspect.{name}" for name in ("__main__", "explorer", "pytest_plugin", "trainers"))
+
 
 def report_on(request: Request, question: Question[T], report: Callable[[T], None]) -> None:
     """Get a result, from a capture file or by running the program, and report on it.
@@ -144,7 +146,7 @@ def _torch_import_error(imports: Imports, program: Program, request: Request, er
 
 
 def _import_all_of_ours() -> None:
-    """Import everything a report may need, except the explorer, whose dependencies may be missing."""
+    """Import everything a report may need, except what only others use, whose dependencies may be missing."""
     for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
-        if not module.name.startswith(("gradinspect.explorer", "gradinspect.__main__")):
+        if not module.name.startswith(_FOR_OTHERS):
             importlib.import_module(module.name)
