@@ -155,6 +155,17 @@ for _ in range(2):
     optimizer.step()
     optimizer.zero_grad()
 """,
+    "closure": _HEAD + _MLP + """
+x, target = torch.randn(16, 24), torch.randint(7, (16,))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def closure():
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), target)
+    loss.backward()
+    return loss
+for _ in range(2):
+    optimizer.step(closure)
+""",
     "loss is read": _mlp("AdamW(model.parameters())").rstrip() + "\n    total = loss.item()\n",
     "moving average": _HEAD + _MLP + """
 import copy

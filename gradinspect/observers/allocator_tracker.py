@@ -33,6 +33,14 @@ _MIN_BYTES = 4096
 _STDERR = 2
 
 
+def _address(storage: Any) -> int | None:
+    """Return where a storage is; None for that of a wrapper subclass, which has no memory of its own."""
+    try:
+        return None if storage is None else int(storage.data_ptr())
+    except RuntimeError:
+        return None
+
+
 class AllocatorTracker:
     """Measures while it is active. Use it as a context manager, around the program."""
 
@@ -85,7 +93,7 @@ class AllocatorTracker:
         for claim in claims:
             storages = map(storage_of, plain_tensors(claim.tensor))
             purpose = Purpose(claim.kind, claim.name, claim.owner)
-            self._claims[-1] += [(storage.data_ptr(), purpose) for storage in storages if storage is not None]
+            self._claims[-1] += [(address, purpose) for address in map(_address, storages) if address is not None]
 
     def moved_on(self) -> None:
         """Mark what runs now."""

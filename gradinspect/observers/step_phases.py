@@ -3,7 +3,7 @@
 NOTE [Where a step ends]
 A step ends with the first forward operator after an optimizer has stepped, and is complete then. Several backward calls
 before it, of accumulated gradients, belong to one step. Where the process holds no optimizer, each backward call ends a
-step.
+step. An optimizer that is given a closure, as LBFGS is, runs forward and backward inside its step: one step too.
 """
 
 from dataclasses import dataclass, field
@@ -26,6 +26,7 @@ class StepPhases:
     has_optimizer: bool = False
     _nodes: int = field(default_factory=next_sequence_nr)  # made until the phase began
     _stepping: int = 0
+    _has_closure: bool = False  # the optimizer steps, and no forward came before it: LBFGS runs it itself
 
     @property
     def is_between(self) -> bool:
@@ -34,13 +35,16 @@ class StepPhases:
 
     def operator(self) -> None:
         """Go on to forward when a node has been made: a step begins, unless one is under way."""
-        if self.phase in ("setup", "after step", "after backward") and next_sequence_nr() != self._nodes:
-            self.step += self.is_between
+        is_waiting = self.phase in ("setup", "after step", "after backward") or self._has_closure
+        if is_waiting and next_sequence_nr() != self._nodes:
+            self.step += self.is_between or self._has_closure
+            self._has_closure = False
             self._enter("forward")
 
     def call_begins(self) -> None:
         """Go on to backward: a step begins whose forward was not seen, unless one is under way."""
-        self.step += self.is_between and not self._stepping
+        self.step += (self.is_between and not self._stepping) or self._has_closure
+        self._has_closure = False
         self._enter("backward")
 
     def call_ends(self, call: EngineCall) -> None:
@@ -56,6 +60,7 @@ class StepPhases:
 
     def optimizer_begins(self) -> None:
         """Go on to the optimizer's step; one may step inside another's."""
+        self._has_closure = self.is_between and not self._stepping
         self._stepping += 1
         self.has_optimizer = True
         if self.phase != "backward":
@@ -63,6 +68,7 @@ class StepPhases:
 
     def optimizer_ends(self) -> None:
         """Leave the optimizer's step, if it is the outermost one and outside any backward call."""
+        self._has_closure = False
         self._stepping = max(self._stepping - 1, 0)
         self.num_optimizer_steps += 1
         if not self._stepping and self.phase != "backward":

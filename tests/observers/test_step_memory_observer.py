@@ -82,6 +82,15 @@ def test_several_backward_calls_before_one_optimizer_step_are_one_step(runs: dic
     assert figures["notes"] == []
 
 
+def test_a_step_may_run_forward_and_backward_itself(runs: dict[str, dict[str, Figures]]) -> None:
+    """An optimizer that is given a closure does; each of its steps is one."""
+    figures = runs["fake"]["closure"]
+
+    assert [step["number"] for step in figures["steps"]] == [1, 2]
+    assert figures["notes"] == []
+    assert figures["at"]["phase"] == "backward"
+
+
 ENDLESS = """
 import torch
 model = torch.nn.Linear(4, 4)
