@@ -43,6 +43,9 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
         int | None,
         typer.Option(min=1, metavar="N", help="Watch N backward calls: does the graph grow?"),
     ] = None,
+    at_node: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="What is still held when backward reaches node #N.")
+    ] = None,
     output_format: Annotated[
         Literal["table", "csv", "json"],
         typer.Option("--format", metavar="KIND", help="Print table, csv or json.", rich_help_panel=OUTPUT),
@@ -58,9 +61,10 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     """
 
     def report(graph: "Graph") -> None:
-        from gradinspect.analyses.selection.node_conditions import chosen_nodes  # --help need not wait
+        from gradinspect.analyses.memory.release import nodes_to_run  # --help need not wait
+        from gradinspect.analyses.selection.node_conditions import chosen_nodes
 
-        chosen = chosen_nodes(graph, rows.module, rows.where)
+        chosen = nodes_to_run(graph, at_node, chosen_nodes(graph, rows.module, rows.where))
         if by == "flops":
             _print_flops(graph, chosen, rows, full=full, output_format=output_format)
         else:
@@ -82,7 +86,15 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     if iterations is None:
         report_on(request, questions.graph(), report)
         return
-    of_one = [request.backward, request.grad, request.at, request.root, depth, *(getattr(rows, n) for n in CHOOSING)]
+    of_one = [
+        request.backward,
+        request.grad,
+        request.at,
+        request.root,
+        depth,
+        at_node,
+        *(getattr(rows, n) for n in CHOOSING),
+    ]
     _check_several_moments(iterations, of_one)
     report_on(request, questions.growth(iterations), report_growth)
 
@@ -91,7 +103,8 @@ def _check_several_moments(iterations: int, of_one_moment: Sequence[object]) -> 
     if any(option is not None for option in of_one_moment):
         raise GradInspectError(
             f"'--iterations {iterations}' observes several backward calls, and another option selects one.",
-            "Remove --backward, --grad, --at, --root, --depth, --top, --module, --where and --sort, or --iterations.",
+            "Remove --backward, --grad, --at, --at-node, --root, --depth, --top, --module, --where and --sort, or "
+            "--iterations.",
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import extra_storages
+from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Record
 
 MAX_MOMENTS = 200
@@ -35,6 +36,26 @@ def release_curve(graph: Graph, memory: Memory, *, max_moments: int = MAX_MOMENT
             left -= freed[node]
             moments.append(Moment(node=node, freed_bytes=freed[node], held_bytes=left))
     return tuple(_joined(moments, max_moments))
+
+
+def nodes_to_run(graph: Graph, at_node: int | None, chosen: frozenset[int] | None) -> frozenset[int] | None:
+    """Return those of some nodes that have not run when backward reaches a node: what they keep is still held.
+
+    Args:
+        graph: The graph.
+        at_node: The node that is about to run; None: backward has not begun.
+        chosen: The nodes to choose from; None: all.
+
+    Raises:
+        GradInspectError: There is no such node.
+    """
+    if at_node is None:
+        return chosen
+    number = len(graph.nodes)
+    if at_node >= max(number, 1):
+        raise GradInspectError(f"'--at-node {at_node}': there is no such node.", f"The last one is #{number - 1}.")
+    left = frozenset(range(at_node, number))
+    return left if chosen is None else left & chosen
 
 
 def _joined(moments: Sequence[Moment], max_moments: int) -> list[Moment]:

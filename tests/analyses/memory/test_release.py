@@ -1,11 +1,12 @@
 """How held memory falls while backward runs."""
 
+import pytest
 from factories import graph, leaf, op, saved
 from hypothesis import assume, given
 from strategies import graphs
 
 from gradinspect.analyses.memory.held import measure_memory
-from gradinspect.analyses.memory.release import Moment, release_curve
+from gradinspect.analyses.memory.release import Moment, nodes_to_run, release_curve
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Storage
 
@@ -53,3 +54,23 @@ def test_all_is_freed_in_the_end(drawn: Graph) -> None:
 
         assert moment.held_bytes == left
     assert left == 0
+
+
+@given(graphs())
+def test_what_is_held_when_backward_reaches_a_node_agrees_with_the_curve(drawn: Graph) -> None:
+    """Each moment of the curve is what the nodes after it keep; at node 0 nothing is freed yet."""
+    try:
+        whole = measure_memory(drawn)
+    except GradInspectError:
+        assume(condition=False)
+    assert measure_memory(drawn, nodes_to_run(drawn, 0, None)).extra_bytes == whole.extra_bytes
+    for moment in release_curve(drawn, whole):
+        if moment.node + 1 < len(drawn.nodes):
+            left = measure_memory(drawn, nodes_to_run(drawn, moment.node + 1, None))
+            assert left.extra_bytes == moment.held_bytes
+
+
+def test_a_node_that_is_not_there_is_said() -> None:
+    """With the last one that is."""
+    with pytest.raises(GradInspectError, match=r"'--at-node 9': there is no such node\. The last one is #0\."):
+        nodes_to_run(graph(leaf("w", 3)), 9, None)
