@@ -116,6 +116,20 @@ There is no script in what they show, so it also works in an exported notebook. 
 the first line of a cell: `%%gradinspect check`, `%%gradinspect trace` or `%%gradinspect memory`. And `gradinspect check
 train.ipynb` runs a notebook as a program: its code cells in order, without magics.
 
+With a trainer, a callback checks the first steps, prints the report on stderr, and records the graph of one step. For
+Lightning:
+
+```console
+from gradinspect.trainers.lightning import GradInspectCallback
+
+watching = GradInspectCallback(capture_step=20, save_to="step20.json.gz")
+Trainer(callbacks=[watching]).fit(model, data)
+watching.watch.findings, watching.watch.graph
+```
+
+For transformers it is `gradinspect.trainers.transformers.GradInspectCallback`, in `Trainer(..., callbacks=[...])`.
+`checks=False` only records.
+
 ## Reference
 
 """

@@ -11,7 +11,16 @@ import pytest
 import gradinspect
 
 PACKAGE = Path(__file__).parent.parent / "gradinspect"
-TORCH = {"torch_api", "recording", "fake", "runner", "observers", "evidence", "live"}  # the packages that import torch
+TORCH = {
+    "torch_api",
+    "recording",
+    "fake",
+    "runner",
+    "observers",
+    "evidence",
+    "live",
+    "trainers",
+}  # the packages that import torch
 TORCH_FILES = sorted(path for path in PACKAGE.rglob("*.py") if TORCH - {"torch_api"} & set(path.parts))
 PARTS = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")

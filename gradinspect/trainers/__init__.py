@@ -1,0 +1,1 @@
+"""Callbacks for trainers, one file each; each needs its trainer, and nothing else imports them."""
