@@ -216,7 +216,10 @@ class Gradients(Record, frozen=True):
 
 
 class Fingerprint(Record, frozen=True):
-    """What is kept of the elements of one tensor: enough to say whether two tensors differ, and by how much."""
+    """What is kept of the elements of one tensor: enough to say whether two tensors differ, and by how much.
+
+    All numbers are those of the finite elements, with 0 for the others.
+    """
 
     norm: float
     mean: float

@@ -66,12 +66,13 @@ def _measured(values: torch.Tensor) -> Pending | None:
 def _part(values: torch.Tensor, bits: torch.Tensor, start: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Measure some elements. NOTE [Sums that have no order]."""
     numbers, wide = values.double(), bits.long() * _ODD[0]
+    is_finite = torch.isfinite(numbers)
+    numbers = torch.where(is_finite, numbers, 0.0)  # a mask of -inf must not hide what is beside it
     places = _mixed(torch.arange(start + 1, start + 1 + len(values), device=values.device) * _ODD[1])
     low, high = torch.aminmax(numbers)
     projections = [(numbers * (1 - 2 * ((places >> shift) & 1))).sum() for shift in range(20, 20 + NUM_SIGNS)]
     floats = torch.stack([numbers.square().sum(), numbers.sum(), low, high, *projections])
-    num_nonfinite = torch.isfinite(numbers).logical_not_().sum()
-    return floats, torch.stack([num_nonfinite, _mixed(wide + places).sum(), _mixed(wide).sum()])
+    return floats, torch.stack([is_finite.logical_not().sum(), _mixed(wide + places).sum(), _mixed(wide).sum()])
 
 
 def _mixed(numbers: torch.Tensor) -> torch.Tensor:
@@ -98,12 +99,12 @@ def fetch(pending: list[Pending]) -> list[Fingerprint]:
 def _fingerprint(number: int, floats: list[float], counts: list[int]) -> Fingerprint:
     squares, total, low, high, *projections = floats
     return Fingerprint(
-        norm=math.sqrt(squares) if squares >= 0 else math.nan,
+        norm=math.sqrt(squares),
         mean=total / number,
         low=low,
         high=high,
         num_nonfinite=counts[0],
         digest=f"{counts[1] & (1 << 64) - 1:016x}",
         sketch=f"{counts[2] & (1 << 64) - 1:016x}",
-        projections=() if counts[0] else tuple(projections),
+        projections=tuple(projections),
     )

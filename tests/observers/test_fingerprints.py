@@ -107,6 +107,17 @@ def test_tensors_of_every_kind(tensor: torch.Tensor) -> None:
     assert found == taken(tensor) or found.num_nonfinite
 
 
+def test_a_mask_hides_nothing() -> None:
+    """Scores with -inf above the diagonal are compared by what is below it."""
+    mask = torch.ones(6, 6).triu(1).bool()
+    scores = torch.randn(6, 6, generator=torch.Generator().manual_seed(5))
+    one, other = (taken(tensor.masked_fill(mask, -math.inf)) for tensor in (scores, scores * 1.001))
+
+    assert one.num_nonfinite == 15
+    assert 3e-4 < distance(one, other).relative < 3e-3
+    assert distance(one, taken(scores)).relative == math.inf
+
+
 @pytest.mark.parametrize("tensor", [torch.empty(0), torch.empty(3, device="meta")])
 def test_tensors_without_values(tensor: torch.Tensor) -> None:
     """Have no fingerprint."""

@@ -124,10 +124,10 @@ def distance(one: Fingerprint, other: Fingerprint) -> Distance:
     """Estimate how far two tensors are from each other. NOTE [Distance of fingerprints]."""
     if one.digest == other.digest:
         return Distance(0.0, 0.0)
-    if one.num_nonfinite or other.num_nonfinite:
+    if one.num_nonfinite != other.num_nonfinite:
         return Distance(math.inf, math.inf)
-    squares = [(mine - theirs) ** 2 for mine, theirs in zip(one.projections, other.projections, strict=False)]
-    parts = [math.sqrt(sum(squares) / len(squares)) if squares else 0.0, abs(one.norm - other.norm)]
+    gaps = [mine - theirs for mine, theirs in zip(one.projections, other.projections, strict=False)]
+    parts = [math.hypot(*gaps) / math.sqrt(max(len(gaps), 1)), abs(one.norm - other.norm)]
     absolute = max(*parts, abs(one.low - other.low), abs(one.high - other.high))
     norm = max(one.norm, other.norm)
     return Distance(absolute, absolute / norm if norm else 0.0, is_reordered=one.sketch == other.sketch)

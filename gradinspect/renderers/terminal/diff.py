@@ -28,6 +28,7 @@ MODULE_WORDS: Final = {"removed": "only in A:", "added": "only in B:"}
 FIELD_WORDS: Final = {"shape": "", "dtype": "", "tensor": "", "inputs": "input"}
 OUTSIDE = "(outside modules)"
 OUTERMOST = "model"
+MIN_WIDTH = 60
 MAX_DETAILS = 4  # of a row
 MAX_ROWS = 40
 MAX_PARAMETERS = 5
@@ -45,6 +46,10 @@ class Side(NamedTuple):
 
 class DiffPage(Page):
     """Writes a comparison at one width."""
+
+    def __init__(self, *, width: int = 80, unicode: bool = True) -> None:
+        """Leave room for the figures of both graphs side by side."""
+        super().__init__(width=max(width, MIN_WIDTH), unicode=unicode)
 
     def lines(
         self, diff: GraphDiff, sides: Sequence[Side], failures: Sequence[str] = (), *, max_rows: int | None = MAX_ROWS
@@ -200,7 +205,7 @@ class DiffPage(Page):
         style = STYLES.get(kind, "cyan")
         for name, count in (*fold_names(one_sided), *((name, 1) for name in _fold_pairs(both, arrow))):
             times = f" {'×' if self.unicode else 'x'}{count:,}" if count > 1 else ""
-            text = f"{GAP}{MODULE_WORDS.get(kind, kind)} {self.visible(name)}{times}{GAP}{self.visible(class_name)}"
+            text = f"{GAP}{MODULE_WORDS.get(kind, kind)} {self.visible(name)}{times}{GAP}{self.visible(class_name.replace('→', arrow))}"
             yield Text(self.fit(text, self.width), style)
 
     def _leaves(self, diff: GraphDiff) -> Iterator[Text]:
@@ -232,7 +237,7 @@ class DiffPage(Page):
 def how_far(distance: Distance) -> str:
     """Describe a distance: relative to the norm, and in itself."""
     if not math.isfinite(distance.relative):
-        return "not finite in one of them"
+        return "more elements are NaN or Inf in one of them"
     order = ", the same elements in another order" if distance.is_reordered else ""
     return f"differs by {distance.relative:.1e} of its norm, {distance.absolute:.1e} in all{order}"
 
