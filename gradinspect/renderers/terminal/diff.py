@@ -205,7 +205,8 @@ class DiffPage(Page):
         style = STYLES.get(kind, "cyan")
         for name, count in (*fold_names(one_sided), *((name, 1) for name in _fold_pairs(both, arrow))):
             times = f" {'×' if self.unicode else 'x'}{count:,}" if count > 1 else ""
-            text = f"{GAP}{MODULE_WORDS.get(kind, kind)} {self.visible(name)}{times}{GAP}{self.visible(class_name.replace('→', arrow))}"
+            what = self.visible(class_name.replace("→", arrow))
+            text = f"{GAP}{MODULE_WORDS.get(kind, kind)} {self.visible(name)}{times}{GAP}{what}"
             yield Text(self.fit(text, self.width), style)
 
     def _leaves(self, diff: GraphDiff) -> Iterator[Text]:
