@@ -5,7 +5,6 @@ Our package is imported once, which is most of what a run costs. The words of a 
 
 import json
 import os
-import pkgutil
 import subprocess
 import sys
 import tempfile
@@ -52,11 +51,9 @@ def run_in_a_fork(words: Sequence[str], folder: Path) -> dict[str, Any]:
 
 def main_loop() -> None:
     """Import everything, then run what stdin asks for."""
-    import gradinspect
+    from gradinspect.cli.reporting import import_all_of_ours
 
-    for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
-        if not module.name.startswith(("gradinspect.explorer", "gradinspect.__main__")):
-            import_module(module.name)
+    import_all_of_ours()
     import_module("torch._dynamo")  # checkpointing imports it, which takes long
     asked = json.loads(sys.stdin.read())
     with tempfile.TemporaryDirectory() as folder:

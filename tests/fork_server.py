@@ -6,7 +6,6 @@ import gc
 import importlib.util
 import json
 import os
-import pkgutil
 import runpy
 import socket
 import sys
@@ -51,10 +50,8 @@ def become(request: dict[str, Any]) -> None:
 
 def import_ours() -> None:
     """Import all of our package that a command may need."""
-    package = importlib.import_module("gradinspect")
-    for module in pkgutil.walk_packages(package.__path__, "gradinspect."):
-        if not module.name.startswith(("gradinspect.explorer", "gradinspect.__main__")):
-            importlib.import_module(module.name)
+    reporting: Any = importlib.import_module("gradinspect.cli.reporting")
+    reporting.import_all_of_ours()
 
 
 def take_away(absent: frozenset[str]) -> None:

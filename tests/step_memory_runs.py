@@ -5,11 +5,9 @@ Under `fit` on fake tensors, some under `fit --real`, and all as they are, for w
 
 import json
 import os
-import pkgutil
 import sys
 import tempfile
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +29,10 @@ def in_a_fork(run: Callable[[], object], output: Path) -> Any:
 
 def run_all() -> dict[str, dict[str, Any]]:
     """Run each program in each way."""
-    import gradinspect
     from gradinspect.cli.program import main
+    from gradinspect.cli.reporting import import_all_of_ours
 
-    for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
-        if not module.name.startswith(("gradinspect.explorer", "gradinspect.__main__")):
-            import_module(module.name)
+    import_all_of_ours()
     found: dict[str, dict[str, Any]] = {"fake": {}, "real": {}, "allocator": {}}
     with tempfile.TemporaryDirectory() as folder:
         script, output = Path(folder) / "train.py", Path(folder) / "output"

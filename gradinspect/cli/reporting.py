@@ -129,7 +129,7 @@ def import_session(imports: Imports, program: Program, request: Request) -> Modu
                 "Install it (pip install torch), or give a capture file.",
             ) from None
         raise _torch_import_error(imports, program, request, error) from None
-    _import_all_of_ours()
+    import_all_of_ours()
     from gradinspect.runner import session  # noqa: PLC0415
 
     return session
@@ -145,7 +145,7 @@ def _torch_import_error(imports: Imports, program: Program, request: Request, er
     return ScriptFailedError(sentence) if failure else GradInspectError(sentence, "Does this program use PyTorch?")
 
 
-def _import_all_of_ours() -> None:
+def import_all_of_ours() -> None:
     """Import everything a report may need, except what only others use, whose dependencies may be missing."""
     for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
         if not module.name.startswith(_FOR_OTHERS):
