@@ -57,4 +57,4 @@ def plan(
         print_lines(PlanPage(width=console.width, unicode=can_print_unicode(console)).lines(found))
     for failure in found.failures:
         print(f"note: {failure}", file=sys.stderr)
-    return 0 if found.search.fitting else FOUND_SOMETHING
+    return 0 if found.fits else FOUND_SOMETHING

@@ -23,6 +23,17 @@ class PlanReport(Record, frozen=True):
     trial: Trial | None = None  # of the cheapest plan that fits
     failures: tuple[str, ...] = ()
 
+    @property
+    def fits(self) -> bool:
+        """Whether a plan fits; if the cheapest one was tried, what was measured counts."""
+        excess = excess_bytes(self)
+        return bool(self.search.fitting) and (excess is None or excess <= 0)
+
+
+def excess_bytes(report: PlanReport) -> int | None:
+    """Return by how much the measured peak of the cheapest plan is above the limit; None if it was not measured."""
+    return None if report.trial is None else report.trial.measured_peak_bytes - report.search.limit
+
 
 def flops_ratio(outcome: Outcome, plain: Outcome) -> float | None:
     """Return how much more there is to compute; None if nothing that is counted was computed."""

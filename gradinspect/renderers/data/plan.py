@@ -13,7 +13,7 @@ def render_plan_json(report: PlanReport) -> str:
         "source": report.source,
         "torch_version": report.torch_version,
         "limit": search.limit,
-        "fits": bool(search.fitting),
+        "fits": report.fits,
         "peak_bytes": search.plain.peak_bytes,
         "plans": [_plan(report, outcome, is_tried=not n) for n, outcome in enumerate(search.fitting)],
         "lowest": _plan(report, search.lowest, is_tried=False),

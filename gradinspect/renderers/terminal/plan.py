@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from gradinspect.analyses.planning.changes import ReleaseGradients, describe_plan
-from gradinspect.analyses.planning.report import PlanReport, code_to_paste, flops_ratio, lowest_sentence, place_to_paste
+from gradinspect.analyses.planning.report import (
+    PlanReport,
+    code_to_paste,
+    excess_bytes,
+    flops_ratio,
+    lowest_sentence,
+    place_to_paste,
+)
 from gradinspect.analyses.planning.search import Outcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.renderers.terminal.page import Page
@@ -30,7 +37,7 @@ class PlanPage(Page):
         if report.trial is not None:
             yield Text()
             yield Text("tried with values", "bold")
-            for line in _trial_lines(report.trial):
+            for line in (*_trial_lines(report.trial), *_excess_lines(report)):
                 yield from self.paragraph(line, "  ")
         yield Text()
         for note in report.notes:
@@ -80,6 +87,8 @@ def _verdict(report: PlanReport) -> str:
     if not search.fitting:
         return lowest_sentence(report)
     best = search.fitting[0]
+    if not report.fits:
+        return f"It should fit with a change, but what was measured does not: limit {limit}, {report.source}"
     if not best.plan.changes:
         return f"It fits as it is: peak {peak}, limit {limit}, {report.source}"
     return (
@@ -92,6 +101,15 @@ def _where(report: PlanReport) -> str:
     if place is None:
         return "paste this where the model is made, before its first call:"
     return f"paste this after {place.after}, {place.code}"
+
+
+def _excess_lines(report: PlanReport) -> Iterator[str]:
+    """Say what to ask for if the measured peak is above the limit: kernels have scratch memory."""
+    excess = excess_bytes(report)
+    if excess is not None and excess > 0:
+        enough = max(report.search.limit - excess, 1)
+        what = f"{format_bytes(excess)} above the limit, because of what is not counted"
+        yield f"{what}: ask for a plan that leaves room for it, --fit {enough}"
 
 
 def _range(seconds: tuple[float, float]) -> str:

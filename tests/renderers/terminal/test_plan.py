@@ -1,0 +1,67 @@
+"""Plans on the terminal."""
+
+from gradinspect.analyses.memory.step import Origin
+from gradinspect.analyses.planning.changes import Checkpoint, Plan, Root
+from gradinspect.analyses.planning.report import PlanReport
+from gradinspect.analyses.planning.search import Outcome, Search
+from gradinspect.analyses.planning.trial import Trial
+from gradinspect.renderers.terminal.plan import PlanPage
+
+PLAIN = Outcome(plan=Plan(), peak_bytes=4096, held_bytes=3072, flops=100)
+BEST = Outcome(
+    plan=Plan(changes=(Checkpoint(root=0, paths=("h.0", "h.1"), class_name="Block", num_alike=4),)),
+    peak_bytes=2048,
+    held_bytes=1024,
+    flops=116,
+    at=Origin(step=2, phase="backward", node="MmBackward0", module="lm_head", line="model.py:88"),
+)
+
+
+def page(limit: int, *, measured: int | None = None, bit_equal: bool | None = True) -> str:
+    """Write the page of a plan that may have been tried."""
+    trial = None if measured is None else Trial(
+        plain_peak_bytes=4096, measured_peak_bytes=measured, plain_seconds=(1.0, 1.0), seconds=(1.25, 1.5),
+        bit_equal=bit_equal, num_compared=7, num_different=0 if bit_equal else 2, largest_difference=1e-7,
+    )  # fmt: skip
+    search = Search(
+        limit=limit, plain=PLAIN, fitting=(BEST,) if limit >= BEST.peak_bytes else (), lowest=BEST, num_runs=5
+    )
+    roots = (Root(name="self.net", after="train.py:12", code="self.net = GPT()", indent=8),)
+    report = PlanReport(
+        source="train.py", torch_version="2.13", search=search, roots=roots, notes=(), not_counted=("x",), trial=trial
+    )
+    return "\n".join(line.plain for line in PlanPage(width=80).lines(report))
+
+
+def test_a_plan_that_fits_comes_with_its_code() -> None:
+    """At the indentation of the line after which it is pasted."""
+    text = page(3000, measured=2048)
+
+    assert text.startswith("It fits with a change: peak 2.0 KiB instead of 4.0 KiB, limit 2.9 KiB, train.py\n")
+    assert "     2.0 KiB     1.0 KiB   x1.16  checkpoint h.0-1 (2 of 4 Block)\n" in text
+    assert "  paste this after train.py:12, self.net = GPT()\n\n        def checkpoint_modules(model, paths):\n" in text
+    assert '        checkpoint_modules(self.net, ["h.0", "h.1"])\n' in text
+    assert "  a step took 1.25 to 1.5 s, a plain one 1 s, on this machine\n" in text
+    assert "  7 gradients compared, all bit-equal to those of the plain run\n" in text
+
+
+def test_where_nothing_fits_the_first_line_says_why() -> None:
+    """What runs at the lowest peak, and where."""
+    assert page(1000).startswith("No plan goes below 2.0 KiB: the gradient of lm_head, model.py:88.\n")
+
+
+def test_what_was_measured_has_the_last_word() -> None:
+    """Scratch memory of kernels may be more than what was left."""
+    text = page(2048, measured=2100)
+
+    assert text.startswith("It should fit with a change, but what was measured does not: limit 2.0 KiB,\n")
+    assert "52 B above the limit" in text
+    assert "--fit 1996" in text
+
+
+def test_gradients_that_differ_are_counted() -> None:
+    """And where two plain runs differ, nothing is claimed."""
+    assert "2 of 7 gradients differ from those of the plain run, their norms by at most" in page(
+        3000, measured=2048, bit_equal=False
+    )
+    assert "gradients cannot be compared: two plain runs differ" in page(3000, measured=2048, bit_equal=None)
