@@ -101,7 +101,7 @@ def _name_in(variables: Iterable[Variable], module: nn.Module) -> str:
 def _root(calls: Sequence[Called], base_folder: Path) -> Root:
     """Describe a module by the innermost line that calls it where it is also assigned."""
     for called in calls:
-        after = _ready_after(called)
+        after = ready_after(called)
         if after is not None:
             end = after.end_lineno or after.lineno
             return Root(
@@ -113,7 +113,7 @@ def _root(calls: Sequence[Called], base_folder: Path) -> Root:
     return Root(name=calls[0].name if calls else "model")
 
 
-def _ready_after(called: Called) -> ast.stmt | None:
+def ready_after(called: Called) -> ast.stmt | None:
     """Find the last statement before a call that assigns the name, in a block that the call is in too."""
     file, line, name = called
     try:
