@@ -21,7 +21,7 @@ import torch
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.notes import memory_notes
 from gradinspect.analyses.memory.tree import module_tree
-from gradinspect.observers.gradients import GradientMeter
+from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.recording.capture import Moment, capture_graph, record_graph
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder

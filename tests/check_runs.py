@@ -51,7 +51,7 @@ def run_in_a_fork(words: Sequence[str], folder: Path) -> dict[str, Any]:
 
 def main_loop() -> None:
     """Import everything, then run what stdin asks for."""
-    from gradinspect.cli.reporting import import_all_of_ours
+    from gradinspect.cli.running.reporting import import_all_of_ours
 
     import_all_of_ours()
     import_module("torch._dynamo")  # checkpointing imports it, which takes long

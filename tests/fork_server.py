@@ -50,7 +50,7 @@ def become(request: dict[str, Any]) -> None:
 
 def import_ours() -> None:
     """Import all of our package that a command may need."""
-    reporting: Any = importlib.import_module("gradinspect.cli.reporting")
+    reporting: Any = importlib.import_module("gradinspect.cli.running.reporting")
     reporting.import_all_of_ours()
 
 

@@ -30,7 +30,7 @@ def in_a_fork(run: Callable[[], object], output: Path) -> Any:
 def run_all() -> dict[str, dict[str, Any]]:
     """Run each program in each way."""
     from gradinspect.cli.program import main
-    from gradinspect.cli.reporting import import_all_of_ours
+    from gradinspect.cli.running.reporting import import_all_of_ours
 
     import_all_of_ours()
     found: dict[str, dict[str, Any]] = {"fake": {}, "real": {}, "allocator": {}}

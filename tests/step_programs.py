@@ -8,7 +8,7 @@ import torch
 
 from gradinspect.analyses.gradients.stepping import Step, SteppingOutcome
 from gradinspect.graph import Graph
-from gradinspect.observers.lockstep import LiveStep, Lockstep
+from gradinspect.observers.stepping.lockstep import LiveStep, Lockstep
 from gradinspect.recording.capture import Moment, record_graph
 from gradinspect.recording.outputs import OutputTensor
 

@@ -109,7 +109,7 @@ def test_a_run_imports_no_package_that_only_others_need() -> None:
     """Neither pytest nor a trainer nor the explorer's textual need be installed."""
     done = run_python(
         "import sys; sys.modules.update(dict.fromkeys(('pytest', 'textual', 'lightning', 'transformers')))\n"
-        "import torch; from gradinspect.cli import reporting; reporting.import_all_of_ours()"
+        "import torch; from gradinspect.cli.running import reporting; reporting.import_all_of_ours()"
     )
 
     assert done.stderr == ""

@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from gradinspect.cli import questions
-from gradinspect.cli.findings_report import FindingsReport
-from gradinspect.cli.printing import print_problem
-from gradinspect.cli.project import project_of
-from gradinspect.cli.report_options import ReportOptions, takes_report_options
-from gradinspect.cli.reporting import report_on
-from gradinspect.cli.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.options.project import project_of
+from gradinspect.cli.options.report_options import ReportOptions, takes_report_options
+from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.output.findings_report import FindingsReport
+from gradinspect.cli.output.printing import print_problem
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import FOUND_SOMETHING, ScriptFailedError
 from gradinspect.request import Request
 

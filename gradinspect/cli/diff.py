@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
 import typer
 
-from gradinspect.cli.files import Target, parse_targets, write_content
-from gradinspect.cli.help import OUTPUT
-from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_message, print_text, working
-from gradinspect.cli.request import takes_run_words
-from gradinspect.cli.sources import Source, content_of, parse_line, parse_one, read_source
+from gradinspect.cli.options.help import OUTPUT
+from gradinspect.cli.options.request import takes_run_words
+from gradinspect.cli.options.sources import Source, content_of, parse_line, parse_one, read_source
+from gradinspect.cli.output.files import Target, parse_targets, write_content
+from gradinspect.cli.output.printing import (
+    can_print_unicode,
+    output_console,
+    print_lines,
+    print_message,
+    print_text,
+    working,
+)
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 
 if TYPE_CHECKING:
@@ -229,7 +236,7 @@ class _Report:
 
     def _print_two(self, found: "GraphDiff", graphs: "Sequence[Graph]", failures: Sequence[str]) -> None:
         from gradinspect.analyses.summary import describe_capture
-        from gradinspect.cli.user_source import path_namer
+        from gradinspect.cli.options.user_source import path_namer
         from gradinspect.renderers.data.diff import render_diff_github, render_diff_json, render_diff_markdown
         from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage, Side
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gradinspect.cli.help import OUTPUT
-from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.options.help import OUTPUT
+from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:

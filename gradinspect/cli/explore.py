@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradinspect.cli import questions
-from gradinspect.cli.printing import can_print_unicode, output_console, working
-from gradinspect.cli.reporting import report_on
-from gradinspect.cli.request import takes_source
-from gradinspect.cli.user_source import source_reader
+from gradinspect.cli.options.request import takes_source
+from gradinspect.cli.options.user_source import source_reader
+from gradinspect.cli.output.printing import can_print_unicode, output_console, working
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
 
@@ -79,7 +79,7 @@ def _require_textual() -> None:
 
 def _show(request: Request, graph: "Graph") -> int:
     """Run the explorer until the user quits; return 1 if it failed, with its traceback on the screen."""
-    from gradinspect.cli.formulas import explainer
+    from gradinspect.cli.output.formulas import explainer
     from gradinspect.explorer.app import Exploration, Explorer
 
     console = output_console()

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gradinspect.cli import questions
-from gradinspect.cli.files import parse_targets, write_targets
-from gradinspect.cli.focusing import takes_focus
-from gradinspect.cli.help import OUTPUT
-from gradinspect.cli.reporting import report_on
-from gradinspect.cli.request import takes_source
-from gradinspect.cli.user_source import path_finder
+from gradinspect.cli.options.focusing import takes_focus
+from gradinspect.cli.options.help import OUTPUT
+from gradinspect.cli.options.request import takes_source
+from gradinspect.cli.options.user_source import path_finder
+from gradinspect.cli.output.files import parse_targets, write_targets
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.formats import suffixes
 from gradinspect.request import Request

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gradinspect.cli import questions
-from gradinspect.cli.help import OUTPUT, RUN
-from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
-from gradinspect.cli.reporting import report_on
-from gradinspect.cli.request import OF_THE_GRAPH, takes_source
-from gradinspect.cli.rows import takes_rows
+from gradinspect.cli.options.help import OUTPUT, RUN
+from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.options.rows import takes_rows
+from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.request import Request
 from gradinspect.source import STDIN, CaptureFile, Script
@@ -91,7 +91,7 @@ def _search(request: Request, name: str, limit: int | None, num_steps: int, outp
     Raises:
         GradInspectError: The program cannot be run with one size after the other.
     """
-    from gradinspect.cli.size_search import search_size
+    from gradinspect.cli.running.size_search import search_size
     from gradinspect.renderers.data.sizes import render_sizes_json
     from gradinspect.renderers.terminal.sizes import SizePage
 

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gradinspect.cli import questions
-from gradinspect.cli.help import OUTPUT
-from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
-from gradinspect.cli.reporting import report_on
-from gradinspect.cli.request import takes_source
-from gradinspect.cli.rows import takes_rows
-from gradinspect.cli.user_source import source_reader
+from gradinspect.cli.options.help import OUTPUT
+from gradinspect.cli.options.request import takes_source
+from gradinspect.cli.options.rows import takes_rows
+from gradinspect.cli.options.user_source import source_reader
+from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
 

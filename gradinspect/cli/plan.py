@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import typer
 
 from gradinspect.cli.fit import VALUES_HINT, check_can_run_again, check_hint, size_of
-from gradinspect.cli.help import OUTPUT, RUN
-from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
-from gradinspect.cli.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.options.help import OUTPUT, RUN
+from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
 from gradinspect.errors import FOUND_SOMETHING
 from gradinspect.request import Request
 
@@ -45,7 +45,7 @@ def plan(
     check_can_run_again(request, "plan")
     asked = replace(request, fake=True, answers_reads=True, hint=hint, values_hint=VALUES_HINT)
 
-    from gradinspect.cli.planning import find_plan
+    from gradinspect.cli.running.planning import find_plan
     from gradinspect.renderers.data.plan import render_plan_json
     from gradinspect.renderers.terminal.plan import PlanPage
 

@@ -17,15 +17,15 @@ from gradinspect.cli.export import export, us_spelling
 from gradinspect.cli.find import find
 from gradinspect.cli.fit import fit
 from gradinspect.cli.grads import grads
-from gradinspect.cli.help import VerbCommand
 from gradinspect.cli.memory import memory
+from gradinspect.cli.options.help import VerbCommand
+from gradinspect.cli.options.report_options import earlier_name
+from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_problem, print_text
+from gradinspect.cli.output.versions import version_of
 from gradinspect.cli.plan import plan
-from gradinspect.cli.printing import ReaderLeft, finish_output, print_problem, print_text
-from gradinspect.cli.report_options import earlier_name
 from gradinspect.cli.saved import saved
 from gradinspect.cli.step import step
 from gradinspect.cli.trace import trace
-from gradinspect.cli.versions import version_of
 from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
 from gradinspect.isolation import OwnSearchPath
 
@@ -36,7 +36,7 @@ app = typer.Typer(
     "the script: gradinspect trace train.py -- --lr 0.1",
     invoke_without_command=True,
     add_completion=False,
-    rich_markup_mode=None,  # see cli/help.py
+    rich_markup_mode=None,  # see cli/options/help.py
     pretty_exceptions_enable=False,
 )
 

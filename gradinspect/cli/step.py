@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gradinspect.cli import questions
-from gradinspect.cli.help import OUTPUT
-from gradinspect.cli.printing import can_print_unicode, output_console, print_lines
-from gradinspect.cli.reporting import report_on
-from gradinspect.cli.request import takes_source
-from gradinspect.cli.user_source import source_reader
+from gradinspect.cli.options.help import OUTPUT
+from gradinspect.cli.options.request import takes_source
+from gradinspect.cli.options.user_source import source_reader
+from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
 
@@ -43,8 +43,8 @@ def step(
 
     gradinspect step train.py --report steps.html
     """
-    from gradinspect.cli.debugger import Debugger
-    from gradinspect.cli.step_report import ReportWriter, check_report
+    from gradinspect.cli.output.debugger import Debugger
+    from gradinspect.cli.output.step_report import ReportWriter, check_report
     from gradinspect.renderers.terminal.steps import StepPage
 
     if report is not None:

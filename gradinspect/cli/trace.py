@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gradinspect.cli import questions
-from gradinspect.cli.browser import open_page, temporary_page
-from gradinspect.cli.files import parse_target, parse_targets, write_targets
-from gradinspect.cli.focusing import takes_focus
-from gradinspect.cli.help import OUTPUT
-from gradinspect.cli.printing import can_print_unicode, output_console, print_lines, print_text
-from gradinspect.cli.reporting import report_on
-from gradinspect.cli.request import takes_source
+from gradinspect.cli.options.focusing import takes_focus
+from gradinspect.cli.options.help import OUTPUT
+from gradinspect.cli.options.request import takes_source
+from gradinspect.cli.output.browser import open_page, temporary_page
+from gradinspect.cli.output.files import parse_target, parse_targets, write_targets
+from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.formats import suffixes
 from gradinspect.request import Request

@@ -8,9 +8,9 @@ from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.errors import GradInspectError
 from gradinspect.live.session import LiveSession
 from gradinspect.live.stepping import call_step, name_of_step
-from gradinspect.observers.graphs_observer import GraphsObserver
-from gradinspect.observers.step_memory_observer import StepMemoryObserver
-from gradinspect.observers.storage_purposes import Claim, Purposes
+from gradinspect.observers.graphs.graphs_observer import GraphsObserver
+from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
+from gradinspect.observers.memory.storage_purposes import Claim, Purposes
 from gradinspect.recording.instances import instances_of
 from gradinspect.recording.names import all_parameters
 from gradinspect.recording.recorder import Recorder

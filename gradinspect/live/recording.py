@@ -11,7 +11,7 @@ from torch import nn
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.live.session import LiveSession
-from gradinspect.observers.graphs_observer import GraphsObserver
+from gradinspect.observers.graphs.graphs_observer import GraphsObserver
 from gradinspect.recording.capture import capture_graph
 from gradinspect.recording.frames import file_of, user_frames
 from gradinspect.recording.variables import named_model

@@ -12,7 +12,7 @@ from gradinspect.graph import Graph
 from gradinspect.library.files import save
 from gradinspect.live.checking import MOST_STEPS
 from gradinspect.live.session import LiveSession
-from gradinspect.observers.graphs_observer import GraphsObserver
+from gradinspect.observers.graphs.graphs_observer import GraphsObserver
 
 
 class TrainingWatch:

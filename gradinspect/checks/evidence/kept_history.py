@@ -6,8 +6,8 @@ from pathlib import Path
 from gradinspect.checks.facts import EarlierCall
 from gradinspect.checks.rules.growing_graphs import KeptHistory
 from gradinspect.graph import Frame
-from gradinspect.observers.holders import HeldGroup, HolderSearch
-from gradinspect.observers.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
+from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
+from gradinspect.observers.graphs.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
 from gradinspect.recording.frames import short_file_name
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall

@@ -48,8 +48,8 @@ from gradinspect.checks.rules.training import DroppedResult
 from gradinspect.checks.rules.zero_gradients import zeroed_inside
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
 from gradinspect.graph import Frame, Graph, frame_of
-from gradinspect.observers.gradients import GradientMeter
-from gradinspect.observers.live_graph import Survivors
+from gradinspect.observers.gradients.gradient_meter import GradientMeter
+from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.outputs import OutputTensor, has_graph

@@ -16,8 +16,8 @@ from gradinspect.checks.evidence.kept_history import stored_lines
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.growing_graphs import KeptHistory, unused_finding
 from gradinspect.graph import Frame
-from gradinspect.observers.holders import HeldGroup, HolderSearch
-from gradinspect.observers.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
+from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
+from gradinspect.observers.graphs.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 

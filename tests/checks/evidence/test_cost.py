@@ -11,7 +11,7 @@ import torch
 import gradinspect
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.observers.gradients import GradientMeter
+from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.recording.capture import Moment, record_graph
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder

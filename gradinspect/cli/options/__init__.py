@@ -1,0 +1,1 @@
+"""What a command line says: options that verbs share, and the settings of a project."""

@@ -1,0 +1,193 @@
+"""The options that every verb shares: what to run, and which moment to record."""
+
+import inspect
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from gradinspect.cli.options.help import RUN
+from gradinspect.cli.options.shared import Command, with_options
+from gradinspect.errors import GradInspectError
+from gradinspect.request import At, Request
+from gradinspect.source import CaptureFile, Expression, Module, parse_input, parse_source
+
+OF_THE_GRAPH: Final = frozenset({"at", "fake", "device", "creates_graph"})  # for verbs that need no backward to run
+
+RUN_OPTIONS: Final = {
+    "inputs": "--input", "backward": "--backward", "grad": "--grad", "at": "--at", "root": "--root",
+    "quiet": "--quiet-script", "fake": "--fake", "device": "--device", "loss": "--loss",
+    "creates_graph": "--create-graph",
+}  # fmt: skip
+
+
+def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line, each once
+    context: typer.Context,
+    source: Annotated[
+        str | None, typer.Argument(metavar="SOURCE", help="script.py, pkg.mod:expression, or a capture file.")
+    ] = None,
+    run_module: Annotated[
+        str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.", rich_help_panel=RUN)
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", metavar="SHAPE", help="Input of a callable: 2x3x8x8, mask=2x9:bool.", rich_help_panel=RUN
+        ),
+    ] = None,
+    backward: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Record at the N-th backward() call.", rich_help_panel=RUN)
+    ] = None,
+    grad: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Record at the N-th autograd.grad() call.", rich_help_panel=RUN),
+    ] = None,
+    at: Annotated[
+        At | None,
+        typer.Option(
+            metavar="MOMENT",
+            help="Record at 'backward', 'end' or 'call' (its output).",
+            rich_help_panel=RUN,
+            hidden=True,
+        ),
+    ] = None,
+    goes_on: Annotated[
+        bool, typer.Option("--continue", help="Let the script finish after the capture.", rich_help_panel=RUN)
+    ] = False,
+    root: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Start from this variable.", rich_help_panel=RUN, hidden=True)
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet-script", help="Hide what the script prints.", rich_help_panel=RUN, hidden=True)
+    ] = False,
+    fake: Annotated[
+        bool, typer.Option("--fake", help="Run on tensors without values, for huge models.", rich_help_panel=RUN)
+    ] = False,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --fake: where tensors are.", rich_help_panel=RUN, hidden=True),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EXPR", help="Run backward of this: 'out.square().mean()'.", rich_help_panel=RUN, hidden=True
+        ),
+    ] = None,
+    creates_graph: Annotated[
+        bool,
+        typer.Option(
+            "--create-graph", help="Look at the graph that backward builds.", rich_help_panel=RUN, hidden=True
+        ),
+    ] = False,
+) -> Request:
+    if (source is None) == (run_module is None):
+        given = "neither" if source is None else "both"
+        raise GradInspectError(f"A SOURCE or -m MODULE is needed, and {given} was given.", "Try: gradinspect --help")
+    _check_one_moment(backward, grad, at)
+    if device is not None and not fake:
+        raise GradInspectError(f"'--device {device}' needs --fake.", "Without --fake, the program chooses its devices.")
+    read = parse_source(str(source)) if run_module is None else Module(run_module)
+    request = Request(
+        source=read,
+        label=run_module or label_of(str(source)),
+        arguments=tuple(context.obj or ()),
+        inputs=tuple(map(parse_input, inputs or ())),
+        backward=backward,
+        grad=grad,
+        at=at,
+        goes_on=goes_on,
+        root=root,
+        quiet=quiet,
+        fake=fake,
+        device=device,
+        creates_graph=creates_graph,
+        loss=loss,
+    )
+    _check_source(request)
+    return request
+
+
+def _check_source(request: Request) -> None:
+    """Check that the options are about the kind of source that is given.
+
+    Raises:
+        GradInspectError: One of them would have no effect.
+    """
+    if isinstance(request.source, CaptureFile):
+        given = {
+            "--backward": request.backward,
+            "--grad": request.grad,
+            "--at": request.at,
+            "--input": request.inputs,
+            "--loss": request.loss,
+            "--root": request.root,
+            "--continue": request.goes_on,
+            "--quiet-script": request.quiet,
+            "--fake": request.fake,
+            "--create-graph": request.creates_graph,
+            "--": request.arguments,
+        }
+        option = next((name for name, value in given.items() if value), None)
+        if option is not None:
+            raise GradInspectError(
+                f"'{option}' is about running a program, and '{request.label}' is a capture file.",
+                "Remove this option, or give a program.",
+            )
+    elif not isinstance(request.source, Expression):
+        option = "--input" if request.inputs else "--loss" if request.loss is not None else None
+        if option is not None:
+            raise GradInspectError(
+                f"'{option}' is for a callable, and '{request.label}' is run as a whole.",
+                f"Name the callable: '{request.label}:Net()'.",
+            )
+
+
+def _check_one_moment(backward: int | None, grad: int | None, at: At | None) -> None:
+    """Check that at most one moment is requested.
+
+    Raises:
+        GradInspectError: Two are requested.
+    """
+    moments = [
+        *([f"--backward {backward}"] if backward is not None else []),
+        *([f"--grad {grad}"] if grad is not None else []),
+        *([f"--at {at}"] if at in {"end", "call"} or (at is not None and grad is not None) else []),
+    ]
+    if len(moments) > 1:
+        raise GradInspectError(f"'{moments[0]}' and '{moments[1]}' cannot be combined.", "Give only one of them.")
+
+
+def _read_words(**values: Any) -> list[str]:  # noqa: ANN401  # any options
+    """Return the options on how to run a program as words of a command line."""
+    words: list[str] = []
+    for name, value in values.items():
+        option = RUN_OPTIONS[name]
+        for one in value if isinstance(value, list) else [value]:
+            if one is True:
+                words.append(option)
+            elif one is not None and one is not False:
+                words += [option, str(one)]
+    return words
+
+
+_OPTIONS = [option for name, option in inspect.signature(_read_request).parameters.items() if name in RUN_OPTIONS]
+_read_words.__signature__ = inspect.Signature(_OPTIONS)  # type: ignore[attr-defined]
+
+takes_run_words: Callable[[Command], Command] = with_options(_read_words, "run_words")
+"""Give a command that runs several sources the options on how to run each, as words: its argument `run_words`."""
+
+
+def label_of(source: str) -> str:
+    """Name a source in the record: as the user wrote it, but without the folder of an absolute path."""
+    folder, separator, name = source.rpartition("/")
+    return name if separator and Path(folder or "/").is_absolute() else source
+
+
+def takes_source(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
+    """Give a command the shared options; it receives them as one `Request`, its argument `request`.
+
+    Args:
+        without: Shared options that this command does not accept.
+    """
+    return with_options(_read_request, "request", without=without, is_ahead=True)

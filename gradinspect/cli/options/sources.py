@@ -1,0 +1,135 @@
+"""Several sources on one command line, each in a state of its own: a program is run in a child process.
+
+The child inherits our streams, so that the program prints and reads what it would, and its errors are those of every
+verb. It leaves a capture file, which is read as any other.
+"""
+
+import base64
+import hashlib
+import pickle
+import secrets
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+
+from gradinspect.cli.options.request import takes_source
+from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.request import Request
+from gradinspect.source import CaptureFile
+
+if TYPE_CHECKING:
+    from gradinspect.graph import Graph
+
+
+class Source(NamedTuple):
+    """One of the sources."""
+
+    label: str  # as the user wrote it
+    request: Request
+
+
+def parse_one(label: str, words: Sequence[str], arguments: Sequence[str]) -> Source:
+    """Read what is to be run from the words of a command line.
+
+    Args:
+        label: The words as the user wrote them.
+        words: A SOURCE, and options on how to run it.
+        arguments: Of the script.
+
+    Raises:
+        GradInspectError: A file does not exist, or an option is unknown or would have no effect.
+    """
+    parser = typer.Typer(add_completion=False)
+    parser.command()(takes_source()(_itself))
+    command = typer.main.get_command(parser)
+    try:
+        request = command(list(words), obj=tuple(arguments), standalone_mode=False, prog_name="gradinspect")
+    except GradInspectError:
+        raise
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        option = getattr(error, "option_name", None)
+        sentence = str(error.format_message()).rstrip(".")
+        raise GradInspectError(
+            f"'{label}' has no option '{option}'." if option else f"'{label}' cannot be read: {sentence}.",
+            "Options of the script follow --: 'train.py -- --amp'.",
+        ) from None
+    if not isinstance(request, Request):
+        raise GradInspectError(f"'{label}' names no SOURCE.", "Write it as 'train.py -- --amp'.")
+    return Source(label, request)
+
+
+def _itself(request: Request) -> Any:  # noqa: ANN401  # a command of typer's that returns what it has read
+    return request
+
+
+def parse_line(line: str) -> Source:
+    """Read one source with its options and arguments: `train.py --backward 2 -- --amp`.
+
+    Raises:
+        GradInspectError: As in `parse_one`, or the quotes in it do not match.
+    """
+    from gradinspect.cli.program import split_arguments  # noqa: PLC0415  # which imports the verbs, and so this file
+
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        raise GradInspectError(f"The quotes in '{line}' do not match.", "Write it as 'train.py -- --amp'.") from None
+    return parse_one(line, *split_arguments(words))
+
+
+def content_of(source: Source) -> bytes:
+    """Return what is the same for equal capture files, and different for all else."""
+    program = source.request.source
+    try:
+        content = program.path.read_bytes() if isinstance(program, CaptureFile) else None
+    except OSError:  # reading it says what is wrong
+        content = None
+    return secrets.token_bytes() if content is None else hashlib.sha256(content).digest()
+
+
+def read_source(source: Source, *, has_values: bool = False) -> "Graph":
+    """Return the graph of a source: from the capture file, or by running the program in a child process.
+
+    Args:
+        source: The source.
+        has_values: Whether to take fingerprints of the values of a program.
+
+    Raises:
+        GradInspectError: The file is not valid, or the program recorded nothing.
+        ScriptFailedError: The program failed, and what is wrong has been printed.
+    """
+    from gradinspect.storage import read_graph  # noqa: PLC0415  # not needed for --help
+
+    program = source.request.source
+    if isinstance(program, CaptureFile):
+        return read_graph(program.path)
+    with tempfile.TemporaryDirectory(prefix="gradinspect-") as folder:
+        capture = Path(folder) / "capture.json"
+        _run_child(source, capture, has_values=has_values)
+        return read_graph(capture)
+
+
+def _run_child(source: Source, capture: Path, *, has_values: bool) -> None:
+    given = base64.b64encode(pickle.dumps((source.request, str(capture), has_values))).decode()
+    child = subprocess.Popen([sys.executable, "-m", "gradinspect.cli.running.child", given])  # noqa: S603  # ourselves
+    try:
+        code = child.wait()
+    except KeyboardInterrupt:
+        child.wait()  # it was interrupted too
+        raise
+    if code < 0:
+        raise ScriptFailedError(f"'{source.label}' was ended by signal {-code}.")
+    if code:
+        raise ScriptFailedError("", code)
+    if not capture.is_file():
+        raise GradInspectError(
+            f"'{source.label}' ended before its graph could be written.", "Does it call os._exit() or exec()?"
+        )

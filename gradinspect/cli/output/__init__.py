@@ -1,0 +1,1 @@
+"""What a verb prints, writes and opens."""

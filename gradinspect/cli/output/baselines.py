@@ -1,0 +1,54 @@
+"""The baseline of `check`: which file, what is in it, and writing it anew."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gradinspect.cli.output.files import check_target, write_content
+from gradinspect.errors import GradInspectError
+from gradinspect.units import format_count
+
+if TYPE_CHECKING:
+    from gradinspect.checks.baseline import Baseline
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+
+
+def open_baseline(path: Path | None, *, writes: bool) -> "Baseline | None":
+    """Read a baseline before anything runs; an empty one if it is about to be written for the first time.
+
+    Raises:
+        GradInspectError: There is none, it is something else, or it cannot be written.
+    """
+    if path is None:
+        if writes:
+            raise GradInspectError("'--write-baseline' has no file to write.", "Name one: --baseline FILE")
+        return None
+    from gradinspect.checks.baseline import Baseline, read_baseline
+
+    if writes:
+        check_target(path, force=True)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        if writes:
+            return Baseline(programs={})
+        raise GradInspectError(
+            f"The baseline '{path}' does not exist.", "Write it with --write-baseline, or remove the option."
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise GradInspectError(f"The baseline '{path}' cannot be read: {reason}.", "Check its name.") from None
+    found = read_baseline(content)
+    if found is None:
+        raise GradInspectError(f"'{path}' is not a baseline of gradinspect.", "Give another file.")
+    return found
+
+
+def save_baseline(path: Path, before: "Baseline", after: "Baseline", program: str) -> None:
+    """Write a baseline, and say what has changed for a program."""
+    from gradinspect.checks.baseline import write_baseline
+
+    old = {one.fingerprint for one in before.programs.get(program, ())}
+    new = {one.fingerprint for one in after.programs.get(program, ())}
+    changes = f"{len(new - old)} added, {len(old - new)} removed"
+    write_content(path, write_baseline(after), (f"{format_count(len(new), 'finding')}, {changes}",), force=True)

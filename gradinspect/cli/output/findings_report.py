@@ -1,0 +1,137 @@
+"""Report the findings of a run: what is selected, ignored and known, on the screen and in files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gradinspect.cli.options.project import Project, name_of_program, relative_names
+from gradinspect.cli.options.report_options import Format, ReportOptions
+from gradinspect.cli.output.baselines import open_baseline, save_baseline
+from gradinspect.cli.output.files import check_target, write_content
+from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.output.versions import version_of
+from gradinspect.errors import GradInspectError
+from gradinspect.request import Request
+
+if TYPE_CHECKING:
+    from gradinspect.checks.findings import Findings
+    from gradinspect.checks.verdict import Selection
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+
+SUFFIXES: Final[dict[str, Format]] = {".sarif": "sarif", ".json": "json"}
+
+
+class FindingsReport:
+    """Reports once, when the program has ended or is about to."""
+
+    def __init__(self, request: Request, project: Project, options: ReportOptions, *, gradcheck: bool) -> None:
+        """Check what is asked, before anything runs.
+
+        Args:
+            request: What is run.
+            project: Where it belongs.
+            options: What the command line says.
+            gradcheck: Whether custom Functions are checked.
+
+        Raises:
+            GradInspectError: A code is unknown, or a file cannot be read or written.
+        """
+        self.has_findings = False  # that are reported
+        self._version = version_of("gradinspect")  # the program may change where packages are looked for
+        self._options = options
+        self._project = project
+        self._program = name_of_program(request, project.root)
+        self._selection = _selection(project, options, gradcheck=gradcheck)
+        self._baseline_file = options.baseline or project.settings.baseline
+        self._baseline = open_baseline(self._baseline_file, writes=options.writes_baseline)
+        self._targets = [(_format_of(path, force=options.force), path) for path in options.output]
+
+    def __call__(self, found: "Findings") -> None:
+        """Report on what was found; only the first of several ranks does."""
+        if found.rank:
+            return
+        from gradinspect.checks.verdict import without_comments
+
+        names = relative_names(found.files, self._project.root)
+        found = self._without_known(without_comments(found, self._selection, names))
+        self.has_findings = bool(found.findings)
+        self._print(found)
+        for kind, path in self._targets:
+            write_content(path, self._text(found, kind).encode(), force=self._options.force)
+
+    def _without_known(self, found: "Findings") -> "Findings":
+        """Keep what the baseline does not have, and write it anew if that is asked."""
+        path, baseline = self._baseline_file, self._baseline
+        if path is None or baseline is None:
+            return found
+        from gradinspect.checks.baseline import updated
+        from gradinspect.checks.verdict import can_find, without_known
+
+        if self._options.writes_baseline:
+            names = relative_names(found.files, self._project.root)
+            can = can_find(found, self._selection)
+            before = baseline
+            baseline = updated(before, found.findings, program=self._program, path_of=names, can_find=can)
+            save_baseline(path, before, baseline, self._program)
+        return without_known(found, self._selection, baseline, program=self._program, name=path.name)
+
+    def _print(self, found: "Findings") -> None:
+        if self._options.format != "text":
+            text = self._text(found, self._options.format)
+            if text:
+                print_text(text)
+            return
+        from gradinspect.renderers.terminal.findings import FindingsPage
+
+        console = output_console()
+        page = FindingsPage(width=console.width, unicode=can_print_unicode(console))
+        print_lines(page.lines(found))
+
+    def _text(self, found: "Findings", kind: Format) -> str:
+        from gradinspect.checks.registry import registry
+        from gradinspect.renderers.data.sarif import render_findings_sarif
+        from gradinspect.renderers.terminal.findings import render_findings_github, render_findings_json
+
+        path_of = relative_names(found.files, self._project.repository)
+        if kind == "json":
+            return render_findings_json(found)
+        if kind == "github":
+            return render_findings_github(found, path_of)
+        docs = [rule.doc for rule in registry().rules.values()]
+        return render_findings_sarif(found, docs, path_of, version=self._version, program=self._program)
+
+
+def _format_of(path: Path, *, force: bool) -> Format:
+    """Determine the format of a file, and check that it can be written.
+
+    Raises:
+        GradInspectError: Its suffix is unknown, or it cannot.
+    """
+    found = SUFFIXES.get(path.suffix.lower())
+    if found is None:
+        raise GradInspectError(f"The format of '{path}' is unknown.", f"Supported extensions: {' '.join(SUFFIXES)}.")
+    check_target(path, force=force)
+    return found
+
+
+def _selection(project: Project, options: ReportOptions, *, gradcheck: bool) -> "Selection":
+    """Choose codes: NOTE [Which pyproject.toml] in `cli.project`.
+
+    Raises:
+        GradInspectError: A code is unknown.
+    """
+    from gradinspect.checks.findings import check_codes
+    from gradinspect.checks.registry import codes
+    from gradinspect.checks.verdict import Selection
+
+    settings, known = project.settings, codes()
+    only, skip = check_codes(options.select, known), check_codes(options.skip, known)
+    if only:
+        return Selection(only, skip, gradcheck)
+    read = {}
+    for key in ("select", "skip"):
+        try:
+            read[key] = check_codes(getattr(settings, key), known)
+        except GradInspectError as error:
+            raise GradInspectError(f"'{key}' in '{settings.file}': {error.message}", error.hint) from None
+    return Selection(read["select"], (*read["skip"], *skip), gradcheck)

@@ -1,0 +1,86 @@
+"""Run a program again and again, each time in a process of its own, and bring back what was seen."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import TypeVar, cast
+
+import msgspec
+
+from gradinspect.cli.running.questions import Question
+from gradinspect.cli.running.reporting import import_session
+from gradinspect.errors import INTERRUPTED, GradInspectError, ScriptFailedError
+from gradinspect.graph import Record
+from gradinspect.isolation import Imports
+from gradinspect.request import Request
+from gradinspect.runner.forked import Send, load_for_children, run_forked
+from gradinspect.source import Program
+
+T = TypeVar("T", bound=Record)
+
+
+class _Refused(Record, frozen=True):
+    """A run that had nothing to report: an error that the user can fix, or a program that failed."""
+
+    message: str
+    hint: str = ""
+    exit_code: int = 0  # of a program that failed
+
+
+class ForkedRuns:
+    """Runs one program."""
+
+    def __init__(self, request: Request) -> None:
+        """Import torch as the program would, once for all runs."""
+        self._imports = Imports()
+        self._session: ModuleType = import_session(self._imports, cast("Program", request.source), request)
+        load_for_children()
+
+    def run(self, request: Request, question: Question[T], kind: type[T], *, is_silent: bool = False) -> T:
+        """Run a request, and get its result.
+
+        Args:
+            request: What to run: the program that was given, perhaps with other options.
+            question: What to look for.
+            kind: The type of the result.
+            is_silent: Whether to hide all that the program prints.
+
+        Raises:
+            GradInspectError: There was nothing to see.
+            ScriptFailedError: The program failed, or was ended.
+        """
+        sent, status = run_forked(lambda send: self._in_child(question, request, send), is_silent=is_silent)
+        if not sent:
+            ended = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+            raise ScriptFailedError(f"A run of '{request.label}' {ended} before it could be reported.")
+        if sent.startswith(b"-"):
+            refused = msgspec.json.decode(sent[1:], type=_Refused)
+            if refused.exit_code == INTERRUPTED:
+                raise KeyboardInterrupt
+            if refused.exit_code:
+                raise ScriptFailedError(refused.message, refused.exit_code)
+            raise GradInspectError(refused.message, refused.hint)
+        return msgspec.json.decode(sent[1:], type=kind)
+
+    def _in_child(self, question: Question[T], request: Request, send: Send) -> None:
+        """Run the program, and send its result, also if it leaves without coming back."""
+        try:
+            self._deliver(question, request, lambda result: send(b"+" + msgspec.json.encode(result)))
+        except GradInspectError as error:
+            send(b"-" + msgspec.json.encode(_Refused(message=error.message, hint=error.hint)))
+        except ScriptFailedError as error:
+            send(b"-" + msgspec.json.encode(_Refused(message=str(error), exit_code=error.exit_code)))
+        except KeyboardInterrupt:
+            send(b"-" + msgspec.json.encode(_Refused(message="", exit_code=INTERRUPTED)))
+
+    def _deliver(self, question: Question[T], request: Request, deliver: Callable[[T], None]) -> None:
+        program = cast("Program", request.source)
+        run = self._session.Session(program, request, question.observe, self._imports, deliver, _nothing)
+        result = run.run()
+        if run.exit_code:
+            raise ScriptFailedError(run.failure or "", run.exit_code)
+        if not run.is_delivered:
+            deliver(result)
+
+
+def _nothing() -> None:
+    """Do nothing at a backward call."""

@@ -1,0 +1,50 @@
+"""Run a program once for each plan."""
+
+from dataclasses import replace
+
+from gradinspect.analyses.planning.changes import NO_CHANGE, Plan
+from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
+from gradinspect.analyses.planning.search import Outcome
+from gradinspect.analyses.planning.trial import RealSteps
+from gradinspect.cli.running import questions
+from gradinspect.cli.running.forked_runs import ForkedRuns
+from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.request import Request
+
+
+class PlannedRuns:
+    """Runs one program again and again."""
+
+    def __init__(self, request: Request, num_steps: int) -> None:
+        """Prepare."""
+        self._request = request
+        self._with_values = replace(request, fake=False, answers_reads=False, hint=None)
+        self._num_steps = num_steps
+        self._runs = ForkedRuns(request)
+
+    def plain(self) -> PlannedSteps:
+        """Run the program as it is, on fake tensors; it may print.
+
+        Raises:
+            GradInspectError: There was nothing to see.
+            ScriptFailedError: The program failed.
+        """
+        return self._runs.run(self._request, questions.planned_steps(self._num_steps, NO_CHANGE), PlannedSteps)
+
+    def measure(self, plan: Plan) -> Outcome:
+        """Run a plan on fake tensors."""
+        question = questions.planned_steps(self._num_steps, plan)
+        try:
+            return outcome_of(plan, self._runs.run(self._request, question, PlannedSteps, is_silent=True))
+        except (GradInspectError, ScriptFailedError) as error:
+            return Outcome(plan=plan, failure=str(error))
+
+    def real_memory(self, plan: Plan) -> PlannedSteps:
+        """Run a plan with values, and measure what the allocator gives out."""
+        question = questions.planned_steps(self._num_steps, plan)
+        return self._runs.run(self._with_values, question, PlannedSteps, is_silent=True)
+
+    def real_steps(self, plan: Plan) -> RealSteps:
+        """Run a plan with values, for its times and its gradients."""
+        question = questions.real_steps(self._num_steps + 1, plan)
+        return self._runs.run(self._with_values, question, RealSteps, is_silent=True)

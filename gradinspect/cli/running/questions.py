@@ -1,0 +1,169 @@
+"""The observer of each verb, and what it needs. Names observers without importing torch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.gradients.stepping import SteppingOutcome
+    from gradinspect.analyses.gradients.steps import GradientSteps
+    from gradinspect.analyses.gradients.timeline import Timeline
+    from gradinspect.analyses.memory.growth import Growth
+    from gradinspect.analyses.memory.step import StepMemory
+    from gradinspect.analyses.planning.changes import Plan
+    from gradinspect.analyses.planning.planned_steps import PlannedSteps
+    from gradinspect.analyses.planning.trial import RealSteps
+    from gradinspect.checks.findings import Findings
+    from gradinspect.graph import Graph
+    from gradinspect.observers.stepping.lockstep import StepListener
+    from gradinspect.runner.observer import Observer
+    from gradinspect.runner.run import Run
+
+# ruff: noqa: PLC0415  # torch is imported as the program would import it, before any observer is
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(Generic[T]):
+    """What to look for in a run."""
+
+    observe: "Callable[[Run], Observer[T]]"
+    a_capture_cannot: str = ""  # what a capture file cannot do, in words; "": it can be used
+    needs_gradients: bool = False  # of a capture file
+    needs_values: bool = False  # fake tensors are not enough
+    needs_backward: bool = False  # it is about the program's own backward, not about the graph that one builds
+
+
+def graph() -> "Question[Graph]":
+    """Ask for the graph at one call."""
+
+    def observe(run: "Run") -> "Observer[Graph]":
+        from gradinspect.observers.graphs.backward_first import backward_first
+        from gradinspect.observers.graphs.graph_observer import GraphObserver
+
+        return GraphObserver(run) if run.request.creates_graph else backward_first(run, GraphObserver)
+
+    return Question(observe=observe)
+
+
+def gradients() -> "Question[Graph]":
+    """Ask for the graph of one backward call, with the gradients that flowed through it."""
+
+    def observe(run: "Run") -> "Observer[Graph]":
+        from gradinspect.observers.gradients.gradient_steps_observer import GradientsObserver
+        from gradinspect.observers.graphs.backward_first import backward_first
+
+        return backward_first(run, GradientsObserver)
+
+    return Question(observe=observe, needs_gradients=True, needs_values=True, needs_backward=True)
+
+
+def values() -> "Question[Graph]":
+    """Ask for the graph of one backward call, with fingerprints of what each node made and of the gradients it got."""
+
+    def observe(run: "Run") -> "Observer[Graph]":
+        from gradinspect.observers.gradients.values_observer import ValuesObserver
+        from gradinspect.observers.graphs.backward_first import backward_first
+
+        return backward_first(run, ValuesObserver)
+
+    return Question(observe=observe, a_capture_cannot="be fingerprinted", needs_values=True, needs_backward=True)
+
+
+def gradient_steps(num_steps: int) -> "Question[GradientSteps]":
+    """Ask for the gradients of several consecutive backward calls."""
+
+    def observe(run: "Run") -> "Observer[GradientSteps]":
+        from gradinspect.observers.gradients.gradient_steps_observer import GradientStepsObserver
+        from gradinspect.observers.graphs.backward_first import backward_first
+
+        return backward_first(run, lambda run: GradientStepsObserver(run, num_steps))
+
+    return Question(observe=observe, a_capture_cannot=f"show {num_steps} steps", needs_values=True, needs_backward=True)
+
+
+def timeline() -> "Question[Timeline]":
+    """Ask for the time of each node."""
+
+    def observe(run: "Run") -> "Observer[Timeline]":
+        from gradinspect.observers.gradients.timeline_observer import TimelineObserver
+        from gradinspect.observers.graphs.backward_first import backward_first
+
+        return backward_first(run, TimelineObserver)
+
+    return Question(observe=observe, a_capture_cannot="be timed", needs_values=True, needs_backward=True)
+
+
+def growth(iterations: int) -> "Question[Growth]":
+    """Ask how the live graph grows over several backward calls."""
+
+    def observe(run: "Run") -> "Observer[Growth]":
+        from gradinspect.observers.graphs.backward_first import backward_first
+        from gradinspect.observers.graphs.growth_observer import GrowthObserver
+
+        return backward_first(run, lambda run: GrowthObserver(run, iterations))
+
+    return Question(observe=observe, a_capture_cannot="show several iterations", needs_backward=True)
+
+
+def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
+    """Ask for the problems in several backward calls.
+
+    Args:
+        num_calls: How many; None: until all is known.
+        gradcheck: Whether to check custom Functions numerically too.
+    """
+
+    def observe(run: "Run") -> "Observer[Findings]":
+        from gradinspect.checks.evidence.observer import ChecksObserver
+
+        return ChecksObserver(run, num_calls, gradcheck=gradcheck)
+
+    return Question(observe=observe, a_capture_cannot="be checked", needs_values=True, needs_backward=True)
+
+
+def stepping(
+    listener: "StepListener", grad_output: Literal["ones", "random", "rows"] | None
+) -> "Question[SteppingOutcome]":
+    """Ask for each node of a backward as it runs, and the outcome of the steps."""
+
+    def observe(run: "Run") -> "Observer[SteppingOutcome]":
+        from gradinspect.observers.stepping.stepping_observer import SteppingObserver
+
+        return SteppingObserver(run, listener, grad_output)
+
+    return Question(observe=observe, a_capture_cannot="be stepped through", needs_values=True)
+
+
+def step_memory(num_steps: int) -> "Question[StepMemory]":
+    """Ask what so many whole training steps need."""
+
+    def observe(run: "Run") -> "Observer[StepMemory]":
+        from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
+
+        return StepMemoryObserver(run, num_steps)
+
+    return Question(observe=observe, a_capture_cannot="show the memory of a whole step", needs_backward=True)
+
+
+def planned_steps(num_steps: int, plan: "Plan") -> "Question[PlannedSteps]":
+    """Ask what so many whole training steps need under a plan, and what else could be changed."""
+
+    def observe(run: "Run") -> "Observer[PlannedSteps]":
+        from gradinspect.observers.memory.step_plan_observer import StepPlanObserver
+
+        return StepPlanObserver(run, num_steps, plan)
+
+    return Question(observe=observe, a_capture_cannot="be planned for", needs_backward=True)
+
+
+def real_steps(num_steps: int, plan: "Plan") -> "Question[RealSteps]":
+    """Ask how long so many training steps take under a plan, and for their gradients."""
+
+    def observe(run: "Run") -> "Observer[RealSteps]":
+        from gradinspect.observers.memory.real_steps_observer import RealStepsObserver
+
+        return RealStepsObserver(run, num_steps, plan)
+
+    return Question(observe=observe, a_capture_cannot="be planned for", needs_values=True, needs_backward=True)

@@ -1,0 +1,152 @@
+"""Run what a request asks for, and report on the result."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import gradinspect
+from gradinspect.cli.running.questions import Question
+from gradinspect.cli.running.sign_of_life import sign_of_life
+from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.isolation import Imports
+from gradinspect.request import Request
+from gradinspect.source import CaptureFile, Program, first_folder
+from gradinspect.units import escape_control
+
+if TYPE_CHECKING:
+    from gradinspect.graph import Graph
+
+
+T = TypeVar("T")
+
+_FOR_OTHERS = tuple(f"gradinspect.{name}" for name in ("__main__", "explorer", "pytest_plugin", "trainers"))
+
+
+def report_on(request: Request, question: Question[T], report: Callable[[T], None]) -> None:
+    """Get a result, from a capture file or by running the program, and report on it.
+
+    Args:
+        request: What to run, and when to look.
+        question: What to look for.
+        report: Reports on the result.
+
+    Raises:
+        GradInspectError: There is nothing to report on.
+        ScriptFailedError: The program failed; what was recorded before is reported.
+    """
+    check_fits(request, question)
+    program = request.source
+    if isinstance(program, CaptureFile):
+        report(cast("T", _read(program.path, request.label, gradients=question.needs_gradients)))
+        return
+    with sign_of_life(escape_control(request.label)) as sign:
+
+        def report_alone(result: T) -> None:
+            sign.end()
+            report(result)
+
+        _run(request, question, report_alone, sign.call_reached)
+
+
+def _run(
+    request: Request, question: Question[T], report: Callable[[T], None], call_reached: Callable[[], None]
+) -> None:
+    """Run a program, and report on what was found."""
+    program = cast("Program", request.source)
+    imports = Imports()
+    session = import_session(imports, program, request)
+    run = session.Session(program, request, question.observe, imports, report, call_reached)
+    try:
+        result = run.run()
+    except GradInspectError as error:
+        if not run.exit_code:
+            raise
+        raise ScriptFailedError(str(error), run.exit_code) from None
+    if not run.is_delivered:
+        report(result)
+    if run.exit_code:
+        raise ScriptFailedError(run.failure or "", run.exit_code)
+
+
+def check_fits(request: Request, question: Question[Any]) -> None:
+    """Check that the request can be fulfilled.
+
+    Raises:
+        GradInspectError: The source or an option rules it out.
+    """
+    if isinstance(request.source, CaptureFile):
+        if question.a_capture_cannot:
+            raise GradInspectError(
+                f"'{request.label}' is a capture of one moment: it can't {question.a_capture_cannot}.",
+                "Give a program to run.",
+            )
+        return
+    if question.needs_values and request.fake:
+        raise GradInspectError(
+            "'--fake' makes tensors without values, so there is no gradient to look at.", "Remove this option."
+        )
+    if question.needs_backward and request.creates_graph:
+        raise GradInspectError(
+            "'--create-graph' selects the graph that backward builds, but this command observes the backward itself.",
+            "Remove this option.",
+        )
+    if question.needs_backward and request.at in {"end", "call"}:
+        raise GradInspectError(
+            f"'--at {request.at}' selects tensors outside any backward call, but this command observes the program's "
+            "own backward.",
+            f"Remove --at {request.at}.",
+        )
+
+
+def _read(path: Path, label: str, *, gradients: bool) -> "Graph":
+    from gradinspect.storage import read_graph  # noqa: PLC0415  # not needed for --help
+
+    graph = read_graph(path)
+    if gradients and graph.gradients is None:
+        raise GradInspectError(
+            f"'{label}' was captured without gradients.",
+            "Give a program to run, or export it again with --gradients.",
+        )
+    return graph
+
+
+def import_session(imports: Imports, program: Program, request: Request) -> ModuleType:
+    """Import torch as the program would, then all that we need later, before the program can interfere.
+
+    It takes over a second, and torch may not be installed if only capture files are read.
+    """
+    try:
+        imports.import_as_program("torch", first_folder(program))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            raise GradInspectError(
+                "Running a program needs PyTorch, which is not installed.",
+                "Install it (pip install torch), or give a capture file.",
+            ) from None
+        raise _torch_import_error(imports, program, request, error) from None
+    import_all_of_ours()
+    from gradinspect.runner import session  # noqa: PLC0415
+
+    return session
+
+
+def _torch_import_error(imports: Imports, program: Program, request: Request, error: BaseException) -> Exception:
+    """Let the program fail by itself, if a file next to it shadows a module that torch needs."""
+    from gradinspect.runner.process_state import ProcessState  # noqa: PLC0415  # not needed for --help
+    from gradinspect.runner.torchless import run_without_torch  # noqa: PLC0415  # as above
+
+    failure = run_without_torch(program, request.arguments, ProcessState(imports), error)
+    sentence = f"PyTorch cannot be imported by '{request.label}': {type(error).__name__}."
+    return ScriptFailedError(sentence) if failure else GradInspectError(sentence, "Does this program use PyTorch?")
+
+
+def import_all_of_ours() -> None:
+    """Import everything a report may need, except what only others use, whose dependencies may be missing."""
+    for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
+        if not module.name.startswith(_FOR_OTHERS):
+            importlib.import_module(module.name)

@@ -1,0 +1,1 @@
+"""Gradients: their norms, values and times, and what a step does to weights. Touches torch."""

@@ -1,0 +1,1 @@
+"""Graphs: which ones are recorded, which are alive, and what holds them. Touches torch."""

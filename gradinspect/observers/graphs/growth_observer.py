@@ -1,0 +1,190 @@
+"""Count at each backward call how much of the graphs made so far is alive, and find what holds it.
+
+NOTE [What is alive] in `live_graph` defines alive. Nodes made before the last backward call began belong to
+earlier iterations.
+"""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from gradinspect.analyses.memory.growth import Growth, HeldBy, Holder, Iteration
+from gradinspect.graph import CallKind
+from gradinspect.observers.graphs.holders import HolderSearch
+from gradinspect.observers.graphs.live_graph import (
+    LiveGraph,
+    next_nodes,
+    number_of,
+    reachable,
+    reaching,
+    tensors_with_graph,
+)
+from gradinspect.recording.storages import plain_tensors, storages_within
+from gradinspect.runner.engine import EngineCall
+from gradinspect.runner.observer import Observer
+from gradinspect.runner.run import Run
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, require_sequence_numbers, sequence_nr
+from gradinspect.torch_api.saved import PushedHooks, saved_contents
+from gradinspect.torch_api.tensors import key_of_storage, require_storage_keys
+
+
+class GrowthObserver(Observer[Growth]):
+    """Counts live nodes at the first backward calls of a program."""
+
+    def __init__(self, run: Run, asked: int) -> None:
+        """Set up, before the program starts."""
+        require_sequence_numbers("--iterations")
+        require_storage_keys("--iterations")
+        self._run = run
+        self._source = run.request.label
+        self._asked = asked
+        self._recorder = run.recorder
+        self._iterations: list[Iteration] = []
+        self._holders: tuple[Holder, ...] = ()
+        self._boundary = 0
+        self._kind: CallKind = "backward"
+        self._saved = _SavedBytes(run.recorder.saved_hooks)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether as many calls were seen as requested."""
+        return len(self._iterations) >= self._asked
+
+    def result(self) -> Growth | None:
+        """Return the result; None before the first call."""
+        if not self._iterations:
+            return None
+        return Growth(
+            source=self._source,
+            kind=self._kind,
+            asked=self._asked,
+            iterations=tuple(self._iterations),
+            holders=self._holders,
+        )
+
+    def on_call(self, call: EngineCall) -> None:
+        """Look at a call, and stop the program after the requested number."""
+        if not self.is_done:
+            with self._run.process_state.restored():
+                self.observe(call)
+        if self.is_done:
+            self._run.stop(call.caller)
+
+    def observe(self, call: EngineCall) -> None:
+        """Count what is alive as a backward call starts. Runs the garbage collector first."""
+        gc.collect()
+        self._kind = call.kind
+        live = LiveGraph(tensors_with_graph())
+        try:
+            old = [node for node in live.nodes if number_of(node) < self._boundary]
+            self._iterations.append(
+                Iteration(
+                    number=call.number,
+                    place=_place(call),
+                    live_nodes=len(live.nodes),
+                    live_bytes=self._saved.count(live.nodes),
+                    old_nodes=len(old),
+                    old_bytes=self._saved.count(old),
+                )
+            )
+            if self.is_done and old:
+                self._holders = tuple(self._find_holders(live, call))
+        finally:
+            live.close()
+        self._boundary = next_sequence_nr()
+
+    def _find_holders(self, live: "LiveGraph", call: EngineCall) -> Iterator[Holder]:
+        """Find what keeps old nodes alive: tensors that the program holds, the newest graph itself, gradients."""
+        own = reachable(output.grad_fn for output in call.outputs if getattr(output, "grad_fn", None) is not None)
+        joined = self._joined(own)
+        if joined is not None:
+            yield joined
+        old = reaching(live.nodes, lambda number: number < self._boundary)
+        own_nodes = set(own)
+        old_roots = [tensor for tensor in live.tensors if tensor.grad_fn in old and tensor.grad_fn not in own_nodes]
+        groups = HolderSearch(call.frame).groups(old_roots)
+        gradients = [gradient.grad_fn for gradient in live.gradients if gradient.grad_fn in old]
+        named = [tensor.grad_fn for group in groups if group.name for tensor in group.tensors]
+        explained = set(reachable([*own, *gradients, *named]))  # nodes also hold tensors, those that they saved
+        for group in groups:
+            functions = [tensor.grad_fn for tensor in group.tensors]
+            if not group.name:
+                functions = [function for function in functions if function not in explained]
+            if functions:
+                stored_at = tuple(store.describe() for store in group.stored_at)
+                yield self._holder("variable" if group.name else "nothing", functions, group.name, stored_at)
+        if gradients:
+            yield self._holder("gradient", gradients)
+
+    def _holder(self, held_by: HeldBy, functions: list[Any], name: str = "", stored_at: tuple[str, ...] = ()) -> Holder:
+        nodes = [node for node in reachable(functions) if number_of(node) < self._boundary]
+        return Holder(
+            held_by=held_by,
+            name=name,
+            num_tensors=len(functions),
+            num_nodes=len(nodes),
+            num_bytes=self._saved.count(nodes),
+            stored_at=stored_at,
+            made_at=self._line_of(functions[0]),
+        )
+
+    def _joined(self, own: list[Any]) -> Holder | None:
+        """Find where the graph of this backward call continues into earlier iterations."""
+        old = [node for node in own if number_of(node) < self._boundary]
+        if not old:
+            return None
+        seams = [
+            (node, next_node)
+            for node in own
+            if self._boundary <= number_of(node) < ACCUMULATE_GRAD_NR
+            for next_node in next_nodes(node)
+            if number_of(next_node) < self._boundary
+        ]
+        lines = dict.fromkeys(line for new, _ in seams if (line := self._line_of(new)) is not None)
+        made = next((line for _, before in seams if (line := self._line_of(before)) is not None), None)
+        return Holder(
+            held_by="graph",
+            num_tensors=len({id(before) for _, before in seams}),
+            num_nodes=len(old),
+            num_bytes=self._saved.count(old),
+            stored_at=tuple(lines),
+            made_at=made,
+        )
+
+    def _line_of(self, node: Any) -> str | None:
+        frame = self._recorder.frame_of(sequence_nr(node))
+        return None if frame is None else self._recorder.frames.describe(frame)
+
+
+class _SavedBytes:
+    """Counts the bytes of saved storages, without parameters."""
+
+    def __init__(self, hooks: PushedHooks) -> None:
+        self._names: dict[type, list[str]] = {}
+        self._hooks = hooks
+
+    def count(self, nodes: list[Any]) -> int:
+        sizes: dict[int, int] = {}
+        for node in nodes:
+            for tensor in self._tensors_of(node):
+                if isinstance(tensor, torch.nn.Parameter) or (tensor.is_leaf and tensor.requires_grad):
+                    continue
+                sizes.update((key_of_storage(storage), storage.nbytes()) for storage in storages_within(tensor))
+        leaves = [getattr(node, "variable", None) for node in nodes]
+        parameters = {key_of_storage(storage) for storage in storages_within(leaves)}
+        return sum(size for key, size in sizes.items() if key not in parameters)
+
+    def _tensors_of(self, node: Any) -> Iterator[torch.Tensor]:
+        kind = type(node)
+        if kind not in self._names:
+            self._names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+        for tensor in plain_tensors(saved_contents(node, self._names[kind], self._hooks)):
+            if tensor.layout is torch.strided:
+                yield tensor
+
+
+def _place(call: EngineCall) -> str:
+    frame = call.frame
+    return "" if frame is None else f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"

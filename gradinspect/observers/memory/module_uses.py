@@ -1,0 +1,73 @@
+"""How much each module's forward has made that backward holds."""
+
+from collections import defaultdict
+
+from torch import nn
+
+from gradinspect.analyses.planning.changes import ModuleUse, Root
+from gradinspect.observers.memory.outermost_modules import OutermostModules, module_paths
+from gradinspect.observers.memory.storage_ledger import Ledger
+from gradinspect.runner.run import Run
+from gradinspect.torch_api.modules import own_buffers, own_children
+
+
+class ModuleUses:
+    """Sums it up at a backward call; the last one counts."""
+
+    def __init__(self, run: Run, modules: OutermostModules) -> None:
+        """Start with nothing."""
+        self.uses: tuple[ModuleUse, ...] = ()
+        self._run = run
+        self._modules = modules
+
+    @property
+    def roots(self) -> tuple[Root, ...]:
+        """The outermost modules."""
+        return self._modules.roots(self._run.base_folder)
+
+    def note(self, ledger: Ledger) -> None:
+        """Add up what is alive: backward is about to start."""
+        saved: dict[int, int] = defaultdict(int)  # number that the recorder gave a module -> bytes
+        for life in ledger.alive():
+            if life.purpose.kind == "saved" and life.maker.module is not None:
+                saved[life.maker.module] += life.num_bytes
+        recorder = self._run.recorder
+        by_module = {id(recorder.modules[number]()): size for number, size in saved.items()}
+        called = {id(module) for reference in recorder.modules if (module := reference()) is not None}
+        self.uses = tuple(
+            use
+            for number, root in self._modules.alive()
+            for use, module in _uses_in(number, root, by_module)
+            if id(module) in called
+        )
+
+
+def _uses_in(number: int, root: nn.Module, saved: dict[int, int]) -> list[tuple[ModuleUse, nn.Module]]:
+    paths = list(module_paths(root))
+    totals: dict[str, int] = defaultdict(int)
+    keeps: set[str] = set()
+    for path, module in paths:
+        for outer in _outer_paths(path):
+            totals[outer] += saved.get(id(module), 0)
+            if own_buffers(module).get("num_batches_tracked") is not None:
+                keeps.add(outer)
+    return [
+        (
+            ModuleUse(
+                root=number,
+                path=path,
+                class_name=type(module).__name__,
+                saved_bytes=totals[path],
+                has_parts=bool(own_children(module)),
+                keeps_statistics=path in keeps,
+            ),
+            module,
+        )
+        for path, module in paths
+    ]
+
+
+def _outer_paths(path: str) -> list[str]:
+    """List a path and those it is in: `a.b`, `a` and the empty one."""
+    parts = path.split(".") if path else []
+    return [".".join(parts[:number]) for number in range(len(parts) + 1)]

@@ -1,0 +1,76 @@
+"""Change a running program as a plan says, from outside: by the code that the plan prints for its user.
+
+A module is changed when the outermost module around it is called for the first time, before anything in it has run.
+"""
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.optim import Optimizer
+
+from gradinspect.analyses.planning.changes import Plan, ReleaseGradients, checkpoints_of
+from gradinspect.analyses.planning.code import ROOT, applied_code
+from gradinspect.observers.memory.outermost_modules import OutermostModules
+from gradinspect.recording.recorder import Recorder
+from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.hooks import hook_optimizer_steps, note_ours
+
+_FILE = "<plan>"
+
+
+class AppliedPlan:
+    """Carries out a plan while it is active. Use it as a context manager, around the program."""
+
+    def __init__(self, plan: Plan, recorder: Recorder) -> None:
+        """Set up."""
+        self.problem: Exception | None = None
+        self.roots = OutermostModules(recorder)
+        self._plan = plan
+        self._handles = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Wait for the program's modules and optimizers."""
+        handles = [register_module_forward_pre_hook(self._module_called)]
+        note_ours(handles)
+        if any(isinstance(change, ReleaseGradients) for change in self._plan.changes):
+            handles += hook_optimizer_steps(_nothing, _release)
+        for handle in handles:
+            self._handles.callback(handle.remove)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait no longer."""
+        self._handles.close()
+
+    @uncompiled
+    def _module_called(self, module: nn.Module, _args: object) -> None:
+        if torch.compiler.is_compiling():
+            return
+        number = self.roots.entered(module)
+        if number is None:
+            return
+        changes = [change for change in checkpoints_of(self._plan) if change.root == number]
+        if changes:
+            try:
+                exec(compile(applied_code(changes), _FILE, "exec"), {ROOT: module})  # noqa: S102  # what is printed
+            except Exception as error:  # an error of ours must not reach the program
+                self.problem = self.problem or error
+
+
+@uncompiled
+def _nothing(_optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+    """Wait for the end of the step."""
+
+
+@uncompiled
+def _release(optimizer: Optimizer, _args: Any, _kwargs: object) -> None:
+    """Free the gradients that the optimizer has used."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = None

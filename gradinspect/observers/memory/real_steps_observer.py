@@ -1,0 +1,103 @@
+"""Run whole training steps under a plan on real tensors: how long they take, and what gradients they compute."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from gradinspect.analyses.planning.changes import Plan
+from gradinspect.analyses.planning.trial import GradientDigest, RealSteps
+from gradinspect.observers.memory.gradient_digests import digests_of
+from gradinspect.observers.memory.plan_changes import AppliedPlan
+from gradinspect.observers.memory.step_phases import StepPhases
+from gradinspect.recording.outputs import has_graph
+from gradinspect.recording.walk import Walk
+from gradinspect.runner.engine import CallEnd, EngineCall
+from gradinspect.runner.observer import Observer
+from gradinspect.runner.run import Run
+from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.hooks import hook_optimizer_steps
+
+
+class RealStepsObserver(Observer[RealSteps]):
+    """Times the first steps of a program, from the end of one to the end of the next."""
+
+    takes_any_call = True
+
+    def __init__(self, run: Run, num_steps: int, plan: Plan) -> None:
+        """Start before the program does."""
+        self._run = run
+        self._asked = num_steps
+        self._applied = AppliedPlan(plan, run.recorder)
+        self._phases = StepPhases()
+        self._gradients: list[tuple[GradientDigest, ...]] = []
+        self._seconds: list[float] = []
+        self._last_end = time.perf_counter()
+        self._is_complete = False
+
+    @property
+    def is_partial(self) -> bool:  # type: ignore[override]  # it changes
+        """Whether no step has ended."""
+        return not self._seconds
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Change the program's modules, and be told of each optimizer's step."""
+        with ExitStack() as stack:
+            stack.enter_context(self._applied)
+            for handle in hook_optimizer_steps(self._before_step, self._after_step):
+                stack.callback(handle.remove)
+            yield
+
+    def on_call(self, call: EngineCall) -> CallEnd | None:
+        """Wait for its gradients; the program is stopped at the first call after as many steps as were asked for."""
+        self.problem = self.problem or self._applied.problem
+        if not has_graph(call.outputs):
+            return None
+        self._phases.call_begins()
+        if self._phases.step > self._asked:
+            self._run.stop(call.caller)
+            return None
+        walk = Walk(output.edge[0] for output in self._run.outputs_of(call))
+        leaves = list(walk.leaves().values())
+        walk.close()
+        return CallEnd(lambda _returned: self._call_ended(call, leaves), lambda: self._call_ended(call, leaves))
+
+    def result(self) -> RealSteps | None:
+        """Return what was seen; None before the first backward call has ended."""
+        if not self._gradients:
+            return None
+        return RealSteps(seconds=tuple(self._seconds), gradients=tuple(self._gradients))
+
+    def _call_ended(self, call: EngineCall, leaves: list[Any]) -> None:
+        began = time.perf_counter()
+        self._gradients.append(digests_of(leaves))
+        leaves.clear()
+        self._last_end += time.perf_counter() - began  # our own time
+        self._phases.call_ends(call)
+        self._step_may_end()
+
+    @uncompiled
+    def _before_step(self, _optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        self._phases.optimizer_begins()
+
+    @uncompiled
+    def _after_step(self, _optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        self._phases.optimizer_ends()
+        self._step_may_end()
+
+    def _step_may_end(self) -> None:
+        """Note the time; several optimizers may step, so the last end of a step counts."""
+        if not self._phases.is_between or self._phases.step > self._asked:
+            return
+        if torch.accelerator.is_available() and torch.accelerator.current_accelerator() is not None:
+            torch.accelerator.synchronize()
+        now = time.perf_counter()
+        if len(self._seconds) == self._phases.step:
+            self._seconds[-1] += now - self._last_end
+        else:
+            self._seconds.append(now - self._last_end)
+        self._last_end = now

@@ -1,0 +1,157 @@
+"""Follow the memory of whole training steps, on fake tensors or real ones: what is alive, who made it, and why."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+from torch.optim.optimizer import Optimizer
+
+from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.observers.memory.allocator_tracker import AllocatorTracker
+from gradinspect.observers.memory.step_memory_record import record_step_memory
+from gradinspect.observers.memory.step_phases import StepPhases
+from gradinspect.observers.memory.storage_ledger import Ledger, Maker
+from gradinspect.observers.memory.storage_purposes import Claim, Purposes
+from gradinspect.observers.memory.storage_tracker import StorageTracker
+from gradinspect.recording.outputs import has_graph
+from gradinspect.recording.variables import variables_from
+from gradinspect.runner.engine import CallEnd, EngineCall
+from gradinspect.runner.observer import Observer
+from gradinspect.runner.run import Run
+from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.hooks import hook_optimizer_steps
+from gradinspect.torch_api.nodes import require_sequence_numbers, sequence_nr
+from gradinspect.torch_api.tensors import plain_tensors_only, require_storage_keys
+
+
+class Tracker(AbstractContextManager["Tracker"], Protocol):
+    """Keeps the ledger while the program runs."""
+
+    def claim(self, claims: Iterable[Claim]) -> None:
+        """Note what the memory of some tensors is for."""
+
+    def moved_on(self) -> None:
+        """Learn that another part of the step has begun."""
+
+    def settle(self) -> None:
+        """Bring the ledger up to date: nothing more is to come."""
+
+
+class StepMemoryObserver(Observer[StepMemory]):
+    """Watches the first steps of a program."""
+
+    takes_any_call = True
+
+    def __init__(self, run: Run, num_steps: int, before: Iterable[Claim] = ()) -> None:
+        """Start before the program does, or with what a program that runs already holds."""
+        require_sequence_numbers("fit")
+        require_storage_keys("fit")
+        self._run = run
+        self._asked = num_steps
+        self.ledger = Ledger(num_steps)
+        self._tracker: Tracker = (
+            StorageTracker(self.ledger, self._maker)
+            if run.request.fake
+            else AllocatorTracker(self.ledger, self._maker_now, run.recorder, before)
+        )
+        self._purposes = Purposes(run.recorder)
+        self.phases = StepPhases()  # after the tracker, which has run a backward of its own
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether the steps that were asked for are still running."""
+        return self.ledger.is_open
+
+    @property
+    def is_partial(self) -> bool:  # type: ignore[override]  # it changes
+        """Whether steps that were asked for are still to come."""
+        phases = self.phases
+        return phases.step < self._asked or (phases.step == self._asked and not phases.is_between)
+
+    @property
+    def has_left(self) -> bool:  # type: ignore[override]  # it changes
+        """Whether all steps that were asked for are complete."""
+        return not self.is_partial
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Follow storages, and be told of each optimizer's step."""
+        handles = hook_optimizer_steps(self._before_step, self._after_step)
+        try:
+            with self._tracker:
+                yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def on_call(self, call: EngineCall) -> CallEnd | None:
+        """Look at a backward call; the program is stopped at the first one after as many steps as were asked for."""
+        if not has_graph(call.outputs):
+            return None
+        self.phases.call_begins()
+        if self.phases.step > self._asked:
+            self._run.stop(call.caller)
+            return None
+        self._tracker.moved_on()
+        roots = [output.edge[0] for output in self._run.outputs_of(call)]
+        with self._run.process_state.restored():
+            self._claim(self._purposes.of_graph(roots, lambda: list(variables_from(call.frame))))
+        return CallEnd(lambda _returned: self._call_ended(call), lambda: self._call_ended(call))
+
+    def settle(self) -> None:
+        """Take what there is: the program has ended, or is about to be reported."""
+        self._tracker.settle()
+
+    def result(self) -> StepMemory | None:
+        """Return what was seen; None before the first backward call."""
+        if not self.phases.step or not self._run.interceptor.counts.backwards + self._run.interceptor.counts.grads:
+            return None
+        return record_step_memory(self.ledger, self.phases, self._run, self._purposes.names)
+
+    def _maker_now(self) -> Maker:
+        """Say what runs outside the engine now."""
+        return self._maker("", None)
+
+    def _maker(self, op: str, node: Any) -> Maker:
+        """Say what runs now."""
+        self.phases.operator()
+        recorder, phases = self._run.recorder, self.phases
+        module = recorder.running_module
+        if node is None or module is not None:
+            frame = recorder.frames.number_of(sys._getframe(1))
+            return Maker(phases.step, phases.phase, op, module=module, frame=frame)
+        return Maker(phases.step, phases.phase, op, node.name(), sequence_nr(node))
+
+    def _call_ended(self, call: EngineCall) -> None:
+        self.phases.call_ends(call)
+        self._tracker.moved_on()
+        self._claim(self._purposes.after_call())
+        self._step_may_end()
+
+    @uncompiled
+    def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        self._guarded(lambda: self._claim(self._purposes.of_optimizer(optimizer)))
+        self.phases.optimizer_begins()
+        self._tracker.moved_on()
+
+    @uncompiled
+    def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        self.phases.optimizer_ends()
+        self._guarded(lambda: self._claim(self._purposes.of_optimizer(optimizer)))
+        self._tracker.moved_on()
+        self._step_may_end()
+
+    def _step_may_end(self) -> None:
+        if self.phases.is_between:
+            self.ledger.may_end(self.phases.step)
+
+    def _guarded(self, claim: Callable[[], None]) -> None:
+        try:
+            claim()
+        except Exception as error:  # an error of ours must not reach the program
+            self.problem = self.problem or error
+
+    def _claim(self, claims: Iterable[Claim]) -> None:
+        with plain_tensors_only():
+            self._tracker.claim(claims)

@@ -1,0 +1,107 @@
+"""From the ledger of a run to its frozen record: names, modules and source lines are looked up here, and only here."""
+
+from collections import defaultdict
+
+import torch
+
+from gradinspect.analyses.memory.step import (
+    AliveRow,
+    CurvePoint,
+    Origin,
+    StepMemory,
+    StepPeak,
+)
+from gradinspect.observers.memory.step_phases import StepPhases
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Purpose
+from gradinspect.recording.names import Names
+from gradinspect.recording.recorder import Recorder
+from gradinspect.runner.run import Run
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+from gradinspect.units import format_count
+
+
+def record_step_memory(ledger: Ledger, phases: StepPhases, run: Run, names: Names) -> StepMemory:
+    """Make the record."""
+    asked = ledger.num_steps
+    origins = _Origins(run, names)
+    peak = ledger.peak
+    number = min(phases.step, asked)
+    steps = tuple(
+        StepPeak(
+            number=step,
+            peak_bytes=of_step.num_bytes,
+            at=origins.of(of_step.maker),
+            end_bytes=ledger.end_bytes.get(step, ledger.num_bytes),
+            held_bytes=ledger.held_bytes.get(step, 0),
+        )
+        for step, of_step in sorted(ledger.step_peaks.items())
+        if 0 < step <= asked
+    )
+    return StepMemory(
+        source=run.request.label,
+        torch_version=str(torch.__version__),
+        is_real=not run.request.fake,
+        asked=asked,
+        peak_bytes=0 if peak is None else peak.num_bytes,
+        at=Origin(step=0, phase="setup") if peak is None else origins.of(peak.maker),
+        alive=_rows(ledger, origins),
+        steps=steps,
+        curve=tuple(CurvePoint(step=step, phase=phase, num_bytes=size) for step, phase, size in ledger.curve()),
+        notes=tuple(_notes(phases, run, number, asked)),
+    )
+
+
+def _rows(ledger: Ledger, origins: "_Origins") -> tuple[AliveRow, ...]:
+    """Join storages of one purpose and one origin."""
+    groups: dict[tuple[Purpose, Maker], list[Life]] = defaultdict(list)
+    for life in ledger.alive_at_peak():
+        groups[life.purpose, life.maker].append(life)
+    rows = [
+        AliveRow(
+            kind=purpose.kind,
+            name=purpose.name,
+            num_bytes=sum(life.num_bytes for life in lives),
+            num_storages=len(lives),
+            made=origins.of(maker, purpose.owner),
+        )
+        for (purpose, maker), lives in groups.items()
+    ]
+    return tuple(sorted((row for row in rows if row.num_bytes), key=lambda row: (-row.num_bytes, row.name)))
+
+
+class _Origins:
+    """Looks up who made what."""
+
+    def __init__(self, run: Run, names: Names) -> None:
+        self._recorder: Recorder = run.recorder
+        self._base_folder = run.base_folder
+        self._names = names
+
+    def of(self, maker: Maker, owner: str = "") -> Origin:
+        """Describe a maker; a parameter's gradient and state belong to the parameter's own module."""
+        frame, module = maker.frame, maker.module
+        is_of_forward = maker.sequence_nr not in (None, ACCUMULATE_GRAD_NR)
+        if is_of_forward and maker.sequence_nr is not None:
+            frame = frame if frame is not None else self._recorder.frame_of(maker.sequence_nr)
+            module = module if module is not None else self._recorder.module_of(maker.sequence_nr)
+        record = None if frame is None else self._recorder.frames.record(frame, self._base_folder)
+        return Origin(
+            step=maker.step,
+            phase=maker.phase,
+            op=maker.op,
+            node=maker.node.removeprefix("torch::autograd::"),
+            module=owner or ("" if module is None else self._recorder.module_name(module, self._names)[0]),
+            line="" if record is None else f"{record.file}:{record.line}",
+            code="" if record is None else record.code,
+        )
+
+
+def _notes(phases: StepPhases, run: Run, number: int, asked: int) -> list[str]:
+    notes = []
+    if not phases.num_optimizer_steps:
+        notes.append("No optimizer has stepped: a step is one backward call, without an optimizer's state.")
+    if number < asked:
+        notes.append(f"The program made {format_count(number, 'step')}; {asked} were asked for.")
+    elif asked == 1 and phases.num_optimizer_steps:
+        notes.append("Optimizer state is made in step 1 and is there from the start of step 2, which was not watched.")
+    return [*notes, *(() if run.fake is None else run.fake.warnings[1:])]

@@ -1,0 +1,77 @@
+"""Run whole training steps under a plan: their memory, their work, and what could be changed."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from gradinspect.analyses.planning.changes import Plan
+from gradinspect.analyses.planning.planned_steps import PlannedSteps
+from gradinspect.observers.memory.flop_tally import FlopTally
+from gradinspect.observers.memory.module_uses import ModuleUses
+from gradinspect.observers.memory.plan_changes import AppliedPlan
+from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
+from gradinspect.observers.memory.zeroed_gradients import ZeroedGradients
+from gradinspect.runner.engine import CallEnd, EngineCall
+from gradinspect.runner.observer import Observer
+from gradinspect.runner.run import Run
+
+
+class StepPlanObserver(Observer[PlannedSteps]):
+    """Watches the first steps of a program that a plan has changed."""
+
+    takes_any_call = True
+
+    def __init__(self, run: Run, num_steps: int, plan: Plan) -> None:
+        """Start before the program does."""
+        self._run = run
+        self._steps = StepMemoryObserver(run, num_steps)
+        self._applied = AppliedPlan(plan, run.recorder)
+        self._tally = FlopTally(lambda: self._steps.is_counting)
+        self._uses = ModuleUses(run, self._applied.roots)
+        self._zeroed = ZeroedGradients(run, self._steps.phases)
+
+    @property
+    def is_partial(self) -> bool:  # type: ignore[override]  # it changes
+        """Whether steps that were asked for are still to come."""
+        return self._steps.is_partial
+
+    @property
+    def has_left(self) -> bool:  # type: ignore[override]  # it changes
+        """Whether all steps that were asked for are complete."""
+        return self._steps.has_left
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Change the program's modules, follow its memory, and count its work."""
+        with ExitStack() as stack:
+            stack.enter_context(self._steps.attached())
+            stack.enter_context(self._applied)
+            stack.enter_context(self._zeroed)
+            if self._run.request.fake:
+                stack.enter_context(self._tally)
+            yield
+
+    def on_call(self, call: EngineCall) -> CallEnd | None:
+        """Look at a backward call as `fit` does, and at what the modules hold for it."""
+        self.problem = self.problem or self._applied.problem or self._steps.problem
+        end = self._steps.on_call(call)
+        if end is not None and self._run.request.fake:
+            self._uses.note(self._steps.ledger)
+        return end
+
+    def settle(self) -> None:
+        """Take what there is."""
+        self._steps.settle()
+
+    def result(self) -> PlannedSteps | None:
+        """Return what was seen; None before the first backward call."""
+        memory = self._steps.result()
+        if memory is None:
+            return None
+        return PlannedSteps(
+            memory=memory,
+            flops=self._tally.flops,
+            products=tuple(sorted(self._tally.operators)),
+            roots=self._uses.roots,
+            uses=self._uses.uses,
+            release=self._zeroed.release,
+        )

@@ -1,0 +1,228 @@
+"""Follow each storage of a program on fake tensors, from the operator that makes it until nobody holds it.
+
+NOTE [Gradients that the engine adds]
+Where two gradients meet, the engine adds the second one to the first in place, if nobody else holds the first. Under a
+dispatch mode it never does, so that a step would seem to need more than it does. The addition is then done in place
+here. It is known by its first argument, which another node has made and which is held exactly as often as in a backward
+that was run for the purpose.
+Source: torch/csrc/autograd/input_buffer.cpp, torch 2.13.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+from weakref import ref
+
+import torch
+
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Purpose
+from gradinspect.observers.memory.storage_purposes import Claim
+from gradinspect.recording.storages import plain_tensors, storage_of
+from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses, running_node, watched_allocations
+from gradinspect.torch_api.fakes import FakeTensor
+from gradinspect.torch_api.modes import TorchDispatchMode
+from gradinspect.torch_api.operators import operator_name, shows_its_arguments
+from gradinspect.torch_api.tensors import key_of_storage
+
+_ADD = torch.ops.aten.add.Tensor
+_ADD_IN_PLACE = torch.ops.aten.add_.Tensor
+_TAKES_NUMBERS = frozenset(("add", "sub", "mul", "div"))
+_TAKES_REAL = frozenset((torch.ops.aten.lift_fresh.default,))  # makes a real tensor fake: it is the same one
+
+_Held: TypeAlias = tuple[tuple[int, int] | None, int]  # in C++, in Python
+
+
+class StorageTracker(TorchDispatchMode):
+    """Keeps a ledger while it is active. Use it as a context manager, inside the fake mode."""
+
+    def __init__(self, ledger: Ledger, maker: Callable[[str, Any], Maker]) -> None:
+        """Set up.
+
+        Args:
+            ledger: What is written.
+            maker: Says what runs now, given the operator's name and the backward node that runs.
+        """
+        super().__init__()
+        note_unknown_allocations()
+        self._ledger = ledger
+        self._maker = maker
+        self._lives: dict[int, tuple[Life, Any]] = {}  # key of the storage -> its life, and what tells of its end
+        self._held_once = _calibrated()
+        self._patches = ExitStack()
+        self._last_node: Any = None
+        self._made_by_last: set[int] = set()  # keys of what the node that runs has made
+
+    def __enter__(self) -> Self:
+        """Begin to follow."""
+        self._patches.enter_context(watched_allocations(self._resized, self._made))
+        super().__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Follow no longer."""
+        super().__exit__(kind, error, trace)
+        self._patches.close()
+
+    def claim(self, claims: Iterable[Claim]) -> None:
+        """Note what the memory of some tensors is for."""
+        for claim in claims:
+            purpose = Purpose(claim.kind, claim.name, claim.owner)
+            for part in plain_tensors(claim.tensor):
+                storage = storage_of(part)
+                if storage is None:
+                    continue
+                if claim.kind == "saved" and not part.dim() and not isinstance(part, FakeTensor):
+                    self._made(part)  # a number that a node keeps as a tensor, which no operator has made
+                if key_of_storage(storage) in self._lives:
+                    self._lives[key_of_storage(storage)][0].claim(purpose)
+
+    def moved_on(self) -> None:
+        """Do nothing: what runs is asked for whenever something is made."""
+
+    def settle(self) -> None:
+        """Do nothing: the ledger is always up to date."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run the operator, and add what it has made."""
+        if any(kind is not FakeTensor for kind in types):
+            return NotImplemented  # a subclass calls operators of its own, which are seen
+        node = running_node()
+        if node is not self._last_node:
+            self._last_node = node
+            self._made_by_last.clear()
+        if func is _ADD and node is not None and not kwargs and self._is_of_engine(args):
+            return _ADD_IN_PLACE(*args)
+        brought = self._note_real(func, args)
+        with self._numbers_as_tensors(func, args, node):
+            result = func(*args, **(kwargs or {}))
+            for tensor in plain_tensors(result):
+                self._note(tensor, func, node, brought if brought is not None and shows_its_arguments(func) else None)
+            return result
+
+    def _note(self, tensor: torch.Tensor, func: Any, node: Any, twin_of: Life | None) -> None:
+        """Add the memory of a result, unless it is known; it may have another size now."""
+        storage = storage_of(tensor)
+        if storage is None:
+            return
+        found = self._lives.get(key_of_storage(storage))
+        if found is None and twin_of is not None:
+            self._follow(storage, twin_of, is_own=False)
+        elif found is None:
+            self._add(storage, self._maker(str(func), node))
+        elif found[0].num_bytes != _size(storage):
+            self._ledger.resize(found[0], _size(storage), self._maker(str(func), node))
+
+    @contextmanager
+    def _numbers_as_tensors(self, func: Any, args: tuple[Any, ...], node: Any) -> Iterator[None]:
+        """Count the tensors that a kernel makes of the numbers it is given, while it runs."""
+        sizes = _bytes_of_numbers(func, args)
+        lives = [self._ledger.begin(size, self._maker(str(func), node)) for size in sizes]
+        try:
+            yield
+        finally:
+            for life in lives:
+                self._ledger.end(life)
+
+    def _is_of_engine(self, args: tuple[Any, ...]) -> bool:
+        """Return whether the engine adds to a gradient that only it holds. NOTE [Gradients that the engine adds]."""
+        first = args[0]
+        key = key_of_storage(first.untyped_storage())
+        is_alone = self._held_once == (num_uses(first), sys.getrefcount(first))
+        return is_alone and key in self._lives and key not in self._made_by_last and not torch.is_grad_enabled()
+
+    def _note_real(self, func: Any, args: tuple[Any, ...]) -> Life | None:
+        """Add real tensors that the program has brought along, and return the life of the last one.
+
+        The fake mode works on a fake twin of each, which stands for the same memory.
+        """
+        life = None
+        for tensor in plain_tensors(args) if func not in _TAKES_REAL else ():
+            storage = None if isinstance(tensor, FakeTensor) else storage_of(tensor)
+            if storage is None:
+                continue
+            if key_of_storage(storage) not in self._lives:
+                self._add(storage, self._maker("", None))
+            life = self._lives[key_of_storage(storage)][0]
+        return life
+
+    def _add(self, storage: Any, maker: Maker) -> None:
+        self._made_by_last.add(key_of_storage(storage))
+        self._follow(storage, self._ledger.begin(_size(storage), maker), is_own=True)
+
+    def _follow(self, storage: Any, life: Life, *, is_own: bool) -> None:
+        key = key_of_storage(storage)
+
+        def ended(_reference: object) -> None:
+            del self._lives[key]
+            if is_own:
+                self._ledger.end(life)
+
+        self._lives[key] = (life, ref(storage, ended))
+
+    def _resized(self, storage: Any) -> None:
+        found = self._lives.get(key_of_storage(storage))
+        if found is not None:
+            self._ledger.resize(found[0], _size(storage), self._maker("resize_", None))
+
+    def _made(self, tensor: torch.Tensor) -> None:
+        storage = storage_of(tensor)
+        if storage is not None and key_of_storage(storage) not in self._lives:
+            self._add(storage, self._maker("", None))
+
+
+def _bytes_of_numbers(func: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the sizes of what the CPU kernel of an elementwise operator makes of a number: a tensor, and its copy.
+
+    The copy is of the dtype that the operator computes in. Source: aten/src/ATen/TensorIterator.cpp, torch 2.13.
+    """
+    if (
+        operator_name(func).rpartition(".")[2].rstrip("_").removeprefix("_foreach_") not in _TAKES_NUMBERS
+        or len(args) < 2
+    ):
+        return ()
+    first = args[0][0] if isinstance(args[0], list | tuple) and args[0] else args[0]
+    second = args[1][0] if isinstance(args[1], list | tuple) and args[1] else args[1]
+    if type(second) not in (int, float) or not isinstance(first, torch.Tensor) or first.device.type != "cpu":
+        return ()
+    computes_in = first.dtype if first.is_floating_point() or type(second) is int else torch.get_default_dtype()
+    same = computes_in is (torch.int64 if type(second) is int else torch.float64)
+    return (8,) if same else (8, computes_in.itemsize)
+
+
+def _size(storage: Any) -> int:
+    num_bytes = storage.nbytes()
+    return num_bytes if type(num_bytes) is int else 0  # a symbolic size has no number
+
+
+class _Calibration(TorchDispatchMode):
+    """Learns how often a gradient is held that only the engine holds."""
+
+    held: _Held | None = None
+
+    def __torch_dispatch__(
+        self, func: Any, types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is _ADD and running_node() is not None:
+            self.learn(args)
+        return func(*args, **(kwargs or {}))
+
+    def learn(self, args: tuple[Any, ...]) -> None:
+        """Count as `StorageTracker` does, at the same depth of calls."""
+        first = args[0]
+        key_of_storage(first.untyped_storage())
+        self.held = (num_uses(first), sys.getrefcount(first))
+
+
+def _calibrated() -> _Held | None:
+    mode = _Calibration()
+    with torch.enable_grad(), mode:
+        leaf = torch.zeros(2, requires_grad=True)
+        twice = leaf.exp()
+        (twice.sin() + twice.cos()).sum().backward()
+    return mode.held if mode.held is not None and mode.held[0] is not None else None

@@ -1,0 +1,1 @@
+"""Stepping through one backward call, node by node. Touches torch."""

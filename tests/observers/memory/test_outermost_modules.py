@@ -1,0 +1,41 @@
+"""Where code that needs a model can be pasted."""
+
+from pathlib import Path
+
+import pytest
+
+from gradinspect.observers.memory.outermost_modules import Called, ready_after
+
+SCRIPT = """\
+def train(model):
+    for _ in range(3):
+        model(1)
+class Trainer:
+    def run(self):
+        self.net = build()
+        self.net(1)
+model = build()
+if parallel:
+    model = wrap(model)
+other = 1
+for _ in range(3):
+    with context:
+        model(1)
+    made = build()
+    made(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "after"),
+    [(14, "model", (9, 10, 0)), (7, "self.net", (6, 6, 8)), (16, "made", (15, 15, 4)), (3, "model", None)],
+    ids=["after a branch that may not run", "in a method", "in the loop that makes it", "an argument"],
+)
+def test_a_model_is_ready_after_the_last_statement_that_assigns_it(
+    line: int, name: str, after: tuple[int, int, int] | None, tmp_path: Path
+) -> None:
+    """In a block that the call is in too: its first and last line, and its indentation."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+    found = ready_after(Called(str(tmp_path / "train.py"), line, name))
+
+    assert after == (None if found is None else (found.lineno, found.end_lineno, found.col_offset))
