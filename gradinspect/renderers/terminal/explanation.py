@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from textwrap import wrap
 
 from rich.text import Text
 
@@ -12,6 +11,7 @@ from gradinspect.analyses.explain.explanation import Explanation, InputGradient,
 from gradinspect.graph import Record
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.terminal.page import Page
+from gradinspect.renderers.terminal.text import wrap
 
 LABEL_CELLS = 17
 MIN_WIDTH = 40

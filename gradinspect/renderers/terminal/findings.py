@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
-from textwrap import wrap
 
 from rich.text import Text
 
@@ -11,6 +10,7 @@ from gradinspect.checks.findings import Finding, Findings, Place, place_to_chang
 from gradinspect.checks.rule import RuleDoc
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.terminal.page import GAP, Page
+from gradinspect.renderers.terminal.text import wrap
 from gradinspect.units import escape_control, format_calls, format_count
 
 MIN_WIDTH = 40

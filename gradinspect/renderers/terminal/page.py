@@ -1,13 +1,12 @@
 """The base of all terminal pages: a width, a character set, and text that fits both."""
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 
 from rich.text import Text
 
 from gradinspect.analyses.summary import describe_capture, describe_other_calls
 from gradinspect.graph import Graph
-from gradinspect.renderers.terminal.text import cut_end, shorten, visible
+from gradinspect.renderers.terminal.text import cut_end, shorten, visible, wrap
 
 GAP = "  "
 MAX_SENTENCE = 2000  # cells

@@ -6,7 +6,6 @@ link to a node.
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from textwrap import wrap
 from typing import NamedTuple, TypeAlias, TypedDict
 
 from rich.cells import cell_len, chop_cells
@@ -15,6 +14,7 @@ from rich.text import Text
 from gradinspect.analyses.explain.explanation import Explanation
 from gradinspect.graph import Graph, Node, NodeGradients, consumers
 from gradinspect.renderers.terminal.page import GAP, Page
+from gradinspect.renderers.terminal.text import wrap
 from gradinspect.renderers.terminal.tree_words import ASCII_SYMBOLS, Symbols
 from gradinspect.source import ReadSource
 from gradinspect.units import format_count, format_tensor

@@ -4,6 +4,7 @@ What comes in: strings, some of them from the user's program. What goes out: str
 """
 
 from collections.abc import Iterable, Sequence
+from textwrap import TextWrapper
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -71,6 +72,38 @@ def _start(text: str, num_cells: int) -> str:
         if taken > num_cells:
             return text[:index]
     return text
+
+
+class _Chunk(str):
+    """A part of a text whose length is its width on a terminal."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return cell_len(str(self))
+
+
+class _CellWrapper(TextWrapper):
+    """Wraps a text by the widths of its characters: many take two cells."""
+
+    def _split(self, text: str) -> list[str]:
+        return list(map(_Chunk, super()._split(text)))
+
+    def _handle_long_word(self, reversed_chunks: list[str], cur_line: list[str], cur_len: int, width: int) -> None:
+        """Break a word that is wider than a line. Source: textwrap.py, Python 3.11."""
+        word = str(reversed_chunks[-1])
+        if not self.break_long_words or len(word) == cell_len(word):
+            super()._handle_long_word(reversed_chunks, cur_line, cur_len, width)
+            return
+        start = _start(word, max(width - cur_len, 0)) or ("" if cur_line else word[:1])
+        if start:
+            cur_line.append(_Chunk(start))
+            reversed_chunks[-1] = _Chunk(word[len(start) :])
+
+
+def wrap(text: str, num_cells: int, **options: str | bool) -> list[str]:
+    """Break a text into lines of at most `num_cells`, with the options of `textwrap.wrap`."""
+    return _CellWrapper(num_cells, **options).wrap(text)  # type: ignore[arg-type]  # each has its own type
 
 
 def fit(parts: Iterable[Part], num_cells: int, ellipsis: str) -> Text:

@@ -1,7 +1,7 @@
 """Floating point operations by line and operator."""
 
 from factories import graph, leaf, op
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -49,6 +49,7 @@ def test_counts_are_written_with_decimal_prefixes() -> None:
 
 
 @given(st.integers(20, 160), st.booleans(), st.text(max_size=60), st.integers(0, 10**20))
+@example(20, True, "00\u0e5c⺀", 0)  # a character that takes two cells, in a sentence that is wrapped
 def test_no_line_is_wider_than_asked(width: int, unicode: bool, name: str, count: int) -> None:
     """Whatever a file says."""
     row = FlopRow(label=name, forward=count, backward=0, nodes=(0, 1))
