@@ -61,7 +61,7 @@ B  b.json.gz  backward #1  train.py:9  loss.backward()
 
                    A           B        change
 nodes             74          78            +4
-edges             77          81            +4
+edges             78          82            +4
 leaves            30          30
 held         4.8 KiB     4.8 KiB
 

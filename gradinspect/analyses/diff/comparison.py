@@ -85,8 +85,8 @@ def _totals(before: Graph, after: Graph, *, are_equal: bool) -> GraphDiff:
 
 
 def _figures(graph: Graph) -> tuple[int, ...]:
-    """Count nodes, edges, leaves, bytes held, and bytes of weights."""
-    edges = sum(len(node.next_edges) - node.next_edges.count(None) for node in graph.nodes)
+    """Count nodes, edges as everywhere (None among them), leaves, bytes held, and bytes of weights."""
+    edges = sum(len(node.next_edges) for node in graph.nodes)
     leaves = sum(node.kind == "accumulate_grad" for node in graph.nodes)
     return len(graph.nodes), edges, leaves, *_held_bytes(graph)
 

@@ -26,6 +26,13 @@ def short_name(path: str, parent: str | None, model: str = OUTERMOST) -> str:
     return ".".join(parts[start:] if not parts[start].isdigit() else [model, *parts[start:]])
 
 
+def shown_path(path: str) -> str:
+    """Write a path, or a pattern like `*.attn`, so that no index stands without what it is an index of: `model.3`."""
+    if not path:
+        return OUTERMOST
+    return path if path.partition(".")[0].isidentifier() else f"{OUTERMOST}.{path}"
+
+
 def name_inside(name: str, path: str | None) -> str:
     """Name a parameter relative to a module that is named beside it: `weight` inside of `layer4.1.conv1`."""
     return name.removeprefix(f"{path}.") if path else name

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.groups import Group
 from gradinspect.analyses.diff.records import Detail, GraphDiff, Pair, Row, ValueDiff
+from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.data.json import plain, render_json
 from gradinspect.renderers.data.markdown import code, table
 from gradinspect.renderers.terminal.diff import (
     FIELD_WORDS,
     LEAF_WORDS,
     MODULE_WORDS,
-    OUTERMOST,
     OUTSIDE,
     SIGNS,
     Side,
@@ -86,7 +86,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _module(row: Row) -> str:
-    return OUTSIDE if row.is_outside else row.module or OUTERMOST
+    return OUTSIDE if row.is_outside else shown_path(row.module)
 
 
 def describe(detail: Detail) -> str:
@@ -106,7 +106,7 @@ def _leaf_items(diff: GraphDiff) -> Iterator[str]:
 
 def _module_items(diff: GraphDiff) -> Iterator[str]:
     for change in diff.module_changes:
-        names = " → ".join(code(name) for name in dict.fromkeys((change.before, change.after)) if name)
+        names = " → ".join(code(shown_path(name)) for name in dict.fromkeys((change.before, change.after)) if name)
         yield f"- module {MODULE_WORDS.get(change.kind, change.kind)} {names} {code(change.class_name)}\n"
 
 
@@ -115,7 +115,9 @@ def _value_items(values: ValueDiff | None) -> Iterator[str]:
         return
     for what, first in (("forward", values.first_forward), ("backward", values.first_backward)):
         if first is not None:
-            where = " ".join(code(part) for part in (first.name, first.module, first.line) if part)
+            where = " ".join(
+                code(part) for part in (first.name, first.module and shown_path(first.module), first.line) if part
+            )
             yield f"- first value that differs in {what}: {where} {how_far(first.distance)}\n"
     yield f"- {value_summary(values)}\n"
 

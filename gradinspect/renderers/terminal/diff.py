@@ -14,6 +14,7 @@ from rich.text import Text
 from gradinspect.analyses.diff.folding import fold_leaves, fold_names
 from gradinspect.analyses.diff.groups import Group, name_members
 from gradinspect.analyses.diff.records import Detail, Distance, GraphDiff, ModuleChange, Pair, Row, ValueDiff
+from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_start
 from gradinspect.units import format_bytes, format_change, format_count, format_tensor
@@ -27,7 +28,6 @@ LEAF_WORDS: Final = {
 MODULE_WORDS: Final = {"removed": "only in A:", "added": "only in B:"}
 FIELD_WORDS: Final = {"shape": "", "dtype": "", "tensor": "", "inputs": "input"}
 OUTSIDE = "(outside modules)"
-OUTERMOST = "model"
 MIN_WIDTH = 60
 MAX_DETAILS = 4  # of a row
 MAX_ROWS = 40
@@ -65,7 +65,7 @@ class DiffPage(Page):
         for letter, side in zip("AB", sides, strict=True):
             yield self.title(f"{letter}  {side.label}  {side.captured_at}")
         if diff.torch_versions[0] != diff.torch_versions[1]:
-            yield Text(f"torch {self._arrow(*diff.torch_versions)}")
+            yield Text(self.fit(f"torch {self._arrow(*diff.torch_versions)}", self.width))
         yield Text()
         yield from self._figures(diff)
         yield from self._changes(diff, max_rows)
@@ -118,7 +118,9 @@ class DiffPage(Page):
         for what, first in (("forward", values.first_forward), ("backward", values.first_backward)):
             if first is not None:
                 output = f" output {first.output_nr}" if first.output_nr else ""
-                where = GAP.join(filter(None, (f"{first.name}{output}", first.module, first.line)))
+                where = GAP.join(
+                    filter(None, (f"{first.name}{output}", first.module and shown_path(first.module), first.line))
+                )
                 yield Text(self.fit(f"{GAP}first in {what}: {self.visible(where)}", self.width), "red")
                 yield Text(self.fit(f"{GAP}{GAP}{how_far(first.distance)}", self.width))
         yield from self.wrapped(f"{value_summary(values)}.", indent=GAP)
@@ -144,7 +146,7 @@ class DiffPage(Page):
         shown = rows if max_rows is None else _most_telling(rows, max_rows)
         module: object = None
         for row in sorted(shown, key=lambda row: (row.is_outside, _sort_key(row.module))):
-            name = OUTSIDE if row.is_outside else row.module or OUTERMOST
+            name = OUTSIDE if row.is_outside else shown_path(row.module)
             if name != module:
                 yield Text()
                 yield Text(self.fit(name, self.width), "bold")
@@ -198,9 +200,9 @@ class DiffPage(Page):
 
     def _same_modules(self, kind: str, class_name: str, same: Sequence[ModuleChange]) -> Iterator[Text]:
         arrow = "→" if self.unicode else "->"
-        one_sided = [change.before or change.after or OUTERMOST for change in same
+        one_sided = [shown_path(change.before or change.after) for change in same
                      if not (change.before and change.after) or change.before == change.after]  # fmt: skip
-        both = [f"{change.before} {arrow} {change.after}" for change in same
+        both = [f"{shown_path(change.before)} {arrow} {shown_path(change.after)}" for change in same
                 if change.before and change.after and change.before != change.after]  # fmt: skip
         style = STYLES.get(kind, "cyan")
         for name, count in (*fold_names(one_sided), *((name, 1) for name in _fold_pairs(both, arrow))):
