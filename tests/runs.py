@@ -61,7 +61,8 @@ def _server(*, has_ours: bool) -> tuple[socket.socket, "subprocess.Popen[bytes]"
     """Start the process that forks; it ends when the tests do."""
     ours, theirs = socket.socketpair()
     command = [sys.executable, str(SERVER), str(theirs.fileno()), *(["ours"] if has_ours else [])]
-    process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+    same = {**os.environ, "PYTHONHASHSEED": "0"}  # in both processes, whose forks are compared
+    process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=same)
     theirs.close()
     atexit.register(_end, ours, process)
     return ours, process

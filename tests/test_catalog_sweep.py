@@ -96,14 +96,14 @@ def sweep(every: int, samples_each: int) -> Sweep:
 
 
 def test_op_samples_agree_with_the_dispatcher() -> None:
-    """Places and saved outputs of every third op in torch's own list are what the dispatcher saw go in and out."""
-    found = sweep(every=3, samples_each=3)
+    """Places and saved outputs of every eighth op in torch's own list are what the dispatcher saw go in and out."""
+    found = sweep(every=8, samples_each=3)
 
     assert found.wrong == []
     assert not found.without_call
-    assert len(found.classes) > 100
-    assert found.num_places > 1_000
-    assert found.num_outputs > 100
+    assert len(found.classes) > 50
+    assert found.num_places > 400
+    assert found.num_outputs > 40
 
 
 @pytest.mark.sweep

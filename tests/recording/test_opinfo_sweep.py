@@ -137,9 +137,9 @@ def sweep(ops: list[Any], limit: int | None) -> int:
     return total
 
 
-def test_a_third_of_all_ops() -> None:
-    """Every third op, its first two samples, real and complex."""
-    assert sweep(op_db[::3], 2) > 1_000
+def test_a_sixth_of_all_ops() -> None:
+    """Every sixth op, its first two samples, real and complex."""
+    assert sweep(op_db[::6], 2) > 500
 
 
 @pytest.mark.sweep
@@ -162,14 +162,16 @@ def module_outputs(info: Any, limit: int | None) -> Iterator[object]:
             continue  # a sample that needs another device or torch
 
 
-@pytest.mark.parametrize("limit", [2, pytest.param(None, marks=pytest.mark.sweep)])
-def test_modules(limit: int | None) -> None:
-    """Every module of torch's own list."""
+@pytest.mark.parametrize(
+    ("limit", "part"), [(1, slice(0, None, 2)), pytest.param(None, slice(None), marks=pytest.mark.sweep)]
+)
+def test_modules(limit: int | None, part: slice) -> None:
+    """The modules of torch's own list: every second one once, or all with all samples."""
     total = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for info in module_db:
+        for info in module_db[part]:
             for outputs in module_outputs(info, limit):
                 total += check_outputs(outputs)
 
-    assert total > 500
+    assert total > 200

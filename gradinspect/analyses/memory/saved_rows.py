@@ -28,8 +28,8 @@ class SavedRow(Record, frozen=True, kw_only=True):
     origin: Origin | None = None
     origin_name: str | None = None
     module: str | None = None
-    module_name: str | None = None  # as it is shown: "model.4" for the path "4"
     source: str | None = None  # "model.py:41"
+    module_name: str | None = None  # as it is shown: "model.4" for the path "4"
 
 
 class SavedFilter(Record, frozen=True, kw_only=True):

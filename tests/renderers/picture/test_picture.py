@@ -108,7 +108,7 @@ def test_png_is_twice_as_fine_and_capped(monkeypatch: pytest.MonkeyPatch) -> Non
         draw(product_plus_two(), "png", engine=PURE)
     width, height = (int.from_bytes(capped.content[at : at + 4]) for at in (16, 20))
 
-    assert "--depth" in (refused.value.hint or "")
+    assert "a smaller depth" in (refused.value.hint or "")
     assert small.notes == ()
     assert 90_000 < width * height <= 105_000
     assert len(capped.notes) == 1
