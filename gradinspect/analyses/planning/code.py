@@ -3,9 +3,12 @@
 Its imports are local to one function, so that no name of the program changes.
 """
 
+import re
+
 from gradinspect.analyses.planning.changes import Checkpoint, Plan, checkpoints_of, counted_paths
 
 ROOT = "model"
+_PLAIN = re.compile(r"[\w.]+")
 _STATISTICS = """\
 
     @contextmanager
@@ -93,7 +96,12 @@ def _call(change: Checkpoint, root: str) -> str:
 
 def _paths(paths: tuple[str, ...]) -> str:
     counted = counted_paths(paths)
-    if counted is None or len(paths) < 3:
-        return "[" + ", ".join(f'"{path}"' for path in paths) + "]"
+    if counted is None or len(paths) < 3 or not all(map(_PLAIN.fullmatch, paths)):
+        return f"[{', '.join(map(_quoted, paths))}]"
     numbers = f"range({counted.last + 1})" if not counted.first else f"range({counted.first}, {counted.last + 1})"
     return f'[f"{counted.before}{{n}}{counted.after}" for n in {numbers}]'
+
+
+def _quoted(path: str) -> str:
+    """Write a path as a string of Python: a module may have any name without a dot."""
+    return f'"{path}"' if _PLAIN.fullmatch(path) else repr(path)

@@ -1,5 +1,9 @@
 """The code that carries out a plan."""
 
+import ast
+
+from hypothesis import given
+from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from gradinspect.analyses.planning.changes import Checkpoint, Plan, ReleaseGradients, describe_plan
@@ -57,3 +61,18 @@ def test_each_change_is_described_in_a_line() -> None:
     ]
     assert describe_plan(Plan()) == "no change"
     assert code_of(Plan(changes=(release,)), ("net",)) == ""
+
+
+@given(st.lists(st.text(min_size=1).filter(lambda name: "." not in name), min_size=1, max_size=4, unique=True))
+def test_no_name_of_a_module_breaks_out_of_the_code(names: list[str]) -> None:
+    """A module may have any name: quotes, braces, ends of lines. Executed, the code asks for exactly these."""
+    paths = tuple(f"{name}.{number}" for name in names for number in range(3))
+    code = code_of(Plan((Checkpoint(0, paths, "Block", 12),)), ("model",))
+    tree = ast.parse(code)
+    call = tree.body[-1]
+
+    assert [type(statement) for statement in tree.body] == [ast.FunctionDef, ast.Expr]
+    assert isinstance(call, ast.Expr)
+    assert isinstance(call.value, ast.Call)
+    given_paths = eval(compile(ast.Expression(call.value.args[1]), "<paths>", "eval"))  # noqa: S307  # what is tested
+    assert sorted(given_paths) == sorted(paths)
