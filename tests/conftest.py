@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,14 +25,14 @@ def shares(file: str) -> bool:
     return 'scope="module"' in (ROOT / file).read_text()
 
 
-class OneWorkerForWhatIsShared(LoadScopeScheduling):
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist need not be installed, as beside other versions of torch
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """Give each test to the next free worker, and all tests of a file to one worker if they share a preparation."""
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # as above
 
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return file if shares(file) else nodeid
+    class OneWorkerForWhatIsShared(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if shares(file) else nodeid
 
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneWorkerForWhatIsShared:
-    """Distribute the tests over the workers."""
     return OneWorkerForWhatIsShared(config, log)
