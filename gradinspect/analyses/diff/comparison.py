@@ -10,7 +10,7 @@ from gradinspect.analyses.diff.modules import module_changes
 from gradinspect.analyses.diff.reading import Numbers, Reading, forward_order
 from gradinspect.analyses.diff.records import Aspect, GraphDiff, Pair
 from gradinspect.analyses.diff.values import DEFAULT_TOLERANCE, Tolerance, diff_values
-from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved
+from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Graph
 
 
@@ -85,21 +85,9 @@ def _totals(before: Graph, after: Graph, *, are_equal: bool) -> GraphDiff:
 
 
 def _figures(graph: Graph) -> tuple[int, ...]:
-    """Count nodes, edges as everywhere (None among them), leaves, bytes held, and bytes of weights."""
-    edges = sum(len(node.next_edges) for node in graph.nodes)
-    leaves = sum(node.kind == "accumulate_grad" for node in graph.nodes)
-    return len(graph.nodes), edges, leaves, *_held_bytes(graph)
-
-
-def _held_bytes(graph: Graph) -> tuple[int, int]:
-    """Return the bytes held, and those of weights: NOTE [Bytes held] in `saved_storages`."""
-    held = weights = 0
-    for storage, origin in origins_of_saved(graph).items():
-        if origin in IN_MEMORY_ANYWAY:
-            weights += graph.storages[storage].num_bytes
-        else:
-            held += graph.storages[storage].num_bytes
-    return held, weights
+    """Count nodes, edges, leaves, bytes held, and bytes of weights."""
+    found = summarize(graph)
+    return found.nodes, found.edges, found.leaves, found.held_bytes, found.weight_bytes
 
 
 def _with_changes(

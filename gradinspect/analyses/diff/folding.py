@@ -3,7 +3,6 @@
 What comes in: added, removed and changed nodes. What goes out: rows such as `h.*.attn: + CloneBackward0 x12`.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,11 +11,11 @@ import msgspec
 
 from gradinspect.analyses.diff.reading import Reading
 from gradinspect.analyses.diff.records import ChangedNode, Detail, Row, RowKind
+from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Node, TensorInfo, source_of
 
 MAX_INDICES = 4  # named one by one
 ANOTHER = "1000000000000"  # an index that no module has
-_INDEX = re.compile(r"(?<![^.])\d+(?![^.])")  # a whole part of a path
 
 
 class _Change(NamedTuple):
@@ -121,7 +120,7 @@ def _grouped(changes: Iterable[_Change], paths: set[str]) -> Iterator[tuple[str 
     """Group changes that are alike, and name the modules of each group."""
     groups: dict[object, list[_Change]] = {}
     for change in changes:
-        pattern = None if change.path is None else _INDEX.sub("*", change.path)
+        pattern = None if change.path is None else INDEX.sub("*", change.path)
         groups.setdefault((pattern, change.what, change.is_module, change.details), []).append(change)
     for same in groups.values():
         path = same[0].path
@@ -131,11 +130,11 @@ def _grouped(changes: Iterable[_Change], paths: set[str]) -> Iterator[tuple[str 
 def name_together(names: set[str], among: set[str]) -> str:
     """Name modules that differ in their indices: `h.*.attn` if they are all there are, else `h.0-3.attn`."""
     first = next(iter(names))
-    indices = [_INDEX.findall(name) for name in names]
+    indices = [INDEX.findall(name) for name in names]
     columns = [sorted(set(column), key=int) for column in zip(*indices, strict=True)]
     varying = {place for place, column in enumerate(columns) if len(column) > 1}
     starred = _like(first, varying)
-    alike = [_INDEX.findall(path) for path in among if _like(path, varying) == starred]
+    alike = [INDEX.findall(path) for path in among if _like(path, varying) == starred]
     texts = [
         column[0]
         if len(column) == 1
@@ -150,18 +149,18 @@ def name_together(names: set[str], among: set[str]) -> str:
 def _name_by_indices(names: Iterable[str]) -> str:
     """Name things that differ in their indices by these, whatever others there are: `h.0-3.attn`."""
     given = set(names)
-    return name_together(given, {_INDEX.sub(ANOTHER, name) for name in given})
+    return name_together(given, {INDEX.sub(ANOTHER, name) for name in given})
 
 
 def _like(path: str, varying: set[int]) -> str:
     """Write stars for some of the indices of a path."""
-    indices = _INDEX.findall(path)
+    indices = INDEX.findall(path)
     return _with_indices(path, ["*" if place in varying else index for place, index in enumerate(indices)])
 
 
 def _with_indices(path: str, texts: Iterable[str]) -> str:
     remaining = iter(texts)
-    return _INDEX.sub(lambda _: next(remaining), path)
+    return INDEX.sub(lambda _: next(remaining), path)
 
 
 def _listed(indices: Sequence[int]) -> str:
@@ -190,7 +189,7 @@ def fold_names(names: Iterable[str]) -> Iterator[tuple[str, int]]:
     """Yield names that differ in their indices as one: `h.0-11.attn.weight`, and how many they are."""
     groups: dict[str, dict[str, None]] = {}
     for name in names:
-        groups.setdefault(_INDEX.sub("*", name), {})[name] = None
+        groups.setdefault(INDEX.sub("*", name), {})[name] = None
     for group in groups.values():
         yield _name_by_indices(group), len(group)
 
@@ -208,7 +207,7 @@ def fold_leaves(names: Iterable[str], whole: Iterable[str]) -> Iterator[tuple[st
             inside[module] = inside.get(module, 0) + 1
     groups: dict[str, list[str]] = defaultdict(list)
     for module in inside:
-        groups[_INDEX.sub("*", module)].append(module)
+        groups[INDEX.sub("*", module)].append(module)
     for group in groups.values():
         yield f"{_name_by_indices(group)}.*", sum(inside[module] for module in group)
     yield from fold_names(others)

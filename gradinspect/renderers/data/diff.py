@@ -8,14 +8,15 @@ from gradinspect.analyses.diff.records import Detail, GraphDiff, Pair, Row, Valu
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.data.json import plain, render_json
 from gradinspect.renderers.data.markdown import code, table
-from gradinspect.renderers.terminal.diff import (
-    FIELD_WORDS,
+from gradinspect.renderers.diff_words import (
     LEAF_WORDS,
     MODULE_WORDS,
-    OUTSIDE,
     SIGNS,
     Side,
-    how_far,
+    field_of,
+    first_values,
+    one_sided_modules,
+    place_of,
     summary,
     value_summary,
 )
@@ -82,22 +83,16 @@ def _cells(row: Row) -> tuple[str, ...]:
     info = code(format_tensor(row.info)) if row.info is not None and row.kind != "changed" else ""
     what = " ".join(filter(None, (f"{code(row.what)}{times}", info, code(details))))
     held = format_change(row.held_bytes) if row.held_bytes else ""
-    return code(_module(row)), SIGNS[row.kind], what, held, code(row.line)
-
-
-def _module(row: Row) -> str:
-    return OUTSIDE if row.is_outside else shown_path(row.module)
+    return code(place_of(row)), SIGNS[row.kind], what, held, code(row.line)
 
 
 def describe(detail: Detail) -> str:
     """Write what differs as text."""
-    name = "" if detail.field in {"operator", "line", "module", "hooks"} else detail.name
-    words = " ".join(filter(None, (FIELD_WORDS.get(detail.field, detail.field), name)))
-    return f"{words}: {detail.before or '(none)'} → {detail.after or '(none)'}"
+    return f"{field_of(detail)}: {detail.before or '(none)'} → {detail.after or '(none)'}"
 
 
 def _leaf_items(diff: GraphDiff) -> Iterator[str]:
-    whole = [change.before or change.after for change in diff.module_changes if change.kind in {"removed", "added"}]
+    whole = one_sided_modules(diff)
     for kind, words in LEAF_WORDS.items():
         names = [change.name for change in diff.leaf_changes if change.kind == kind]
         for name, count in fold_leaves(names, whole):
@@ -113,12 +108,8 @@ def _module_items(diff: GraphDiff) -> Iterator[str]:
 def _value_items(values: ValueDiff | None) -> Iterator[str]:
     if values is None or values.is_empty:
         return
-    for what, first in (("forward", values.first_forward), ("backward", values.first_backward)):
-        if first is not None:
-            where = " ".join(
-                code(part) for part in (first.name, first.module and shown_path(first.module), first.line) if part
-            )
-            yield f"- first value that differs in {what}: {where} {how_far(first.distance)}\n"
+    for direction, where, distance in first_values(values):
+        yield f"- first value that differs in {direction}: {' '.join(map(code, where))} {distance}\n"
     yield f"- {value_summary(values)}\n"
 
 
@@ -145,5 +136,5 @@ def _annotation(row: Row, path_of: Callable[[str], str]) -> str:
     times = f" ×{row.count:,}" if row.count > 1 else ""
     held = f" {format_change(row.held_bytes)}" if row.held_bytes else ""
     details = "; ".join(map(describe, row.details))
-    text = f"{_module(row)}: {SIGNS[row.kind]} {row.what}{times}{held}{f' ({details})' if details else ''}"
+    text = f"{place_of(row)}: {SIGNS[row.kind]} {row.what}{times}{held}{f' ({details})' if details else ''}"
     return f"::notice{where}title=gradinspect diff::{escape_message(text)}"

@@ -4,30 +4,34 @@ What comes in: a `GraphDiff`, and what the two graphs are called. What goes out:
 than asked for.
 """
 
-import math
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.diff.folding import fold_leaves, fold_names
 from gradinspect.analyses.diff.groups import Group, name_members
-from gradinspect.analyses.diff.records import Detail, Distance, GraphDiff, ModuleChange, Pair, Row, ValueDiff
-from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.analyses.diff.records import Detail, GraphDiff, ModuleChange, Pair, Row, ValueDiff
+from gradinspect.analyses.structure.call_names import INDEX, shown_path
+from gradinspect.renderers.diff_words import (
+    LEAF_WORDS,
+    MODULE_WORDS,
+    SIGNS,
+    Side,
+    field_of,
+    first_values,
+    how_far,
+    one_sided_modules,
+    place_of,
+    summary,
+    value_summary,
+)
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_start
 from gradinspect.units import format_bytes, format_change, format_count, format_tensor
 
-SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
 STYLES: Final = {"added": "green", "removed": "red", "changed": "cyan"}
-LEAF_WORDS: Final = {
-    "lost": "no gradient reaches", "gained": "a gradient reaches", "frozen": "frozen", "unfrozen": "unfrozen",
-    "renamed": "renamed", "changed": "changed",
-}  # fmt: skip
-MODULE_WORDS: Final = {"removed": "only in A:", "added": "only in B:"}
-FIELD_WORDS: Final = {"shape": "", "dtype": "", "tensor": "", "inputs": "input"}
-OUTSIDE = "(outside modules)"
 MIN_WIDTH = 60
 MAX_DETAILS = 4  # of a row
 MAX_ROWS = 40
@@ -35,13 +39,6 @@ MAX_PARAMETERS = 5
 BYTES_CELLS = 10
 LINE_CELLS = 22
 FIGURES = ("A", "B", "change")
-
-
-class Side(NamedTuple):
-    """One of the two graphs."""
-
-    label: str  # the SOURCE as the user wrote it
-    captured_at: str
 
 
 class DiffPage(Page):
@@ -115,14 +112,9 @@ class DiffPage(Page):
             yield Text(self.fit(f"{GAP}parameter {self.visible(found.name)}: {how_far(found.distance)}", self.width))
         if len(values.parameters) > MAX_PARAMETERS:
             yield Text(f"{GAP}and {len(values.parameters) - MAX_PARAMETERS:,} more parameters", "dim")
-        for what, first in (("forward", values.first_forward), ("backward", values.first_backward)):
-            if first is not None:
-                output = f" output {first.output_nr}" if first.output_nr else ""
-                where = GAP.join(
-                    filter(None, (f"{first.name}{output}", first.module and shown_path(first.module), first.line))
-                )
-                yield Text(self.fit(f"{GAP}first in {what}: {self.visible(where)}", self.width), "red")
-                yield Text(self.fit(f"{GAP}{GAP}{how_far(first.distance)}", self.width))
+        for direction, where, distance in first_values(values):
+            yield Text(self.fit(f"{GAP}first in {direction}: {self.visible(GAP.join(where))}", self.width), "red")
+            yield Text(self.fit(f"{GAP}{GAP}{distance}", self.width))
         yield from self.wrapped(f"{value_summary(values)}.", indent=GAP)
 
     def _failures(self, failures: Sequence[str]) -> Iterator[Text]:
@@ -146,7 +138,7 @@ class DiffPage(Page):
         shown = rows if max_rows is None else _most_telling(rows, max_rows)
         module: object = None
         for row in sorted(shown, key=lambda row: (row.is_outside, _sort_key(row.module))):
-            name = OUTSIDE if row.is_outside else shown_path(row.module)
+            name = place_of(row)
             if name != module:
                 yield Text()
                 yield Text(self.fit(name, self.width), "bold")
@@ -158,7 +150,7 @@ class DiffPage(Page):
             yield Text(f"{format_count(len(rows) - len(shown), 'more row')}, with --full", "dim")
 
     def _row(self, row: Row) -> Text:
-        times = f" {'×' if self.unicode else 'x'}{row.count:,}" if row.count > 1 else ""
+        times = self._times(row.count)
         size = format_count(row.num_nodes, "node") if row.is_module else ""
         info = format_tensor(row.info) if row.info is not None and row.kind != "changed" else ""
         held = format_change(row.held_bytes) if row.held_bytes else ""
@@ -175,18 +167,22 @@ class DiffPage(Page):
 
     def _details(self, details: Sequence[Detail]) -> Iterator[Text]:
         for detail in details[:MAX_DETAILS]:
-            name = detail.name if detail.field not in {"operator", "line", "module", "hooks"} else ""
-            words = " ".join(filter(None, (FIELD_WORDS.get(detail.field, detail.field), self.visible(name))))
             value = self._arrow(detail.before, detail.after)
-            yield Text(self.fit(f"      {words}: {value}", self.width))
+            yield Text(self.fit(f"      {self.visible(field_of(detail))}: {value}", self.width))
         if len(details) > MAX_DETAILS:
             yield Text(
                 f"      and {format_count(len(details) - MAX_DETAILS, 'more property', 'more properties')}", "dim"
             )
 
+    @property
+    def _to(self) -> str:
+        return "→" if self.unicode else "->"
+
     def _arrow(self, before: str, after: str) -> str:
-        arrow = "→" if self.unicode else "->"
-        return f"{self.visible(before) or '(none)'} {arrow} {self.visible(after) or '(none)'}"
+        return f"{self.visible(before) or '(none)'} {self._to} {self.visible(after) or '(none)'}"
+
+    def _times(self, count: int) -> str:
+        return f" {'×' if self.unicode else 'x'}{count:,}" if count > 1 else ""
 
     def _modules(self, changes: Sequence[ModuleChange]) -> Iterator[Text]:
         if changes:
@@ -199,21 +195,20 @@ class DiffPage(Page):
             yield from self._same_modules(kind, class_name, same)
 
     def _same_modules(self, kind: str, class_name: str, same: Sequence[ModuleChange]) -> Iterator[Text]:
-        arrow = "→" if self.unicode else "->"
         one_sided = [shown_path(change.before or change.after) for change in same
                      if not (change.before and change.after) or change.before == change.after]  # fmt: skip
-        both = [f"{shown_path(change.before)} {arrow} {shown_path(change.after)}" for change in same
+        both = [(shown_path(change.before), shown_path(change.after)) for change in same
                 if change.before and change.after and change.before != change.after]  # fmt: skip
         style = STYLES.get(kind, "cyan")
-        for name, count in (*fold_names(one_sided), *((name, 1) for name in _fold_pairs(both, arrow))):
-            times = f" {'×' if self.unicode else 'x'}{count:,}" if count > 1 else ""
-            what = self.visible(class_name.replace("→", arrow))
+        for name, count in (*fold_names(one_sided), *((f" {self._to} ".join(pair), 1) for pair in _fold_pairs(both))):
+            times = self._times(count)
+            what = self.visible(class_name.replace("→", self._to))
             text = f"{GAP}{MODULE_WORDS.get(kind, kind)} {self.visible(name)}{times}{GAP}{what}"
             yield Text(self.fit(text, self.width), style)
 
     def _leaves(self, diff: GraphDiff) -> Iterator[Text]:
         changes = diff.leaf_changes
-        whole = [change.before or change.after for change in diff.module_changes if change.kind in {"removed", "added"}]
+        whole = one_sided_modules(diff)
         if changes:
             yield Text()
             yield Text("leaves", "bold")
@@ -226,7 +221,7 @@ class DiffPage(Page):
         for (kind, what), names in groups.items():
             style = {"lost": "red", "frozen": "red", "gained": "green", "unfrozen": "green"}.get(kind, "cyan")
             for name, count in fold_leaves(names, whole):
-                times = f" {'×' if self.unicode else 'x'}{count:,}" if count > 1 else ""
+                times = self._times(count)
                 text = f"{GAP}{LEAF_WORDS[kind]}: {self.visible(name)}{times}{GAP}{what}".rstrip()
                 yield Text(self.fit(text, self.width), style)
 
@@ -235,43 +230,6 @@ class DiffPage(Page):
             yield Text("No difference.", "bold green")
             return
         yield from self.wrapped(f"{summary(diff)}.", "bold")
-
-
-def how_far(distance: Distance) -> str:
-    """Describe a distance: relative to the norm, and in itself."""
-    if not math.isfinite(distance.relative):
-        return "more elements are NaN or Inf in one of them"
-    order = ", the same elements in another order" if distance.is_reordered else ""
-    return f"differs by {distance.relative:.1e} of its norm, {distance.absolute:.1e} in all{order}"
-
-
-def value_summary(values: ValueDiff) -> str:
-    """Say how many values differ, in one sentence without its full stop."""
-    outputs, gradients = format_count(values.num_outputs, "output"), format_count(values.num_gradients, "gradient")
-    counts = "no output and no gradient" if values.is_empty else f"{outputs} and {gradients}"
-    rounded = f"; {values.num_rounded:,} more by rounding, at most {values.largest_rounded:.1e}"
-    differ = "differs" if values.is_empty else "differ"
-    return f"{counts} of {values.num_compared:,} compared {differ}{rounded if values.num_rounded else ''}"
-
-
-def summary(diff: GraphDiff) -> str:
-    """Say how much differs, in one sentence without its full stop."""
-    leaves = [change.kind for change in diff.leaf_changes]
-    counts = (
-        (len(diff.added), "node", "added"),
-        (len(diff.removed), "node", "removed"),
-        (len(diff.changed), "node", "changed"),
-        (leaves.count("lost") + leaves.count("frozen"), "leaf", "without a gradient now"),
-        (leaves.count("gained") + leaves.count("unfrozen"), "leaf", "with a gradient now"),
-        (leaves.count("renamed") + leaves.count("changed"), "leaf", "changed"),
-        (len(diff.module_changes), "module", "changed"),
-    )
-    words = [f"{format_count(count, noun, 'leaves' if noun == 'leaf' else None)} {verb}"
-             for count, noun, verb in counts if count]  # fmt: skip
-    if diff.values is not None and not diff.values.is_empty:
-        words.append("values differ")
-    held = [f"{format_change(diff.held_bytes.change)} held"] if diff.is_held_changed else []
-    return ", ".join([*words, *held]) or "No difference"
 
 
 def _most_telling(rows: Sequence[Row], count: int) -> list[Row]:
@@ -285,18 +243,11 @@ def _sort_key(path: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in path.split("."))
 
 
-def _fold_pairs(pairs: Sequence[str], arrow: str) -> Iterator[str]:
-    """Fold `h.0 → blocks.0`, `h.1 → blocks.1` to `h.0-1 → blocks.0-1`."""
-    groups: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-    for pair in pairs:
-        before, _, after = pair.partition(f" {arrow} ")
-        stems = _stem(before), _stem(after)
-        olds, news = groups.setdefault(stems, ([], []))
-        olds.append(before)
-        news.append(after)
-    for olds, news in groups.values():
-        yield f" {arrow} ".join(", ".join(name for name, _ in fold_names(names)) for names in (olds, news))
-
-
-def _stem(path: str) -> str:
-    return ".".join("*" if part.isdecimal() else part for part in path.split("."))
+def _fold_pairs(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Fold `h.0` to `blocks.0`, `h.1` to `blocks.1` to one: `h.0-1` to `blocks.0-1`."""
+    groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for before, after in pairs:
+        groups.setdefault((INDEX.sub("*", before), INDEX.sub("*", after)), []).append((before, after))
+    for alike in groups.values():
+        before, after = (", ".join(name for name, _ in fold_names(names)) for names in zip(*alike, strict=True))
+        yield before, after

@@ -16,7 +16,8 @@ from gradinspect.renderers.data.diff import (
     render_diff_markdown,
     render_groups_json,
 )
-from gradinspect.renderers.terminal.diff import DiffPage, Side
+from gradinspect.renderers.diff_words import Side
+from gradinspect.renderers.terminal.diff import DiffPage
 
 
 @given(graphs(), graphs(), st.integers(60, 120), st.booleans())

@@ -1,0 +1,89 @@
+"""What reports of a comparison say, in a terminal, a comment and an annotation alike."""
+
+import math
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from gradinspect.analyses.diff.records import Detail, Distance, GraphDiff, Row, ValueDiff
+from gradinspect.analyses.memory.rows import OUTSIDE
+from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.units import format_change, format_count
+
+SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
+LEAF_WORDS: Final = {
+    "lost": "no gradient reaches", "gained": "a gradient reaches", "frozen": "frozen", "unfrozen": "unfrozen",
+    "renamed": "renamed", "changed": "changed",
+}  # fmt: skip
+MODULE_WORDS: Final = {"removed": "only in A:", "added": "only in B:"}
+FIELD_WORDS: Final = {"shape": "", "dtype": "", "tensor": "", "inputs": "input"}
+NAMELESS: Final = frozenset({"operator", "line", "module", "hooks"})  # fields of a node that are there once
+
+
+class Side(NamedTuple):
+    """One of the two graphs."""
+
+    label: str  # the SOURCE as the user wrote it
+    captured_at: str
+
+
+def place_of(row: Row) -> str:
+    """Name the module of a row."""
+    return OUTSIDE if row.is_outside else shown_path(row.module)
+
+
+def field_of(detail: Detail) -> str:
+    """Name what differs of a node: `saved mat1`, `output`."""
+    name = "" if detail.field in NAMELESS else detail.name
+    return " ".join(filter(None, (FIELD_WORDS.get(detail.field, detail.field), name)))
+
+
+def one_sided_modules(diff: GraphDiff) -> list[str]:
+    """List the paths of modules that only one graph has."""
+    return [change.before or change.after for change in diff.module_changes if change.kind in MODULE_WORDS]
+
+
+def first_values(values: ValueDiff) -> Iterator[tuple[str, list[str], str]]:
+    """Yield the first value that differs in each direction: the direction, where it is, and how far it is off."""
+    for direction, first in (("forward", values.first_forward), ("backward", values.first_backward)):
+        if first is not None:
+            module = shown_path(first.module) if first.module else ""
+            output = f" output {first.output_nr}" if first.output_nr else ""
+            where = [part for part in (f"{first.name}{output}", module, first.line) if part]
+            yield direction, where, how_far(first.distance)
+
+
+def how_far(distance: Distance) -> str:
+    """Describe a distance: relative to the norm, and in itself."""
+    if not math.isfinite(distance.relative):
+        return "more elements are NaN or Inf in one of them"
+    order = ", the same elements in another order" if distance.is_reordered else ""
+    return f"differs by {distance.relative:.1e} of its norm, {distance.absolute:.1e} in all{order}"
+
+
+def value_summary(values: ValueDiff) -> str:
+    """Say how many values differ, in one sentence without its full stop."""
+    outputs, gradients = format_count(values.num_outputs, "output"), format_count(values.num_gradients, "gradient")
+    counts = "no output and no gradient" if values.is_empty else f"{outputs} and {gradients}"
+    rounded = f"; {values.num_rounded:,} more by rounding, at most {values.largest_rounded:.1e}"
+    differ = "differs" if values.is_empty else "differ"
+    return f"{counts} of {values.num_compared:,} compared {differ}{rounded if values.num_rounded else ''}"
+
+
+def summary(diff: GraphDiff) -> str:
+    """Say how much differs, in one sentence without its full stop."""
+    leaves = [change.kind for change in diff.leaf_changes]
+    counts = (
+        (len(diff.added), "node", "added"),
+        (len(diff.removed), "node", "removed"),
+        (len(diff.changed), "node", "changed"),
+        (leaves.count("lost") + leaves.count("frozen"), "leaf", "without a gradient now"),
+        (leaves.count("gained") + leaves.count("unfrozen"), "leaf", "with a gradient now"),
+        (leaves.count("renamed") + leaves.count("changed"), "leaf", "changed"),
+        (len(diff.module_changes), "module", "changed"),
+    )
+    words = [f"{format_count(count, noun, 'leaves' if noun == 'leaf' else None)} {verb}"
+             for count, noun, verb in counts if count]  # fmt: skip
+    if diff.values is not None and not diff.values.is_empty:
+        words.append("values differ")
+    held = [f"{format_change(diff.held_bytes.change)} held"] if diff.is_held_changed else []
+    return ", ".join([*words, *held]) or "No difference"
