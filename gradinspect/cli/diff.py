@@ -10,14 +10,7 @@ from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_run_words
 from gradinspect.cli.options.sources import Source, content_of, parse_line, parse_one, read_source
 from gradinspect.cli.output.files import Target, parse_targets, write_content
-from gradinspect.cli.output.printing import (
-    can_print_unicode,
-    output_console,
-    print_lines,
-    print_message,
-    print_text,
-    working,
-)
+from gradinspect.cli.output.printing import print_lines, print_message, print_text, terminal_page, working
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 
 if TYPE_CHECKING:
@@ -238,14 +231,14 @@ class _Report:
         from gradinspect.analyses.summary import describe_capture
         from gradinspect.cli.options.user_source import path_namer
         from gradinspect.renderers.data.diff import render_diff_github, render_diff_json, render_diff_markdown
-        from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage, Side
+        from gradinspect.renderers.diff_words import Side
+        from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage
 
         sides = [Side(source.label, describe_capture(graph))
                  for source, graph in zip(self.sources, graphs, strict=True)]  # fmt: skip
         match self.format:
             case "text":
-                console = output_console()
-                page = DiffPage(width=console.width, unicode=can_print_unicode(console))
+                page = terminal_page(DiffPage)
                 print_lines(page.lines(found, sides, failures, max_rows=None if self.full else MAX_ROWS))
             case "json":
                 print_text(render_diff_json(found, sides, failures))
@@ -282,8 +275,7 @@ class _Report:
         if self.format == "json":
             print_text(render_groups_json(groups, labels, failures))
         else:
-            console = output_console()
-            page = DiffPage(width=console.width, unicode=can_print_unicode(console))
+            page = terminal_page(DiffPage)
             print_lines(page.groups(groups, labels, failures, max_rows=None if self.full else MAX_ROWS))
         return self._exit_code(found, failures)
 

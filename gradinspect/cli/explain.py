@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gradinspect.cli.options.help import OUTPUT
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.options.shared import TextOrJson
+from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:
@@ -32,10 +32,7 @@ def explain(
         str | None,
         typer.Option(metavar="TEXT", help="List classes with this in a name or formula."),
     ] = None,
-    output_format: Annotated[
-        Literal["text", "json"],
-        typer.Option("--format", metavar="KIND", help="Print text or json.", rich_help_panel=OUTPUT),
-    ] = "text",
+    output_format: TextOrJson = "text",
 ) -> None:
     """Explain what a node computes and saves, and where its source is.
 
@@ -70,8 +67,7 @@ def _list(catalog: "Catalog", pattern: str | None) -> "Iterator[Text]":
     chosen = all_names(catalog) if pattern is None else search(pattern, catalog)
     if not chosen:
         raise GradInspectError(f"No class has '{pattern}' in its name, signature or formulas.", "Try a shorter text.")
-    console = output_console()
-    page = ExplanationPage(width=console.width, unicode=can_print_unicode(console))
+    page = terminal_page(ExplanationPage)
     entries = catalog.entries
     return page.names([(name, entries[name].signature if name in entries else "written by hand") for name in chosen])
 
@@ -123,8 +119,7 @@ def _page(found: "Sequence[Explanation | CustomFunction | RuleDoc]") -> "Iterato
     from gradinspect.renderers.terminal.explanation import ExplanationPage
     from gradinspect.renderers.terminal.findings import FindingsPage
 
-    console = output_console()
-    page = ExplanationPage(width=console.width, unicode=can_print_unicode(console))
+    page = terminal_page(ExplanationPage)
     for index, part in enumerate(found):
         if index:
             yield Text()

@@ -6,7 +6,7 @@ import typer
 
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
@@ -56,8 +56,7 @@ def find(
         if output_format == "json":
             print_text(render_found_json(graph, rows, condition, budget))
             return
-        console = output_console()
-        page = FoundPage(width=console.width, unicode=can_print_unicode(console))
+        page = terminal_page(FoundPage)
         print_lines(page.lines(rows, condition))
 
     report_on(request, questions.graph(), report)

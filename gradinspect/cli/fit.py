@@ -1,29 +1,25 @@
 """`gradinspect fit`: will a whole training step fit into memory?"""
 
 from dataclasses import replace
-from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gradinspect.cli.options.help import OUTPUT, RUN
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.options.rows import takes_rows
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.options.shared import TextOrJson
+from gradinspect.cli.options.whole_steps import VALUES_HINT, Hint, NumSteps, check_can_run_again, check_hint, size_of
+from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.request import Request
-from gradinspect.source import STDIN, CaptureFile, Script
-from gradinspect.units import parse_bytes
 
 if TYPE_CHECKING:
     from gradinspect.analyses.memory.step import StepMemory
     from gradinspect.analyses.selection.rows import RowChoice
 
 # ruff: noqa: PLC0415  # what --help need not wait for
-
-VALUES_HINT = "Run with --real, or give the number to answer with: --hint 1."
 
 
 @takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root"})
@@ -36,7 +32,7 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         str | None,
         typer.Option(metavar="SIZE", help="Available memory, such as 24GiB; exits 1 above it."),
     ] = None,
-    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Training steps to watch.")] = 2,
+    steps: NumSteps = 2,
     search: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Find the largest number that fits, where {NAME} stands."),
@@ -46,14 +42,8 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         typer.Option(metavar="KIND", help="By module, line, storage, phase or kind."),
     ] = "module",
     real: Annotated[bool, typer.Option("--real", help="Run with values, and measure the allocator.")] = False,
-    hint: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Answer what reads a value, such as 'if loss > 3'.", rich_help_panel=RUN),
-    ] = None,
-    output_format: Annotated[
-        Literal["text", "json"],
-        typer.Option("--format", metavar="KIND", help="Print text or json.", rich_help_panel=OUTPUT),
-    ] = "text",
+    hint: Hint = None,
+    output_format: TextOrJson = "text",
 ) -> int:
     """Find the peak of memory of whole training steps.
 
@@ -77,8 +67,7 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         if output_format == "json":
             print_text(render_step_memory_json(memory, available, by, rows))
             return
-        console = output_console()
-        page = StepMemoryPage(width=console.width, unicode=can_print_unicode(console))
+        page = terminal_page(StepMemoryPage)
         print_lines(page.lines(memory, available, by, rows))
 
     report_on(asked, questions.step_memory(steps), report)
@@ -102,46 +91,5 @@ def _search(request: Request, name: str, limit: int | None, num_steps: int, outp
     if output_format == "json":
         print_text(render_sizes_json(table))
     else:
-        console = output_console()
-        print_lines(SizePage(width=console.width, unicode=can_print_unicode(console)).lines(table))
+        print_lines(terminal_page(SizePage).lines(table))
     return 0 if limit is None or table.largest is not None else FOUND_SOMETHING
-
-
-def check_can_run_again(request: Request, what: str) -> None:
-    """Check that the program can be run several times.
-
-    Raises:
-        GradInspectError: It cannot.
-    """
-    if isinstance(request.source, CaptureFile):
-        raise GradInspectError(
-            f"'{request.label}' is a capture of one moment: it can't be run by '{what}'.", "Give a program to run."
-        )
-    if request.source == Script(STDIN):
-        raise GradInspectError(f"'-' can be read only once, and '{what}' runs it several times.", "Give a file.")
-
-
-def size_of(option: str, text: str) -> int:
-    """Read a limit.
-
-    Raises:
-        GradInspectError: It is not a valid size, or zero.
-    """
-    size = parse_bytes(text)
-    if not size:
-        raise GradInspectError(f"'{option}' leaves no memory at all.", "Give a size such as 24GiB.")
-    return size
-
-
-def check_hint(hint: float | None, *, real: bool = False) -> None:
-    """Check that the number can stand for any value.
-
-    Raises:
-        GradInspectError: It is not finite, or nothing would ask for it.
-    """
-    if hint is None:
-        return
-    if not isfinite(hint):
-        raise GradInspectError(f"'--hint {hint}' is not a finite number.", "Give one such as --hint 1.")
-    if real:
-        raise GradInspectError(f"'--hint {hint:g}' is for fake tensors, and --real has values.", "Remove this option.")

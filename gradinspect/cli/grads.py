@@ -10,7 +10,7 @@ from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.output.files import check_target, write_content
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
@@ -101,8 +101,7 @@ def _time(request: Request, file: Path, rows: "RowChoice", *, full: bool, force:
         from gradinspect.renderers.data.chrome_trace import render_chrome_trace
         from gradinspect.renderers.terminal.timeline import TimelinePage
 
-        console = output_console()
-        page = TimelinePage(width=console.width, unicode=can_print_unicode(console))
+        page = terminal_page(TimelinePage)
         slices = slowest_first(timeline) if rows.sort is None else timeline.slices
         found = chosen_slices(timeline.graph, slices, rows)
         print_lines(page.lines(timeline, found, _max_rows(rows, full=full, default=MAX_SLOWEST)))
@@ -142,8 +141,7 @@ def _page(graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "I
     from gradinspect.renderers.terminal.gradients import GradientsPage
     from gradinspect.units import format_count
 
-    console = output_console()
-    page = GradientsPage(width=console.width, unicode=can_print_unicode(console))
+    page = terminal_page(GradientsPage)
     found = gradients_of(graph)
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
     yield from page.capture_lines(graph)
@@ -188,8 +186,7 @@ def _steps_page(found: "GradientSteps", by: By | None, rows: "RowChoice", *, ful
     from gradinspect.analyses.gradients.steps import moves, notes_of_all
     from gradinspect.renderers.terminal.gradient_steps import StepsPage
 
-    console = output_console()
-    page = StepsPage(width=console.width, unicode=can_print_unicode(console))
+    page = terminal_page(StepsPage)
     yield from page.head(found)
     yield from page.notes(notes_of_all(found.steps))
     yield Text()

@@ -9,7 +9,7 @@ from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.options.user_source import source_reader
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text, terminal_page
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
@@ -140,8 +140,7 @@ def _print_flops(
         case "json":
             print_text(render_json({"rows": found, "unknown": counted.unknown}))
         case _:
-            console = output_console()
-            page = FlopsPage(width=console.width, unicode=can_print_unicode(console))
+            page = terminal_page(FlopsPage)
             top = rows.top if rows.top is not None or full else MAX_TABLE_ROWS
             print_lines([*page.capture_lines(graph), "", *page.table(counted, *left_out(found, top))])
 
@@ -168,9 +167,7 @@ def _page(
     from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
     from gradinspect.renderers.terminal.memory_source import render_annotated_source
 
-    console = output_console()
-    unicode = can_print_unicode(console)
-    page = MemoryPage(width=console.width, unicode=unicode)
+    page = terminal_page(MemoryPage)
     yield from page.head(measured, graph)
     yield Text()
     total = measured.extra_bytes
@@ -183,7 +180,7 @@ def _page(
         rows, rest = left_out(_rows(graph, measured, options), options.top)
         if options.by == "line":
             lines = lines_of(graph, rows)
-            yield from render_annotated_source(lines, read_source, total=total, width=console.width, unicode=unicode)
+            yield from render_annotated_source(lines, read_source, total=total, width=page.width, unicode=page.unicode)
             rows = [row for row in rows if row.nodes and graph.nodes[row.nodes[0]].frame is None]
         if rows or rest or options.by != "line":
             yield from page.table(options.by if options.by != "line" else "", rows, rest, total)

@@ -2,14 +2,14 @@
 
 import sys
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from gradinspect.cli.fit import VALUES_HINT, check_can_run_again, check_hint, size_of
-from gradinspect.cli.options.help import OUTPUT, RUN
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.options.shared import TextOrJson
+from gradinspect.cli.options.whole_steps import VALUES_HINT, Hint, NumSteps, check_can_run_again, check_hint, size_of
+from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
 from gradinspect.errors import FOUND_SOMETHING
 from gradinspect.request import Request
 
@@ -24,15 +24,9 @@ def plan(
     tries: Annotated[
         bool, typer.Option("--try", help="Run the cheapest plan with values: its peak, time and gradients.")
     ] = False,
-    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Training steps to watch.")] = 2,
-    hint: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Answer what reads a value, such as 'if loss > 3'.", rich_help_panel=RUN),
-    ] = None,
-    output_format: Annotated[
-        Literal["text", "json"],
-        typer.Option("--format", metavar="KIND", help="Print text or json.", rich_help_panel=OUTPUT),
-    ] = "text",
+    steps: NumSteps = 2,
+    hint: Hint = None,
+    output_format: TextOrJson = "text",
 ) -> int:
     """Find what to checkpoint so that training steps fit into memory.
 
@@ -53,8 +47,7 @@ def plan(
     if output_format == "json":
         print_text(render_plan_json(found))
     else:
-        console = output_console()
-        print_lines(PlanPage(width=console.width, unicode=can_print_unicode(console)).lines(found))
+        print_lines(terminal_page(PlanPage).lines(found))
     for failure in found.failures:
         print(f"note: {failure}", file=sys.stderr)
     return 0 if found.fits else FOUND_SOMETHING

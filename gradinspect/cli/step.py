@@ -9,7 +9,7 @@ import typer
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import source_reader
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines
+from gradinspect.cli.output.printing import print_lines, terminal_page
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
@@ -64,8 +64,7 @@ def step(
     )
 
     def finish(outcome: "SteppingOutcome") -> None:
-        console = output_console()
-        page = StepPage(width=console.width, unicode=can_print_unicode(console))
+        page = terminal_page(StepPage)
         if isinstance(listener, ReportWriter):
             listener.write(outcome)
         elif listener.problem is not None:

@@ -7,9 +7,17 @@ composed here, of its own options and of those that its readers declare.
 import functools
 import inspect
 from collections.abc import Callable, Collection
-from typing import Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+import typer
+
+from gradinspect.cli.options.help import OUTPUT
 
 Command: TypeAlias = Callable[..., int | None]
+TextOrJson: TypeAlias = Annotated[
+    Literal["text", "json"],
+    typer.Option("--format", metavar="KIND", help="Print text or json.", rich_help_panel=OUTPUT),
+]
 
 
 def with_options(

@@ -18,7 +18,7 @@ from gradinspect.analyses.gradients.stepping import (
     path_to_root,
 )
 from gradinspect.analyses.structure.node_names import node_number
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_line
+from gradinspect.cli.output.printing import output_console, print_line, terminal_page
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.terminal.steps import StepPage
 from gradinspect.source import ReadSource
@@ -298,8 +298,7 @@ class Debugger(cmd.Cmd):
         return explain_class(name, self._catalog).gradients if name in self._catalog.entries else ()
 
     def _page(self, *, is_brief: bool = False) -> StepPage:
-        console = output_console()
-        return StepPage(width=console.width, unicode=can_print_unicode(console), is_brief=is_brief)
+        return terminal_page(StepPage, is_brief=is_brief)
 
     def _print(self, lines: Iterable[Text]) -> None:
         console = output_console()

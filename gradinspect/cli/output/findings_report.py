@@ -7,7 +7,7 @@ from gradinspect.cli.options.project import Project, name_of_program, relative_n
 from gradinspect.cli.options.report_options import Format, ReportOptions
 from gradinspect.cli.output.baselines import open_baseline, save_baseline
 from gradinspect.cli.output.files import check_target, write_content
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
 from gradinspect.cli.output.versions import version_of
 from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
@@ -83,8 +83,7 @@ class FindingsReport:
             return
         from gradinspect.renderers.terminal.findings import FindingsPage
 
-        console = output_console()
-        page = FindingsPage(width=console.width, unicode=can_print_unicode(console))
+        page = terminal_page(FindingsPage)
         print_lines(page.lines(found))
 
     def _text(self, found: "Findings", kind: Format) -> str:

@@ -5,11 +5,17 @@ import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, islice
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.text import Text
 
 from gradinspect.units import escape_control
+
+if TYPE_CHECKING:
+    from gradinspect.renderers.terminal.page import Page
+
+P = TypeVar("P", bound="Page")
 
 
 class ReaderLeft(Exception):  # noqa: N818  # nothing went wrong
@@ -29,6 +35,17 @@ def output_console() -> Console:
 def can_print_unicode(console: Console) -> bool:
     """Return whether the output's encoding has the box-drawing characters."""
     return console.encoding.lower().replace("-", "").startswith("utf")
+
+
+def terminal_page(kind: "type[P]", **options: bool) -> "P":
+    """Make a page that fits the output's width and characters.
+
+    Args:
+        kind: The class of the page.
+        options: More of its arguments.
+    """
+    console = output_console()
+    return kind(width=console.width, unicode=can_print_unicode(console), **options)
 
 
 def print_lines(lines: Iterable[Text | str]) -> None:

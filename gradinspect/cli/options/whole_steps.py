@@ -1,0 +1,59 @@
+"""The options of verbs that watch whole training steps, and what they check."""
+
+from math import isfinite
+from typing import Annotated, TypeAlias
+
+import typer
+
+from gradinspect.cli.options.help import RUN
+from gradinspect.errors import GradInspectError
+from gradinspect.request import Request
+from gradinspect.source import STDIN, CaptureFile, Script
+from gradinspect.units import parse_bytes
+
+VALUES_HINT = "Run with --real, or give the number to answer with: --hint 1."
+NumSteps: TypeAlias = Annotated[int, typer.Option(min=1, metavar="N", help="Training steps to watch.")]
+Hint: TypeAlias = Annotated[
+    float | None,
+    typer.Option(metavar="NUMBER", help="Answer what reads a value, such as 'if loss > 3'.", rich_help_panel=RUN),
+]
+
+
+def check_can_run_again(request: Request, what: str) -> None:
+    """Check that the program can be run several times.
+
+    Raises:
+        GradInspectError: It cannot.
+    """
+    if isinstance(request.source, CaptureFile):
+        raise GradInspectError(
+            f"'{request.label}' is a capture of one moment: it can't be run by '{what}'.", "Give a program to run."
+        )
+    if request.source == Script(STDIN):
+        raise GradInspectError(f"'-' can be read only once, and '{what}' runs it several times.", "Give a file.")
+
+
+def size_of(option: str, text: str) -> int:
+    """Read a limit.
+
+    Raises:
+        GradInspectError: It is not a valid size, or zero.
+    """
+    size = parse_bytes(text)
+    if not size:
+        raise GradInspectError(f"'{option}' leaves no memory at all.", "Give a size such as 24GiB.")
+    return size
+
+
+def check_hint(hint: float | None, *, real: bool = False) -> None:
+    """Check that the number can stand for any value.
+
+    Raises:
+        GradInspectError: It is not finite, or nothing would ask for it.
+    """
+    if hint is None:
+        return
+    if not isfinite(hint):
+        raise GradInspectError(f"'--hint {hint}' is not a finite number.", "Give one such as --hint 1.")
+    if real:
+        raise GradInspectError(f"'--hint {hint:g}' is for fake tensors, and --real has values.", "Remove this option.")
