@@ -41,6 +41,38 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr
     """Base of all records: frozen, keyword-only, and untracked by the garbage collector, since records are acyclic."""
 
 
+class Shown:
+    """What a record can do at a prompt and in a notebook.
+
+    NOTE [Methods of records]
+    A record is data. What it can do besides is one line each, and lives in `library`, imported on use.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Describe it in one line."""
+        from gradinspect.library.showing import line_of
+
+        return line_of(self)
+
+    def __str__(self) -> str:
+        """Write the report that the command line prints."""
+        from gradinspect.library.showing import page_of
+
+        return page_of(self)
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from gradinspect.library.showing import fragment_of
+
+        return fragment_of(self)
+
+    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
+        """Show it in a notebook, and as text where there is no HTML."""
+        return {"text/html": self._repr_html_(), "text/plain": str(self)}
+
+
 class TensorInfo(Record, frozen=True):
     """A tensor's properties without its values. Shared by all tensors with equal properties."""
 
@@ -240,7 +272,7 @@ class NodeValues(Record, frozen=True):
     order: int | None = None  # 0 for the first node that backward ran; None: it did not run
 
 
-class Graph(Record, frozen=True):
+class Graph(Shown, Record, frozen=True):
     """A recorded autograd graph: frozen, without tensors, the same on every run. The id of a node is its index."""
 
     source: str  # as given by the user: "train.py", "pkg.mod:build()"
@@ -256,9 +288,6 @@ class Graph(Record, frozen=True):
     gradients: Gradients | None = None  # if backward was observed
     values: tuple[NodeValues, ...] = ()  # in the order of node ids, if they were fingerprinted
     model_name: str = "model"  # the user's variable with the module whose path is ""
-
-    # NOTE [Methods of records]
-    # A record is data. What it can do at a prompt is one line each, and lives in `library`, imported on use.
 
     def find(
         self,
@@ -312,28 +341,6 @@ class Graph(Record, frozen=True):
         from gradinspect.library.converting import to_polars
 
         return to_polars(self)
-
-    def _repr_html_(self) -> str:
-        """Draw it in a notebook, to be expanded in place."""
-        from gradinspect.library.showing import graph_fragment
-
-        return graph_fragment(self)
-
-    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
-        """Show it in a notebook, and as text where there is no HTML."""
-        return {"text/html": self._repr_html_(), "text/plain": str(self)}
-
-    def __repr__(self) -> str:
-        """Describe it in one line."""
-        from gradinspect.library.showing import graph_line
-
-        return graph_line(self)
-
-    def __str__(self) -> str:
-        """Write the figures and the tree, as `gradinspect trace` does."""
-        from gradinspect.library.showing import graph_page
-
-        return graph_page(self)
 
 
 def module_name(graph: Graph, path: str) -> str:

@@ -4,9 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Frame, Graph, Node, Record, frame_of
-
-# ruff: noqa: PLC0415  # NOTE [Methods of records] in `graph`
+from gradinspect.graph import Frame, Graph, Node, Record, Shown, frame_of
 
 EVERY_CODE = "GI"
 CALLED = "called"  # the role of the line that called the function of the line before it
@@ -66,7 +64,7 @@ class ProgramFile(Record, frozen=True, kw_only=True):
     comments: tuple[tuple[int, str], ...] = ()  # line and text of those that findings name
 
 
-class Findings(Record, frozen=True, kw_only=True):
+class Findings(Shown, Record, frozen=True, kw_only=True):
     """What was found in one run."""
 
     source: str
@@ -87,28 +85,6 @@ class Findings(Record, frozen=True, kw_only=True):
     def __iter__(self) -> Iterator[Finding]:
         """Yield each finding."""
         return iter(self.findings)
-
-    def _repr_html_(self) -> str:
-        """Write the report in a notebook."""
-        from gradinspect.library.showing import findings_fragment
-
-        return findings_fragment(self)
-
-    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
-        """Show them in a notebook, and as text where there is no HTML."""
-        return {"text/html": self._repr_html_(), "text/plain": str(self)}
-
-    def __repr__(self) -> str:
-        """Describe them in one line. NOTE [Methods of records] in `graph`."""
-        from gradinspect.library.showing import findings_line
-
-        return findings_line(self)
-
-    def __str__(self) -> str:
-        """Write the report, as `gradinspect check` does."""
-        from gradinspect.library.showing import findings_page
-
-        return findings_page(self)
 
 
 def place_to_change(finding: Finding, own: Collection[str]) -> Place | None:

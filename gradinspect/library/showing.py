@@ -1,6 +1,7 @@
 """How records show themselves at a prompt."""
 
 from collections.abc import Iterable
+from functools import singledispatch
 
 from rich.text import Text
 
@@ -12,9 +13,10 @@ from gradinspect.analyses.memory.tree import module_tree
 from gradinspect.analyses.summary import describe_capture, summarize
 from gradinspect.checks.findings import Findings
 from gradinspect.graph import Graph
+from gradinspect.renderers.diff_words import Side
+from gradinspect.renderers.diff_words import summary as diff_summary
 from gradinspect.renderers.html.fragment import findings_fragment, graph_fragment, memory_fragment, text_fragment
-from gradinspect.renderers.terminal.diff import DiffPage, Side
-from gradinspect.renderers.terminal.diff import summary as diff_summary
+from gradinspect.renderers.terminal.diff import DiffPage
 from gradinspect.renderers.terminal.findings import FindingsPage
 from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
 from gradinspect.renderers.terminal.step_memory import StepMemoryPage
@@ -23,14 +25,33 @@ from gradinspect.renderers.terminal.text import harmless
 from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
 from gradinspect.units import format_bytes, format_count
 
-__all__ = [
-    "diff_line", "diff_page", "findings_fragment", "findings_line", "findings_page", "graph_fragment", "graph_line",
-    "graph_page", "memory_fragment", "memory_line", "memory_page", "step_memory_line",
-    "step_memory_page", "text_fragment",
-]  # fmt: skip
 MAX_MODULE_ROWS = 40
 
 
+@singledispatch
+def line_of(_record: object) -> str:
+    """Describe a record in one line, for `repr`."""
+    raise NotImplementedError
+
+
+@singledispatch
+def page_of(_record: object) -> str:
+    """Write what the command line prints of a record."""
+    raise NotImplementedError
+
+
+@singledispatch
+def fragment_of(record: object) -> str:
+    """Write a record for a notebook: its page, unless there is more to show."""
+    return text_fragment(page_of(record))
+
+
+fragment_of.register(Graph, graph_fragment)
+fragment_of.register(Findings, findings_fragment)
+fragment_of.register(Memory, memory_fragment)
+
+
+@line_of.register
 def graph_line(graph: Graph) -> str:
     """Describe a graph in one line, for `repr`."""
     figures = summarize(graph)
@@ -39,12 +60,14 @@ def graph_line(graph: Graph) -> str:
     return str(harmless(f"<Graph of {graph.source}: {sizes}, {held}, {describe_capture(graph)}>"))
 
 
+@page_of.register
 def graph_page(graph: Graph, *, depth: int | None = None, width: int = 80) -> str:
     """Write the figures and the tree of a graph."""
     tree = render_tree(graph, TreeOptions(width=width, depth=depth))
     return _joined((*render_summary(summarize(graph), width=width).split("\n"), Text(), *tree))
 
 
+@line_of.register
 def findings_line(found: Findings) -> str:
     """Describe findings in one line, for `repr`."""
     codes = ", ".join(dict.fromkeys(finding.code for finding in found.findings))
@@ -52,21 +75,26 @@ def findings_line(found: Findings) -> str:
     return str(harmless(f"<Findings of {found.source}: {number}{': ' if codes else ''}{codes}>"))
 
 
+@page_of.register
 def findings_page(found: Findings, *, width: int = 80) -> str:
     """Write the report of `check`."""
     return _joined(FindingsPage(width=width).lines(found))
 
 
+@line_of.register
 def diff_line(found: GraphDiff) -> str:
     """Describe what changed in one line, for `repr`."""
     return f"<GraphDiff: {diff_summary(found)}>"
 
 
+@page_of.register
 def diff_page(found: GraphDiff, *, width: int = 80) -> str:
     """Write the report of `diff`."""
     return _joined(DiffPage(width=width).lines(found, (Side("before", ""), Side("after", "")), ()))
 
 
+@page_of.register  # a page needs the graph: `memory_page`
+@line_of.register
 def memory_line(memory: Memory) -> str:
     """Describe what is held in one line, for `repr`."""
     number = format_count(len(memory.storages), "storage")
@@ -86,11 +114,13 @@ def memory_page(graph: Graph, memory: Memory, *, max_rows: int | None = None, wi
     return _joined((*page.head(memory, graph), Text(), *rows))
 
 
+@line_of.register
 def step_memory_line(memory: StepMemory) -> str:
     """Describe the memory of a step in one line, for `repr`."""
     return str(harmless(f"<StepMemory of {memory.source}: peak {format_bytes(memory.peak_bytes)}>"))
 
 
+@page_of.register
 def step_memory_page(memory: StepMemory, limit: int | None = None, *, width: int = 80) -> str:
     """Write the report of `fit`."""
     return _joined(StepMemoryPage(width=width).lines(memory, limit, "module"))

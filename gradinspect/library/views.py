@@ -4,6 +4,7 @@ from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedRow, saved_rows
 from gradinspect.analyses.selection.node_conditions import chosen_nodes
 from gradinspect.analyses.selection.rows import RowChoice, chosen_rows
+from gradinspect.analyses.structure.node_names import module_names
 from gradinspect.analyses.summary import Summary, summarize
 from gradinspect.graph import Graph
 from gradinspect.library.showing import graph_page
@@ -42,8 +43,7 @@ def saved(
     Raises:
         GradInspectError: A field is unknown, no module matches, or the condition cannot be read.
     """
-    modules = {call.path for call in graph.modules}
-    return chosen_rows(saved_rows(graph), SAVED_FIELDS, RowChoice(None, module, where, sort), modules)
+    return chosen_rows(saved_rows(graph), SAVED_FIELDS, RowChoice(None, module, where, sort), module_names(graph))
 
 
 def memory(graph: Graph, *, where: str | None = None, module: str | None = None) -> Memory:

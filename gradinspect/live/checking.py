@@ -12,7 +12,7 @@ from gradinspect.checks.registry import codes
 from gradinspect.checks.verdict import Selection, without_comments
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.live.session import LiveSession
-from gradinspect.live.stepping import call_step, name_of_step
+from gradinspect.live.stepping import call_step, name_of_step, no_backward
 from gradinspect.recording.names import members_of, unwrapped_module
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.observer import Observer
@@ -124,10 +124,7 @@ def _checked(step: Callable[[], object], steps: int | None, selection: Selection
         said = " ".join(text_of(failure).split())
         found = replace(found, notes=(*found.notes, f"The step failed with {type(failure).__name__}: {said}"))
     if found is None:
-        raise GradInspectError(
-            f"'{name}' calls no backward, and returns no tensor with a graph.",
-            "Call backward() in it, or return the loss.",
-        )
+        raise no_backward(name)
     return _Checked(found, session.observer, session.run.recorder, failure is not None)
 
 

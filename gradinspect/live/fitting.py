@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import StepMemory
-from gradinspect.errors import GradInspectError
 from gradinspect.live.session import LiveSession
-from gradinspect.live.stepping import call_step, name_of_step
+from gradinspect.live.stepping import call_step, name_of_step, no_backward
 from gradinspect.observers.graphs.graphs_observer import GraphsObserver
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.memory.storage_purposes import Claim, Purposes
@@ -42,10 +41,7 @@ def fit(step: Callable[[], object], *, steps: int = 2) -> StepMemory:
             call_step(measured, step)
     found = measured.result()
     if found is None:
-        raise GradInspectError(
-            f"'{name}' calls no backward, and returns no tensor with a graph.",
-            "Call backward() in it, or return the loss.",
-        )
+        raise no_backward(name)
     return found
 
 

@@ -37,7 +37,7 @@ class Recording:
             GradInspectError: It was used before.
         """
         if self._is_used:
-            raise GradInspectError("This recording was used before.", "Make another one with gradinspect.recording().")
+            raise GradInspectError("This recording was used before.", "Make another one with gradinspect.record().")
         self._is_used = True
         self._session.__enter__()
         return self

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from gradinspect.errors import GradInspectError
 from gradinspect.live.session import LiveSession
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.runner.output_loss import run_backward
@@ -11,6 +12,13 @@ from gradinspect.runner.output_loss import run_backward
 def name_of_step(step: Callable[[], object]) -> str:
     """Name a step as its author does."""
     return str(getattr(step, "__qualname__", type(step).__name__)).rpartition("<locals>.")[2]
+
+
+def no_backward(name: str) -> GradInspectError:
+    """Make the error for a step that has no backward."""
+    return GradInspectError(
+        f"'{name}' calls no backward, and returns no tensor with a graph.", "Call backward() in it, or return the loss."
+    )
 
 
 def call_step(session: LiveSession[Any], step: Callable[[], object]) -> bool:

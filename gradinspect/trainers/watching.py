@@ -2,7 +2,6 @@
 
 import os
 import sys
-from typing import Any
 
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.findings import Findings
@@ -50,14 +49,14 @@ class TrainingWatch:
         """Begin to check."""
         self._label = label
         if self._checks:
-            self._checking = _entered(LiveSession(lambda run: ChecksObserver(run, None), label))
+            self._checking = LiveSession(lambda run: ChecksObserver(run, None), label).__enter__()
 
     def step_begins(self) -> None:
         """Begin to record if this is the step."""
         self._step += 1
         if self._step == self._capture_step:
             self._end_check()
-            self._capturing = _entered(LiveSession(lambda run: GraphsObserver(run, 1), self._label))
+            self._capturing = LiveSession(lambda run: GraphsObserver(run, 1), self._label).__enter__()
 
     def step_ends(self) -> None:
         """Stop what is done."""
@@ -86,8 +85,3 @@ class TrainingWatch:
             self.graph = next(iter(session.result() or ()), None)
             if self._save_to is not None and self.graph is not None:
                 save(self.graph, self._save_to, overwrite=True)
-
-
-def _entered(session: Any) -> Any:  # a session of any kind
-    session.__enter__()
-    return session

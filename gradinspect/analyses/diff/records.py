@@ -2,9 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from gradinspect.graph import Record, TensorInfo
-
-# ruff: noqa: PLC0415  # NOTE [Methods of records] in `graph`
+from gradinspect.graph import Record, Shown, TensorInfo
 
 Field: TypeAlias = Literal["operator", "shape", "dtype", "tensor", "saved", "inputs", "hooks", "module", "line"]
 RowKind: TypeAlias = Literal["added", "removed", "changed"]
@@ -119,7 +117,7 @@ class ValueDiff(Record, frozen=True):
         return not (self.parameters or self.num_outputs or self.num_gradients)
 
 
-class GraphDiff(Record, frozen=True):
+class GraphDiff(Shown, Record, frozen=True):
     """What differs between two graphs."""
 
     nodes: Pair
@@ -136,28 +134,6 @@ class GraphDiff(Record, frozen=True):
     module_changes: tuple[ModuleChange, ...] = ()
     values: ValueDiff | None = None  # None: not compared
     is_held_changed: bool = False  # bytes held differ, and are not ignored
-
-    def _repr_html_(self) -> str:
-        """Show the report in a notebook. NOTE [Methods of records] in `graph`."""
-        from gradinspect.library.showing import diff_page, text_fragment
-
-        return text_fragment(diff_page(self))
-
-    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
-        """Show it in a notebook, and as text where there is no HTML."""
-        return {"text/html": self._repr_html_(), "text/plain": str(self)}
-
-    def __repr__(self) -> str:
-        """Describe it in one line."""
-        from gradinspect.library.showing import diff_line
-
-        return diff_line(self)
-
-    def __str__(self) -> str:
-        """Write the report, as `gradinspect diff` does."""
-        from gradinspect.library.showing import diff_page
-
-        return diff_page(self)
 
     @property
     def is_empty(self) -> bool:

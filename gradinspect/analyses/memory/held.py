@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, TensorInfo
+from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, Shown, TensorInfo
 
 HeldAs: TypeAlias = Literal["activation", "output", "input", "cast", "packed", "checkpoint", "parameter", "buffer"]
 
@@ -46,7 +46,7 @@ class HeldStorage(Record, frozen=True, kw_only=True):
     cast_of: str | None = None  # "fc.weight", "f32[8, 64]"
 
 
-class Memory(Record, frozen=True, kw_only=True):
+class Memory(Shown, Record, frozen=True, kw_only=True):
     """Everything held for backward."""
 
     total_bytes: int  # the sum over storages
@@ -54,22 +54,6 @@ class Memory(Record, frozen=True, kw_only=True):
     bytes_by_kind: dict[HeldAs, int]  # adds up to total_bytes; has every kind, even at 0
     num_recomputed: int  # saved values that a checkpoint will recompute
     storages: tuple[HeldStorage, ...]  # in order of their first savers
-
-    def _repr_html_(self) -> str:
-        """Write the largest storages in a notebook."""
-        from gradinspect.library.showing import memory_fragment  # noqa: PLC0415
-
-        return memory_fragment(self)
-
-    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
-        """Show it in a notebook, and as text where there is no HTML."""
-        return {"text/html": self._repr_html_(), "text/plain": repr(self)}
-
-    def __repr__(self) -> str:
-        """Describe it in one line. NOTE [Methods of records] in `graph`."""
-        from gradinspect.library.showing import memory_line  # noqa: PLC0415
-
-        return memory_line(self)
 
 
 def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory:

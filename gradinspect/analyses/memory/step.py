@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec.structs import replace
 
 from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
-from gradinspect.graph import Record
+from gradinspect.graph import Record, Shown
 
 StorageKind: TypeAlias = Literal[
     "parameter", "buffer", "gradient", "optimizer_state", "saved", "input", "recomputed", "temporary"
@@ -77,7 +77,7 @@ class CurvePoint(Record, frozen=True):
     num_bytes: int
 
 
-class StepMemory(Record, frozen=True):
+class StepMemory(Shown, Record, frozen=True):
     """What was alive, from the start of a program to the end of its last step that was watched."""
 
     source: str
@@ -90,28 +90,6 @@ class StepMemory(Record, frozen=True):
     steps: tuple[StepPeak, ...]
     curve: tuple[CurvePoint, ...]
     notes: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        """Describe it in one line. NOTE [Methods of records] in `graph`."""
-        from gradinspect.library.showing import step_memory_line  # noqa: PLC0415
-
-        return step_memory_line(self)
-
-    def __str__(self) -> str:
-        """Write the report, as `gradinspect fit` does."""
-        from gradinspect.library.showing import step_memory_page  # noqa: PLC0415
-
-        return step_memory_page(self)
-
-    def _repr_html_(self) -> str:
-        """Show the report in a notebook."""
-        from gradinspect.library.showing import text_fragment  # noqa: PLC0415
-
-        return text_fragment(str(self))
-
-    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
-        """Show it in a notebook, and as text where there is no HTML."""
-        return {"text/html": self._repr_html_(), "text/plain": str(self)}
 
     @property
     def not_counted(self) -> tuple[str, ...]:
