@@ -3,7 +3,7 @@
 If there are several models, each gets the name of its variable as a prefix.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -205,7 +205,16 @@ def unwrapped_module(module: nn.Module) -> nn.Module:
 
 
 def named_modules(root: nn.Module) -> list[tuple[str, nn.Module]]:
-    """List a module and its submodules with their paths, without calling methods that users may override."""
+    """List a module and its submodules with their names, without calling methods that users may override."""
+    return _submodules(root, _join)
+
+
+def module_paths(root: nn.Module) -> list[tuple[str, nn.Module]]:
+    """List the same with their paths as `get_submodule` takes them, the parts of wrappers included."""
+    return _submodules(root, lambda path, name: f"{path}.{name}" if path else name)
+
+
+def _submodules(root: nn.Module, join: Callable[[str, str], str]) -> list[tuple[str, nn.Module]]:
     found: dict[int, tuple[str, nn.Module]] = {}
     todo = [("", root)]
     while todo:
@@ -213,7 +222,7 @@ def named_modules(root: nn.Module) -> list[tuple[str, nn.Module]]:
         if id(module) in found:
             continue
         found[id(module)] = (path, module)
-        parts = [(_join(path, name), part) for name, part in own_children(module).items() if part is not None]
+        parts = [(join(path, name), part) for name, part in own_children(module).items() if part is not None]
         todo.extend(reversed(parts))
     return list(found.values())
 

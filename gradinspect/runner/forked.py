@@ -34,7 +34,9 @@ def run_forked(run: Callable[[Send], None], *, is_silent: bool) -> tuple[bytes, 
         GradInspectError: This platform has no fork.
     """
     if not hasattr(os, "fork"):
-        raise GradInspectError("'plan' runs a program in copies of this process, which this platform cannot make.")
+        raise GradInspectError(
+            "Running a program several times needs copies of this process, which this platform cannot make."
+        )
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()  # or the child would write it again

@@ -1,11 +1,9 @@
 """What a plan changes in a program."""
 
-import re
 from typing import NamedTuple, TypeAlias
 
+from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Record
-
-_NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")  # a whole part of a path
 
 
 class ModuleUse(Record, frozen=True):
@@ -104,7 +102,7 @@ def short_paths(paths: tuple[str, ...]) -> str:
 
 def counted_paths(paths: tuple[str, ...]) -> Counted | None:
     """Split paths that differ in one number, which counts up; None if they do not."""
-    for found in _NUMBER.finditer(paths[0]):
+    for found in INDEX.finditer(paths[0]):
         before, after, first = paths[0][: found.start()], paths[0][found.end() :], int(found[0])
         if paths == tuple(f"{before}{first + n}{after}" for n in range(len(paths))):
             return Counted(before, first, first + len(paths) - 1, after)

@@ -10,20 +10,19 @@ More checkpointed modules never need more memory until the peak lies elsewhere; 
 found by bisection, and each number that is looked at is measured.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import Origin
 from gradinspect.analyses.planning.changes import Change, Checkpoint, ModuleUse, Plan, ReleaseGradients
+from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Record
 
 MAX_BLOCKS = 6  # repeated blocks and large modules that are tried
 MIN_SHARE = 0.02  # of what all modules hold, for a block to be tried
 MIN_SHARE_OF_LEAF = 0.05  # of a module without submodules
 MAX_SHARE_OF_ONE = 0.6  # a single module with more than this would hold it all again while it is computed again
-_NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
 class Outcome(Record, frozen=True):
@@ -73,7 +72,7 @@ def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
     groups: dict[tuple[int, str, str], list[ModuleUse]] = defaultdict(list)
     for use in uses:
         if use.path:
-            groups[use.root, use.class_name, _NUMBER.sub("*", use.path)].append(use)
+            groups[use.root, use.class_name, INDEX.sub("*", use.path)].append(use)
     total = sum(use.saved_bytes for use in uses if not use.path)
     blocks = [
         Block(
@@ -143,27 +142,25 @@ class PlanSearch:
                 if fits_here:
                     self._fewest(block, kept)
                     if not kept and self._modes[0] and not fits:
-                        self._mixed(block)
+                        self._fewest(block, (), rest=self._modes[0])
                 fits = fits or fits_here
 
-    def _fewest(self, block: Block, kept: tuple[str, ...], *others: Change) -> None:
-        """Find the smallest number of modules that fits, by bisection."""
-        too_few, enough = 0, len(block.paths)
-        while enough - too_few > 1:
-            number = (too_few + enough) // 2
-            if self._fits(self._of(*others, block.checkpointed(block.paths[:number], kept))):
-                enough = number
-            else:
-                too_few = number
+    def _fewest(self, block: Block, kept: tuple[str, ...], *others: Change, rest: tuple[str, ...] = ()) -> None:
+        """Find the smallest number of modules that fits, by bisection.
 
-    def _mixed(self, block: Block) -> None:
-        """Find the smallest number of modules that must be computed wholly again, where the others keep products."""
+        Args:
+            block: All of its modules together fit.
+            kept: What these hold.
+            others: What is changed besides.
+            rest: What the other modules of the block hold instead of being computed wholly again; (): they are left.
+        """
         too_few, enough = 0, len(block.paths)
         while enough - too_few > 1:
             number = (too_few + enough) // 2
-            whole = block.checkpointed(block.paths[:number])
-            rest = block.checkpointed(block.paths[number:], self._modes[0])
-            if self._fits(self._of(whole, rest)):
+            changes = [*others, block.checkpointed(block.paths[:number], kept)]
+            if rest:
+                changes.append(block.checkpointed(block.paths[number:], rest))
+            if self._fits(self._of(*changes)):
                 enough = number
             else:
                 too_few = number

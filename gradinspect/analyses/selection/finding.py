@@ -9,7 +9,7 @@ from typing import Final
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.selection.node_conditions import nodes_where
-from gradinspect.analyses.structure.name_patterns import containing_paths
+from gradinspect.analyses.structure.node_names import names_around
 from gradinspect.graph import Graph, Node, Record, SavedStatus, module_name, source_of
 from gradinspect.units import format_tensor, parse_bytes
 
@@ -88,14 +88,10 @@ def _statuses(node: Node) -> Iterator[SavedStatus]:
 def _inside(graph: Graph, pattern: str) -> Iterator[int]:
     """Yield the nodes made in modules that a pattern matches, as a whole path or its last parts."""
     fits = [
-        any(fnmatchcase(path, one) for path in _paths(graph, call.path) for one in (pattern, f"*.{pattern}"))
+        any(fnmatchcase(name, one) for name in names_around(graph, call.path) for one in (pattern, f"*.{pattern}"))
         for call in graph.modules
     ]
     return (number for number, node in enumerate(graph.nodes) if node.module is not None and fits[node.module])
-
-
-def _paths(graph: Graph, path: str) -> Iterator[str]:
-    return (module_name(graph, one) for one in containing_paths(path))
 
 
 FOUND_COLUMNS: Final = FoundNode.__struct_fields__

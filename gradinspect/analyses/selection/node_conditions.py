@@ -1,13 +1,13 @@
 """Choose nodes by a condition and by module."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.selection.conditions import Value, holds, parse_condition
 from gradinspect.analyses.selection.rows import Fields
-from gradinspect.analyses.structure.call_names import short_name
-from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
+from gradinspect.analyses.structure.name_patterns import matching_names
+from gradinspect.analyses.structure.node_names import names_around
 from gradinspect.graph import Graph, Node, module_name, source_of
 from gradinspect.units import format_tensor
 
@@ -35,18 +35,13 @@ def nodes_in_module(graph: Graph, pattern: str) -> frozenset[int]:
     Raises:
         GradInspectError: No module matches; the hint lists the closest names.
     """
-    around = [frozenset(_names_around(graph, call.path)) for call in graph.modules]
+    around = [frozenset(names_around(graph, call.path)) for call in graph.modules]
     found = matching_names(pattern, {path for paths in around for path in paths}, "module")
     return frozenset(
         node_id
         for node_id, node in enumerate(graph.nodes)
         if node.module is not None and not found.isdisjoint(around[node.module])
     )
-
-
-def _names_around(graph: Graph, path: str) -> Iterator[str]:
-    for parent in containing_paths(path):
-        yield from (parent, short_name(parent, None, graph.model_name))
 
 
 def chosen_nodes(graph: Graph, module: str | None, where: str | None) -> frozenset[int] | None:

@@ -3,9 +3,13 @@
 What comes in: dotted paths. What goes out: names.
 """
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 OUTERMOST = "model"  # without a variable of the user
+INDEX: Final = re.compile(r"(?<![^.])\d+(?![^.])")  # a whole part of a path
+_INDICES: Final = re.compile(r"[\d*,-]+")  # also of a pattern: `*`, `0-3`, `0,2`
 MAX_INDICES = 4  # listed one by one
 
 
@@ -17,20 +21,18 @@ def short_name(path: str, parent: str | None, model: str = OUTERMOST) -> str:
         parent: The path of its caller.
         model: What to call the outermost.
     """
-    if not path:
-        return model
     parts = path.split(".")
     start = len(parent.split(".")) if parent and path.startswith(f"{parent}.") else 0
     while start and parts[start].isdigit():
         start -= 1
-    return ".".join(parts[start:] if not parts[start].isdigit() else [model, *parts[start:]])
+    return shown_path(".".join(parts[start:]), model)
 
 
-def shown_path(path: str) -> str:
+def shown_path(path: str, model: str = OUTERMOST) -> str:
     """Write a path, or a pattern like `*.attn`, so that no index stands without what it is an index of: `model.3`."""
     if not path:
-        return OUTERMOST
-    return path if path.partition(".")[0].isidentifier() else f"{OUTERMOST}.{path}"
+        return model
+    return f"{model}.{path}" if _INDICES.fullmatch(path.partition(".")[0]) else path
 
 
 def name_inside(name: str, path: str | None) -> str:

@@ -46,8 +46,18 @@ def named_nodes(word: str, graph: Graph) -> frozenset[int]:
 
 def module_names(graph: Graph) -> frozenset[str]:
     """Return the names of all modules that were called: paths, and what is shown, "model.3" for "3"."""
-    paths = {call.path for call in graph.modules}
-    return frozenset(name for path in paths for name in (path, short_name(path, None, graph.model_name)))
+    return frozenset(name for path in {call.path for call in graph.modules} for name in names_of_path(graph, path))
+
+
+def names_of_path(graph: Graph, path: str) -> tuple[str, str]:
+    """Return the path of a module, and the name that is shown of it."""
+    return path, short_name(path, None, graph.model_name)
+
+
+def names_around(graph: Graph, path: str) -> Iterator[str]:
+    """Yield all names of a module, and of those that it is in."""
+    for parent in containing_paths(path):
+        yield from names_of_path(graph, parent)
 
 
 def _names_of(graph: Graph, node: Node) -> Iterator[str]:

@@ -5,8 +5,10 @@ from collections import defaultdict
 from torch import nn
 
 from gradinspect.analyses.planning.changes import ModuleUse, Root
-from gradinspect.observers.memory.outermost_modules import OutermostModules, module_paths
+from gradinspect.analyses.structure.name_patterns import containing_paths
+from gradinspect.observers.memory.outermost_modules import OutermostModules
 from gradinspect.observers.memory.storage_ledger import Ledger
+from gradinspect.recording.names import module_paths
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.modules import own_buffers, own_children
 
@@ -43,11 +45,11 @@ class ModuleUses:
 
 
 def _uses_in(number: int, root: nn.Module, saved: dict[int, int]) -> list[tuple[ModuleUse, nn.Module]]:
-    paths = list(module_paths(root))
+    paths = module_paths(root)
     totals: dict[str, int] = defaultdict(int)
     keeps: set[str] = set()
     for path, module in paths:
-        for outer in _outer_paths(path):
+        for outer in containing_paths(path):
             totals[outer] += saved.get(id(module), 0)
             if own_buffers(module).get("num_batches_tracked") is not None:
                 keeps.add(outer)
@@ -65,9 +67,3 @@ def _uses_in(number: int, root: nn.Module, saved: dict[int, int]) -> list[tuple[
         )
         for path, module in paths
     ]
-
-
-def _outer_paths(path: str) -> list[str]:
-    """List a path and those it is in: `a.b`, `a` and the empty one."""
-    parts = path.split(".") if path else []
-    return [".".join(parts[:number]) for number in range(len(parts) + 1)]

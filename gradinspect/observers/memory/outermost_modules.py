@@ -13,9 +13,9 @@ from torch import nn
 
 from gradinspect.analyses.planning.changes import Root
 from gradinspect.recording.frames import short_file_name, user_frames
+from gradinspect.recording.names import module_paths
 from gradinspect.recording.recorder import NOWHERE, Recorder
 from gradinspect.recording.variables import Variable, local_variables, variables_in
-from gradinspect.torch_api.modules import own_children
 
 
 class Called(NamedTuple):
@@ -61,20 +61,6 @@ class OutermostModules:
     def roots(self, base_folder: Path) -> tuple[Root, ...]:
         """Describe them all."""
         return tuple(_root(calls, base_folder) for calls in self._calls)
-
-
-def module_paths(root: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Yield a module and its submodules with their paths, as `get_submodule` takes them."""
-    todo, seen = [("", root)], {id(root)}
-    while todo:
-        path, module = todo.pop()
-        yield path, module
-        parts = []
-        for name, part in own_children(module).items():
-            if part is not None and id(part) not in seen:
-                seen.add(id(part))
-                parts.append((f"{path}.{name}" if path else name, part))
-        todo.extend(reversed(parts))
 
 
 def _calls_of(module: nn.Module, frame: FrameType | None) -> Iterator[Called]:

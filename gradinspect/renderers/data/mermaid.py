@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, module_name
+from gradinspect.graph import Graph
 from gradinspect.renderers.formats import FileContent
 from gradinspect.renderers.picture.plan.drawing import Drawing, plan_drawing
 from gradinspect.renderers.picture.plan.parts import Box, DrawOptions, ScopeEnd, ScopeStart
@@ -53,7 +54,7 @@ def _scope_name(graph: Graph, call: int | None) -> str:
     if call is None:
         return "repeated block"
     module = graph.modules[call]
-    return f"{module_name(graph, module.path)}  {module.class_name}"
+    return f"{short_name(module.path, None, graph.model_name)}  {module.class_name}"
 
 
 def _label(graph: Graph, box: Box) -> str:

@@ -16,7 +16,7 @@ from gradinspect.analyses.structure.expansion import opens_to, readable_depth
 from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, node_ids
 from gradinspect.analyses.summary import describe_capture, describe_edges, summarize
 from gradinspect.checks.findings import Finding, Findings
-from gradinspect.graph import Graph, Node, argument_name, module_name, source_of
+from gradinspect.graph import Graph, Node, argument_name, source_of
 from gradinspect.units import brief, format_bytes, format_calls, format_count, format_held, format_share, format_tensor
 
 MAX_BOXES = 600
@@ -147,7 +147,7 @@ class _Boxes:
     def _name(self, scope: Scope) -> str:
         if scope.module is not None:
             call = self._graph.modules[scope.module]
-            return f"{module_name(self._graph, call.path)}  {call.class_name}"
+            return f"{short_name(call.path, None, self._graph.model_name)}  {call.class_name}"
         first = scope.items[0]
         if scope.kind == "repeat" and isinstance(first, Scope) and first.module is not None:
             calls = [first, *(copy[0] for copy in scope.copies)]

@@ -107,13 +107,13 @@ class HookEffects:
 
     def _watched(self, walked: WalkedGraph) -> Iterator[tuple[int, _Compared]]:
         """Yield the nodes that gradients reach through hooks; what backward starts with was made by no node."""
-        if not (self._leaves or self._made):
-            return
         roots = {root.node for root in walked.graph.roots}
-        for number, leaf in walked.walk.leaves().items():
+        for number, leaf in walked.walk.leaves().items() if self._leaves else ():
             effects = self._leaves.get(id(leaf))
             if effects is not None and effects.leaf is not None and effects.leaf() is leaf and number not in roots:
                 yield number, _Compared(effects, 0)
+        if not self._made:
+            return
         numbers = {made: number for number, made in enumerate(walked.walk.sequence_nrs)}
         for (made, place), effects in self._made.items():
             number = numbers.get(made, -1)
