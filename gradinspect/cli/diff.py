@@ -9,18 +9,18 @@ import typer
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_run_words
 from gradinspect.cli.options.sources import Source, content_of, parse_line, parse_one, read_source
-from gradinspect.cli.output.files import Target, parse_targets, write_content
-from gradinspect.cli.output.printing import print_lines, print_message, print_text, terminal_page, working
+from gradinspect.cli.output.diff_files import DiffFile, parse_diff_targets, write_diff_targets
+from gradinspect.cli.output.printing import print_lines, print_message, print_text, terminal_page
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 
 if TYPE_CHECKING:
     from gradinspect.analyses.diff.gates import Gate
     from gradinspect.analyses.diff.records import Aspect, GraphDiff
     from gradinspect.graph import Graph
+    from gradinspect.renderers.diff_words import Side
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 Format = Literal["text", "json", "markdown", "github"]
-PICTURES = (".svg", ".png", ".pdf", ".dot")
 
 
 @takes_run_words
@@ -56,7 +56,9 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
     ] = "text",
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", metavar="FILE", help="Also draw the changes: .svg .png .pdf .dot", rich_help_panel=OUTPUT),
+        typer.Option(
+            "-o", metavar="FILE", help="Also show the changes: .html .svg .png .pdf .dot", rich_help_panel=OUTPUT
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.", rich_help_panel=OUTPUT)] = False,
 ) -> int:
@@ -72,45 +74,17 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
 
     ignored = parse_aspects(ignore or ())
     gates = [parse_gate(text) for text in fail_on or ()]
-    targets = _parse_pictures(output or [], force=force)
+    targets = parse_diff_targets(output or [], force=force)
     given = _parse_sources(sources or (), both, run_words, tuple(context.obj or ()))
     compared = _Compared(ignored, gates, values, rtol, atol)
     report = _Report(given, compared, output_format, full=full)
     if len(given) > 2:
         if targets:
             raise GradInspectError(
-                f"'-o {targets[0].path}' draws two graphs, and {len(given)} were given.", "Give two."
+                f"'-o {targets[0].path}' shows two graphs, and {len(given)} were given.", "Give two."
             )
         return report.of_many()
-    return report.of_two(lambda before, after, found: _draw(before, after, found, targets, force=force))
-
-
-def _parse_pictures(paths: Sequence[Path], *, force: bool) -> "list[Target]":
-    """Determine the formats of the pictures.
-
-    Raises:
-        GradInspectError: As in `parse_targets`, or a format is not a picture.
-    """
-    targets = parse_targets(paths, force=force)
-    other = next((target.path for target in targets if target.format.suffix not in PICTURES), None)
-    if other is not None:
-        raise GradInspectError(f"'{other}' is not a picture.", f"Supported extensions: {' '.join(PICTURES)}.")
-    return targets
-
-
-def _draw(before: "Graph", after: "Graph", found: "GraphDiff", targets: "Sequence[Target]", *, force: bool) -> None:
-    """Draw both graphs as one, with colors for what changed."""
-    if not targets:
-        return
-    from gradinspect.analyses.diff.union import unite_graphs
-    from gradinspect.renderers.formats import render_file
-    from gradinspect.renderers.picture.plan.parts import DrawOptions
-
-    union = unite_graphs(before, after, found)
-    for path, row in targets:
-        with working(f"Writing {path.name}"):
-            content, notes = render_file(row, union.graph, DrawOptions(statuses=union.statuses))
-        write_content(path, content, notes, force=force)
+    return report.of_two(lambda compared: write_diff_targets(compared, targets, force=force))
 
 
 def _parse_sources(
@@ -192,15 +166,20 @@ class _Report:
         self.format = output_format
         self.full = full
 
-    def of_two(self, draw: "Callable[[Graph, Graph, GraphDiff], None]") -> int:
+    def of_two(self, write: Callable[[DiffFile], None]) -> int:
         """Compare two, and return the exit code."""
+        from gradinspect.analyses.summary import describe_capture
+        from gradinspect.renderers.diff_words import Side
+
         graphs = [read_source(source, has_values=self.compared.has_values) for source in self.sources]
         check_comparable(graphs, [source.label for source in self.sources])
         self._check_values(graphs)
         found = self.compared.diff(graphs[0], graphs[1])
         failures = self._failures(found)
-        self._print_two(found, graphs, failures)
-        draw(graphs[0], graphs[1], found)
+        sides = [Side(source.label, describe_capture(graph))
+                 for source, graph in zip(self.sources, graphs, strict=True)]  # fmt: skip
+        self._print_two(found, sides, failures)
+        write(DiffFile(graphs[0], graphs[1], found, sides, failures))
         return self._exit_code([found], failures)
 
     def _check_values(self, graphs: "Sequence[Graph]") -> None:
@@ -227,15 +206,11 @@ class _Report:
         differs = bool(failures) if self.compared.gates else any(not diff.is_empty for diff in found)
         return FOUND_SOMETHING if differs else 0
 
-    def _print_two(self, found: "GraphDiff", graphs: "Sequence[Graph]", failures: Sequence[str]) -> None:
-        from gradinspect.analyses.summary import describe_capture
+    def _print_two(self, found: "GraphDiff", sides: "Sequence[Side]", failures: Sequence[str]) -> None:
         from gradinspect.cli.options.user_source import path_namer
         from gradinspect.renderers.data.diff import render_diff_github, render_diff_json, render_diff_markdown
-        from gradinspect.renderers.diff_words import Side
         from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage
 
-        sides = [Side(source.label, describe_capture(graph))
-                 for source, graph in zip(self.sources, graphs, strict=True)]  # fmt: skip
         match self.format:
             case "text":
                 page = terminal_page(DiffPage)

@@ -37,6 +37,11 @@ def field_of(detail: Detail) -> str:
     return " ".join(filter(None, (FIELD_WORDS.get(detail.field, detail.field), name)))
 
 
+def describe(detail: Detail) -> str:
+    """Write what differs of a node as text."""
+    return f"{field_of(detail)}: {detail.before or '(none)'} → {detail.after or '(none)'}"
+
+
 def one_sided_modules(diff: GraphDiff) -> list[str]:
     """List the paths of modules that only one graph has."""
     return [change.before or change.after for change in diff.module_changes if change.kind in MODULE_WORDS]

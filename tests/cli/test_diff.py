@@ -129,6 +129,19 @@ def test_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(words in drawn for words in ("+ added", "- removed", "~ changed", "color: change from A to B"))
 
 
+def test_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both graphs side by side, with the gates that failed; other files are refused before anything is read."""
+    code = main(["diff", write("a.json"), write("b.json", "fewer"), "-o", "diff.html", "--fail-on", "lost-gradient"])
+    written = Path("diff.html").read_text()
+
+    assert code == 1
+    assert capsys.readouterr().err == "Wrote diff.html\n"
+    assert "<title>a.json → b.json · gradinspect</title>" in written
+    assert '"failures":["lost-gradient: h.3.' in written
+    assert main(["diff", "a.json", "b.json", "-o", "diff.csv"]) == 2
+    assert "'diff.csv' is neither a page nor a picture." in capsys.readouterr().err
+
+
 def test_many_captures(capsys: pytest.CaptureFixture[str]) -> None:
     """Equal ranks are one group; each other one says what it lacks."""
     ranks = [write(f"run.{rank}.json", *(["fewer"] if rank == 2 else [])) for rank in range(4)]

@@ -185,29 +185,29 @@ def _paths_of(reading: Reading) -> set[str]:
     return {call.path for call in reading.calls}
 
 
-def fold_names(names: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Yield names that differ in their indices as one: `h.0-11.attn.weight`, and how many they are."""
+def fold_names(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield names that differ in their indices as one, `h.0-11.attn.weight`, with those it stands for."""
     groups: dict[str, dict[str, None]] = {}
     for name in names:
         groups.setdefault(INDEX.sub("*", name), {})[name] = None
     for group in groups.values():
-        yield _name_by_indices(group), len(group)
+        yield _name_by_indices(group), list(group)
 
 
-def fold_leaves(names: Iterable[str], whole: Iterable[str]) -> Iterator[tuple[str, int]]:
+def fold_leaves(names: Iterable[str], whole: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     """Fold the names of leaves; those of a module that only one graph has are one: `h.3.*`."""
     modules = [path for path in whole if path]
-    inside: dict[str, int] = {}
+    inside: dict[str, list[str]] = {}
     others = []
     for name in names:
         module = next((path for path in modules if name.startswith(f"{path}.")), None)
         if module is None:
             others.append(name)
         else:
-            inside[module] = inside.get(module, 0) + 1
+            inside.setdefault(module, []).append(name)
     groups: dict[str, list[str]] = defaultdict(list)
     for module in inside:
         groups[INDEX.sub("*", module)].append(module)
     for group in groups.values():
-        yield f"{_name_by_indices(group)}.*", sum(inside[module] for module in group)
+        yield f"{_name_by_indices(group)}.*", [name for module in group for name in inside[module]]
     yield from fold_names(others)

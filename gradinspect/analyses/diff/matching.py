@@ -10,8 +10,6 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from gradinspect.analyses.diff.alignment import Aligner
 from gradinspect.analyses.diff.modules import CallMatcher, paths_in_after
 from gradinspect.analyses.diff.reading import Reading
@@ -43,7 +41,7 @@ def _comes_first(one: Graph, other: Graph) -> bool:
         return len(one.nodes) < len(other.nodes)
     for mine, theirs in zip((*one.nodes, *one.modules), (*other.nodes, *other.modules), strict=False):
         if mine != theirs:
-            return msgspec.json.encode(mine) < msgspec.json.encode(theirs)
+            return repr(mine) < repr(theirs)  # not as JSON, which has no lone surrogates
     return len(one.modules) < len(other.modules)
 
 

@@ -3,6 +3,7 @@
 What comes in: two graphs and what differs. What goes out: a graph, and what became of each of its nodes.
 """
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -19,11 +20,20 @@ _LEAF_STATUS: dict[str, Status] = {
 }  # fmt: skip
 
 
+class Numbers(NamedTuple):
+    """What something is called in each graph; None where it is missing."""
+
+    before: int | None
+    after: int | None
+
+
 class Union(NamedTuple):
     """Both graphs as one."""
 
     graph: Graph
     statuses: tuple[Status, ...]  # by node
+    nodes: tuple[Numbers, ...]  # by node
+    calls: tuple[Numbers, ...]  # by module call
 
 
 def unite_graphs(before: Graph, after: Graph, diff: GraphDiff) -> Union:
@@ -74,17 +84,28 @@ class _Uniter:
         return numbers
 
     def union(self) -> Union:
-        lost = [call for index, call in enumerate(self.before.modules) if index not in self.matching.calls]
+        lost = [index for index in range(len(self.before.modules)) if index not in self.matching.calls]
         graph = replace(
             self.after,
             nodes=tuple(self._moved(*one) for one in self.order),
             roots=tuple(replace(root, node=self.places[True, root.node]) for root in self.after.roots),
-            modules=(*self.after.modules, *(self._call(call) for call in lost)),
+            modules=(*self.after.modules, *(self._call(self.before.modules[index]) for index in lost)),
             frames=(*self.after.frames, *(self._frame(index) for index in range(len(self.before.frames)))),
             gradients=None,
             values=(),
         )
-        return Union(graph, tuple(self._status(*one) for one in self.order))
+        return Union(
+            graph,
+            tuple(self._status(*one) for one in self.order),
+            tuple(Numbers(self._inverse.get(number), number) if is_after else Numbers(number, None)
+                  for is_after, number in self.order),
+            self._both_calls(lost),
+        )  # fmt: skip
+
+    def _both_calls(self, lost: Sequence[int]) -> tuple[Numbers, ...]:
+        mine = {theirs: index for index, theirs in self.matching.calls.items()}
+        of_after = (Numbers(mine.get(index), index) for index in range(len(self.after.modules)))
+        return *of_after, *(Numbers(index, None) for index in lost)
 
     def _call(self, call: ModuleCall) -> ModuleCall:
         return replace(call, parent=None if call.parent is None else self.calls[call.parent])

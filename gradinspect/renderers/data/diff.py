@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.groups import Group
-from gradinspect.analyses.diff.records import Detail, GraphDiff, Pair, Row, ValueDiff
+from gradinspect.analyses.diff.records import GraphDiff, Pair, Row, ValueDiff
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.data.json import plain, render_json
 from gradinspect.renderers.data.markdown import code, table
@@ -13,7 +13,7 @@ from gradinspect.renderers.diff_words import (
     MODULE_WORDS,
     SIGNS,
     Side,
-    field_of,
+    describe,
     first_values,
     one_sided_modules,
     place_of,
@@ -86,17 +86,12 @@ def _cells(row: Row) -> tuple[str, ...]:
     return code(place_of(row)), SIGNS[row.kind], what, held, code(row.line)
 
 
-def describe(detail: Detail) -> str:
-    """Write what differs as text."""
-    return f"{field_of(detail)}: {detail.before or '(none)'} → {detail.after or '(none)'}"
-
-
 def _leaf_items(diff: GraphDiff) -> Iterator[str]:
     whole = one_sided_modules(diff)
     for kind, words in LEAF_WORDS.items():
         names = [change.name for change in diff.leaf_changes if change.kind == kind]
-        for name, count in fold_leaves(names, whole):
-            yield f"- {words}: {code(name)}{f' ×{count:,}' if count > 1 else ''}\n"
+        for name, same in fold_leaves(names, whole):
+            yield f"- {words}: {code(name)}{f' ×{len(same):,}' if len(same) > 1 else ''}\n"
 
 
 def _module_items(diff: GraphDiff) -> Iterator[str]:

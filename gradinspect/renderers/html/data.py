@@ -59,7 +59,7 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
         "nodes": msgspec.to_builtins(nodes),
         "texts": list(texts.places),
     }
-    return _harmless(json_text(page, separators=(",", ":")))
+    return harmless(json_text(page, separators=(",", ":")))
 
 
 def _figures(figures: Summary) -> list[str]:
@@ -81,7 +81,7 @@ def _cut(cut: Cut) -> dict[str, object]:
     return {"numbers": cut.numbers, "lost": cut.lost_places, "came": cut.lost_users}
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Escape what could end the element; `json_text` has already escaped non-ASCII characters."""
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")

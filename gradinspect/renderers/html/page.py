@@ -8,6 +8,7 @@ The page's policy forbids every request, and every script and style except its o
 
 import hashlib
 from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
@@ -26,16 +27,30 @@ SCRIPTS = (
 
 def render_html(graph: Graph, options: DrawOptions | None = None) -> str:
     """Write the page."""
-    style = _read("page.css")
-    script = "'use strict';\n(() => {\n" + "".join(_read(f"{name}.js") for name in SCRIPTS) + "})();\n"
+    title = f"{graph.source} · gradinspect"
+    return page_document(title, "page.css", "body.html", SCRIPTS, page_json(graph, options or DrawOptions()))
+
+
+def page_document(title: str, style_file: str, body_file: str, scripts: Sequence[str], content: str) -> str:
+    """Put a page together.
+
+    Args:
+        title: Of the window; any text.
+        style_file: Its file in `html/`.
+        body_file: Likewise.
+        scripts: Names of files in `html/`, in order.
+        content: What the page shows, as JSON that cannot end its element: `harmless`.
+    """
+    style = _read(style_file)
+    script = "'use strict';\n(() => {\n" + "".join(_read(f"{name}.js") for name in scripts) + "})();\n"
     policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'"
-    title = escape(escape_control(f"{graph.source} · gradinspect")).encode(errors="backslashreplace").decode()
+    shown = escape(escape_control(title)).encode(errors="backslashreplace").decode()
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n{_read('body.html')}"
-        f'<script type="application/json" id="graph">{page_json(graph, options or DrawOptions())}</script>\n'
+        f"<title>{shown}</title>\n<style>{style}</style>\n</head>\n<body>\n{_read(body_file)}"
+        f'<script type="application/json" id="graph">{content}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 

@@ -200,8 +200,9 @@ class DiffPage(Page):
         both = [(shown_path(change.before), shown_path(change.after)) for change in same
                 if change.before and change.after and change.before != change.after]  # fmt: skip
         style = STYLES.get(kind, "cyan")
-        for name, count in (*fold_names(one_sided), *((f" {self._to} ".join(pair), 1) for pair in _fold_pairs(both))):
-            times = self._times(count)
+        folded = ((f" {self._to} ".join(pair), [""]) for pair in _fold_pairs(both))
+        for name, names in (*fold_names(one_sided), *folded):
+            times = self._times(len(names))
             what = self.visible(class_name.replace("→", self._to))
             text = f"{GAP}{MODULE_WORDS.get(kind, kind)} {self.visible(name)}{times}{GAP}{what}"
             yield Text(self.fit(text, self.width), style)
@@ -220,8 +221,8 @@ class DiffPage(Page):
             )
         for (kind, what), names in groups.items():
             style = {"lost": "red", "frozen": "red", "gained": "green", "unfrozen": "green"}.get(kind, "cyan")
-            for name, count in fold_leaves(names, whole):
-                times = self._times(count)
+            for name, folded in fold_leaves(names, whole):
+                times = self._times(len(folded))
                 text = f"{GAP}{LEAF_WORDS[kind]}: {self.visible(name)}{times}{GAP}{what}".rstrip()
                 yield Text(self.fit(text, self.width), style)
 

@@ -29,12 +29,16 @@ def test_names_without_their_surroundings() -> None:
     """Each index is named, since nobody says which others there are."""
     names = [f"h.{block}.attn.weight" for block in range(12)]
 
-    assert list(fold_names([*names, "head.weight"])) == [("h.0-11.attn.weight", 12), ("head.weight", 1)]
-    assert list(fold_names(["h.0.a.1", "h.1.a.2"])) == [("h.0-1.a.1-2", 2)]
+    assert list(fold_names([*names, "head.weight"])) == [
+        ("h.0-11.attn.weight", names), ("head.weight", ["head.weight"])
+    ]  # fmt: skip
+    assert list(fold_names(["h.0.a.1", "h.1.a.2"])) == [("h.0-1.a.1-2", ["h.0.a.1", "h.1.a.2"])]
 
 
 def test_the_leaves_of_a_whole_module() -> None:
     """They are one, and modules that differ by their index too."""
     leaves = [f"h.{block}.{name}" for block in (2, 3) for name in ("weight", "bias")]
 
-    assert list(fold_leaves([*leaves, "head.bias"], ["h.2", "h.3"])) == [("h.2-3.*", 4), ("head.bias", 1)]
+    assert list(fold_leaves([*leaves, "head.bias"], ["h.2", "h.3"])) == [
+        ("h.2-3.*", leaves), ("head.bias", ["head.bias"])
+    ]  # fmt: skip

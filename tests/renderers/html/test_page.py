@@ -19,6 +19,7 @@ from gradinspect.analyses.structure.focus import Focus, focus_graph
 from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.graph import Frame, Graph, Hook, ModuleCall, Root, Storage
 from gradinspect.renderers.html.page import SCRIPTS, render_html
+from gradinspect.renderers.html.sides_page import SCRIPTS as SIDES_SCRIPTS
 from gradinspect.renderers.html.tree import MAX_ITEMS, page_scopes
 from gradinspect.renderers.picture.colors.palettes import contrast as contrast_of
 from gradinspect.renderers.picture.plan.parts import DrawOptions
@@ -114,7 +115,7 @@ def test_our_scripts_write_text_only() -> None:
     scripts = {entry.name: entry.read_text() for entry in ASSETS.iterdir() if entry.name.endswith(".js")}
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|fetch\(|XMLHttpRequest"
 
-    assert {f"{name}.js" for name in SCRIPTS} == set(scripts)
+    assert {f"{name}.js" for name in (*SCRIPTS, *SIDES_SCRIPTS)} == set(scripts)
     assert not [name for name, script in scripts.items() if re.search(forbidden, script)]
 
 

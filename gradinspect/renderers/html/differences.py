@@ -1,0 +1,190 @@
+"""The list of differences on the page that shows two graphs side by side: what it says, and where each one is.
+
+What comes in: what differs, and both graphs as one. What goes out: sections of entries, each with the nodes and module
+calls of the united graph that it is about.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from gradinspect.analyses.diff.folding import fold_leaves
+from gradinspect.analyses.diff.leaves import UNNAMED
+from gradinspect.analyses.diff.records import GraphDiff, LeafChange, ModuleChange, Row, ValueDiff
+from gradinspect.analyses.diff.union import Union
+from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.graph import Record, consumers
+from gradinspect.renderers.diff_words import (
+    LEAF_WORDS,
+    MODULE_WORDS,
+    SIGNS,
+    describe,
+    first_values,
+    how_far,
+    one_sided_modules,
+    place_of,
+    value_summary,
+)
+from gradinspect.units import brief, escape_control, format_change, format_count, format_tensor
+
+MAX_ENTRIES = 1_000  # of one section
+MAX_PLACES = 500  # of one entry
+MAX_TEXT = 300
+LEAF_SIGNS: Final = {"lost": "-", "frozen": "-", "gained": "+", "unfrozen": "+"}
+MODULE_SIGNS: Final = {"removed": "-", "added": "+"}
+
+
+class Entry(Record, frozen=True, kw_only=True):
+    """One difference."""
+
+    sign: str  # "+", "-", "~"; "" for a remark
+    words: str
+    details: tuple[str, ...] = ()
+    bytes: str = ""
+    line: str = ""
+    nodes: tuple[int, ...] = ()  # where it is, in the united graph
+    calls: tuple[int, ...] = ()
+
+
+class Section(Record, frozen=True, kw_only=True):
+    """Differences under one heading."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+
+def page_differences(diff: GraphDiff, union: Union) -> list[Section]:
+    """List what differs: by module, then modules, leaves and values."""
+    lister = _Lister(diff, union)
+    found = [*lister.rows(), *lister.modules(), *lister.leaves(), *lister.values()]
+    return [_escaped(section) for section in found if section.entries]
+
+
+class _Lister:
+    def __init__(self, diff: GraphDiff, union: Union) -> None:
+        self.diff, self.union = diff, union
+        self._before = {numbers.before: place for place, numbers in enumerate(union.nodes)}
+        self._after = {numbers.after: place for place, numbers in enumerate(union.nodes)}
+        self._uses = consumers(union.graph)
+        self._calls: dict[tuple[str, str], list[int]] = {}
+        for place, numbers in enumerate(union.calls):
+            kind = "added" if numbers.before is None else "removed" if numbers.after is None else ""
+            self._calls.setdefault((kind, union.graph.modules[place].path), []).append(place)
+
+    def rows(self) -> Iterator[Section]:
+        shown = self.diff.rows[:MAX_ENTRIES]
+        for place, same in groupby(sorted(shown, key=_place_key), key=place_of):
+            yield Section(title=place, entries=tuple(map(self._row, same)))
+        if len(self.diff.rows) > MAX_ENTRIES:
+            more = format_count(len(self.diff.rows) - MAX_ENTRIES, "more row")
+            yield Section(title="", entries=(Entry(sign="", words=f"{more}: gradinspect diff --full prints all."),))
+
+    def _row(self, row: Row) -> Entry:
+        times = f" ×{row.count:,}" if row.count > 1 else ""
+        size = format_count(row.num_nodes, "node") if row.is_module else ""
+        info = format_tensor(row.info) if row.info is not None and row.kind != "changed" else ""
+        nodes = self._places(row)
+        return Entry(
+            sign=SIGNS[row.kind],
+            words="  ".join(filter(None, (f"{row.what}{times}", size, info))),
+            details=(*(brief(describe(detail), MAX_TEXT) for detail in row.details), *_links_note(row)),
+            bytes=format_change(row.held_bytes) if row.held_bytes else "",
+            line=row.line,
+            nodes=() if row.is_module else tuple(nodes[:MAX_PLACES]),
+            calls=tuple(self._outermost_alone(nodes)[:MAX_PLACES]) if row.is_module else (),
+        )
+
+    def _places(self, row: Row) -> list[int]:
+        if row.nodes_after:
+            return [self._after[number] for number in row.nodes_after]
+        return [self._before[number] for number in row.nodes_before]
+
+    def _outermost_alone(self, nodes: Sequence[int]) -> list[int]:
+        """Find the outermost calls around nodes that only one of the graphs has."""
+        found: dict[int, None] = {}
+        for node in nodes:
+            outer, call = None, self.union.graph.nodes[node].module
+            while call is not None and None in self.union.calls[call]:
+                outer, call = call, self.union.graph.modules[call].parent
+            if outer is not None:
+                found[outer] = None
+        return list(found)
+
+    def modules(self) -> Iterator[Section]:
+        entries = [self._module(change) for change in self.diff.module_changes[:MAX_ENTRIES]]
+        yield Section(title="modules", entries=tuple(entries))
+
+    def _module(self, change: ModuleChange) -> Entry:
+        names = " → ".join(shown_path(name) for name in dict.fromkeys((change.before, change.after)) if name)
+        words = f"{MODULE_WORDS.get(change.kind, change.kind)} {names or shown_path('')}  {change.class_name}"
+        alone = change.kind if change.kind in MODULE_WORDS else ""
+        calls = self._calls.get((alone, change.before if change.kind == "removed" else change.after), ())
+        return Entry(sign=MODULE_SIGNS.get(change.kind, "~"), words=words, calls=tuple(calls[:MAX_PLACES]))
+
+    def leaves(self) -> Iterator[Section]:
+        users: dict[str, list[int]] = {}
+        for place, node in enumerate(self.union.graph.nodes):
+            if node.leaf is not None and self.union.statuses[place]:
+                users.setdefault(node.leaf.name or UNNAMED, []).extend(self._users(place))
+        whole = one_sided_modules(self.diff)
+        groups: dict[tuple[str, str], list[LeafChange]] = {}
+        for change in self.diff.leaf_changes:
+            what = f"{change.before} → {change.after}" if change.before or change.after else ""
+            groups.setdefault((change.kind, what), []).append(change)
+        entries = [
+            Entry(sign=LEAF_SIGNS.get(kind, "~"), words=_leaf_words(kind, words, names, what),
+                  nodes=tuple(node for name in names for node in users.get(name, ()))[:MAX_PLACES])
+            for (kind, what), changes in groups.items()
+            for words, names in fold_leaves([change.name for change in changes], whole)
+        ]  # fmt: skip
+        yield Section(title="leaves", entries=tuple(entries[:MAX_ENTRIES]))
+
+    def values(self) -> Iterator[Section]:
+        found = self.diff.values
+        if found is not None:
+            firsts = tuple(self._firsts(found))
+            parameters = tuple(
+                Entry(
+                    sign="~",
+                    words=f"parameter {one.name}: {how_far(one.distance)}",
+                    nodes=self._users(self._after[one.node_after]),
+                )
+                for one in found.parameters[:MAX_ENTRIES]
+            )
+            remark = Entry(sign="", words=f"{value_summary(found)}.")
+            yield Section(title="values", entries=(*parameters, *firsts, remark))
+
+    def _firsts(self, values: ValueDiff) -> Iterator[Entry]:
+        firsts = [first for first in (values.first_forward, values.first_backward) if first is not None]
+        for first, (direction, where, distance) in zip(firsts, first_values(values), strict=True):
+            words = f"first in {direction}: {'  '.join(where)}"
+            yield Entry(sign="~", words=words, details=(distance,), nodes=(self._after[first.node_after],))
+
+    def _users(self, leaf: int) -> tuple[int, ...]:
+        return tuple(use.node for use in self._uses.get(leaf, ()))[:MAX_PLACES]
+
+
+def _links_note(row: Row) -> Iterator[str]:
+    if row.count > MAX_PLACES:
+        yield f"links to {MAX_PLACES:,} of {row.count:,}"
+
+
+def _leaf_words(kind: str, words: str, names: Sequence[str], what: str) -> str:
+    times = f" ×{len(names):,}" if len(names) > 1 else ""
+    return f"{LEAF_WORDS[kind]}: {words}{times}  {what}".rstrip()
+
+
+def _place_key(row: Row) -> tuple[bool, list[tuple[int, str]]]:
+    """Sort by module, numbers as numbers, and what is outside of all modules last."""
+    parts = row.module.split(".")
+    return row.is_outside, [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _escaped(section: Section) -> Section:
+    return Section(title=escape_control(section.title), entries=tuple(
+        Entry(
+            sign=entry.sign, words=escape_control(entry.words), details=tuple(map(escape_control, entry.details)),
+            bytes=entry.bytes, line=escape_control(entry.line), nodes=entry.nodes, calls=entry.calls,
+        )
+        for entry in section.entries
+    ))  # fmt: skip

@@ -1,0 +1,101 @@
+// Both graphs as rows: what is the same in both is in one row. Rows of a scope are made when it is expanded.
+
+const page = JSON.parse(byId('graph').textContent);
+const { rows, nodes, calls, scopes, texts } = page;
+const MARKS = ['', 'added', 'removed', 'changed'];
+const SIGNS = { added: '+', removed: '−', changed: '~' };
+const SIDE_NAMES = ['A', 'B'];
+const rowsView = byId('rows');
+
+const isScope = (item) => item < 0;
+const scopeOf = (item) => scopes[-item];
+const sideOf = (id, side) => (rows[id][side] ? nodes[rows[id][side][1]] : null);
+const statusOf = (id) => MARKS[rows[id][2]];
+
+/** Sums up to each node, so that those of a scope are differences. */
+function sumsOf(valueOf) {
+  const sums = [0];
+  rows.forEach((_, id) => sums.push(sums[id] + valueOf(id)));
+  return sums;
+}
+const held = [0, 1].map((side) => sumsOf((id) => sideOf(id, side)?.[7] ?? 0));
+const present = [0, 1].map((side) => sumsOf((id) => (sideOf(id, side) ? 1 : 0)));
+const leafMarks = (id) => [0, 1].some((side) => sideOf(id, side)?.[3].some(([, status]) => status));
+const differs = (id) => Boolean(rows[id][2] || rows[id][3]?.length || leafMarks(id));
+const counts = Object.fromEntries(MARKS.slice(1).map((mark) => [mark, sumsOf((id) => (statusOf(id) === mark ? 1 : 0))]));
+const numDiffering = sumsOf((id) => (differs(id) ? 1 : 0));
+const inside = (sums, { first, last }) => sums[last + 1] - sums[first];
+
+/** The text of a scope on one side; null if that graph does not have it. */
+function scopeTitle(scope, side) {
+  if (!inside(present[side], scope)) return null;
+  if (scope.module === undefined) return scope.times ? `${scope.title}  ×${scope.times.toLocaleString('en')}` : scope.title;
+  const call = calls[scope.module];
+  return call[side] < 0 ? null : `${texts[call[side]]}  ${texts[call[2]]}`;
+}
+
+/** The status of a scope: of its module call, or of all that is in it. */
+function scopeStatus(scope) {
+  const size = scope.last + 1 - scope.first;
+  if (scope.module !== undefined && calls[scope.module][3]) return MARKS[calls[scope.module][3]];
+  return ['added', 'removed'].find((mark) => inside(counts[mark], scope) === size) ?? '';
+}
+
+/** What changed inside of a scope, in signs: `+2 −1 ~3`. */
+function countsInside(scope) {
+  const words = MARKS.slice(1).map((mark) => [mark, inside(counts[mark], scope)]).filter(([, count]) => count);
+  const texts = words.map(([mark, count]) => `${SIGNS[mark]}${count.toLocaleString('en')}`);
+  return texts.length || !inside(numDiffering, scope) ? texts.join(' ') : '~';
+}
+
+const missing = (side) => html('div', { role: 'gridcell', class: `cell ${SIDE_NAMES[side].toLowerCase()} gone`, 'aria-label': `not in ${SIDE_NAMES[side]}`, text: '—' });
+const cell = (side, ...children) => html('div', { role: 'gridcell', class: `cell ${SIDE_NAMES[side].toLowerCase()}`, 'data-side': SIDE_NAMES[side] }, ...children);
+const part = (name, text, title = text) => (text ? html('span', { class: name, text, title }) : null);
+
+const LINE_LETTERS = 20;
+const cutStart = (text) => (text.length > LINE_LETTERS ? `…${text.slice(1 - LINE_LETTERS)}` : text);
+
+/** Bytes and the line, at the right; the whole path of the file is in the title. */
+const ending = (bytes, line) => html('span', { class: 'ending' }, part('held', bytes ? formatBytes(bytes) : ''),
+  html('span', { class: 'line', text: cutStart(line.slice(line.lastIndexOf('/') + 1)), title: line || null }));
+
+function scopeCell(scope, side) {
+  const title = scopeTitle(scope, side);
+  if (title === null) return missing(side);
+  const count = inside(present[side], scope);
+  const bytes = inside(held[side], scope);
+  return cell(side, html('span', { class: 'toggle', 'aria-hidden': 'true', text: '▸' }), part('what', title), part('quiet', formatCount(count, 'node')),
+    ending(bytes, ''));
+}
+
+function chip([place, status]) {
+  const mark = MARKS[status];
+  const name = texts[place].split('  ')[0];
+  return part(`chip ${mark}`, `${mark ? `${SIGNS[mark]} ` : ''}◆ ${name.slice(name.lastIndexOf('.') + 1)}`, `${mark} ${texts[place]}`.trim());
+}
+
+function nodeCell(id, side) {
+  const node = sideOf(id, side);
+  if (!node) return missing(side);
+  const [name, outputs, , leaves, , line, , bytes] = node;
+  return cell(side, html('span', { class: 'toggle', 'aria-hidden': 'true', text: '▸' }), part('quiet', `#${rows[id][side][0]}`), part('what', texts[name]),
+    part('tensor', outputs.map((place) => texts[place]).join(', ')), ...leaves.map(chip), ending(bytes, texts[line]));
+}
+
+/** Create the row of an item, with the element that takes what is inside. */
+function makeRow(item, level) {
+  const scope = isScope(item) ? scopeOf(item) : null;
+  const status = scope ? scopeStatus(scope) : statusOf(item);
+  const isDifferent = scope ? inside(numDiffering, scope) > 0 || status !== '' : differs(item);
+  const cells = [0, 1].map((side) => (scope ? scopeCell(scope, side) : nodeCell(item, side)));
+  const sign = SIGNS[status] ?? (!scope && isDifferent ? '~' : '');
+  const word = scope?.module === undefined ? '' : texts[calls[scope.module][4]];
+  const mark = html('div', { role: 'gridcell', class: 'mark', 'aria-label': [status, word, scope ? countsInside(scope) : ''].filter(Boolean).join(' ') || 'same' },
+    sign && html('b', { text: sign }), html('span', { text: ` ${word || (scope && status === '' ? countsInside(scope) : '')}` }));
+  const isAlike = cells.every((one) => !one.classList.contains('gone')) && cells[0].textContent.replace(/^▸#\d+/, '') === cells[1].textContent.replace(/^▸#\d+/, '');
+  const names = ['row', scope ? 'scope' : 'node', status, isDifferent ? '' : 'same', isAlike ? 'alike' : ''];
+  const row = html('div', { role: 'row', class: names.filter(Boolean).join(' '), 'aria-level': level + 1, 'aria-expanded': 'false', tabindex: -1, 'data-item': item },
+    cells[0], mark, cells[1]);
+  row.style.setProperty('--level', level);
+  return row;
+}

@@ -1,0 +1,117 @@
+"""Two graphs side by side as they are used, in a Chromium; skipped where there is none."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from browser_page import Seen
+from changed_graphs import HOSTILE, block_graph
+
+from gradinspect.analyses.diff.comparison import diff_graphs
+from gradinspect.renderers.diff_words import Side
+from gradinspect.renderers.html.sides_page import render_sides
+
+
+@pytest.fixture(scope="module")
+def sides(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    """Open a page for all tests; nothing may go wrong and nothing be asked for but the file."""
+    before, after = block_graph(12), block_graph(14, extra="SinBackward0", frozen=True)
+    file = tmp_path_factory.mktemp("sides") / "diff.html"
+    both = [Side("a.json", "backward #1"), Side(HOSTILE, "")]
+    file.write_text(render_sides(before, after, diff_graphs(before, after), both, [HOSTILE]))
+    context = browser.new_context(viewport={"width": 1300, "height": 900})
+    seen = Seen(context.new_page())
+    seen.page.goto(file.as_uri())
+    yield seen
+    context.close()
+
+    assert not seen.troubles
+    assert {file.as_uri()} == {url.partition("#")[0] for url in seen.requests}
+
+
+def row_texts(page: Any) -> list[str]:
+    """Return the texts of the rows that are seen, with a bar between A, the sign and B."""
+    found: list[str] = page.evaluate(
+        "[...document.querySelectorAll('#rows .row')].filter((row) => row.offsetParent)"
+        ".map((row) => [...row.children].map((one) => one.innerText.replace(/\\s+/g, ' ').trim()).join(' | '))"
+    )
+    return found
+
+
+def test_what_differs_has_a_sign_beside_its_color(sides: Seen) -> None:
+    """A row that only one graph has says so in words for a screen reader, and in a sign for print."""
+    sides.page.keyboard.press("c")
+    sides.page.keyboard.press("n")
+    row = sides.page.locator(".row.shown")
+
+    assert row.locator(".mark").inner_text().strip() == "+"
+    assert row.locator(".cell.a").get_attribute("aria-label") == "not in A"
+    assert "blocks" not in row.inner_text()
+    assert sides.page.locator("img").count() == 0
+    assert sides.page.locator("#failures").inner_text().startswith("failed </script><img")
+
+
+def test_a_link_goes_to_the_side_that_it_names(sides: Seen) -> None:
+    """It expands what is around, and the row is on the screen; back leads back."""
+    sides.page.keyboard.press("c")
+    link = sides.page.locator("#differences a", has_text="A #24").first
+    link.click()
+    row = sides.page.locator(".row.shown.at-a")
+
+    assert row.locator(".cell.a").inner_text().split()[1:3] == ["#24", "MulBackward0"]
+    assert row.evaluate(
+        "(row) => { const { top, bottom } = row.getBoundingClientRect(); return top > 0 && bottom < 900; }"
+    )
+    assert sides.page.url.endswith("#a24")
+
+
+def test_a_node_shows_both_sides(sides: Seen) -> None:
+    """Outputs, inputs, leaves, saved values and the line; what one side lacks has a sign."""
+    sides.page.evaluate("location.hash = '#a24'")
+    sides.page.wait_for_selector(".row.shown.at-a")
+    sides.page.keyboard.press("Enter")
+    facts = sides.page.locator(".facts").first.inner_text()
+
+    assert "\N{MINUS SIGN} h.0.weight  f32[3]" in facts
+    assert "+ other: None" in facts
+    assert "train.py:9" in facts
+    assert "y = torch.tanh(w * x)" in facts
+
+    sides.page.keyboard.press("Enter")
+
+    assert sides.page.locator(".facts").count() == 0
+
+
+def test_rows_by_keyboard(sides: Seen) -> None:
+    """Arrows move, expand and collapse; `d` leaves only what differs; only one row is in the tab order."""
+    page = sides.page
+    page.keyboard.press("c")
+    page.locator("#rows .row").nth(1).focus()
+
+    assert len(row_texts(page)) == 2
+
+    page.keyboard.press("ArrowRight")
+    count = len(row_texts(page))
+    page.keyboard.press("ArrowRight")
+
+    assert count > 2
+    assert page.evaluate("document.activeElement.getAttribute('aria-level')") == "2"
+
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("d")
+
+    assert len(row_texts(page)) < count
+    assert page.locator('#rows .row[tabindex="0"]').count() == 1
+
+    page.keyboard.press("d")
+
+
+def test_a_narrow_screen_has_one_column(sides: Seen) -> None:
+    """Nothing is wider than the screen, and a row that is the same in both is there once."""
+    page = sides.page
+    page.set_viewport_size({"width": 400, "height": 800})
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert page.locator(".row.alike .cell.a").first.is_hidden()
+
+    page.set_viewport_size({"width": 1300, "height": 900})
