@@ -81,6 +81,7 @@ class TensorInfo(Record, frozen=True):
     device: str = "cpu"
     layout: str = "strided"
     subclass: str | None = None  # qualified class name, if it is not a plain torch.Tensor or Parameter
+    local_shape: tuple[Size, ...] | None = None  # of a DTensor: what this rank has; `shape` is that of all ranks
 
 
 class Edge(Record, frozen=True):
@@ -101,7 +102,7 @@ class SavedTensor(Record, frozen=True):
     """A tensor saved for backward: its properties and its storage."""
 
     info: TensorInfo
-    num_bytes: int  # of its elements, not of its whole storage
+    num_bytes: int  # of its elements, not of its whole storage; of a DTensor those on this rank
     storage: int | None = None  # index into Graph.storages; None if it has none (meta, opaque)
     strides: tuple[Size, ...] | None = None  # only if not contiguous
     storage_offset: int = 0  # in elements

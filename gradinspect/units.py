@@ -3,7 +3,7 @@
 import re
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import CallKind, TensorInfo
+from gradinspect.graph import CallKind, Size, TensorInfo
 
 DTYPE_NAMES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
@@ -96,14 +96,23 @@ def format_dtype(dtype: str) -> str:
 
 
 def format_tensor(info: TensorInfo) -> str:
-    """Write a tensor's dtype, shape and anything unusual: `f32[2, 3]`, `f32[4] cuda:0 sparse_coo`."""
-    text = f"{format_dtype(info.dtype)}[{', '.join(str(size) for size in info.shape)}]"
+    """Write a tensor's dtype, shape and anything unusual: `f32[2, 3]`, `f32[4] cuda:0 sparse_coo`.
+
+    Of a DTensor the shape of all ranks, and beside it what this rank has, if that is a part: `f32[8, 4] local [2, 4]`.
+    """
+    text = f"{format_dtype(info.dtype)}{_format_shape(info.shape)}"
+    is_part = info.local_shape is not None and info.local_shape != info.shape
     unusual = (
         "" if info.device == "cpu" else info.device,
         "" if info.layout == "strided" else info.layout,
-        info.subclass.rpartition(".")[2] if info.subclass else "",
+        info.subclass.rpartition(".")[2] if info.subclass and not is_part else "",
+        f"local {_format_shape(info.local_shape)}" if is_part and info.local_shape is not None else "",
     )
     return " ".join((text, *filter(None, unusual)))
+
+
+def _format_shape(shape: tuple[Size, ...]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
 
 
 def escape_control(text: str) -> str:

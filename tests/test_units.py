@@ -113,3 +113,13 @@ def test_escape_control_leaves_nothing_a_terminal_obeys(text: str) -> None:
 
     assert escaped.isprintable()
     assert escaped == escape_control(escaped)
+
+
+def test_the_local_part_of_a_tensor() -> None:
+    """A DTensor has the shape of all ranks, and beside it that of this rank if it is a part."""
+    kind = "torch.distributed.tensor.DTensor"
+
+    assert format_tensor(TensorInfo(shape=(8, 4), dtype="float32", subclass=kind, local_shape=(2, 4))) == (
+        "f32[8, 4] local [2, 4]"
+    )
+    assert format_tensor(TensorInfo(shape=(8,), dtype="float32", subclass=kind, local_shape=(8,))) == "f32[8] DTensor"

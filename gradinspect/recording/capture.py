@@ -16,6 +16,7 @@ from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
 from gradinspect.recording.frames import FrameTable, file_of, user_frames
+from gradinspect.recording.local_shapes import with_local_shapes
 from gradinspect.recording.modules import assign_modules
 from gradinspect.recording.names import Names, collect_names
 from gradinspect.recording.nodes import NodeRecorder
@@ -114,6 +115,7 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
                     for number, (module, frame) in enumerate(zip(modules, frames, strict=True))
                 ]
             )
+            records = with_local_shapes(records) if infos.has_local_shapes else records
             roots = tuple(
                 Root(
                     node=walk.numbers[node],

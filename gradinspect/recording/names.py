@@ -11,8 +11,9 @@ from torch import nn
 
 from gradinspect.graph import LeafKind, Origin
 from gradinspect.recording.instances import instances_of
-from gradinspect.recording.storages import storage_key
+from gradinspect.recording.storages import plain_tensors, storage_key
 from gradinspect.recording.variables import Variable
+from gradinspect.torch_api.distributed import gathered_parameters
 from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
 from gradinspect.torch_api.tensors import is_leaf
 
@@ -100,17 +101,24 @@ class Names:
             self._leaves[id(tensor)] = LeafName(name, kind)
         elif is_alias and name not in (before.name, *before.aliases):
             self._leaves[id(tensor)] = before._replace(aliases=(*before.aliases, name))
-        key = storage_key(tensor)
-        if key is not None and tensor.numel():
-            self.storages.setdefault(key, (kind if kind != "variable" else "input", name))
+        for part in plain_tensors(tensor) if tensor.numel() else ():
+            key = storage_key(part)
+            if key is not None:
+                self.storages.setdefault(key, (kind if kind != "variable" else "input", name))
 
 
 def members_of(root: nn.Module) -> list[Member]:
     """List the parameters and buffers of a model, grouped by submodule."""
     members: list[Member] = []
-    for path, module in named_modules(root):
+    modules = named_modules(root)
+    paths = {id(module): path for path, module in modules}
+    for path, module in modules:
         members += [Member("parameter", _join(path, name), tensor) for name, tensor in own_parameters(module).items()]
         members += [Member("buffer", _join(path, name), tensor) for name, tensor in own_buffers(module).items()]
+        members += [
+            Member("parameter", _join(paths[id(owner)], name), tensor)
+            for owner, name, tensor in gathered_parameters(module) if id(owner) in paths
+        ]  # fmt: skip
     return members
 
 
@@ -234,6 +242,7 @@ def all_parameters(root: nn.Module) -> Iterator[Any]:
     """
     for _, module in named_modules(root):
         yield from (parameter for parameter in own_parameters(module).values() if parameter is not None)
+        yield from (parameter for _, _, parameter in gathered_parameters(module))
 
 
 def _join(path: str, name: str) -> str:

@@ -14,7 +14,7 @@ from gradinspect.recording.hooks import node_hooks, tensor_hooks
 from gradinspect.recording.names import Names
 from gradinspect.recording.saved import SavedNames, SavedReader
 from gradinspect.recording.second_order import Maker
-from gradinspect.recording.storages import StorageTable
+from gradinspect.recording.storages import StorageTable, has_inner_tensors
 from gradinspect.recording.tensors import TensorInfoTable
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.nodes import (
@@ -143,6 +143,8 @@ class NodeRecorder:
         )
 
     def _storage_number(self, tensor: torch.Tensor) -> int | None:
+        if has_inner_tensors(tensor):
+            return next(iter(self.storages.numbers_within(tensor)), None)
         try:
             return self.storages.look_up(tensor, "input").number
         except (RuntimeError, NotImplementedError):

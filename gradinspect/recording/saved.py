@@ -9,7 +9,7 @@ import torch
 
 from gradinspect.graph import Origin, SavedTensor, SavedValue, Size, TensorInfo
 from gradinspect.recording.scalar_attributes import saved_value
-from gradinspect.recording.storages import StorageEntry, StorageTable, plain_tensors, storage_key
+from gradinspect.recording.storages import StorageEntry, StorageTable, has_inner_tensors, plain_tensors, storage_key
 from gradinspect.recording.tensors import TensorInfoTable, count_bytes, plain_size
 from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
 from gradinspect.torch_api.nodes import sequence_nr
@@ -275,7 +275,7 @@ class SavedReader:
 
     def _storage_of(self, tensor: torch.Tensor, origin: Origin) -> StorageEntry | None:
         """Find the storage; None for tensors composed of others: sparse ones and wrapper subclasses."""
-        if type(tensor) not in self._infos.plain_types and hasattr(type(tensor), "__tensor_flatten__"):
+        if type(tensor) not in self._infos.plain_types and has_inner_tensors(tensor):
             return None
         try:
             return self._storages.look_up(tensor, origin)

@@ -166,9 +166,14 @@ def _inner_tensors(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
         return [part for name in names if isinstance(part := getattr(tensor, name), torch.Tensor)]
 
 
+def has_inner_tensors(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is a wrapper subclass, composed of others."""
+    return type(tensor) is not torch.Tensor and hasattr(type(tensor), "__tensor_flatten__")
+
+
 def _flattened_names(tensor: torch.Tensor) -> Iterable[str]:
     """Return the attributes with the inner tensors of a traceable wrapper subclass."""
-    if type(tensor) is torch.Tensor or not hasattr(type(tensor), "__tensor_flatten__"):
+    if not has_inner_tensors(tensor):
         return ()
     names: Iterable[str] = tensor.__tensor_flatten__()[0]
     return names

@@ -3,8 +3,10 @@
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from gradinspect.graph import Size, TensorInfo
+from gradinspect.torch_api.distributed import local_tensor
 
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
@@ -19,6 +21,7 @@ class TensorInfoTable:
             plain_types: Types that do not count as subclasses.
         """
         self.plain_types = plain_types
+        self.has_local_shapes = False
         self._plain: dict[tuple[Any, ...], TensorInfo] = {}
         self._names: dict[object, str] = {}
 
@@ -64,7 +67,12 @@ class TensorInfoTable:
         layout = "nested" if tensor.is_nested else self._name(tensor.layout)
         kind = type(tensor)
         subclass = None if kind in self.plain_types else f"{kind.__module__}.{kind.__qualname__}"
-        return self._make(shape, tensor.dtype, tensor.device, layout, subclass)
+        info = self._make(shape, tensor.dtype, tensor.device, layout, subclass)
+        local = local_tensor(tensor) if subclass is not None else None
+        if local is None:
+            return info
+        self.has_local_shapes = True
+        return replace(info, local_shape=tuple(plain_size(size) for size in local.shape))
 
     def _make(
         self, shape: Any, dtype: Any, device: Any, layout: str = "strided", subclass: str | None = None
@@ -101,7 +109,9 @@ def _nested_shape(tensor: torch.Tensor) -> tuple[Size, ...]:
 
 
 def count_bytes(tensor: torch.Tensor) -> int:
-    """Count the bytes of a tensor's elements; 0 if that would need a computation."""
+    """Count the bytes of a tensor's elements on this rank; 0 if that would need a computation."""
+    local = local_tensor(tensor)
+    tensor = tensor if local is None else local
     try:
         num_bytes = tensor.numel() * tensor.element_size()
     except (RuntimeError, NotImplementedError):

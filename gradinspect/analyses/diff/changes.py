@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from gradinspect.analyses.diff.matching import Matching
 from gradinspect.analyses.diff.reading import Reading, saved_content
 from gradinspect.analyses.diff.records import Aspect, ChangedNode, Detail
-from gradinspect.graph import Edge, Graph, Node, SavedValue, TensorInfo, argument_name
+from gradinspect.graph import Edge, Graph, Node, SavedValue, Size, TensorInfo, argument_name
 from gradinspect.units import format_dtype, format_tensor
 
 
@@ -121,13 +121,15 @@ def _tensors(name: str, info: TensorInfo | None, other: TensorInfo | None) -> It
     if info.dtype != other.dtype:
         yield Detail("dtype", name, format_dtype(info.dtype), format_dtype(other.dtype))
     if info.shape != other.shape:
-        yield Detail("shape", name, _shape(info), _shape(other))
+        yield Detail("shape", name, _shape(info.shape), _shape(other.shape))
+    if info.local_shape != other.local_shape:
+        yield Detail("shape", f"{name} local", *(_shape(one.local_shape) for one in (info, other)))
     if (info.device, info.layout, info.subclass) != (other.device, other.layout, other.subclass):
         yield Detail("tensor", name, *(" ".join(filter(None, (o.device, o.layout, o.subclass))) for o in (info, other)))
 
 
-def _shape(info: TensorInfo) -> str:
-    return f"[{', '.join(map(str, info.shape))}]"
+def _shape(shape: tuple[Size, ...] | None) -> str:
+    return "" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
 def _saved(values: Sequence[SavedValue], others: Sequence[SavedValue]) -> Iterator[Detail]:
