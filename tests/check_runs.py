@@ -3,6 +3,7 @@
 Our package is imported once, which is most of what a run costs. The words of a run are those after `gradinspect`.
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -55,6 +56,7 @@ def main_loop() -> None:
 
     import_all_of_ours()
     import_module("torch._dynamo")  # checkpointing imports it, which takes long
+    gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
     asked = json.loads(sys.stdin.read())
     with tempfile.TemporaryDirectory() as folder:
         found = {name: run_in_a_fork(words, Path(folder)) for name, words in asked.items()}

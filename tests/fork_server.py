@@ -37,8 +37,6 @@ def serve(connection: socket.socket) -> dict[str, Any]:
 
 def become(request: dict[str, Any]) -> None:
     """Be as new: what Python sets up from the outside is set up again."""
-    if not HAS_TRITON:  # a CUDA build's: it complains of each object that outlives the interpreter
-        atexit.register(gc.freeze)  # at its end Python would look at all of torch's objects, and so copy their memory
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
@@ -88,6 +86,9 @@ if __name__ == "__main__":
     if sys.argv[2:]:
         import_ours()
     importlib.import_module("torch").manual_seed(0)  # chance seeds it: the forks of two such processes are compared
+    if not HAS_TRITON:  # as above
+        gc.collect()
+        gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
     asked = serve(socket.socket(fileno=int(sys.argv[1])))
     become(asked)
     if asked["absent"]:

@@ -3,6 +3,7 @@
 A fork for each rank; the store of torchrun's agent is one of ours, on a port of its own for each program.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -50,4 +51,5 @@ def run_pair(program: str) -> list[tuple[int, str]]:
 if __name__ == "__main__":
     for slow in ("torch._dynamo", "typer.main"):
         importlib.import_module(slow)
+    gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
     print(json.dumps({program: run_pair(program) for program in sys.argv[1:]}))

@@ -51,9 +51,9 @@ def gradinspect(
     )  # fmt: skip
 
 
-def python(script: Path) -> "subprocess.CompletedProcess[str]":
+def python(script: Path, *words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
     """Run a script as its author does."""
-    return _fork([str(script)], str(Path.cwd()), dict(os.environ), "", is_script=True)
+    return _fork([str(script), *words], str(cwd or Path.cwd()), dict(os.environ), "", is_script=True)
 
 
 @cache

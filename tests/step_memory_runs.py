@@ -3,6 +3,7 @@
 Under `fit` on fake tensors, some under `fit --real`, and all as they are, for what torch's allocator reports.
 """
 
+import gc
 import json
 import os
 import sys
@@ -33,6 +34,7 @@ def run_all() -> dict[str, dict[str, Any]]:
     from gradinspect.cli.running.reporting import import_all_of_ours
 
     import_all_of_ours()
+    gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
     found: dict[str, dict[str, Any]] = {"fake": {}, "real": {}, "allocator": {}}
     with tempfile.TemporaryDirectory() as folder:
         script, output = Path(folder) / "train.py", Path(folder) / "output"

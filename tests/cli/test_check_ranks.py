@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,19 +13,19 @@ SCRIPTS = sorted(PROGRAMS.glob("*.py"))
 PAIRS = Path(__file__).parent.parent / "rank_pairs.py"
 
 
-@cache
-def all_runs() -> dict[str, list[tuple[int, str]]]:
+@pytest.fixture(scope="module")
+def runs() -> dict[str, list[tuple[int, str]]]:
     """Run all programs on two ranks."""
     command = [sys.executable, str(PAIRS), *map(str, SCRIPTS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    runs: dict[str, list[tuple[int, str]]] = json.loads(done.stdout)
-    return runs
+    found: dict[str, list[tuple[int, str]]] = json.loads(done.stdout)
+    return found
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_ranks_are_compared(script: Path) -> None:
+def test_ranks_are_compared(script: Path, runs: dict[str, list[tuple[int, str]]]) -> None:
     """Rank 0 reports what the program declares, nothing of a clean one, and the other rank is silent."""
-    (code, output), (other_code, other_output) = all_runs()[str(script)]
+    (code, output), (other_code, other_output) = runs[str(script)]
     found = json.loads(output)
     declared = declared_findings(script)
     lines = [{f"{place['role']}={place['line']}" for place in finding["places"]} for finding in found["findings"]]

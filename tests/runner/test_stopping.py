@@ -1,7 +1,5 @@
 """After the capture a program stops, whatever it does with exceptions, and cleans up after itself."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -148,8 +146,7 @@ def test_the_program_stops_and_cleans_up(name: str, tmp_path: Path) -> None:
     body = PROGRAMS[name]
     script = tmp_path / "program.py"
     script.write_text(PREAMBLE + body)
-    command = [sys.executable, "-m", "gradinspect", "trace", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = gradinspect("trace", script)
     printed = done.stdout + done.stderr
     kept = {line.split("KEPT ")[1].strip('")') for line in body.splitlines() if "KEPT" in line} | {"atexit"}
 
