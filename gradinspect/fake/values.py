@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from gradinspect.recording.frames import user_frames
+from gradinspect.recording.frames import line_name, user_frames
 from gradinspect.torch_api.fakes import NEEDS_VALUES, give_values, reads_scalar, unset_fake_temporarily
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.units import format_count
@@ -71,7 +71,7 @@ class AnsweredReads(TorchDispatchMode):
                 raise
         frame = next(user_frames(sys._getframe(1)), None)
         if frame is not None:
-            self._lines.setdefault(f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}")
+            self._lines.setdefault(line_name(frame.f_code.co_filename, frame.f_lineno))
         return answer
 
     def _answer(self, dtype: torch.dtype) -> complex | None:

@@ -113,7 +113,7 @@ class FrameTable:
         """Write a frame as `train.py:22  losses.append(loss)`."""
         code, line, _ = self._keys[number]
         text = linecache.getline(code.co_filename, line).strip()
-        return f"{code.co_filename.rpartition('/')[2]}:{line}  {text}".rstrip()
+        return f"{line_name(code.co_filename, line)}  {text}".rstrip()
 
     def chain(self, number: int) -> Iterator[tuple[CodeType, int]]:
         """Yield the code and line of a frame, and of those that called it."""
@@ -223,6 +223,11 @@ def file_of(frame: FrameType | None, base_folder: Path) -> str:
 def lines_from(frame: FrameType, count: int) -> list[str]:
     """Return the current line of a frame and those after it."""
     return [linecache.getline(frame.f_code.co_filename, frame.f_lineno + offset).strip() for offset in range(count)]
+
+
+def line_name(file: str, line: int) -> str:
+    """Name a line by the last part of its file's name: `train.py:22`, `cell 3:2`."""
+    return f"{cell_name(file) or file.rpartition('/')[2]}:{line}"
 
 
 def short_file_name(file: str, base_folder: Path) -> str:

@@ -82,3 +82,17 @@ def test_an_error_is_shown_with_the_lines_of_its_cell(tmp_path: Path) -> None:
     assert 'File "<cell 2>", line 2, in <module>\n    y = 1 / x\n' in failed.stderr
     assert 'File "<cell 1>", line 1\n    def f(:\n' in typo.stderr
     assert "gradinspect/" not in failed.stderr + typo.stderr
+
+
+@pytest.mark.parametrize("verb", ["check", "memory --iterations 3"])
+def test_what_a_variable_of_a_notebook_holds_is_found(verb: str, tmp_path: Path) -> None:
+    """With the cell and the line that stored it, although no module has a file."""
+    cells = (
+        "import torch\nw = torch.ones(3, requires_grad=True)\nkept = []",
+        "for _ in range(5):\n    kept.append((w * w).sum())\n    (w * 2).sum().backward()",
+    )
+    name, *options = verb.split()
+    done = gradinspect(name, notebook(tmp_path / "n.ipynb", *cells), *options)
+
+    assert "kept[*]" in done.stdout
+    assert "cell 2:2  kept.append((w * w).sum())" in done.stdout

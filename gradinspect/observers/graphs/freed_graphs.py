@@ -6,6 +6,7 @@ A node's sequence number is unique in its thread, so a call is stored as the seq
 from collections import deque
 
 from gradinspect.graph import Graph
+from gradinspect.recording.frames import line_name
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
@@ -29,7 +30,7 @@ class FreedGraphs:
         numbers = frozenset(number for number in walk.sequence_nrs if number != ACCUMULATE_GRAD_NR)
         walk.close()
         frame = call.frame
-        where = "" if frame is None else f" ({frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno})"
+        where = "" if frame is None else f" ({line_name(frame.f_code.co_filename, frame.f_lineno)})"
         self._calls.append((f"{call.name}{where}", numbers))
 
     def warning(self, graph: Graph) -> str | None:

@@ -21,6 +21,7 @@ from gradinspect.observers.graphs.live_graph import (
     reaching,
     tensors_with_graph,
 )
+from gradinspect.recording.frames import line_name
 from gradinspect.recording.storages import plain_tensors, storages_within
 from gradinspect.runner.engine import EngineCall
 from gradinspect.runner.observer import Observer
@@ -187,4 +188,4 @@ class _SavedBytes:
 
 def _place(call: EngineCall) -> str:
     frame = call.frame
-    return "" if frame is None else f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
+    return "" if frame is None else line_name(frame.f_code.co_filename, frame.f_lineno)

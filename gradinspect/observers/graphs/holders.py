@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradinspect.recording.frames import is_user_file, user_frames
+from gradinspect.recording.frames import is_user_file, line_name, user_frames
+from gradinspect.recording.notebook_cells import cell_name
 from gradinspect.recording.variables import local_variables
 from gradinspect.torch_api.modules import HOLDERS as OF_MODULES
 
@@ -40,7 +41,7 @@ class Store(NamedTuple):
 
     def describe(self) -> str:
         """Format it as `train.py:22  losses.append(loss)`."""
-        return f"{self.file.rpartition('/')[2]}:{self.line}  {self.code}"
+        return f"{line_name(self.file, self.line)}  {self.code}"
 
 
 class HeldGroup(NamedTuple):
@@ -116,14 +117,19 @@ class HolderSearch:
 
     def _files(self) -> dict[str, None]:
         files = dict.fromkeys(frame.f_code.co_filename for frame in self._frames)
+        files |= dict.fromkeys(file for file in list(linecache.cache) if cell_name(file))
         main = getattr(sys.modules.get("__main__"), "__file__", None)
         return files if main is None else {**files, main: None}
 
 
 def _is_of_user(module: object) -> bool:
     """Return whether a module is part of the program, rather than installed."""
+    if not isinstance(module, ModuleType):
+        return False
     file = getattr(module, "__file__", None)
-    if not isinstance(module, ModuleType) or not isinstance(file, str) or not is_user_file(file):
+    if file is None and module.__name__ == "__main__":
+        return True  # of a notebook, or at a prompt
+    if not isinstance(file, str) or not is_user_file(file):
         return False
     return "site-packages" not in file and "dist-packages" not in file
 
