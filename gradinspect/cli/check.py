@@ -15,7 +15,7 @@ from gradinspect.errors import FOUND_SOMETHING, ScriptFailedError
 from gradinspect.request import Request
 
 
-@takes_source(without=OF_THE_GRAPH)
+@takes_source(without=OF_THE_GRAPH, reads_captures=False)
 @takes_report_options
 def check(
     request: Request,

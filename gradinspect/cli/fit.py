@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 
-@takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root"})
+@takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root"}, reads_captures=False)
 @takes_rows
 def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     request: Request,

@@ -16,7 +16,7 @@ from gradinspect.request import Request
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 
-@takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root", "goes_on"})
+@takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root", "goes_on"}, reads_captures=False)
 def plan(
     request: Request,
     *,

@@ -32,8 +32,8 @@ from gradinspect.isolation import OwnSearchPath
 app = typer.Typer(
     name="gradinspect",
     help="See what a PyTorch backward graph holds: every node, every saved tensor, the line that made it.",
-    epilog="SOURCE is a script.py, pkg.mod:expression, or a capture file (run.json). What follows -- goes to "
-    "the script: gradinspect trace train.py -- --lr 0.1",
+    epilog="SOURCE is a script.py, a notebook.ipynb, pkg.mod:expression, or a capture file (run.json). "
+    "What follows -- goes to the script: gradinspect trace train.py -- --lr 0.1",
     invoke_without_command=True,
     add_completion=False,
     rich_markup_mode=None,  # see cli/options/help.py

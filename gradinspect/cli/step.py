@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 
-@takes_source(without={"fake", "device"})
+@takes_source(without={"fake", "device"}, reads_captures=False)
 def step(
     request: Request,
     *,

@@ -25,7 +25,8 @@ RUN_OPTIONS: Final = {
 def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line, each once
     context: typer.Context,
     source: Annotated[
-        str | None, typer.Argument(metavar="SOURCE", help="script.py, pkg.mod:expression, or a capture file.")
+        str | None,
+        typer.Argument(metavar="SOURCE", help="script.py, notebook.ipynb, pkg.mod:expression, or a capture file."),
     ] = None,
     run_module: Annotated[
         str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.", rich_help_panel=RUN)
@@ -184,10 +185,28 @@ def label_of(source: str) -> str:
     return name if separator and Path(folder or "/").is_absolute() else source
 
 
-def takes_source(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
+def _read_program(**values: Any) -> Request:  # noqa: ANN401  # any options
+    """Read the options of a verb that runs a program, to which a capture file says too little."""
+    return _read_request(**values)
+
+
+_PROGRAM = Annotated[
+    str | None, typer.Argument(metavar="SOURCE", help="script.py, notebook.ipynb, or pkg.mod:expression.")
+]
+_read_program.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        option.replace(annotation=_PROGRAM) if name == "source" else option
+        for name, option in inspect.signature(_read_request).parameters.items()
+    ]
+)
+
+
+def takes_source(*, without: Collection[str] = (), reads_captures: bool = True) -> Callable[[Command], Command]:
     """Give a command the shared options; it receives them as one `Request`, its argument `request`.
 
     Args:
         without: Shared options that this command does not accept.
+        reads_captures: Whether it can answer from a capture file.
     """
-    return with_options(_read_request, "request", without=without, is_ahead=True)
+    reader = _read_request if reads_captures else _read_program
+    return with_options(reader, "request", without=without, is_ahead=True)

@@ -70,7 +70,7 @@ Usage: gradinspect fit SOURCE [OPTIONS] [-- ARGUMENTS OF THE SCRIPT]
   gradinspect fit train.py
   gradinspect fit train.py --limit 24GiB --by line
 
-  SOURCE             script.py, pkg.mod:expression, or a capture file.
+  SOURCE             script.py, notebook.ipynb, or pkg.mod:expression.
 
 What to show
   --limit SIZE       Available memory, such as 24GiB; exits 1 above it.
