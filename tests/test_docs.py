@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 import typer
 from factories import product_plus_two, residual_blocks, two_layers
+from runs import gradinspect, python
 
 from gradinspect.cli.program import app, split_arguments
 from gradinspect.storage import encode_graph
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "samples" / "README.md"]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "samples" / "README.md"]
 WITH_COMMANDS = [*DOCUMENTS, *sorted((ROOT / "samples").glob("*.py")), *sorted((ROOT / "gradinspect").rglob("*.py"))]
 COMMAND = re.compile(r"(?:`|^ *\$ |^ +|Try: )(gradinspect [a-z]+ [^`\n|\x22]*)", re.MULTILINE)
+RUN = [ROOT / "README.md", ROOT / "docs" / "library.md", ROOT / "docs" / "tutorials" / "notebook.md"]
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SHOWN = re.compile(r"^\$ (gradinspect (?:explain|[^\n]* samples/)[^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SCREENS = runpy.run_path(str(ROOT / "docs" / "screens.py"))["SCREEN"]
 
 
 def commands() -> list[tuple[str, str]]:
@@ -62,6 +64,13 @@ def test_the_reference_of_the_library_is_up_to_date() -> None:
     assert script["library_page"]() == script["FILE"].read_text(encoding="utf-8"), "Run: python docs/library.py"
 
 
+def test_the_reference_of_the_verbs_is_up_to_date() -> None:
+    """Every verb with its options; `python docs/verbs.py` writes it."""
+    script = runpy.run_path(str(ROOT / "docs" / "verbs.py"))
+
+    assert script["verbs_page"]() == script["FILE"].read_text(encoding="utf-8"), "Run: python docs/verbs.py"
+
+
 def test_the_schema_of_capture_files_is_up_to_date() -> None:
     """And what we write follows it; `python docs/schema.py` writes it."""
     script = runpy.run_path(str(ROOT / "docs" / "schema.py"))
@@ -73,30 +82,30 @@ def test_the_schema_of_capture_files_is_up_to_date() -> None:
         jsonschema.validate(json.loads(encode_graph(record, compressed=False)), json.loads(text))
 
 
-@pytest.mark.parametrize("document", [ROOT / "README.md", ROOT / "docs" / "library.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", RUN, ids=lambda path: path.name)
 def test_the_examples_of_the_library_run(document: Path, tmp_path: Path) -> None:
     """Those of one document after each other, as a reader types them; their assertions hold."""
     program = tmp_path / "examples.py"
     program.write_text("\n".join(EXAMPLE.findall(document.read_text(encoding="utf-8"))))
-    done = subprocess.run(
-        [sys.executable, program], capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
-    )
+    done = python(program, cwd=tmp_path)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout
 
 
 @pytest.mark.parametrize(
     ("command", "shown"),
-    [pytest.param(*found, id=found[0][12:40]) for path in DOCUMENTS for found in SHOWN.findall(path.read_text())],
+    [pytest.param(*found, id=found[0][12:40]) for path in DOCUMENTS for found in SCREENS.findall(path.read_text())],
 )
 def test_the_documents_show_what_is_printed(command: str, shown: str) -> None:
-    """Each screen in the documents, character for character."""
-    typed = f"COLUMNS=80 {command.replace('gradinspect', f'{sys.executable} -m gradinspect', 1)}"
-    done = subprocess.run(["bash", "-c", typed], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+    """Each screen in the documents, character for character; `python docs/screens.py` writes them."""
+    ours, _, filters = command.partition(" | ")
+    done = gradinspect(*shlex.split(ours)[1:], cwd=ROOT)
+    printed = subprocess.run(
+        ["bash", "-c", filters or "cat"], input=done.stdout, capture_output=True, text=True, timeout=120, check=True
+    )
 
-    assert done.stderr == ""
-    assert done.stdout.rstrip() == shown.rstrip()
+    assert (done.stderr, printed.stderr) == ("", "")
+    assert printed.stdout.rstrip() == shown.rstrip()
 
 
 def test_the_pictures_are_as_the_tool_draws_them() -> None:
