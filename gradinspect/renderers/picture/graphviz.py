@@ -32,6 +32,11 @@ class Engine(NamedTuple):
     program: Path
     writes_pdf: bool
 
+    @property
+    def measures_helvetica(self) -> bool:
+        """Whether it takes text to be as wide as in Helvetica; `dot` asks the fonts of the machine."""
+        return not self.writes_pdf
+
 
 class LayoutError(Exception):
     """The engine timed out, ran out of memory, or failed; a coarser picture may work."""

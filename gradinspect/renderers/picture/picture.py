@@ -24,6 +24,7 @@ from gradinspect.renderers.picture.plan.fans import has_wide_fan
 from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.renderers.picture.rows.svg import render_large_svg
 from gradinspect.renderers.picture.svg.descriptions import describe_parts
+from gradinspect.renderers.picture.svg.helvetica import hold_widths
 from gradinspect.renderers.picture.svg.lines import join_lines
 from gradinspect.renderers.picture.svg.titles import raise_titles
 from gradinspect.renderers.picture.svg.to_pdf import require_typst, svg_to_pdf
@@ -140,7 +141,8 @@ def _lay_out_as(picture_format: str, text: _Text, engine: Engine, try_s: float) 
     svg = content.decode()
     if picture_format == "pdf":
         return svg_to_pdf(raise_titles(svg).encode()), notes
-    return raise_titles(join_lines(describe_parts(svg))).encode(), notes
+    drawn = raise_titles(join_lines(describe_parts(svg)))
+    return (hold_widths(drawn) if engine.measures_helvetica else drawn).encode(), notes
 
 
 def _svg(text: _Text, engine: Engine, try_s: float) -> bytes:
