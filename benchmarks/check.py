@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from check_expectations import declared_findings, options_of  # noqa: E402  # from the tests
-from rank_pairs import run_pair  # noqa: E402
+from ranked import RankRun, on_ranks  # noqa: E402
 from runs import gradinspect  # noqa: E402
 
 PROGRAMS = ROOT / "tests" / "check_programs"
@@ -64,7 +64,7 @@ def quality() -> None:
     scripts = sorted(PROGRAMS.glob("*/*.py"))
     for script in scripts:
         if script.parent.name == "ranks":
-            output = run_pair(str(script))[0][1]
+            output = on_ranks([RankRun(("check", str(script), "--format", "json"))])[0][0].output
         else:
             steps = ["--steps", "3"] if script.parent.name == "clean" else []
             output = gradinspect(

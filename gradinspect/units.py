@@ -1,6 +1,7 @@
 """Format numbers and shapes for people: bytes, counts, `f32[2, 3]`."""
 
 import re
+from collections.abc import Iterable
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Size, TensorInfo
@@ -68,6 +69,17 @@ def format_calls(backwards: int, grads: int) -> str:
     """Count calls of both kinds: `2 backward calls and 1 autograd.grad call`."""
     counts = ((backwards, "backward call"), (grads, "autograd.grad call"))
     return " and ".join(format_count(count, name) for count, name in counts if count) or "no backward call"
+
+
+def format_ranges(numbers: Iterable[int]) -> str:
+    """List numbers: `0-5, 7`."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
 
 
 def parse_bytes(text: str) -> int:

@@ -10,7 +10,7 @@ import typer
 
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import source_reader
-from gradinspect.cli.output.printing import can_print_unicode, output_console, working
+from gradinspect.cli.output.printing import can_print_unicode, is_silent, output_console, working
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError, ScriptFailedError
@@ -45,7 +45,7 @@ def explore(
         if not recorded:
             raise
         failure = error
-    exit_code = _show(request, recorded[0])
+    exit_code = 0 if is_silent() else _show(request, recorded[0])
     if failure is not None:
         raise failure
     return exit_code

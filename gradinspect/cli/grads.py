@@ -9,7 +9,7 @@ import typer
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.options.rows import takes_rows
-from gradinspect.cli.output.files import check_target, write_content
+from gradinspect.cli.output.files import check_target, of_this_rank, write_content
 from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
@@ -93,7 +93,9 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
 def _time(request: Request, file: Path, rows: "RowChoice", *, full: bool, force: bool) -> None:
     if file.suffix.lower() != ".json":
         raise GradInspectError(f"The format of '{file}' is unknown.", "Supported extensions: .json.")
-    check_target(file, force=force)
+    target = of_this_rank(file)
+    if target is not None:
+        check_target(target, force=force)
 
     def report(timeline: "Timeline") -> None:
         from gradinspect.analyses.gradients.choice import chosen_slices
@@ -105,7 +107,8 @@ def _time(request: Request, file: Path, rows: "RowChoice", *, full: bool, force:
         slices = slowest_first(timeline) if rows.sort is None else timeline.slices
         found = chosen_slices(timeline.graph, slices, rows)
         print_lines(page.lines(timeline, found, _max_rows(rows, full=full, default=MAX_SLOWEST)))
-        write_content(file, render_chrome_trace(timeline).encode(), force=force)
+        if target is not None:
+            write_content(target, render_chrome_trace(timeline).encode(), force=force)
 
     report_on(request, questions.timeline(), report)
 

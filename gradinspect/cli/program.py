@@ -23,6 +23,7 @@ from gradinspect.cli.options.report_options import earlier_name
 from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_problem, print_text
 from gradinspect.cli.output.versions import version_of
 from gradinspect.cli.plan import plan
+from gradinspect.cli.running.ranks import run_as_rank
 from gradinspect.cli.saved import saved
 from gradinspect.cli.step import step
 from gradinspect.cli.trace import trace
@@ -90,18 +91,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = typer.main.get_command(app)  # calling `app` itself would install typer's excepthook
         return command(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
 
-    return exit_code_of(run, ours)
+    return run_as_rank(lambda say: exit_code_of(run, ours, say))
 
 
-def exit_code_of(run: Callable[[], object], words: Sequence[str]) -> int:
+def exit_code_of(run: Callable[[], object], words: Sequence[str], say: Callable[[str], None] = print_problem) -> int:
     """Run something, and turn errors into a message and an exit code.
 
     Args:
         run: What to run; an int that it returns is the exit code.
         words: The command line.
+        say: Prints what is wrong.
     """
     try:
-        code = _answer(run, words)
+        code = _answer(run, words, say)
     except OSError as error:
         if error.filename is not None:
             raise
@@ -119,16 +121,16 @@ def _output_lost(error: OSError) -> int:
     return USER_CAN_FIX_IT
 
 
-def _answer(run: Callable[[], object], words: Sequence[str]) -> int:
+def _answer(run: Callable[[], object], words: Sequence[str], say: Callable[[str], None]) -> int:
     try:
         with OwnSearchPath():
             result = run()
     except GradInspectError as error:
-        print_problem(str(error))
+        say(str(error))
         return USER_CAN_FIX_IT
     except ScriptFailedError as error:
         if str(error):
-            print_problem(str(error))
+            say(str(error))
         return error.exit_code
     except ReaderLeft:
         finish_output()
@@ -139,7 +141,7 @@ def _answer(run: Callable[[], object], words: Sequence[str]) -> int:
         sentence = _sentence(error, words)
         if not sentence:
             raise  # a bug of ours keeps its traceback
-        print_problem(sentence)
+        say(sentence)
         return USER_CAN_FIX_IT
     return result if isinstance(result, int) else 0
 

@@ -9,7 +9,8 @@ import typer
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import source_reader
-from gradinspect.cli.output.printing import print_lines, terminal_page
+from gradinspect.cli.output.files import of_this_rank
+from gradinspect.cli.output.printing import is_silent, print_lines, terminal_page
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
@@ -47,8 +48,9 @@ def step(
     from gradinspect.cli.output.step_report import ReportWriter, check_report
     from gradinspect.renderers.terminal.steps import StepPage
 
-    if report is not None:
-        check_report(report, force=force)
+    target = None if report is None else of_this_rank(report)
+    if target is not None:
+        check_report(target, force=force)
     if report is not None and script is not None:
         raise GradInspectError("'--report' and '--script' cannot be combined.", "Remove one of them.")
     if request.root is not None and request.at is None and request.backward is None and request.grad is None:
@@ -56,11 +58,11 @@ def step(
     from gradinspect.catalog import load_catalog
 
     catalog = load_catalog()
-    commands = None if script is None else _commands(script)
+    commands = () if is_silent() else None if script is None else _commands(script)
     listener = (
         Debugger(catalog, source_reader(request), commands)
-        if report is None
-        else ReportWriter(catalog, report, force=force)
+        if target is None
+        else ReportWriter(catalog, target, force=force)
     )
 
     def finish(outcome: "SteppingOutcome") -> None:

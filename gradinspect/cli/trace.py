@@ -11,7 +11,7 @@ from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.output.browser import open_page, temporary_page
 from gradinspect.cli.output.files import parse_target, parse_targets, write_targets
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text
+from gradinspect.cli.output.printing import can_print_unicode, is_silent, output_console, print_lines, print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
@@ -79,7 +79,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
                 print_text(render_summary_json(summarize(graph)))
             case "markdown":
                 print_text(render_summary_markdown(summarize(graph)))
-        page = [parse_target(temporary_page(request.label))] if opens else []
+        page = [parse_target(temporary_page(request.label))] if opens and not is_silent() else []
         drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes}
         write_targets(graph, [*targets, *page], request=request, force=force, focus=focus, **drawing)
         for target in page:

@@ -35,6 +35,7 @@ from gradinspect.runner.program import (
 )
 from gradinspect.runner.run import Run, named_root
 from gradinspect.runner.stopping import Stopper
+from gradinspect.runner.whereabouts import whereabouts
 from gradinspect.source import Expression, Program
 from gradinspect.torch_api.allocations import running_node
 from gradinspect.torch_api.anomaly import anomaly_stack_patches
@@ -43,6 +44,7 @@ from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.torch_api.weak import hidden_refs_patch
 from gradinspect.units import format_calls
 
+__all__ = ["Session", "whereabouts"]
 USAGE = 2  # the exit code of argparse
 _NO_GRAD = "does not require grad"  # as below
 _NEEDS_SCALAR = "grad can be implicitly created only for scalar outputs"  # torch/autograd/__init__.py, torch 2.13
@@ -136,6 +138,10 @@ class Session(Generic[T]):
             print(f"note: {_ran_backward(self._request.label)}", file=sys.stderr)
         self._warn_of_missing_names()
         return result
+
+    def stop_from_outside(self) -> None:
+        """End the program because of what another rank did, from a thread of ours."""
+        self._run.stopper.stop_from_outside(SCRIPT_FAILED)
 
     def _warn_of_missing_names(self) -> None:
         """Say which private names this torch lacks, if the report does not."""

@@ -43,6 +43,7 @@ _THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # th
 _TEST_RUNNERS = ("_pytest", "pluggy")
 PATIENCE_S = 120.0  # for the program's own cleanup
 PATIENCE_WITH_THREADS_S = 20.0  # the main thread may wait forever for one that was stopped
+PATIENCE_FROM_OUTSIDE_S = 10.0  # the main thread may wait forever for another process
 PATIENCE_AT_EXIT_S = 5.0  # for threads that the rest of the program would have ended
 
 
@@ -107,6 +108,19 @@ class Stopper:
                 signal.pthread_kill(self._main.ident, _SIGNAL)
             _end_in_time(self._until_end, self._main, PATIENCE_S)
 
+    def stop_from_outside(self, exit_code: int) -> None:
+        """Stop the main thread wherever it is, from a thread that is not the program's.
+
+        Args:
+            exit_code: Of a process that does not end by itself, as in a collective that no other rank joins.
+        """
+        if self._has_ended or self.is_stopping:
+            return
+        self.is_stopping = True
+        if self._signal_handler is not None and self._main.ident is not None:
+            signal.pthread_kill(self._main.ident, _SIGNAL)
+        _thread.start_new_thread(_end_in_time, (self._until_end, self._main, PATIENCE_FROM_OUTSIDE_S, exit_code))
+
     def ended(self) -> None:
         """Mark the program as ended, and stop watching the main thread."""
         if not self._has_ended:
@@ -131,7 +145,7 @@ class Stopper:
         self._tracers[thread].begin(_stack(frame, in_main=thread == self._main.ident))
 
 
-def _end_in_time(until_end: threading.Lock, main: threading.Thread, patience_s: float) -> None:
+def _end_in_time(until_end: threading.Lock, main: threading.Thread, patience_s: float, exit_code: int = 0) -> None:
     """End a process that does not end by itself: run its atexit handlers and exit.
 
     Runs in a daemon thread, whose frame is never freed: NOTE [What outlives the interpreter].
@@ -143,7 +157,7 @@ def _end_in_time(until_end: threading.Lock, main: threading.Thread, patience_s: 
     atexit._run_exitfuncs()
     with suppress(Exception):
         sys.stdout.flush()
-    os._exit(0)
+    os._exit(exit_code)
 
 
 class _FrameTracer:

@@ -1,18 +1,16 @@
 """The sample of every rule, as a user would try it: the mistake is found, and the repaired program is clean."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from ranked import RankRun, on_ranks
 from runs import gradinspect
 from turns import one_in
 
 from gradinspect.checks.registry import registry
 from gradinspect.checks.rule import RuleDoc
 
-PAIRS = Path(__file__).parent.parent / "rank_pairs.py"
 DOCS = {code: rule.doc for code, rule in registry().rules.items()}
 
 
@@ -25,9 +23,8 @@ def codes_in(output: str) -> list[str]:
 def codes_found(doc: RuleDoc, program: Path) -> list[str]:
     """Run a program under the rule's command."""
     if doc.command.startswith("torchrun"):
-        command = [sys.executable, str(PAIRS), str(program)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-        return codes_in(json.loads(done.stdout)[str(program)][0][1])
+        ((leader, _),) = on_ranks([RankRun(("check", str(program), "--format", "json"))])
+        return codes_in(leader.output)
     _, verb, *options = doc.command.split()
     return codes_in(gradinspect(verb, program, *options, "--format", "json").stdout)
 

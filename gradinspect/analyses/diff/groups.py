@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.diff.comparison import diff_graphs
 from gradinspect.analyses.diff.records import GraphDiff
 from gradinspect.graph import Graph, Record
+from gradinspect.units import format_ranges
 
 _NUMBER = re.compile(r"\d+")
 
@@ -94,7 +95,7 @@ def name_members(labels: Sequence[str], members: Sequence[int]) -> str:
     numbers = _numbers(labels)
     if numbers is None:
         return ", ".join(labels[member] for member in members)
-    return f"{'rank' if len(members) == 1 else 'ranks'} {_ranges(sorted(numbers[member] for member in members))}"
+    return f"{'rank' if len(members) == 1 else 'ranks'} {format_ranges(numbers[member] for member in members)}"
 
 
 def _numbers(labels: Sequence[str]) -> list[int] | None:
@@ -112,13 +113,3 @@ def _numbers(labels: Sequence[str]) -> list[int] | None:
 def _common_start(texts: Sequence[str]) -> str:
     columns = takewhile(lambda letters: len(set(letters)) == 1, zip(*texts, strict=False))
     return "".join(letters[0] for letters in columns)
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)

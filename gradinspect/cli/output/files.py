@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradinspect.cli.options.user_source import source_reader
-from gradinspect.cli.output.printing import ReaderLeft, is_watched, print_message, working
+from gradinspect.cli.output.printing import ReaderLeft, is_silent, is_watched, print_message, working
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.formats import Format, format_of, render_file, suffixes
 from gradinspect.request import Request
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from gradinspect.renderers.facts import PageFacts
 
 
+RANK = "{rank}"
+
+
 class Target(NamedTuple):
     """A file to write."""
 
@@ -28,16 +31,23 @@ class Target(NamedTuple):
 
 
 def parse_targets(paths: Sequence[Path], *, force: bool) -> list[Target]:
-    """Determine each file's format, before anything runs. `{rank}` in a name is the rank of this process in its job.
+    """Determine each file's format, before anything runs. See `of_this_rank`.
 
     Raises:
         GradInspectError: A suffix is unknown, a folder is missing or not writable, a file exists or is given twice.
     """
-    paths = [Path(str(path).replace("{rank}", os.environ.get("RANK", "0"))) for path in paths]
+    paths = [own for path in paths if (own := of_this_rank(path)) is not None]
     for position, path in enumerate(paths):
         if path in paths[:position]:
             raise GradInspectError(f"The file '{path}' is given twice.", "Give each output file once.")
     return [parse_target(path, force=force) for path in paths]
+
+
+def of_this_rank(path: Path) -> Path | None:
+    """Return the file that this rank writes: `{rank}` in a name is its number; without it, only rank 0 writes."""
+    if RANK in str(path):
+        return Path(str(path).replace(RANK, os.environ.get("RANK", "0")))
+    return None if is_silent() else path
 
 
 def parse_target(path: Path, *, force: bool = False) -> Target:

@@ -7,7 +7,7 @@ from gradinspect.cli.options.project import Project, name_of_program, relative_n
 from gradinspect.cli.options.report_options import Format, ReportOptions
 from gradinspect.cli.output.baselines import open_baseline, save_baseline
 from gradinspect.cli.output.files import check_target, write_content
-from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
+from gradinspect.cli.output.printing import is_silent, print_lines, print_text, terminal_page
 from gradinspect.cli.output.versions import version_of
 from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
@@ -48,7 +48,7 @@ class FindingsReport:
 
     def __call__(self, found: "Findings") -> None:
         """Report on what was found; only the first of several ranks does."""
-        if found.rank:
+        if found.rank or is_silent():
             return
         from gradinspect.checks.verdict import without_comments
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 from rich.text import Text
 
+from gradinspect.ranks.job import this_job
 from gradinspect.units import escape_control
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ class ReaderLeft(Exception):  # noqa: N818  # nothing went wrong
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         raise ReaderLeft
+
+
+def is_silent() -> bool:
+    """Return whether this is a rank that leaves reporting to rank 0. NOTE [One report] in `cli.running.ranks`."""
+    job = this_job()
+    return job is not None and not job.is_leader
 
 
 def output_console() -> Console:
@@ -52,6 +59,8 @@ def print_lines(lines: Iterable[Text | str]) -> None:
     """Print results line by line, through a pager if they do not fit the terminal."""
     from gradinspect.renderers.terminal.text import harmless  # noqa: PLC0415  # what --help need not wait for
 
+    if is_silent():
+        return
     console = output_console()
     _escape_what_cannot_be_encoded()
     remaining = iter(lines)
@@ -68,6 +77,8 @@ def print_line(console: Console, line: Text | str) -> None:
     """Print one line of a result."""
     from gradinspect.renderers.terminal.text import harmless  # noqa: PLC0415  # what --help need not wait for
 
+    if is_silent():
+        return
     console.print(harmless(line), soft_wrap=True)
 
 
@@ -83,6 +94,8 @@ def _write(lines: Iterable[Text | str]) -> None:
 
 def print_text(text: str) -> None:
     """Print a text unchanged: JSON, CSV, Markdown."""
+    if is_silent():
+        return
     _escape_what_cannot_be_encoded()
     try:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
@@ -93,15 +106,24 @@ def print_text(text: str) -> None:
 
 def print_message(text: str) -> None:
     """Print a message that is not a result."""
+    if is_silent():
+        return
     with suppress(OSError):  # there is nowhere to print it
         print(escape_control(text), file=sys.stderr)
 
 
-def print_problem(text: str) -> None:
-    """Print what is wrong and what to do, in one paragraph."""
+def print_problem(text: str, *, even_if_silent: bool = False) -> None:
+    """Print what is wrong and what to do, in one paragraph.
+
+    Args:
+        text: The sentences.
+        even_if_silent: Because rank 0 of the job cannot say it.
+    """
+    if is_silent() and not even_if_silent:
+        return
     with suppress(OSError):
         sys.stdout.flush()
-    print_message(f"gradinspect: {' '.join(text.split())}")
+        print(escape_control(f"gradinspect: {' '.join(text.split())}"), file=sys.stderr)
 
 
 def finish_output() -> OSError | None:

@@ -10,7 +10,7 @@ with OwnSearchPath():
 
     from gradinspect.cli.program import exit_code_of
     from gradinspect.cli.running import questions
-    from gradinspect.cli.running.reporting import report_on
+    from gradinspect.cli.running.reporting import answer
     from gradinspect.graph import Graph
 
 
@@ -27,7 +27,7 @@ def record(given: str) -> None:
 
         write_file(Path(file), encode_graph(graph, compressed=False), force=True)
 
-    report_on(request, questions.values() if has_values else questions.graph(), write)
+    answer(request, questions.values() if has_values else questions.graph(), write)
 
 
 if __name__ == "__main__":

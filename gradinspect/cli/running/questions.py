@@ -1,8 +1,19 @@
 """The observer of each verb, and what it needs. Names observers without importing torch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from gradinspect.cli.running.telling import (
+    Told,
+    tell_findings,
+    tell_graph,
+    tell_graph_of,
+    tell_growth,
+    tell_nothing,
+    tell_step_memory,
+    with_findings_of,
+)
 
 if TYPE_CHECKING:
     from gradinspect.analyses.gradients.stepping import SteppingOutcome
@@ -33,6 +44,8 @@ class Question(Generic[T]):
     needs_gradients: bool = False  # of a capture file
     needs_values: bool = False  # fake tensors are not enough
     needs_backward: bool = False  # it is about the program's own backward, not about the graph that one builds
+    tell: "Callable[[Any], Told]" = tell_nothing  # what a rank of a job tells of its result
+    merge: "Callable[[T, Mapping[int, bytes]], T] | None" = None  # adds to that of rank 0 what others have told
 
 
 def graph() -> "Question[Graph]":
@@ -44,7 +57,7 @@ def graph() -> "Question[Graph]":
 
         return GraphObserver(run) if run.request.creates_graph else backward_first(run, GraphObserver)
 
-    return Question(observe=observe)
+    return Question(observe=observe, tell=tell_graph)
 
 
 def gradients() -> "Question[Graph]":
@@ -56,7 +69,7 @@ def gradients() -> "Question[Graph]":
 
         return backward_first(run, GradientsObserver)
 
-    return Question(observe=observe, needs_gradients=True, needs_values=True, needs_backward=True)
+    return Question(observe=observe, needs_gradients=True, needs_values=True, needs_backward=True, tell=tell_graph)
 
 
 def values() -> "Question[Graph]":
@@ -68,7 +81,9 @@ def values() -> "Question[Graph]":
 
         return backward_first(run, ValuesObserver)
 
-    return Question(observe=observe, a_capture_cannot="be fingerprinted", needs_values=True, needs_backward=True)
+    return Question(
+        observe=observe, a_capture_cannot="be fingerprinted", needs_values=True, needs_backward=True, tell=tell_graph
+    )
 
 
 def gradient_steps(num_steps: int) -> "Question[GradientSteps]":
@@ -80,7 +95,13 @@ def gradient_steps(num_steps: int) -> "Question[GradientSteps]":
 
         return backward_first(run, lambda run: GradientStepsObserver(run, num_steps))
 
-    return Question(observe=observe, a_capture_cannot=f"show {num_steps} steps", needs_values=True, needs_backward=True)
+    return Question(
+        observe=observe,
+        a_capture_cannot=f"show {num_steps} steps",
+        needs_values=True,
+        needs_backward=True,
+        tell=tell_graph_of,
+    )
 
 
 def timeline() -> "Question[Timeline]":
@@ -92,7 +113,9 @@ def timeline() -> "Question[Timeline]":
 
         return backward_first(run, TimelineObserver)
 
-    return Question(observe=observe, a_capture_cannot="be timed", needs_values=True, needs_backward=True)
+    return Question(
+        observe=observe, a_capture_cannot="be timed", needs_values=True, needs_backward=True, tell=tell_graph_of
+    )
 
 
 def growth(iterations: int) -> "Question[Growth]":
@@ -104,7 +127,7 @@ def growth(iterations: int) -> "Question[Growth]":
 
         return backward_first(run, lambda run: GrowthObserver(run, iterations))
 
-    return Question(observe=observe, a_capture_cannot="show several iterations", needs_backward=True)
+    return Question(observe=observe, a_capture_cannot="show several iterations", needs_backward=True, tell=tell_growth)
 
 
 def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
@@ -120,7 +143,14 @@ def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
 
         return ChecksObserver(run, num_calls, gradcheck=gradcheck)
 
-    return Question(observe=observe, a_capture_cannot="be checked", needs_values=True, needs_backward=True)
+    return Question(
+        observe=observe,
+        a_capture_cannot="be checked",
+        needs_values=True,
+        needs_backward=True,
+        tell=tell_findings,
+        merge=with_findings_of,
+    )
 
 
 def stepping(
@@ -133,7 +163,7 @@ def stepping(
 
         return SteppingObserver(run, listener, grad_output)
 
-    return Question(observe=observe, a_capture_cannot="be stepped through", needs_values=True)
+    return Question(observe=observe, a_capture_cannot="be stepped through", needs_values=True, tell=tell_graph_of)
 
 
 def step_memory(num_steps: int) -> "Question[StepMemory]":
@@ -144,7 +174,9 @@ def step_memory(num_steps: int) -> "Question[StepMemory]":
 
         return StepMemoryObserver(run, num_steps)
 
-    return Question(observe=observe, a_capture_cannot="show the memory of a whole step", needs_backward=True)
+    return Question(
+        observe=observe, a_capture_cannot="show the memory of a whole step", needs_backward=True, tell=tell_step_memory
+    )
 
 
 def planned_steps(num_steps: int, plan: "Plan") -> "Question[PlannedSteps]":

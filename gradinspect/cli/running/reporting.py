@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import gradinspect
 from gradinspect.cli.running.questions import Question
+from gradinspect.cli.running.ranks import RankedAnswer, presence
 from gradinspect.cli.running.sign_of_life import sign_of_life
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.isolation import Imports
@@ -18,6 +19,7 @@ from gradinspect.units import escape_control
 
 if TYPE_CHECKING:
     from gradinspect.graph import Graph
+    from gradinspect.ranks.presence import Presence
 
 
 T = TypeVar("T")
@@ -26,7 +28,7 @@ _FOR_OTHERS = tuple(f"gradinspect.{name}" for name in ("__main__", "explorer", "
 
 
 def report_on(request: Request, question: Question[T], report: Callable[[T], None]) -> None:
-    """Get a result, from a capture file or by running the program, and report on it.
+    """Get a result, from a capture file or by running the program, and report on it, once for all ranks of a job.
 
     Args:
         request: What to run, and when to look.
@@ -38,6 +40,28 @@ def report_on(request: Request, question: Question[T], report: Callable[[T], Non
         ScriptFailedError: The program failed; what was recorded before is reported.
     """
     check_fits(request, question)
+    here = presence()
+    if here is None or isinstance(request.source, CaptureFile):
+        answer(request, question, report)
+    else:
+        RankedAnswer(here, question, report).run(lambda deliver: answer(request, question, deliver, here))
+
+
+def answer(
+    request: Request, question: Question[T], report: Callable[[T], None], here: "Presence | None" = None
+) -> None:
+    """Get a result in this process, and report on it.
+
+    Args:
+        request: What to run, and when to look.
+        question: What to look for.
+        report: Reports on the result.
+        here: What shows other ranks where the program is.
+
+    Raises:
+        GradInspectError: There is nothing to report on.
+        ScriptFailedError: The program failed; what was recorded before is reported.
+    """
     program = request.source
     if isinstance(program, CaptureFile):
         report(cast("T", _read(program.path, request.label, gradients=question.needs_gradients)))
@@ -48,17 +72,28 @@ def report_on(request: Request, question: Question[T], report: Callable[[T], Non
             sign.end()
             report(result)
 
-        _run(request, question, report_alone, sign.call_reached)
+        def call_reached() -> None:
+            sign.call_reached()
+            if here is not None:
+                here.call_reached()
+
+        _run(request, question, report_alone, call_reached, here)
 
 
 def _run(
-    request: Request, question: Question[T], report: Callable[[T], None], call_reached: Callable[[], None]
+    request: Request,
+    question: Question[T],
+    report: Callable[[T], None],
+    call_reached: Callable[[], None],
+    here: "Presence | None",
 ) -> None:
     """Run a program, and report on what was found."""
     program = cast("Program", request.source)
     imports = Imports()
     session = import_session(imports, program, request)
     run = session.Session(program, request, question.observe, imports, report, call_reached)
+    if here is not None:
+        here.watch_program(session.whereabouts, None if request.goes_on else run.stop_from_outside)
     try:
         result = run.run()
     except GradInspectError as error:

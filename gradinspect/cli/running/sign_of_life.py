@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from gradinspect.cli.output.printing import is_silent
+
 MARK: Final = 86_400  # seconds since 1970: no clock says that
 FIRST_S: Final = 1.0  # a program that is faster shows nothing
 PERIOD_S: Final = 1.0
@@ -39,7 +41,7 @@ class SignOfLife:
 
     def start(self, label: str) -> None:
         """Start the other process, if there is a terminal whose times can be set."""
-        terminal = _terminal()
+        terminal = None if is_silent() else _terminal()
         if terminal is None:
             return
         shared = mmap.mmap(-1, 3)

@@ -1,0 +1,170 @@
+"""What the ranks of a job tell each other of their results, and what rank 0 says about how they differ."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradinspect.ranks.troubles import named
+from gradinspect.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.memory.growth import Growth
+    from gradinspect.analyses.memory.step import StepMemory
+    from gradinspect.checks.findings import Finding, Findings
+    from gradinspect.graph import Graph
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+GRAPH = "graph"  # the fact by which graphs are compared before any of them is read
+_DEVICE_NUMBER = re.compile(rb'"([a-z]+):\d+"')  # each rank has a device of its own
+MAX_SUMMARIES = 8
+
+
+class Told(NamedTuple):
+    """What a rank tells of its result."""
+
+    moment: str = ""  # "backward #1", "end"
+    facts: tuple[tuple[str, str], ...] = ()  # what is the same on all ranks, if they do the same
+    content: bytes = b""  # what rank 0 reads if a fact differs, or always
+
+
+class Heard(NamedTuple):
+    """What rank 0 knows of the result of a rank."""
+
+    told: Told
+    rank: int
+
+
+def tell_nothing(_result: object) -> Told:
+    """Tell that there is a result."""
+    return Told()
+
+
+def tell_graph(graph: "Graph") -> Told:
+    """Tell what was recorded, without values, which differ from rank to rank."""
+    from msgspec.structs import replace
+
+    from gradinspect.analyses.memory.held import measure_memory
+    from gradinspect.storage import encode_graph
+
+    content = encode_graph(replace(graph, gradients=None, values=()), compressed=False)
+    content = _DEVICE_NUMBER.sub(rb'"\1"', content)
+    held = measure_memory(graph).extra_bytes
+    facts = ((GRAPH, hashlib.sha256(content).hexdigest()), ("held for backward", format_bytes(held)))
+    point = graph.captured_at
+    moment = f"{point.kind} #{point.number}" if point.number is not None else point.kind
+    return Told(moment, facts, _compressed(content))
+
+
+def tell_graph_of(result: Any) -> Told:  # noqa: ANN401  # any result that has a graph
+    """Tell what was recorded."""
+    return tell_graph(result.graph)
+
+
+def tell_growth(growth: "Growth") -> Told:
+    """Tell what was alive in the end."""
+    last = growth.iterations[-1] if growth.iterations else None
+    grows = "grows" if growth.grows else "does not grow"
+    nodes = "none" if last is None else format_count(last.live_nodes, "node")
+    return Told("", (("live graph", grows), ("alive at the last call", nodes)))
+
+
+def tell_step_memory(memory: "StepMemory") -> Told:
+    """Tell the peak."""
+    return Told("", (("peak", format_bytes(memory.peak_bytes)),))
+
+
+def tell_findings(found: "Findings") -> Told:
+    """Tell what was found."""
+    import msgspec
+
+    return Told("", (), msgspec.json.encode(found))
+
+
+def with_findings_of(found: "Findings", others: Mapping[int, bytes]) -> "Findings":
+    """Add what only other ranks have found to what rank 0 has."""
+    import msgspec
+    from msgspec.structs import replace
+
+    from gradinspect.checks.findings import Findings
+
+    known = {_identity(one) for one in found.findings}
+    more: dict[object, tuple[Finding, list[int]]] = {}
+    files, notes = {file.path: file for file in found.files}, dict.fromkeys(found.notes)
+    for rank, content in others.items():
+        theirs = msgspec.json.decode(content, type=Findings)
+        for finding in theirs.findings:
+            if _identity(finding) not in known:
+                more.setdefault(_identity(finding), (finding, []))[1].append(rank)
+        files |= {file.path: file for file in theirs.files if file.path not in files}
+        notes |= {f"{named([rank]).capitalize()}: {note}": None for note in theirs.notes if note not in notes}
+    added = [replace(one, text=f"{one.text} Found on {named(ranks)} only.") for one, ranks in more.values()]
+    return replace(
+        found,
+        num_ranks=max(found.num_ranks, len(others) + 1),
+        findings=(*found.findings, *added),
+        files=tuple(files.values()),
+        notes=tuple(notes),
+    )
+
+
+def _identity(finding: "Finding") -> object:
+    return finding.code, [(place.file, place.line, place.role) for place in finding.places].__repr__()
+
+
+def differences(heard: Sequence[Heard]) -> Iterator[str]:
+    """Say what differs between ranks: facts with their values, and how graphs differ."""
+    names = dict.fromkeys(name for one in heard for name, _ in one.told.facts)
+    for name in names:
+        values: dict[str, list[int]] = {}
+        for one in heard:
+            values.setdefault(dict(one.told.facts).get(name, "none"), []).append(one.rank)
+        if name == GRAPH:
+            yield from _graph_differences(heard, len(values))
+        elif len(values) > 1:
+            yield f"{name}: {'; '.join(f'{value} on {named(ranks)}' for value, ranks in values.items())}"
+
+
+def _graph_differences(heard: Sequence[Heard], num_kinds: int) -> Iterator[str]:
+    """Say which ranks have equal graphs, and what the others lack; equal content is read once."""
+    if num_kinds == 1:
+        yield f"{named([one.rank for one in heard])} have the same graph"
+        return
+    from gradinspect.analyses.diff.groups import Grouper
+    from gradinspect.renderers.diff_words import summary
+    from gradinspect.storage import decode_graph
+
+    grouper, kinds = Grouper(), dict[str, bytes]()
+    for one in heard:
+        kind = dict(one.told.facts)[GRAPH]
+        if kind in kinds:
+            grouper.add_equal(kinds[kind])
+        else:
+            kinds[kind] = grouper.add(decode_graph(one.told.content, f"the capture of rank {one.rank}"))
+    groups = grouper.groups()
+    ranks = [[heard[member].rank for member in group.members] for group in groups]
+    yield f"{named(ranks[0])} {'have the same graph' if len(ranks[0]) > 1 else 'has a graph of its own'}"
+    for group, members in list(zip(groups, ranks, strict=True))[1 : MAX_SUMMARIES + 1]:
+        if group.diff is None:
+            continue
+        lacking = [change.before for change in group.diff.module_changes if change.kind == "removed"]
+        having = [change.after for change in group.diff.module_changes if change.kind == "added"]
+        parts = [f"no {_few(lacking)}"] * bool(lacking) + [f"also {_few(having)}"] * bool(having)
+        verb = "differs" if len(members) == 1 else "differ"
+        modules = f", {'has' if len(members) == 1 else 'have'} {' and '.join(parts)}" if parts else ""
+        yield f"{named(members)} {verb} from {named(ranks[0][:1])}: {summary(group.diff)}{modules}"
+    if len(groups) > MAX_SUMMARIES + 1:
+        yield f"{len(groups) - MAX_SUMMARIES - 1:,} more kinds of graphs are not listed"
+
+
+def _few(paths: Sequence[str], most: int = 3) -> str:
+    from gradinspect.analyses.structure.call_names import shown_path
+
+    shown = [shown_path(path) for path in paths[:most]]
+    return ", ".join(shown) + (f" and {len(paths) - most:,} more" if len(paths) > most else "")
+
+
+def _compressed(content: bytes) -> bytes:
+    import gzip
+
+    return gzip.compress(content, compresslevel=1, mtime=0)
