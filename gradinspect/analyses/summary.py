@@ -22,7 +22,7 @@ class Summary(Record, frozen=True, kw_only=True):
     weight_bytes: int  # of saved parameters and buffers, in memory anyway
     saved_bytes_by_origin: dict[Origin, int]  # adds up to both; has every origin, even at 0
     captured_at: str  # "backward #1  train.py:41  loss.backward()"
-    other_calls: str = ""  # "3 autograd.grad calls before it; --grad N shows one"
+    other_calls: str = ""  # "3 autograd.grad calls before it"
     warnings: tuple[str, ...] = ()
 
 
@@ -94,7 +94,7 @@ def describe_other_calls(graph: Graph) -> str:
     if not point.other_grads:
         return ""
     where = "more, and no backward call" if point.kind == "grad" else "before it"
-    return f"{format_count(point.other_grads, 'autograd.grad call')} {where}; --grad N shows one"
+    return f"{format_count(point.other_grads, 'autograd.grad call')} {where}"
 
 
 def _moment(point: CapturePoint, source: str) -> str:

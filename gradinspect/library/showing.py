@@ -63,8 +63,8 @@ def graph_line(graph: Graph) -> str:
 @page_of.register
 def graph_page(graph: Graph, *, depth: int | None = None, width: int = 80) -> str:
     """Write the figures and the tree of a graph."""
-    tree = render_tree(graph, TreeOptions(width=width, depth=depth))
-    return _joined((*render_summary(summarize(graph), width=width).split("\n"), Text(), *tree))
+    tree = render_tree(graph, TreeOptions(width=width, depth=depth, names_options=False))
+    return _joined((*render_summary(summarize(graph), width=width, names_options=False).split("\n"), Text(), *tree))
 
 
 @line_of.register

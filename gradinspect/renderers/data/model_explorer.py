@@ -4,8 +4,12 @@ Arrows go as gradients do, from the loss to the leaves.
 Source: https://github.com/google-ai-edge/model-explorer/wiki, JSON graphs.
 """
 
+from collections.abc import Sequence
+from itertools import takewhile
+
 from gradinspect.analyses.selection.finding import FoundNode, find_nodes
-from gradinspect.graph import Consumer, Graph, argument_name, consumers, module_name
+from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.graph import Consumer, Graph, argument_name, consumers
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.formats import FileContent
 from gradinspect.renderers.picture.plan.parts import DrawOptions
@@ -43,7 +47,7 @@ def _node(graph: Graph, row: FoundNode, users: list[Consumer]) -> dict[str, obje
     return {
         "id": str(row.id),
         "label": escape_control(row.leaf or row.name),
-        "namespace": _namespace(graph, row.id),
+        "namespace": "/".join(_layers(graph, row.id) or _common([_layers(graph, user.node) for user in users])),
         "attrs": [{"key": key, "value": escape_control(value)} for key, value in shown.items() if value]
         + [{"key": f"output {index}", "value": output} for index, output in enumerate(row.outputs)],
         "incomingEdges": incoming,
@@ -56,13 +60,20 @@ def _input_nr(graph: Graph, user: Consumer) -> int:
     return 0 if edge is None else edge.input_nr
 
 
-def _namespace(graph: Graph, number: int) -> str:
-    """Return the module calls around a node, outermost first: `model/model.h.0/model.h.0.attn`."""
+def _layers(graph: Graph, number: int) -> list[str]:
+    """Return the module calls around a node, outermost first: `model`, `model.h.0`, `model.h.0.attn`."""
     names: list[str] = []
     call = graph.nodes[number].module
     while call is not None:
         module = graph.modules[call]
         times = f" (call {module.call})" if module.call > 1 else ""
-        names.append(escape_control(f"{module_name(graph, module.path)} {module.class_name}{times}").replace("/", "|"))
+        names.append(
+            escape_control(f"{shown_path(module.path, graph.model_name)} {module.class_name}{times}").replace("/", "|")
+        )
         call = module.parent
-    return "/".join(reversed(names))
+    return names[::-1]
+
+
+def _common(layers: Sequence[list[str]]) -> list[str]:
+    """Return what all begin with: a leaf is made outside of modules, and shown in the one that uses it."""
+    return [same[0] for same in takewhile(lambda names: len(set(names)) == 1, zip(*layers, strict=False))]

@@ -6,6 +6,7 @@ from rich.text import Text
 
 from gradinspect.analyses.summary import describe_capture, describe_other_calls
 from gradinspect.graph import Graph
+from gradinspect.renderers.terminal.summary import GRAD_OPTION
 from gradinspect.renderers.terminal.text import cut_end, shorten, visible, wrap
 
 GAP = "  "
@@ -53,7 +54,7 @@ class Page:
     def other_calls(self, text: str) -> Iterator[Text]:
         """Yield which other calls could be shown, if any."""
         if text:
-            yield Text(self.fit(text, self.width), "bold")
+            yield Text(self.fit(text + GRAD_OPTION, self.width), "bold")
 
     def bar(self, eighths: int) -> str:
         """Draw a bar of that many eighths of a cell, rounded down to whole cells in ASCII."""

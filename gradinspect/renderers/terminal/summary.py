@@ -14,17 +14,24 @@ from gradinspect.renderers.data.markdown import code, table
 from gradinspect.renderers.terminal.text import cut_end, shorten
 from gradinspect.units import brief, escape_control, format_bytes, format_count, format_held
 
+GRAD_OPTION = "; --grad N shows one"  # of the autograd.grad calls that were not recorded
 MAX_WARNING = 2000  # characters, ten times our longest warning
 PLURALS: dict[Origin, str] = {
     "parameter": "parameters", "buffer": "buffers", "input": "inputs", "output": "outputs", "activation": "activations",
 }  # fmt: skip
 
 
-def render_summary(summary: Summary, *, width: int = 80) -> Text:
-    """Write the head of a report: location, size, bytes, classes, and one line per warning."""
+def render_summary(summary: Summary, *, width: int = 80, names_options: bool = True) -> Text:
+    """Write the head of a report: location, size, bytes, classes, and one line per warning.
+
+    Args:
+        summary: The figures.
+        width: Columns.
+        names_options: Say which option of the command line shows more.
+    """
     lines = [Text(cut_end(escape_control(summary.captured_at), width, "…"), "bold")]
     if summary.other_calls:
-        lines.append(Text(shorten(summary.other_calls, width, "…"), "bold"))
+        lines.append(Text(shorten(summary.other_calls + (GRAD_OPTION if names_options else ""), width, "…"), "bold"))
     lines += [Text(line) for line in (_size_line(summary), *_bytes_lines(summary, width))]
     if summary.classes:
         lines.append(Text(_classes_line(summary, width), "dim"))

@@ -44,6 +44,7 @@ class TreeOptions(Record, frozen=True, kw_only=True):
     max_rows: int | None = 100
     unicode: bool = True
     cut: Cut | None = None  # what is missing, if the graph is part of another
+    names_options: bool = True  # say which options of the command line show more
 
 
 def render_tree(graph: Graph, options: TreeOptions | None = None) -> Iterator[Text]:
@@ -171,10 +172,12 @@ class TreePage:
         """Yield what was left out, and a legend."""
         missing = num_nodes - self.num_told
         if missing:
-            words = f"{format_count(missing, 'more node')} not shown: use --depth, --around, --full or -o FILE"
+            how = ": use --depth, --around, --full or -o FILE" if self.options.names_options else ""
+            words = f"{format_count(missing, 'more node')} not shown{how}"
             yield fit([Part(f"{self.symbols.ellipsis} {words}", "bold")], self.options.width, self.symbols.ellipsis)
         if self.num_closed:
-            words = f"{format_count(self.num_closed, 'block')} closed; --depth or --full open them"
+            how = "; --depth or --full open them" if self.options.names_options else ""
+            words = f"{format_count(self.num_closed, 'block')} closed{how}"
             yield fit([Part(f"{self.symbols.closed} {words}", "bold")], self.options.width, self.symbols.ellipsis)
         yield self._legend()
 

@@ -101,3 +101,14 @@ def test_model_explorer_has_every_edge_once(record: Graph) -> None:
 
     assert len(ids) == len(record.nodes)
     assert incoming == edges
+
+
+def test_a_leaf_is_in_the_layer_that_uses_it() -> None:
+    """A model with many parameters is one box at first; what two layers share is in the one around both."""
+    (layers,) = json.loads(written(two_layers(), ".modelexplorer.json"))["graphs"]
+    (blocks,) = json.loads(written(residual_blocks(2), ".modelexplorer.json"))["graphs"]
+    found = {node["label"]: node["namespace"] for node in (*layers["nodes"], *blocks["nodes"])}
+
+    assert found["2.bias"] == "model Sequential/model.2 Linear"
+    assert found["0.weight"] == "model Sequential/model.0 Linear"
+    assert found["shared"] == "model Net"
