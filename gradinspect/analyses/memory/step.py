@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec.structs import replace
 
 from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
+from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.graph import Record, Shown
 
 StorageKind: TypeAlias = Literal[
@@ -117,7 +118,7 @@ ALIVE_FIELDS: Final[Fields[AliveRow]] = {
     "class": lambda row: (row.made.node, row.made.op),
     "kind": lambda row: (row.kind, KIND_NAMES[row.kind]),
     "line": lambda row: (row.made.line,),
-    "module": lambda row: (row.made.module,),
+    "module": lambda row: _names(row.made.module),
     "name": lambda row: (row.name,),
     "phase": lambda row: (row.made.phase,),
 }
@@ -130,7 +131,7 @@ def chosen_alive(memory: StepMemory, choice: RowChoice) -> tuple[AliveRow, ...]:
     Raises:
         GradInspectError: The options name something that is not there.
     """
-    modules = {row.made.module for row in memory.alive if row.made.module}
+    modules = {name for row in memory.alive for name in _names(row.made.module)}
     return chosen_rows(memory.alive, ALIVE_FIELDS, replace(choice, sort=None), modules)
 
 
@@ -186,6 +187,11 @@ def moment_name(origin: Origin) -> str:
             return f"{origin.phase} of step {origin.step}"
 
 
+def _names(path: str) -> tuple[str, ...]:
+    """Return the path of a module and what is shown of it, "model.3" for "3"; nothing outside of modules."""
+    return tuple(dict.fromkeys((path, shown_path(path)))) if path else ()
+
+
 def _grouped(rows: Iterable[AliveRow], key: Callable[[AliveRow], tuple[str, str]]) -> tuple[Group, ...]:
     groups: dict[tuple[str, str], Group] = {}
     for row in rows:
@@ -208,7 +214,7 @@ def _module_depth(memory: StepMemory) -> int:
 
 
 def _outer(path: str, depth: int) -> str:
-    return ".".join(path.split(".")[:depth]) if path else "(no module)"
+    return shown_path(".".join(path.split(".")[:depth])) if path else "(no module)"
 
 
 def _storage_name(row: AliveRow) -> str:
@@ -219,4 +225,6 @@ def _storage_name(row: AliveRow) -> str:
 
 
 def _place(row: AliveRow) -> str:
-    return row.made.module or row.name or row.made.line or row.made.op or "(no module)"
+    return (
+        (row.made.module and shown_path(row.made.module)) or row.name or row.made.line or row.made.op or "(no module)"
+    )

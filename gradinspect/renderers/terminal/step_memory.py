@@ -18,6 +18,7 @@ from gradinspect.analyses.memory.step import (
     to_make_room,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
+from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import cut_end
 from gradinspect.units import format_bytes, format_count
@@ -129,7 +130,7 @@ def _verdict(memory: StepMemory, limit: int | None) -> str:
 
 def _moment(at: Origin) -> Iterator[str]:
     """Say when: phase, node, operator, module, then the line."""
-    parts = [moment_name(at), at.node, at.op.removesuffix(".default"), at.module and f"module {at.module}"]
+    parts = [moment_name(at), at.node, at.op.removesuffix(".default"), at.module and f"module {shown_path(at.module)}"]
     yield f"  {', '.join(filter(None, parts))}"
     if at.line:
         yield f"  {at.line}  {at.code}".rstrip()
