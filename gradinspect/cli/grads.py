@@ -19,6 +19,7 @@ from gradinspect.request import Request
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from gradinspect.analyses.gradients.buckets import BucketReport
     from gradinspect.analyses.gradients.steps import GradientSteps
     from gradinspect.analyses.gradients.timeline import Timeline
     from gradinspect.analyses.selection.rows import RowChoice
@@ -47,6 +48,9 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     timeline: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Time each node; writes a .json for Perfetto.")
     ] = None,
+    ranks: Annotated[
+        bool, typer.Option("--ranks", help="Show which gradient holds up which bucket of DistributedDataParallel.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.", rich_help_panel=OUTPUT)] = False,
     output_format: Annotated[
         Literal["text", "csv", "json"],
@@ -62,13 +66,16 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     gradinspect grads train.py --steps 5
 
     gradinspect grads train.py --timeline backward.json
+
+    gradinspect grads train.py --ranks
     """
+    if ranks:
+        _check_alone("--ranks", "shows buckets", is_alone=(by or steps or timeline) is None and output_format != "csv")
+        _show_buckets(request, is_text=output_format == "text", full=full)
+        return
     if timeline is not None:
-        if by is not None or steps is not None or output_format != "text":
-            raise GradInspectError(
-                f"'--timeline {timeline}' only times the nodes and cannot be combined with --by, --steps or --format.",
-                "Remove it, or the other options.",
-            )
+        is_alone = (by or steps) is None and output_format == "text"
+        _check_alone(f"--timeline {timeline}", "times the nodes", is_alone=is_alone)
         _time(request, timeline, rows, full=full, force=force)
         return
 
@@ -88,6 +95,33 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
         report_on(request, questions.gradients(), report)
     else:
         report_on(request, questions.gradient_steps(steps), report_steps)
+
+
+def _check_alone(option: str, does: str, *, is_alone: bool) -> None:
+    if not is_alone:
+        others = " or ".join(", ".join(
+            name for name in ("--by", "--steps", "--timeline", "--format") if not option.startswith(name)
+        ).rsplit(", ", 1))  # fmt: skip
+        raise GradInspectError(f"'{option}' only {does} and cannot be combined with {others}.",
+                               "Remove it, or the other options.")  # fmt: skip
+
+
+def _show_buckets(request: Request, *, is_text: bool, full: bool) -> None:
+    def report(found: "BucketReport") -> None:
+        from gradinspect.renderers.terminal.buckets import BucketsPage, render_buckets_json
+
+        if not found.models:
+            raise GradInspectError(
+                f"'{found.graph.source}' fills no buckets: no backward call reduced the gradients of a "
+                "DistributedDataParallel.",
+                "Remove --ranks, or wrap the model.",
+            )
+        if is_text:
+            print_lines(terminal_page(BucketsPage).lines(found, None if full else MAX_ROWS))
+        else:
+            print_text(render_buckets_json(found))
+
+    report_on(request, questions.buckets(), report)
 
 
 def _time(request: Request, file: Path, rows: "RowChoice", *, full: bool, force: bool) -> None:

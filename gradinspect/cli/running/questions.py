@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from gradinspect.cli.running.telling import (
     Told,
+    tell_buckets,
     tell_findings,
     tell_graph,
     tell_graph_of,
@@ -16,6 +17,7 @@ from gradinspect.cli.running.telling import (
 )
 
 if TYPE_CHECKING:
+    from gradinspect.analyses.gradients.buckets import BucketReport
     from gradinspect.analyses.gradients.stepping import SteppingOutcome
     from gradinspect.analyses.gradients.steps import GradientSteps
     from gradinspect.analyses.gradients.timeline import Timeline
@@ -115,6 +117,20 @@ def timeline() -> "Question[Timeline]":
 
     return Question(
         observe=observe, a_capture_cannot="be timed", needs_values=True, needs_backward=True, tell=tell_graph_of
+    )
+
+
+def buckets() -> "Question[BucketReport]":
+    """Ask for the buckets of DistributedDataParallel, and the order in which backward fills them."""
+
+    def observe(run: "Run") -> "Observer[BucketReport]":
+        from gradinspect.observers.gradients.buckets_observer import BucketsObserver
+        from gradinspect.observers.graphs.backward_first import backward_first
+
+        return backward_first(run, BucketsObserver)
+
+    return Question(
+        observe=observe, a_capture_cannot="show buckets", needs_values=True, needs_backward=True, tell=tell_buckets
     )
 
 

@@ -9,6 +9,7 @@ from gradinspect.ranks.troubles import named
 from gradinspect.units import format_bytes, format_count
 
 if TYPE_CHECKING:
+    from gradinspect.analyses.gradients.buckets import BucketReport
     from gradinspect.analyses.memory.growth import Growth
     from gradinspect.analyses.memory.step import StepMemory
     from gradinspect.checks.findings import Finding, Findings
@@ -67,6 +68,18 @@ def tell_growth(growth: "Growth") -> Told:
     grows = "grows" if growth.grows else "does not grow"
     nodes = "none" if last is None else format_count(last.live_nodes, "node")
     return Told("", (("live graph", grows), ("alive at the last call", nodes)))
+
+
+def tell_buckets(report: "BucketReport") -> Told:
+    """Tell whose gradient completes each bucket."""
+    from gradinspect.analyses.gradients.buckets import bucket_rows
+
+    facts = tuple(
+        (f"last gradient of bucket {row.number} of {model.model}", row.last or "none")
+        for model in report.models
+        for row in bucket_rows(report.graph, model)
+    )
+    return Told("", facts)
 
 
 def tell_step_memory(memory: "StepMemory") -> Told:
