@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import runpy
+import shutil
 import sys
 import tempfile
 import threading
@@ -61,23 +62,24 @@ if __name__ == "__main__":
         importlib.import_module(slow)
     gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
     runs = json.load(sys.stdin)
-    with tempfile.TemporaryDirectory() as folder:
-        started, stores = [], []
-        for number, run in enumerate(runs):
-            stores.append(
-                torch.distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, use_libuv=False)
-            )
-            files = [[(Path(folder) / f"{number}.{rank}.{kind}").open("w") for kind in ("out", "err")]
-                     for rank in range(run["num_ranks"])]  # fmt: skip
-            pids = [run_rank(run, rank, stores[-1].port, out.fileno(), err.fileno())
-                    for rank, (out, err) in enumerate(files)]  # fmt: skip
-            started.append((pids, files))
-        codes: dict[int, int] = {}
-        waiting = [threading.Thread(target=lambda pid=pid: codes.update({pid: end_of(pid)}))
-                   for pids, _ in started for pid in pids]  # fmt: skip
-        for thread in waiting:
-            thread.start()
-        for thread in waiting:
-            thread.join()
-        print(json.dumps([[(codes[pid], read(out), read(err)) for pid, (out, err) in zip(pids, files, strict=True)]
-                          for pids, files in started]))  # fmt: skip
+    folder = tempfile.mkdtemp()  # a TemporaryDirectory would be removed by the exit handlers of a fork
+    started, stores = [], []
+    for number, run in enumerate(runs):
+        stores.append(
+            torch.distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, use_libuv=False)
+        )
+        files = [[(Path(folder) / f"{number}.{rank}.{kind}").open("w") for kind in ("out", "err")]
+                 for rank in range(run["num_ranks"])]  # fmt: skip
+        pids = [run_rank(run, rank, stores[-1].port, out.fileno(), err.fileno())
+                for rank, (out, err) in enumerate(files)]  # fmt: skip
+        started.append((pids, files))
+    codes: dict[int, int] = {}
+    waiting = [threading.Thread(target=lambda pid=pid: codes.update({pid: end_of(pid)}))
+               for pids, _ in started for pid in pids]  # fmt: skip
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join()
+    print(json.dumps([[(codes[pid], read(out), read(err)) for pid, (out, err) in zip(pids, files, strict=True)]
+                      for pids, files in started]))  # fmt: skip
+    shutil.rmtree(folder)

@@ -1,5 +1,11 @@
 """A rank's presence among the others: it shows them what it is doing, and watches them, while its program runs.
 
+NOTE [Ranks that need each other]
+In a pipeline no stage reaches its backward before that of the next stage has run. So a rank that has recorded does not
+end its program at once. It waits for the others; if all that are late communicate, and do not get on, it lets its own
+program go on, and all end when all have recorded, or after the patience for a rank that does not move. Rank 0 decides,
+and leaves files that say so.
+
 NOTE [The thread of a rank]
 A rank that waits in a collective runs no Python, and can neither say where it is nor learn what others do. So a thread
 does both, five times a second. The program does not see it among its threads, and it uses only functions that it has
@@ -17,6 +23,7 @@ from types import FrameType
 
 from msgspec.structs import replace
 
+from gradinspect.errors import SCRIPT_FAILED
 from gradinspect.ranks.job import Job
 from gradinspect.ranks.meeting import HOST, Meeting, started_at
 from gradinspect.ranks.peers import Peers
@@ -24,7 +31,14 @@ from gradinspect.ranks.records import Outcome, Phase, State
 from gradinspect.ranks.troubles import GRACE_S, Trouble, end_of, standstill, trouble_while_running
 
 STOP = "stop"  # the file by which rank 0 tells the others to end
+ALL_READY = (
+    "all-ready"  # the ones by which it says that all have recorded, and that a late one needs another's backward
+)
+GO_ON = "go-on"
+NEEDY_S = 2.0  # that late ranks do not get on
+RECORDED_PATIENCE_S, FAILED_PATIENCE_S = 5.0, 10.0  # for a program to end
 TOLD = "told"  # the one by which it says that it has reported
+COMMUNICATION = f"torch{os.sep}distributed{os.sep}"  # in the names of files
 _frames = sys._current_frames
 _pid = os.getpid
 
@@ -50,7 +64,10 @@ class Presence:
         self.is_stopped = False  # by what happened to other ranks
         self._say = say
         self._where: Where | None = None
-        self._stop: Callable[[], None] | None = None
+        self._stop: Callable[[int, float], None] | None = None
+        self._ready_at: float | None = None  # when this rank had recorded
+        self._waits = False  # for others, in `may_stop`
+        self._has_ended_ready = False
         self._owner = _pid()
         self._main = threading.main_thread().ident or 0
         self._ended = _thread.allocate_lock()  # held until the end
@@ -72,18 +89,45 @@ class Presence:
         self._show()
         _thread.start_new_thread(self._run, ())
 
-    def watch_program(self, where: Where, stop: Callable[[], None] | None) -> None:
+    def watch_program(self, where: Where, stop: Callable[[int, float], None] | None) -> None:
         """Note that the program runs now.
 
         Args:
             where: Finds the line of the program in a stack, and the function that it calls.
-            stop: Ends the program; None if it is to go on.
+            stop: Ends the program, with an exit code and seconds for it to end by itself; None if it is to go on.
         """
         self._where, self._stop = where, stop
 
     def program_has_ended(self) -> None:
         """Note that it does not run any more: the thread must not hold what belongs to it."""
         self._where = self._stop = None
+
+    def may_stop(self) -> bool:
+        """Wait until all ranks have recorded; False if others need what this program does next.
+
+        NOTE [Ranks that need each other].
+        """
+        if not self.is_ours or not self.meeting.is_open:
+            return True
+        is_first, self._waits = self._ready_at is None, True
+        try:
+            if is_first:
+                self._ready_at = monotonic()
+                self._state = replace(self._state, is_ready=True)
+                self._show()
+            until = monotonic() + (2 * self.job.tick_s if is_first else 0.0)
+            while not self._all_may_end():
+                if self.meeting.get(GO_ON) is not None and monotonic() >= until:
+                    return False
+                self.sleep(self.job.tick_s / 4)
+            return True
+        finally:
+            self._waits = False
+
+    def _all_may_end(self) -> bool:
+        late = self._ready_at is not None and monotonic() - self._ready_at > self.job.patience_s
+        leader_is_gone = not self.job.is_leader and next(iter(self.peers)).is_gone
+        return late or leader_is_gone or any(self.meeting.get(name) is not None for name in (ALL_READY, STOP))
 
     def call_reached(self) -> None:
         """Count an engine call, and show it, as the process may not live to the next moment."""
@@ -136,6 +180,12 @@ class Presence:
             self._look()
             self._show()
             self.peers.refresh()
+            if self.job.is_leader:
+                self._decide_whether_to_go_on()
+            if self._ready_at is not None and not self._waits and not self._has_ended_ready and self._all_may_end():
+                self._has_ended_ready = True
+                if self._stop is not None:
+                    self._stop(0, RECORDED_PATIENCE_S)
             if self._where is not None and not self.is_stopped:
                 self._judge_as_leader() if self.job.is_leader else self._judge_as_other()
 
@@ -145,12 +195,14 @@ class Presence:
         where, stack, line = self._where, [], None
         if where is not None and frame is not None and self._state.phase == "running":
             line, inside = where(frame)
+        communicates = False
         while frame is not None:
+            communicates = communicates or COMMUNICATION in frame.f_code.co_filename
             stack += [id(frame.f_code), frame.f_lasti]
             frame = frame.f_back
         if tuple(stack) != self._stack:
             self._stack, self._moved_at = tuple(stack), monotonic()
-            self._state = replace(self._state, moves=self._state.moves + 1)
+            self._state = replace(self._state, moves=self._state.moves + 1, communicates=communicates)
         if line is not None:
             self._state = replace(self._state, line=line, inside=inside)
 
@@ -158,6 +210,26 @@ class Presence:
         self._shown_at = monotonic()
         self._state = replace(self._state, beat=int(monotonic() - self._start))
         self.meeting.put(f"state.{self.job.rank}", self._state)
+
+    def _decide_whether_to_go_on(self) -> None:
+        """Let all end if all have recorded; let those that have go on if the others need them."""
+        now, late = monotonic(), []
+        for peer in self.peers:
+            state = peer.state
+            if peer.has_ended or (state is not None and state.is_ready):
+                continue
+            if state is not None or self.job.folder or peer.rank in self.job.near:
+                late.append((state is not None and state.communicates, peer.idle_s(now)))
+        if self._where is not None and not self._state.is_ready:
+            late.append((self._state.communicates, now - self._moved_at))
+        if not late:
+            self._decide(ALL_READY)
+        elif all(communicates and idle >= NEEDY_S for communicates, idle in late):
+            self._decide(GO_ON)
+
+    def _decide(self, name: str) -> None:
+        if self.meeting.get(name) is None:
+            self.meeting.put(name, b"")
 
     def _judge_as_leader(self) -> None:
         """Look for what the other ranks did, or do not do."""
@@ -205,4 +277,4 @@ class Presence:
     def _stop_program(self) -> None:
         self.is_stopped = True
         if self._stop is not None:
-            self._stop()
+            self._stop(SCRIPT_FAILED, FAILED_PATIENCE_S)

@@ -19,6 +19,8 @@ class State(Record, frozen=True, kw_only=True):
     moves: int = 0  # how often it was somewhere else than before
     beat: int = 0  # counts seconds, to show another host that the process is alive
     phase: Phase = "running"
+    is_ready: bool = False  # has recorded what was asked
+    communicates: bool = False  # is in a function of torch.distributed
 
 
 class Outcome(Record, frozen=True, kw_only=True):

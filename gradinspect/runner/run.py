@@ -46,6 +46,7 @@ class Run:
     models: tuple[Variable, ...] = ()  # that the caller of the library has named
     problem: Exception | None = None  # an error of ours; it must not reach the user's program
     has_failed: bool = False  # the program ended with an error or an exit code
+    may_stop: Callable[[], bool] = lambda: True  # waits for other ranks; False: they need what this program does next
     is_provisional: bool = False  # a later result may replace this one, so the program must run on
 
     def provisional(self) -> "Run":
@@ -58,7 +59,7 @@ class Run:
         Raises:
             SystemExit: The stop.
         """
-        if not (self.request.goes_on or self.is_provisional):
+        if not (self.request.goes_on or self.is_provisional) and self.may_stop():
             self.stopper.stop(frame)
 
     def stop_after(self, seconds: float) -> None:

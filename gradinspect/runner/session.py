@@ -139,9 +139,13 @@ class Session(Generic[T]):
         self._warn_of_missing_names()
         return result
 
-    def stop_from_outside(self) -> None:
-        """End the program because of what another rank did, from a thread of ours."""
-        self._run.stopper.stop_from_outside(SCRIPT_FAILED)
+    def stop_from_outside(self, exit_code: int, patience_s: float) -> None:
+        """End the program because of what other ranks did, from a thread of ours."""
+        self._run.stopper.stop_from_outside(exit_code, patience_s)
+
+    def stop_when(self, may_stop: Callable[[], bool]) -> None:
+        """Have each stop wait for other ranks, and not happen if they need what the program does next."""
+        self._run.may_stop = may_stop
 
     def _warn_of_missing_names(self) -> None:
         """Say which private names this torch lacks, if the report does not."""

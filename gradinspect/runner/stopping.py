@@ -43,7 +43,6 @@ _THREAD_RUNNERS = (threading.__file__, concurrent.futures.thread.__file__)  # th
 _TEST_RUNNERS = ("_pytest", "pluggy")
 PATIENCE_S = 120.0  # for the program's own cleanup
 PATIENCE_WITH_THREADS_S = 20.0  # the main thread may wait forever for one that was stopped
-PATIENCE_FROM_OUTSIDE_S = 10.0  # the main thread may wait forever for another process
 PATIENCE_AT_EXIT_S = 5.0  # for threads that the rest of the program would have ended
 
 
@@ -108,18 +107,19 @@ class Stopper:
                 signal.pthread_kill(self._main.ident, _SIGNAL)
             _end_in_time(self._until_end, self._main, PATIENCE_S)
 
-    def stop_from_outside(self, exit_code: int) -> None:
+    def stop_from_outside(self, exit_code: int, patience_s: float) -> None:
         """Stop the main thread wherever it is, from a thread that is not the program's.
 
         Args:
             exit_code: Of a process that does not end by itself, as in a collective that no other rank joins.
+            patience_s: How long it has to end by itself.
         """
         if self._has_ended or self.is_stopping:
             return
         self.is_stopping = True
         if self._signal_handler is not None and self._main.ident is not None:
             signal.pthread_kill(self._main.ident, _SIGNAL)
-        _thread.start_new_thread(_end_in_time, (self._until_end, self._main, PATIENCE_FROM_OUTSIDE_S, exit_code))
+        _thread.start_new_thread(_end_in_time, (self._until_end, self._main, patience_s, exit_code))
 
     def ended(self) -> None:
         """Mark the program as ended, and stop watching the main thread."""

@@ -8,7 +8,10 @@ from tempfile import TemporaryDirectory
 import pytest
 from ranked import Ended, RankRun, on_ranks
 
+from gradinspect.storage import read_graph
+
 PROGRAM = str(Path(__file__).parent.parent / "rank_programs" / "train.py")
+PIPELINE = str(Path(PROGRAM).with_name("pipeline.py"))
 VERBS = {
     "saved": ("saved", PROGRAM, "--format", "csv"),
     "find": ("find", PROGRAM, "bytes>0"),
@@ -35,11 +38,15 @@ def runs() -> dict[str, list[Ended]]:
         }
         asked["four"] = RankRun(("trace", PROGRAM, "--format", "json", "-o", "run.{rank}.json", "-o", "of-0.json", "--",
                                 "skips"), 4, folder)  # fmt: skip
+        asked["pipeline"] = RankRun(("export", PIPELINE, "-o", "stage.{rank}.json.gz"), 4, folder)
         asked["differ"] = RankRun(("check", PROGRAM, "--", "nan"), folder=folder)
         asked["usage"] = RankRun(("trace", "absent.py"), folder=folder)
         asked["apart"] = RankRun(("trace", PROGRAM, "--depth", "0"), 2, folder,
                                 {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": "{rank}"})  # fmt: skip
         ended = dict(zip(asked, on_ranks(list(asked.values())), strict=True))
+        leaves = [[node.leaf.name for node in read_graph(Path(folder) / f"stage.{rank}.json.gz").nodes if node.leaf]
+                  for rank in range(4)]  # fmt: skip
+        ended["stages"] = [Ended(0, " ".join(sorted(filter(None, names))), "") for names in leaves]
         ended["files"] = [Ended(0, path.name, "") for path in sorted(Path(folder).glob("*.json"))]
         ended["left"] = [Ended(0, path.name, "") for path in Path(folder).glob("gradinspect-ranks-*/*")]
     return ended
@@ -79,6 +86,13 @@ def test_four_ranks_leave_captures_and_rank_0_says_which_differs(runs: dict[str,
         "1 module changed, has no extra",
     ]
     assert [ended.output for ended in runs["files"]] == ["of-0.json", *(f"run.{rank}.json" for rank in range(4))]
+
+
+def test_stages_of_a_pipeline_that_need_each_other_are_all_recorded(runs: dict[str, list[Ended]]) -> None:
+    """A stage that has recorded goes on until all have; parameters have their names."""
+    assert [ended.code for ended in runs["pipeline"]] == [0, 0, 0, 0]
+    assert sentences(runs["pipeline"][0])[0].startswith("note: ranks ")
+    assert [ended.output for ended in runs["stages"]] == ["0.bias 0.weight"] * 4
 
 
 def test_rank_0_reports_what_only_another_rank_has_found(runs: dict[str, list[Ended]]) -> None:

@@ -46,6 +46,7 @@ class Question(Generic[T]):
     needs_gradients: bool = False  # of a capture file
     needs_values: bool = False  # fake tensors are not enough
     needs_backward: bool = False  # it is about the program's own backward, not about the graph that one builds
+    stops_together: bool = False  # each rank of a job stops at the same call as the others
     tell: "Callable[[Any], Told]" = tell_nothing  # what a rank of a job tells of its result
     merge: "Callable[[T, Mapping[int, bytes]], T] | None" = None  # adds to that of rank 0 what others have told
 
@@ -166,6 +167,7 @@ def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
         needs_backward=True,
         tell=tell_findings,
         merge=with_findings_of,
+        stops_together=True,
     )
 
 

@@ -94,6 +94,8 @@ def _run(
     run = session.Session(program, request, question.observe, imports, report, call_reached)
     if here is not None:
         here.watch_program(session.whereabouts, None if request.goes_on else run.stop_from_outside)
+        if not question.stops_together:
+            run.stop_when(here.may_stop)
     try:
         result = run.run()
     except GradInspectError as error:
