@@ -1,12 +1,16 @@
 """Time `diff` on graphs of 100,000 nodes: `python benchmarks/diff.py`.
 
 Prints seconds, and how many times longer each change takes than two equal graphs. Bounds: 2 s, and 0.2 s for equal
-ones.
+ones. Then it times `diff` of the captures of 256 ranks with 5,000 nodes, of which two differ. Bound: 10 s.
 """
 
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -24,10 +28,12 @@ from gradinspect.graph import (
     Storage,
     TensorInfo,
 )
+from gradinspect.storage import encode_graph
 
 NUM_NODES = 100_000
 BLOCK = 10
 REPEATS = 5
+NUM_RANKS = 256
 INFO = TensorInfo(shape=(4, 8), dtype="float32")
 NAMES = (
     "AddmmBackward0", "TBackward0", "ReluBackward0", "AddBackward0", "MulBackward0", "ViewBackward0",
@@ -35,29 +41,31 @@ NAMES = (
 )  # fmt: skip
 
 
-def made(inserted: range = range(0), replaced: range = range(0), *, has_modules: bool = True) -> Graph:
+def made(
+    inserted: range = range(0), replaced: range = range(0), *, has_modules: bool = True, num_nodes: int = NUM_NODES
+) -> Graph:
     """Make a chain of blocks with skip connections, with some nodes more or other ones."""
     ids, number = [], 0
-    for old in range(NUM_NODES + 1):
+    for old in range(num_nodes + 1):
         number += old in inserted
         ids.append(number)
         number += 1
     nodes: list[Node] = []
-    for old in range(NUM_NODES):
-        module = NUM_NODES // BLOCK - old // BLOCK if has_modules else None
+    for old in range(num_nodes):
+        module = num_nodes // BLOCK - old // BLOCK if has_modules else None
         if old in inserted:
             nodes.append(_node("SinBackward0", (ids[old],), module))
         targets = [ids[old + 1] - (old + 1 in inserted)]
-        targets += [ids[min(old + BLOCK // 2, NUM_NODES)]] if old % BLOCK == 0 else []
+        targets += [ids[min(old + BLOCK // 2, num_nodes)]] if old % BLOCK == 0 else []
         kept = _saved(old) if old % 3 == 0 else ()
         nodes.append(_node("GeluBackward0" if old in replaced else NAMES[old % BLOCK], tuple(targets), module, kept))
     leaf = Leaf(info=INFO, kind="parameter", name="w")
     nodes.append(Node(name="AccumulateGrad", kind="accumulate_grad", forward_outputs=(INFO,), leaf=leaf))
     calls = [ModuleCall(path="", class_name="Net")]
-    calls += [ModuleCall(path=f"h.{block}", class_name="Block", parent=0) for block in range(NUM_NODES // BLOCK)]
+    calls += [ModuleCall(path=f"h.{block}", class_name="Block", parent=0) for block in range(num_nodes // BLOCK)]
     return Graph(
         source="made", torch_version="2.13.0", captured_at=CapturePoint(kind="backward"), roots=(Root(node=0),),
-        nodes=tuple(nodes), storages=tuple(Storage(num_bytes=128, origin="activation") for _ in range(NUM_NODES)),
+        nodes=tuple(nodes), storages=tuple(Storage(num_bytes=128, origin="activation") for _ in range(num_nodes)),
         modules=tuple(calls) if has_modules else (),
     )  # fmt: skip
 
@@ -82,7 +90,22 @@ def seconds(run: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
+def seconds_of_ranks(num_nodes: int = 5_000) -> float:
+    """Return the time of the command on captures that differ in the names of their programs, and two in their nodes."""
+    plain, other = made(num_nodes=num_nodes), made(range(500, num_nodes, 1_000), num_nodes=num_nodes)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"run.{rank}.json" for rank in range(NUM_RANKS)]
+        for rank, file in enumerate(files):
+            graph = other if rank in {6, 77} else plain
+            file.write_bytes(encode_graph(replace(graph, source=f"train{rank}.py"), compressed=False))
+        begin = time.perf_counter()
+        words = [sys.executable, "-m", "gradinspect", "diff", *files]
+        subprocess.run(words, stdout=subprocess.DEVNULL, check=False)  # ours
+        return time.perf_counter() - begin
+
+
 if __name__ == "__main__":
+    print(f"{NUM_RANKS} ranks of 5,000 nodes{seconds_of_ranks():24.2f} s")
     for has_modules in (True, False):
         plain = made(has_modules=has_modules)
         others = {

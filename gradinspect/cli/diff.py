@@ -171,7 +171,7 @@ class _Report:
         from gradinspect.analyses.summary import describe_capture
         from gradinspect.renderers.diff_words import Side
 
-        graphs = [read_source(source, has_values=self.compared.has_values) for source in self.sources]
+        graphs = [self._read(source) for source in self.sources]
         check_comparable(graphs, [source.label for source in self.sources])
         self._check_values(graphs)
         found = self.compared.diff(graphs[0], graphs[1])
@@ -181,6 +181,18 @@ class _Report:
         self._print_two(found, sides, failures)
         write(DiffFile(graphs[0], graphs[1], found, sides, failures))
         return self._exit_code([found], failures)
+
+    @property
+    def _are_ranks(self) -> bool:
+        from gradinspect.analyses.diff.groups import are_ranks
+
+        return are_ranks([source.label for source in self.sources])
+
+    def _read(self, source: Source) -> "Graph":
+        from gradinspect.storage import without_own_device
+
+        graph = read_source(source, has_values=self.compared.has_values)
+        return without_own_device(graph) if self._are_ranks else graph
 
     def _check_values(self, graphs: "Sequence[Graph]") -> None:
         """Check that values can be compared if that is requested, or say that they are not.
@@ -235,12 +247,13 @@ class _Report:
             )
         grouper = Grouper(self.compared.diff)
         kinds: dict[bytes, bytes] = {}  # of files that have been read: equal ones are read once
+        are_ranks = self._are_ranks
         for source in self.sources:
-            content = content_of(source)
+            content = content_of(source, are_ranks=are_ranks)
             if content in kinds:
                 grouper.add_equal(kinds[content])
             else:
-                kinds[content] = grouper.add(read_source(source, has_values=self.compared.has_values))
+                kinds[content] = grouper.add(self._read(source))
         groups = grouper.groups()
         labels = [source.label for source in self.sources]
         for group in groups[1:]:

@@ -156,6 +156,19 @@ def test_many_captures(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", *ranks, "--format", "json"]) == 1
 
 
+@pytest.mark.parametrize("count", [2, 4])
+def test_each_rank_has_a_device_of_its_own(count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its number is no difference between ranks, and is one between other captures."""
+    for rank in range(count):
+        text = Path(write("a.json")).read_text()
+        for name in (f"run.{rank}.json", f"{'abcd'[rank]}other.json"):
+            Path(name).write_text(text.replace('"device":"cpu"', f'"device":"cuda:{rank}"'))
+
+    assert main(["diff", *(f"run.{rank}.json" for rank in range(count))]) == 0
+    assert main(["diff", *(f"{letter}other.json" for letter in "abcd"[:count])]) == 1
+    assert "cuda:0" in capsys.readouterr().out
+
+
 def test_each_rank_writes_a_file_of_its_own() -> None:
     """`{rank}` in a name is the rank; without a job it is 0."""
     written = [gradinspect("export", "train.py", "-o", "run.{rank}.json", RANK="3")]

@@ -98,6 +98,11 @@ def name_members(labels: Sequence[str], members: Sequence[int]) -> str:
     return f"{'rank' if len(members) == 1 else 'ranks'} {format_ranges(numbers[member] for member in members)}"
 
 
+def are_ranks(labels: Sequence[str]) -> bool:
+    """Return whether files are of the ranks of a job: their names differ by a number."""
+    return _numbers(labels) is not None
+
+
 def _numbers(labels: Sequence[str]) -> list[int] | None:
     """Return the number in which the names of files differ; None if they differ in anything else."""
     start = _common_start(labels).rstrip("0123456789")

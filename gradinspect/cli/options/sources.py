@@ -5,7 +5,6 @@ verb. It leaves a capture file, which is read as any other.
 """
 
 import base64
-import hashlib
 import pickle
 import secrets
 import shlex
@@ -85,14 +84,13 @@ def parse_line(line: str) -> Source:
     return parse_one(line, *split_arguments(words))
 
 
-def content_of(source: Source) -> bytes:
-    """Return what is the same for equal capture files, and different for all else."""
+def content_of(source: Source, *, are_ranks: bool = False) -> bytes:
+    """Return what is the same for capture files that are equal for a comparison, and different for all else."""
+    from gradinspect.storage import comparable_digest  # noqa: PLC0415  # not needed for --help
+
     program = source.request.source
-    try:
-        content = program.path.read_bytes() if isinstance(program, CaptureFile) else None
-    except OSError:  # reading it says what is wrong
-        content = None
-    return secrets.token_bytes() if content is None else hashlib.sha256(content).digest()
+    found = comparable_digest(program.path, are_ranks=are_ranks) if isinstance(program, CaptureFile) else None
+    return secrets.token_bytes() if found is None else found
 
 
 def read_source(source: Source, *, has_values: bool = False) -> "Graph":
