@@ -27,6 +27,8 @@ from gradinspect.torch_api.fakes import NEEDS_VALUES, FakeTensor, fake_tensor_mo
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
 WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."
 _NUMPY = ".numpy() is not supported for tensor subclasses."
+_NO_DATA = "but its data is not allocated yet"  # c10/core/TensorImpl.h, torch 2.13
+_WITH_DATA = "Run without --fake; fit has --real."
 _NO_KERNELS = "not linked with support for cuda"
 _NO_DRIVER = "Found no NVIDIA driver"
 _OTHER_BUILD = "Install a build that supports it, or use the CPU."
@@ -89,6 +91,9 @@ def explain_fake_error(error: BaseException | None, hint: str) -> GradInspectErr
             return error
         if isinstance(error, NEEDS_VALUES) or _NUMPY in text_of(error):
             return GradInspectError(f"{_place(error)} reads values, which fake tensors do not have.", hint)
+        if _NO_DATA in text_of(error):
+            what = "needs the data of tensors, as communication between processes does, and fake tensors have none."
+            return GradInspectError(f"{_place(error)} {what}", _WITH_DATA)
         if _NO_KERNELS in text_of(error):
             return GradInspectError(f"{_place(error)} needs CUDA: this build of PyTorch has no CUDA.", _OTHER_BUILD)
         if _NO_DRIVER in str(error):

@@ -118,6 +118,15 @@ def test_what_needs_values_is_named_with_its_line(line: str, tmp_path: Path) -> 
     )
 
 
+def test_what_sends_tensors_is_named_with_its_line() -> None:
+    """DistributedDataParallel compares the parameters of all processes as it is made."""
+    done = gradinspect("memory", Path(__file__).parent.parent.parent / "samples" / "ddp.py", "--fake")
+
+    assert done.returncode == 2
+    assert "(ddp.py:16) needs the data of tensors, as communication between processes does" in done.stderr
+    assert done.stderr.endswith("fake tensors have none. Run without --fake; fit has --real.\n")
+
+
 def test_the_programs_own_error_stays_its_own(tmp_path: Path) -> None:
     """With its traceback, and exit 3."""
     (tmp_path / "train.py").write_text(TRAIN.replace("    loss.backward()", "    raise ValueError('mine')"))
