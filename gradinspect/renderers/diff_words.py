@@ -1,9 +1,10 @@
 """What reports of a comparison say, in a terminal, a comment and an annotation alike."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from gradinspect.analyses.diff.folding import fold_names
 from gradinspect.analyses.diff.records import Detail, Distance, GraphDiff, Row, ValueDiff
 from gradinspect.analyses.memory.rows import OUTSIDE
 from gradinspect.analyses.structure.call_names import shown_path
@@ -15,6 +16,8 @@ LEAF_WORDS: Final = {
     "renamed": "renamed", "changed": "changed",
 }  # fmt: skip
 MODULE_WORDS: Final = {"removed": "only in A:", "added": "only in B:"}
+GROUP_MODULE_WORDS: Final = {"removed": "missing here:", "added": "only here:"}  # of a group beside the first one
+MAX_MODULES = 3  # named in a sentence
 FIELD_WORDS: Final = {"shape": "", "dtype": "", "tensor": "", "inputs": "input"}
 NAMELESS: Final = frozenset({"operator", "line", "module", "hooks"})  # fields of a node that are there once
 
@@ -45,6 +48,20 @@ def describe(detail: Detail) -> str:
 def one_sided_modules(diff: GraphDiff) -> list[str]:
     """List the paths of modules that only one graph has."""
     return [change.before or change.after for change in diff.module_changes if change.kind in MODULE_WORDS]
+
+
+def modules_of_group(diff: GraphDiff, *, is_one: bool) -> str:
+    """Say which modules a group of captures has no, or besides: `, has no h.3`; "" if they are the same."""
+    lacking = [change.before for change in diff.module_changes if change.kind == "removed"]
+    having = [change.after for change in diff.module_changes if change.kind == "added"]
+    parts = [f"no {_few(lacking)}"] * bool(lacking) + [f"also {_few(having)}"] * bool(having)
+    return f", {'has' if is_one else 'have'} {' and '.join(parts)}" if parts else ""
+
+
+def _few(paths: Sequence[str]) -> str:
+    shown = [name for name, _ in fold_names(map(shown_path, paths))]
+    more = f" and {len(shown) - MAX_MODULES:,} more" if len(shown) > MAX_MODULES else ""
+    return ", ".join(shown[:MAX_MODULES]) + more
 
 
 def first_values(values: ValueDiff) -> Iterator[tuple[str, list[str], str]]:

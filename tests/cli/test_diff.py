@@ -151,7 +151,11 @@ def test_many_captures(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 1
     assert lines[0] == "ranks 0-1, 3 are equal, 3 captures of 4"
     assert lines[2].startswith("rank 2 differs: 9 nodes removed, 6 leaves without a gradient now")
+    assert " ".join(lines).count("has no h.3") == 1
+    assert "  missing here: h.3  Block" in lines
+    assert "  no gradient reaches: h.3.* ×6" in lines
     assert "   4.8 KiB held  ranks 0-1, 3" in lines
+    assert "   3.9 KiB held  rank 2" in lines
     assert main(["diff", *ranks[:2], ranks[3]]) == 0
     assert main(["diff", *ranks, "--format", "json"]) == 1
 

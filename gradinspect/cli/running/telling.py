@@ -144,7 +144,7 @@ def _graph_differences(heard: Sequence[Heard], num_kinds: int) -> Iterator[str]:
         yield f"{named([one.rank for one in heard])} have the same graph"
         return
     from gradinspect.analyses.diff.groups import Grouper
-    from gradinspect.renderers.diff_words import summary
+    from gradinspect.renderers.diff_words import modules_of_group, summary
     from gradinspect.storage import decode_graph
 
     grouper, kinds = Grouper(), dict[str, bytes]()
@@ -160,21 +160,11 @@ def _graph_differences(heard: Sequence[Heard], num_kinds: int) -> Iterator[str]:
     for group, members in list(zip(groups, ranks, strict=True))[1 : MAX_SUMMARIES + 1]:
         if group.diff is None:
             continue
-        lacking = [change.before for change in group.diff.module_changes if change.kind == "removed"]
-        having = [change.after for change in group.diff.module_changes if change.kind == "added"]
-        parts = [f"no {_few(lacking)}"] * bool(lacking) + [f"also {_few(having)}"] * bool(having)
-        verb = "differs" if len(members) == 1 else "differ"
-        modules = f", {'has' if len(members) == 1 else 'have'} {' and '.join(parts)}" if parts else ""
+        is_one = len(members) == 1
+        verb, modules = "differs" if is_one else "differ", modules_of_group(group.diff, is_one=is_one)
         yield f"{named(members)} {verb} from {named(ranks[0][:1])}: {summary(group.diff)}{modules}"
     if len(groups) > MAX_SUMMARIES + 1:
         yield f"{len(groups) - MAX_SUMMARIES - 1:,} more kinds of graphs are not listed"
-
-
-def _few(paths: Sequence[str], most: int = 3) -> str:
-    from gradinspect.analyses.structure.call_names import shown_path
-
-    shown = [shown_path(path) for path in paths[:most]]
-    return ", ".join(shown) + (f" and {len(paths) - most:,} more" if len(paths) > most else "")
 
 
 def _compressed(content: bytes) -> bytes:

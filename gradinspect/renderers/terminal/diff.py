@@ -4,7 +4,7 @@ What comes in: a `GraphDiff`, and what the two graphs are called. What goes out:
 than asked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.cells import cell_len
@@ -15,6 +15,7 @@ from gradinspect.analyses.diff.groups import Group, name_members
 from gradinspect.analyses.diff.records import Detail, GraphDiff, ModuleChange, Pair, Row, ValueDiff
 from gradinspect.analyses.structure.call_names import INDEX, shown_path
 from gradinspect.renderers.diff_words import (
+    GROUP_MODULE_WORDS,
     LEAF_WORDS,
     MODULE_WORDS,
     SIGNS,
@@ -22,6 +23,7 @@ from gradinspect.renderers.diff_words import (
     field_of,
     first_values,
     how_far,
+    modules_of_group,
     one_sided_modules,
     place_of,
     summary,
@@ -82,8 +84,10 @@ class DiffPage(Page):
             if group.diff is not None:
                 yield Text()
                 verb = "differs" if len(group.members) == 1 else "differ"
-                yield from (Text(line.plain, "bold") for line in self.wrapped(f"{name} {verb}: {summary(group.diff)}"))
-                yield from self._changes(group.diff, max_rows)
+                modules = modules_of_group(group.diff, is_one=len(group.members) == 1)
+                told = self.visible(f"{name} {verb}: {summary(group.diff)}{modules}")
+                yield from (Text(line.plain, "bold") for line in self.wrapped(told))
+                yield from self._changes(group.diff, max_rows, GROUP_MODULE_WORDS)
         yield Text()
         yield from self._bytes_by_group(groups, names)
         if len(groups) == 1:
@@ -96,9 +100,11 @@ class DiffPage(Page):
         for name, num_bytes in zip(names, (first, *held), strict=False) if held else ():
             yield Text(f"{format_bytes(num_bytes):>{BYTES_CELLS}} held  {self.fit(name, self.width - 17)}")
 
-    def _changes(self, diff: GraphDiff, max_rows: int | None) -> Iterator[Text]:
+    def _changes(
+        self, diff: GraphDiff, max_rows: int | None, words: Mapping[str, str] = MODULE_WORDS
+    ) -> Iterator[Text]:
         yield from self._rows(diff.rows, max_rows)
-        yield from self._modules(diff.module_changes)
+        yield from self._modules(diff.module_changes, words)
         yield from self._leaves(diff)
         yield from self._values(diff.values)
 
@@ -184,7 +190,7 @@ class DiffPage(Page):
     def _times(self, count: int) -> str:
         return f" {'×' if self.unicode else 'x'}{count:,}" if count > 1 else ""
 
-    def _modules(self, changes: Sequence[ModuleChange]) -> Iterator[Text]:
+    def _modules(self, changes: Sequence[ModuleChange], words: Mapping[str, str]) -> Iterator[Text]:
         if changes:
             yield Text()
             yield Text("modules", "bold")
@@ -192,19 +198,19 @@ class DiffPage(Page):
         for change in changes:
             groups.setdefault((change.kind, change.class_name), []).append(change)
         for (kind, class_name), same in groups.items():
-            yield from self._same_modules(kind, class_name, same)
+            yield from self._same_modules(words.get(kind, kind), class_name, same)
 
-    def _same_modules(self, kind: str, class_name: str, same: Sequence[ModuleChange]) -> Iterator[Text]:
+    def _same_modules(self, word: str, class_name: str, same: Sequence[ModuleChange]) -> Iterator[Text]:
         one_sided = [shown_path(change.before or change.after) for change in same
                      if not (change.before and change.after) or change.before == change.after]  # fmt: skip
         both = [(shown_path(change.before), shown_path(change.after)) for change in same
                 if change.before and change.after and change.before != change.after]  # fmt: skip
-        style = STYLES.get(kind, "cyan")
+        style = STYLES.get(same[0].kind, "cyan")
         folded = ((f" {self._to} ".join(pair), [""]) for pair in _fold_pairs(both))
         for name, names in (*fold_names(one_sided), *folded):
             times = self._times(len(names))
             what = self.visible(class_name.replace("→", self._to))
-            text = f"{GAP}{MODULE_WORDS.get(kind, kind)} {self.visible(name)}{times}{GAP}{what}"
+            text = f"{GAP}{word} {self.visible(name)}{times}{GAP}{what}"
             yield Text(self.fit(text, self.width), style)
 
     def _leaves(self, diff: GraphDiff) -> Iterator[Text]:
