@@ -19,7 +19,13 @@ from typing import Any
 import torch
 
 from gradinspect.recording.frames import line_name, user_frames
-from gradinspect.torch_api.fakes import NEEDS_VALUES, give_values, reads_scalar, unset_fake_temporarily
+from gradinspect.torch_api.fakes import (
+    NEEDS_VALUES,
+    answers_device,
+    give_values,
+    reads_scalar,
+    unset_fake_temporarily,
+)
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.units import format_count
 
@@ -59,6 +65,8 @@ class AnsweredReads(TorchDispatchMode):
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run the fake op; where it lacks a value, answer."""
+        if answers_device(func, args):
+            return args[0].fake_device
         if func in _DRAWS:
             return _drawn(func(*args, **(kwargs or {})), func, args, kwargs or {})
         if func is not reads_scalar:

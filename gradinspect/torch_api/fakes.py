@@ -20,6 +20,7 @@ _ERRORS = tuple(
     private(f"{_FAKE}.{name}", "errors caused by missing values are not explained")
     for name in ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException")
 )
+_DEVICE = private("torch.ops.prim.device.default", "fake tensors take longer")
 _READ = private("torch.ops.aten._local_scalar_dense.default", "fit does not answer what reads a loss")
 
 
@@ -29,6 +30,7 @@ class _NoFakeTensor:
 
 FakeTensor: Any = _TENSOR.or_else(_NoFakeTensor)
 unset_fake_temporarily: Any = _UNSET.or_refuse()
+_DEVICE_OF: Any = _DEVICE.or_else(_NoFakeTensor)
 reads_scalar: Any = _READ.or_else(None)  # the operator behind `item()`
 NEEDS_VALUES: tuple[Any, ...] = tuple(name.value for name in _ERRORS if name.is_there)
 
@@ -44,6 +46,14 @@ def fake_tensor_mode() -> Any:
     require_dispatch_modes("--fake")
     require_storage_keys("--fake")
     return _MODE.required()(allow_non_fake_inputs=True)
+
+
+def answers_device(func: Any, args: tuple[Any, ...]) -> bool:
+    """Return whether an operator only reads the device of a fake tensor, so that `args[0].fake_device` is its result.
+
+    The engine reads three for each node, and each would go through all modes. Source: FakeTensorMode.dispatch.
+    """
+    return func is _DEVICE_OF and type(args[0]) is FakeTensor and type(args[0].fake_device) is torch.device
 
 
 def loader_patches(make: Any) -> tuple[Patch, ...]:

@@ -21,7 +21,7 @@ from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Pur
 from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses, running_node, watched_allocations
-from gradinspect.torch_api.fakes import FakeTensor
+from gradinspect.torch_api.fakes import FakeTensor, answers_device
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.torch_api.operators import operator_name, shows_its_arguments
 from gradinspect.torch_api.tensors import key_of_storage
@@ -90,6 +90,8 @@ class StorageTracker(TorchDispatchMode):
         self, func: Any, types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run the operator, and add what it has made."""
+        if answers_device(func, args):
+            return args[0].fake_device
         if any(kind is not FakeTensor for kind in types):
             return NotImplemented  # a subclass calls operators of its own, which are seen
         node = running_node()
@@ -97,7 +99,7 @@ class StorageTracker(TorchDispatchMode):
             self._last_node = node
             self._made_by_last.clear()
         if func is _ADD and node is not None and not kwargs and self._is_of_engine(args):
-            return _ADD_IN_PLACE(*args)
+            return args[0] if _is_alike(*args[:2]) else _ADD_IN_PLACE(*args)  # which changes values, and there are none
         brought = self._note_real(func, args)
         with self._numbers_as_tensors(func, args, node):
             result = func(*args, **(kwargs or {}))
@@ -193,6 +195,17 @@ def _bytes_of_numbers(func: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
     computes_in = first.dtype if first.is_floating_point() or type(second) is int else torch.get_default_dtype()
     same = computes_in is (torch.int64 if type(second) is int else torch.float64)
     return (8,) if same else (8, computes_in.itemsize)
+
+
+def _is_alike(first: Any, second: Any) -> bool:
+    """Return whether two tensors look the same, so that one can be added to the other without a look at either."""
+    return bool(
+        type(first) is type(second) is FakeTensor
+        and first.shape == second.shape
+        and first.dtype is second.dtype
+        and first.fake_device == second.fake_device
+        and first.layout is second.layout is torch.strided
+    )
 
 
 def _size(storage: Any) -> int:
