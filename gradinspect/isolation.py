@@ -286,9 +286,12 @@ class Imports:
         """Switch to our state, and return the program's."""
         theirs = _current()
         theirs.builtins.__enter__()
-        for name, module in self._modules.items():
-            theirs.modules[name] = sys.modules.get(name)
-            sys.modules[name] = module
+        modules = sys.modules
+        for name, module in self._modules.items():  # thousands, of which the program has replaced few, if any
+            loaded = modules.get(name)
+            if loaded is not module:
+                theirs.modules[name] = loaded
+                modules[name] = module
         _make_current(self._ours)
         return theirs
 

@@ -196,14 +196,13 @@ def _frames(walk: Walk, nodes: NodeRecorder, recorder: Recorder | None, origins:
     """Find the frame number of the user's line that made each node."""
     if recorder is None or not walk.is_in_creation_order:
         return [None] * len(walk.nodes)
-    frames: list[int | None] = []
-    for node, sequence_nr in zip(walk.nodes, origins, strict=True):
-        if sequence_nr == ACCUMULATE_GRAD_NR:
-            frames.append(None)
-            continue
-        is_custom = nodes.node_class(node).function is not None
-        frames.append(recorder.frame_of(sequence_nr, forward_code(node) if is_custom else None))
-    return frames
+    node_class, frame_of = nodes.node_class, recorder.frame_of
+    return [
+        None
+        if sequence_nr == ACCUMULATE_GRAD_NR
+        else frame_of(sequence_nr, None if node_class(node).function is None else forward_code(node))
+        for node, sequence_nr in zip(walk.nodes, origins, strict=True)
+    ]
 
 
 def _arguments(nodes: Sequence[Node], entries: Any) -> dict[str, tuple[str, ...]]:

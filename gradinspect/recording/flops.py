@@ -27,6 +27,11 @@ class Flops(NamedTuple):
 UNKNOWN: Final = Flops()
 
 
+def has_flops(name: str) -> bool:
+    """Return whether the operations of nodes of this name can be counted."""
+    return name in _COUNTS
+
+
 def flops_of(node: Node) -> Flops:
     """Count what a node's forward op took, and what its backward takes."""
     count = _COUNTS.get(node.name)

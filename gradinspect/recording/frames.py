@@ -10,6 +10,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any
 
 import torch
 
@@ -51,6 +52,9 @@ def is_runner(file: str) -> bool:
     return file in RUNNERS or file.startswith(_HARNESSES)
 
 
+_UNKNOWN = object()
+
+
 class _KnownCode:
     """What is known of one code object. It is looked up by its id: its hash goes through all of its instructions."""
 
@@ -70,7 +74,7 @@ class FrameTable:
         self._numbers: dict[tuple[CodeType, int, int | None], int] = {}
         self._keys: list[tuple[CodeType, int, int | None]] = []
         self._codes: dict[int, _KnownCode] = {}
-        self._places: dict[tuple[int, int, int | None], int] = {}  # (id of code, instruction, caller) -> number
+        self._places: dict[tuple[int, ...], int | None] = {}  # all of a stack: ids of code, instructions -> number
 
     @uncompiled
     def number_of(self, frame: FrameType | None) -> int | None:
@@ -79,8 +83,9 @@ class FrameTable:
         Returns:
             The number of the innermost one, or None if no frame is the user's.
         """
-        chain = []
-        codes, places = self._codes, self._places
+        codes = self._codes
+        chain: list[Any] = []  # of each of the user's frames, innermost first: the id of its code, its instruction
+        users: list[FrameType] = []
         while frame is not None:
             code = frame.f_code
             known = codes.get(id(code))
@@ -88,18 +93,19 @@ class FrameTable:
                 known = codes[id(code)] = _KnownCode(code)
                 linecache.lazycache(code.co_filename, frame.f_globals)  # the source may be in a zip file
             if known.is_users:
-                chain.append(frame)
+                chain += (id(code), frame.f_lasti)
+                users.append(frame)
             elif known.is_runner:
                 break
             frame = frame.f_back
-        number = None
-        for user in reversed(chain):
-            place = (id(user.f_code), user.f_lasti, number)
-            found = places.get(place)
-            if found is None:
-                found = places[place] = self._intern(user.f_code, user.f_lineno, number)
-            number = found
-        return number
+        place = tuple(chain)
+        number = self._places.get(place, _UNKNOWN)
+        if number is _UNKNOWN:
+            number = None
+            for user in reversed(users):
+                number = self._intern(user.f_code, user.f_lineno, number)
+            self._places[place] = number
+        return number  # type: ignore[return-value]  # known by now
 
     def _intern(self, code: CodeType, line: int, caller: int | None) -> int:
         key = (code, line, caller)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gradinspect.catalog import Catalog
 from gradinspect.graph import Hook, Leaf, Node, NodeKind, TensorInfo
-from gradinspect.recording.flops import UNKNOWN, flops_of
+from gradinspect.recording.flops import UNKNOWN, flops_of, has_flops
 from gradinspect.recording.hooks import node_hooks, tensor_hooks
 from gradinspect.recording.names import Names
 from gradinspect.recording.saved import SavedNames, SavedReader
@@ -34,7 +34,7 @@ _KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices"
 class NodeClass:
     """The properties shared by all nodes of one Python type."""
 
-    __slots__ = ("function", "kind", "name", "saved")
+    __slots__ = ("function", "has_flops", "kind", "name", "saved")
 
     def __init__(self, node: Any, catalog: Catalog) -> None:
         """Inspect the type of a live node."""
@@ -44,6 +44,7 @@ class NodeClass:
         self.kind: NodeKind
         is_generated = is_generated_class(kind)
         self.name = kind.__name__ if is_generated else None  # for other types, each node has its own name
+        self.has_flops = self.name is None or has_flops(self.name)
         if is_python_node(node):
             forward_class = function_class(node)
             self.function = f"{forward_class.__module__}.{forward_class.__qualname__}"
@@ -98,8 +99,7 @@ class NodeRecorder:
         walk = self._walk
         node = walk.nodes[number]
         sequence_nr = walk.sequence_nrs[number]
-        node_class = self.node_class(node)
-        leaf = self._leaf(node) if node_class.kind == "accumulate_grad" else None
+        node_class = self._classes.get(type(node)) or self.node_class(node)
         names = node_class.saved
         recorded = Node(
             name=node_class.name or type(node).name(node).removeprefix("torch::autograd::"),
@@ -108,13 +108,15 @@ class NodeRecorder:
             forward_outputs=self._forward_outputs(node),
             next_edges=walk.next_edges[number],
             saved=() if names.is_empty else self._saved.read(node, names, is_in_model=module is not None),
-            leaf=leaf,
+            leaf=self._leaf(node) if node_class.kind == "accumulate_grad" else None,
             function=node_class.function,
             module=module,
             frame=frame,
             made_by=makers[sequence_nr].name if sequence_nr in makers else None,
             hooks=self._node_hooks(node) if self._has_hooks else (),
         )
+        if not node_class.has_flops:
+            return recorded
         flops = flops_of(recorded)
         return recorded if flops is UNKNOWN else replace(recorded, flops=flops.forward, backward_flops=flops.backward)
 

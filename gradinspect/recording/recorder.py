@@ -272,7 +272,7 @@ class _CallMode(TorchFunctionMode):
         self._last_end = next_sequence_nr()
 
     @passed_by
-    def __torch_function__(
+    def __torch_function__(  # noqa: C901  # it runs for each call, where one more costs more than all branches
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if torch.compiler.is_compiling():  # must come first: anything before it would be traced and guarded
@@ -285,7 +285,7 @@ class _CallMode(TorchFunctionMode):
             self._record_gap(start, sys._getframe(1))
         begun = None if listener is None else listener.before(func, args, kwargs or {})
         try:
-            result = func(*args, **(kwargs or {}))
+            result = func(*args, **kwargs) if kwargs else func(*args)
         except BaseException as error:  # NOTE [No frame of ours in a traceback]
             recorder.leave_after(func, kwargs)
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
@@ -295,14 +295,16 @@ class _CallMode(TorchFunctionMode):
             if not is_active:
                 return result
         end = next_sequence_nr()
-        number = None
-        if end != start:
-            number = recorder.frames.number_of(sys._getframe(1))
-            recorder.call_starts.append(start)
-            recorder.call_ends.append(end)
-            recorder.call_frames.append(NOWHERE if number is None else number)
-        if listener is not None and begun is not None:
-            listener.after(begun, result, start, end, number, sys._getframe(1))
+        if end != start or begun is not None:
+            frame = sys._getframe(1)
+            number = None
+            if end != start:
+                number = recorder.frames.number_of(frame)
+                recorder.call_starts.append(start)
+                recorder.call_ends.append(end)
+                recorder.call_frames.append(NOWHERE if number is None else number)
+            if begun is not None:
+                listener.after(begun, result, start, end, number, frame)  # type: ignore[union-attr]  # it began
         self._last_end = end
         return result
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 SMALL_GRAPH = 2_000  # nodes; freeing a chain of that length needs under half a MiB of stack
 _probe = [object()]
 UNSHARED = sys.getrefcount(_probe[-1])  # reference count of a wrapper that only a list holds
+UNSHARED_BY_MAP = next(map(sys.getrefcount, _probe))  # the same, of one that is passed on by `map`
 
 _parked: list[list[object]] = []  # lists of held wrappers, leaf side first, so that pop() is root first
 
@@ -54,6 +55,9 @@ def release_wrappers() -> None:
 
 def _release_unshared(held: list[object]) -> None:
     """Pop the wrappers that only this list holds; keep, in order, those that the user still needs."""
+    if max(map(sys.getrefcount, held)) == UNSHARED_BY_MAP:
+        held.clear()  # from its end, so root first as well
+        return
     kept = []
     while held:
         if sys.getrefcount(held[-1]) == UNSHARED:

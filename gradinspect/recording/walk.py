@@ -34,6 +34,7 @@ class Walk:
         self.sequence_nrs: list[int] = []
         self.next_edges: list[tuple[Edge | None, ...]] = []
         self.is_in_creation_order = True
+        self._leaf_numbers: list[int] | None = None
         try:
             next_functions = self._find(roots)
             self._sort(next_functions)
@@ -53,11 +54,13 @@ class Walk:
 
     def leaves(self) -> dict[int, torch.Tensor]:
         """Return the tensors behind the AccumulateGrad nodes, by the number of the node."""
-        return {
-            number: variable
-            for number, (node, made) in enumerate(zip(self.nodes, self.sequence_nrs, strict=True))
-            if made == ACCUMULATE_GRAD_NR and (variable := getattr(node, "variable", None)) is not None
-        }
+        if not self.nodes:
+            return {}
+        if self._leaf_numbers is None:
+            made = self.sequence_nrs
+            self._leaf_numbers = [number for number in range(len(made)) if made[number] == ACCUMULATE_GRAD_NR]
+        found = ((number, getattr(self.nodes[number], "variable", None)) for number in self._leaf_numbers)
+        return {number: variable for number, variable in found if variable is not None}
 
     def _find(self, roots: Iterable[Any]) -> list[NextFunctions]:
         """Fill `nodes` in the order of discovery, and return the next functions of each."""

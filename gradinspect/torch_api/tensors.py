@@ -106,6 +106,14 @@ def is_view(tensor: torch.Tensor) -> bool:
     return bool(tensor._is_view()) if _VIEW.is_there else True
 
 
+def _no_view(_tensor: torch.Tensor) -> bool:
+    return False
+
+
+# Whether a tensor is known to show the memory of another one.
+shows_known_memory: Callable[[torch.Tensor], bool] = methodcaller("_is_view") if _VIEW.is_there else _no_view
+
+
 def is_functional(tensor: torch.Tensor) -> bool:
     """Return whether a compiler is recording this tensor's operators."""
     return bool(_FUNCTIONAL.value(tensor)) if _FUNCTIONAL.is_there else False

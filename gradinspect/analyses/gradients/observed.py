@@ -206,7 +206,7 @@ def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
 def _killed(graph: Graph) -> Iterator[GradientNote]:
     """Find nodes that received a gradient and returned zeros to every input; a weight of 0 is intentional."""
     ran_nodes = gradients_of(graph).nodes
-    zeros = [ran for ran in ran_nodes for stats in ran.outgoing[:1] if stats is None or stats.norm == 0]
+    zeros = [ran for ran in ran_nodes if ran.outgoing and (ran.outgoing[0] is None or ran.outgoing[0].norm == 0)]
     killed = [
         ran
         for ran in zeros

@@ -108,13 +108,18 @@ def unused_finding(holder: KeptHistory, backward: Frame | None) -> Finding:
 
 
 def _is_freed(node: Node) -> bool:
-    return any(value.status == "freed" for value in node.saved)
+    for value in node.saved:  # noqa: SIM110  # it runs for each node: a generator would cost more
+        if value.status == "freed":
+            return True
+    return False
 
 
 def _join(graph: Graph, rounds: Sequence[EarlierCall]) -> tuple[EarlierCall, Node, Node] | None:
     """Find the previous iteration, and a new node that reads an old one where its own line made an old one too."""
     for call in reversed(rounds):
         old = {number for number, node in enumerate(graph.nodes) if node.sequence_nr in call.nodes}
+        if not old:
+            continue
         lines = {graph.nodes[number].frame for number in old} - {None}
         for node in graph.nodes:
             if node.sequence_nr is None or node.sequence_nr < call.clock or node.frame not in lines:

@@ -24,8 +24,9 @@ from gradinspect.torch_api.modes import computes_by_itself, unobserved
 from gradinspect.torch_api.tensors import tells_values
 
 SMALL = 512  # elements
-MAX_WAITING = 4_096  # copies
+MAX_WAITING = 4_096  # calls of `measure` after which all copies are measured
 MAX_TOGETHER = 16_384  # elements of a group; for more, torch starts threads, which cost more than they save
+_STRIDED = torch.strided
 _FLOATS = frozenset(("float32", "float64"))
 
 
@@ -35,7 +36,7 @@ class Kind(Struct, gc=False):
     shape: tuple[int, ...]
     dtype: str
     num_elements: int
-    is_small: bool  # they are measured in groups, if they are ordinary: NOTE [Groups of small gradients]
+    most: int  # so many of them are measured together, if they are ordinary; 0 of large ones, which are measured alone
     waiting: list["Figures"] = []  # those that are to be measured together
 
 
@@ -57,14 +58,34 @@ class Measurements:
         self._number = count(1)
         self._large: list[tuple[Figures, torch.Tensor, torch.Tensor]] = []  # still on their devices
 
-    def measure(self, gradients: Sequence[torch.Tensor | None]) -> tuple[Figures | None, ...]:
-        """Measure some gradients; None for a missing one, or one that cannot be measured."""
+    def measure(self, gradients: Sequence[Any]) -> tuple[Figures | None, ...]:
+        """Measure some gradients; None for a missing one, or one that cannot be measured.
+
+        Small ones are copied, in the loop itself: a call for each would cost more. NOTE [Groups of small gradients].
+        """
         if not tells_values():
             return (None,) * len(gradients)
         found: list[Figures | None] = []
+        full = None
         with unobserved():
             for gradient in gradients:
-                found.append(None if gradient is None else self._measure(gradient))  # noqa: PERF401  # slower
+                figures = None
+                if type(gradient) is torch.Tensor:
+                    try:
+                        kind = self._kinds.get((gradient.dtype, gradient.shape)) or self._new_kind(gradient)
+                        if kind.most and gradient.is_cpu and gradient.layout is _STRIDED:
+                            figures = Figures(kind, gradient.clone())
+                            kind.waiting.append(figures)
+                            full = kind if len(kind.waiting) >= kind.most else full
+                        else:
+                            figures = self._measure(kind, gradient)
+                    except (RuntimeError, NotImplementedError, TypeError):
+                        pass
+                elif gradient is not None:
+                    figures = self._measure_strange(gradient)
+                found.append(figures)
+            if full is not None or not next(self._number) % MAX_WAITING:
+                self._measure_groups()
         return tuple(found)
 
     def fetch(self) -> None:
@@ -79,34 +100,32 @@ class Measurements:
                 floats = torch.stack([item[1] for item in items])
                 _settle([item[0] for item in items], floats, torch.stack([item[2] for item in items]))
 
-    def _measure(self, gradient: torch.Tensor) -> Figures | None:
-        """Measure a gradient, or copy a small one: NOTE [Groups of small gradients]."""
-        if type(gradient) is not torch.Tensor and computes_by_itself(gradient):
-            return None
+    def _measure_strange(self, gradient: torch.Tensor) -> Figures | None:
+        """Measure a gradient of a subclass, unless its class implements the operators."""
         try:
-            kind = self._kinds.get((gradient.dtype, gradient.shape)) or self._new_kind(gradient)
-            if kind.is_small and gradient.layout is torch.strided and gradient.is_cpu:
-                figures = Figures(kind, gradient.clone())
-                kind.waiting.append(figures)
-                if len(kind.waiting) * kind.num_elements >= MAX_TOGETHER or not next(self._number) % MAX_WAITING:
-                    self._measure_groups()
-                return figures
-            if not kind.num_elements:
-                return None
-            figures = Figures(kind)
-            values = plain_values(gradient)
-            if values.is_cpu:
-                figures.stats = _stats_of(kind, *_measured_here(values))
-            else:
-                self._large.append((figures, *_measured(values)))
+            if not computes_by_itself(gradient):
+                return self._measure(self._new_kind(gradient), gradient)
         except (RuntimeError, NotImplementedError, TypeError):
+            pass
+        return None
+
+    def _measure(self, kind: Kind, gradient: torch.Tensor) -> Figures | None:
+        """Measure one gradient by itself."""
+        if not kind.num_elements:
             return None
+        figures = Figures(kind)
+        values = plain_values(gradient)
+        if values.is_cpu:
+            figures.stats = _stats_of(kind, *_measured_here(values))
+        else:
+            self._large.append((figures, *_measured(values)))
         return figures
 
     def _new_kind(self, gradient: torch.Tensor) -> Kind:
         dtype = str(gradient.dtype).removeprefix("torch.")
         number = gradient.numel()
-        kind = Kind(tuple(gradient.shape), dtype, number, is_small=0 < number <= SMALL and dtype in _FLOATS)
+        most = min(MAX_WAITING, MAX_TOGETHER // number) if 0 < number <= SMALL and dtype in _FLOATS else 0
+        kind = Kind(tuple(gradient.shape), dtype, number, most)
         return self._kinds.setdefault((gradient.dtype, gradient.shape), kind)
 
     def _measure_groups(self) -> None:

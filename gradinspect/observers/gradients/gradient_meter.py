@@ -11,19 +11,21 @@ edge into another is what reaches that node, and a transpose passes on the eleme
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from msgspec.structs import replace
 
-from gradinspect.graph import Gradients, GradientStats, Graph, Node, NodeGradients
-from gradinspect.observers.gradients.node_meter import NodeMeter, Shared
+from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Node, NodeGradients
+from gradinspect.observers.gradients.node_meter import Leaving, NodeMeter, Shared
 from gradinspect.observers.gradients.norms import norm_of, scalar_value
 from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+
+Stats: TypeAlias = tuple[GradientStats | None, ...]
 
 # Nodes that pass on all elements of their gradient, in another order or shape.
 PERMUTING = frozenset(
@@ -54,21 +56,16 @@ class GradientMeter:
         self._meters: list[NodeMeter] = []
         self._handles: list[Any] = []
         self._after_each: list[Any] = []  # those on inner nodes
-        # autograd.grad captures gradients before they reach the leaves, so they are measured where they leave a node.
-        alone = _single_edges(graph) if graph.captured_at.kind != "grad" else set()
+        leaving = _Leavings(graph)
         for number, (node, record) in enumerate(zip(self._walk.nodes, graph.nodes, strict=True)):
-            next_nodes = [
-                edge.next_node if edge is not None and (edge.next_node, edge.input_nr) in alone else None
-                for edge in record.next_edges
-            ]
-            permutes = record.name in PERMUTING and len(next_nodes) == 1 and next_nodes[0] is not None
-            meter = NodeMeter(self._shared, number, next_nodes, permutes=permutes)
+            meter = NodeMeter(self._shared, number, record.next_edges, leaving.of(record))
             self._meters.append(meter)
             is_leaf = self._walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR
+            kind = type(node)
             if times or is_leaf or record.kind == "custom":  # custom code may write into its gradient
-                self._handles.append(type(node).register_prehook(node, meter.before))
+                self._handles.append(kind.register_prehook(node, meter.before))
             if not is_leaf:
-                self._after_each.append(type(node).register_hook(node, meter.after))
+                self._after_each.append(kind.register_hook(node, meter.after))
         self._handles += self._after_each
         note_ours(self._handles)
 
@@ -99,39 +96,93 @@ class GradientMeter:
         return replace(self._graph, gradients=gradients)
 
 
-def _single_edges(graph: Graph) -> set[tuple[int, int]]:
-    """Find the inputs of nodes that only one edge leads to, and that no hook of the user may change."""
-    places = [(root.node, root.output_nr) for root in graph.roots]
-    places += [(edge.next_node, edge.input_nr) for node in graph.nodes for edge in node.next_edges if edge is not None]
+class _Leavings:
+    """Chooses where the gradients that leave each node are measured."""
+
+    def __init__(self, graph: Graph) -> None:
+        # autograd.grad captures gradients before they reach the leaves, so they are measured where they leave a node.
+        self._num_nodes = len(graph.nodes)
+        self._alone = _single_edges(graph) if graph.captured_at.kind != "grad" else frozenset()
+        self._known: dict[tuple[Any, ...], Leaving] = {}
+
+    def of(self, node: Node) -> Leaving:
+        """Return that of a node. A generated one computes nothing for an edge that leads nowhere."""
+        alone, num_nodes = self._alone, self._num_nodes
+        are_alone = [
+            None if edge is None else edge.next_node + edge.input_nr * num_nodes in alone for edge in node.next_edges
+        ]
+        key = (node.kind, node.name, *are_alone)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _leaving(node, are_alone)
+        return known
+
+
+def _leaving(node: Node, are_alone: Sequence[bool | None]) -> Leaving:
+    here = [place for place, is_alone in enumerate(are_alone) if is_alone is False]
+    if node.kind not in {"generated", "accumulate_grad"}:
+        here = [place for place, is_alone in enumerate(are_alone) if not is_alone]
+    alone = [place for place, is_alone in enumerate(are_alone) if is_alone]
+    permutes = node.name in PERMUTING and len(are_alone) == 1 and bool(alone)
+    return Leaving(tuple(here), tuple(alone), permutes)
+
+
+def _single_edges(graph: Graph) -> frozenset[int]:
+    """Find the inputs of nodes that only one edge leads to, and that no hook of the user may change.
+
+    Returns:
+        The number of each: that of its node, and of the input times the number of nodes; they are counted faster.
+    """
+    num_nodes = len(graph.nodes)
+    counts = Counter(root.node + root.output_nr * num_nodes for root in graph.roots)
+    counts.update(
+        [edge.next_node + edge.input_nr * num_nodes for node in graph.nodes for edge in node.next_edges if edge]
+    )
     hooked = {number for number, node in enumerate(graph.nodes) if node.hooks}
-    return {place for place, count in Counter(places).items() if count == 1 and place[0] not in hooked}
+    return frozenset(
+        [place for place, count in counts.items() if count == 1 and not (hooked and place % num_nodes in hooked)]
+    )
 
 
 def _resolved(graph: Graph, meters: Sequence[NodeMeter]) -> list[NodeGradients]:
     """Combine the statistics. Edges lead to larger ids, so what a node passes on is known before the node."""
-    found: dict[int, NodeGradients] = {}
+    arrived: list[Stats] = [()] * len(meters)
+    found: list[NodeGradients] = []
     for meter in reversed(meters):
         if meter.order is None:
             continue
-        node = graph.nodes[meter.number]
-        went: list[GradientStats | None] = []
-        for edge, measured in zip(node.next_edges, meter.outgoing, strict=False):
-            if measured == "next":
-                after = None if edge is None else found.get(edge.next_node)  # None: that node did not run
-                came = () if after is None else after.incoming
-                went.append(came[edge.input_nr] if edge is not None and edge.input_nr < len(came) else None)
-            else:
-                went.append(None if measured is None else measured.stats)
-        if meter.incoming is None:
-            incoming: tuple[GradientStats | None, ...] = (_reshaped(went[0], node),) if went else ()
-        elif len(meter.incoming) == 1:
-            first = meter.incoming[0]
-            incoming = (None if first is None else first.stats,)
+        number = meter.number
+        went = _went(meter, arrived)
+        if meter.incoming is not None:
+            came: Stats = tuple([None if one is None else one.stats for one in meter.incoming])
         else:
-            incoming = tuple(None if one is None else one.stats for one in meter.incoming)
+            came = (_reshaped(went[0], graph.nodes[number]),) if went else ()
+        arrived[number] = came
         # by position, which is faster: there may be a million
-        found[meter.number] = NodeGradients(meter.number, meter.order, incoming, tuple(went), meter.seconds)
-    return list(reversed(found.values()))
+        found.append(NodeGradients(number, meter.order, came, went, meter.seconds))
+    found.reverse()
+    return found
+
+
+def _went(meter: NodeMeter, arrived: Sequence[Stats]) -> Stats:
+    """Return what left a node by each edge."""
+    leaving = meter.leaving
+    if len(meter.edges) == 1 and leaving.alone:  # nearly all in a chain
+        (edge,) = meter.edges
+        came = () if edge is None else arrived[edge.next_node]
+        return came if len(came) == 1 and edge is not None and not edge.input_nr else (_arrived(arrived, edge),)
+    went: list[GradientStats | None] = [None] * len(meter.edges)
+    for place in leaving.alone:
+        went[place] = _arrived(arrived, meter.edges[place])
+    for place, measured in zip(leaving.here, meter.outgoing, strict=False):
+        went[place] = None if measured is None else measured.stats
+    return tuple(went)
+
+
+def _arrived(arrived: Sequence[Stats], edge: Edge | None) -> GradientStats | None:
+    """Return what was measured where an edge leads; None if that node did not run."""
+    came = () if edge is None else arrived[edge.next_node]
+    return came[edge.input_nr] if edge is not None and edge.input_nr < len(came) else None
 
 
 def _reshaped(stats: GradientStats | None, node: Node) -> GradientStats | None:

@@ -6,17 +6,18 @@ known. Both are seen at the same time, after the node has run, because the node'
 """
 
 import time
-from collections.abc import Sequence
 from itertools import count
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import torch
+from msgspec import Struct
 
+from gradinspect.graph import Edge
 from gradinspect.observers.gradients.figures import Figures, Measurements
 from gradinspect.torch_api.dynamo import uncompiled
 
 Gradients: TypeAlias = tuple[torch.Tensor | None, ...]
-Left: TypeAlias = Figures | Literal["next"] | None  # what left by one edge; "next": measured where it arrived
+Measured: TypeAlias = tuple[Figures | None, ...]
 
 
 class Shared:
@@ -28,81 +29,65 @@ class Shared:
         """Start empty."""
         self.measurements = Measurements()
         self.order = count()
-        self.passed_on: dict[int, Figures | None] = {}  # the gradient that a node will get, if known
+        self.passed_on: dict[int, Measured] = {}  # node -> the gradient that it will get, if known
 
 
-class NodeMeter:
+class Leaving(Struct, frozen=True, gc=False):
+    """Where the gradients that leave a node are measured; alike for most nodes of one class."""
+
+    here: tuple[int, ...]  # positions of the edges whose gradients are measured as they leave
+    alone: tuple[int, ...]  # of those that alone lead to their next node: measured there, where they arrive
+    permutes: bool  # whether the only next node gets the same elements in another order or shape
+
+
+class NodeMeter(Struct, gc=False):
     """The measurements of one node. A missing one was taken at another node, of the same gradient.
 
     Its hooks run once for each of what may be a million nodes, so they measure everything in one go.
     """
 
-    __slots__ = (
-        "_began", "_has_before", "_here", "_next_nodes", "_permutes", "_shared", "incoming", "number", "order",
-        "outgoing", "seconds",
-    )  # fmt: skip
-
-    def __init__(self, shared: Shared, number: int, next_nodes: Sequence[int | None], *, permutes: bool) -> None:
-        """Set up.
-
-        Args:
-            shared: What all meters share.
-            number: The node.
-            next_nodes: For each edge the node that gets its gradient from nowhere else; None: it is measured here.
-            permutes: Whether the only next node gets the same elements in another order or shape.
-        """
-        self._shared = shared
-        self.number = number
-        self._next_nodes = next_nodes
-        self._here = [place for place, next_node in enumerate(next_nodes) if next_node is None]
-        self._permutes = permutes
-        self._began = 0.0
-        self._has_before = False
-        self.order: int | None = None  # None: the node did not run
-        self.incoming: tuple[Figures | None, ...] | None = None
-        self.outgoing: list[Left] = ["next"] * len(next_nodes)
-        self.seconds = 0.0
+    shared: Shared
+    number: int  # of the node
+    edges: tuple[Edge | None, ...]  # its own
+    leaving: Leaving
+    order: int | None = None  # None: the node did not run
+    incoming: Measured | None = None
+    outgoing: Measured = ()  # one for each of `leaving.here`
+    began: float | None = None  # None: its hook before was not run
+    seconds: float = 0.0
 
     @uncompiled
     def before(self, incoming: Gradients) -> None:
         """Measure what has reached the node."""
-        self.order = next(self._shared.order)
-        self._has_before = True
-        if not self._permutes:
-            self.incoming = self._known(incoming) or self._shared.measurements.measure(incoming)
-        self._began = time.perf_counter()
+        shared = self.shared
+        self.order = next(shared.order)
+        if not self.leaving.permutes:
+            known = shared.passed_on.pop(self.number, None)
+            self.incoming = shared.measurements.measure(incoming) if known is None else known
+        self.began = time.perf_counter()
 
     @uncompiled
-    def after(  # noqa: C901, PLR0912  # it runs at each node, where one more call costs more than all branches
-        self, outgoing: Gradients, incoming: Gradients
-    ) -> None:
+    def after(self, outgoing: Gradients, incoming: Gradients) -> None:
         """Measure what leaves the node, and what reached it if `before` did not."""
-        shared = self._shared
+        shared, leaving = self.shared, self.leaving
         reached: Gradients = ()
-        if self._has_before:
-            self.seconds = max(0.0, time.perf_counter() - self._began)
-        else:
+        if self.began is None:
             self.order = next(shared.order)
-            if not self._permutes:
-                self.incoming = self._known(incoming) if shared.passed_on else None
+            if not leaving.permutes:
+                self.incoming = shared.passed_on.pop(self.number, None)
                 reached = incoming if self.incoming is None else ()
-        if self._here:
-            edges = zip(outgoing, self._next_nodes, strict=False)
-            leaving = [gradient for gradient, next_node in edges if next_node is None]
-            measured = shared.measurements.measure((*reached, *leaving))
-            for place, figures in zip(self._here, measured[len(reached) :], strict=False):
-                self.outgoing[place] = figures
+        else:
+            self.seconds = max(0.0, time.perf_counter() - self.began)
+        here = leaving.here
+        gradients = (*reached, *[outgoing[place] for place in here]) if here else reached
+        if gradients:
+            measured = shared.measurements.measure(gradients)
             if reached:
-                self.incoming = measured[: len(reached)]
-        elif reached:
-            self.incoming = shared.measurements.measure(reached)
-        if not self._has_before and self.incoming is not None and len(incoming) == 1:
+                self.incoming = measured[: len(reached)] if here else measured
+                measured = measured[len(reached) :]
+            self.outgoing = measured
+        if self.began is None and len(incoming) == 1 and self.incoming is not None:
             came = incoming[0]
-            for gradient, next_node in zip(outgoing, self._next_nodes, strict=False):
-                if gradient is came and next_node is not None and gradient is not None:
-                    shared.passed_on[next_node] = self.incoming[0]
-
-    def _known(self, incoming: Gradients) -> tuple[Figures | None] | None:
-        """Return what reaches the node if the node before it passed that on."""
-        passed_on = self._shared.passed_on
-        return (passed_on.pop(self.number),) if len(incoming) == 1 and self.number in passed_on else None
+            for place in leaving.alone:
+                if outgoing[place] is came and came is not None:
+                    shared.passed_on[self.edges[place].next_node] = self.incoming  # type: ignore[union-attr]  # alone

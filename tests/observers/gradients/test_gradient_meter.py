@@ -1,7 +1,7 @@
 """Measuring backward: the statistics are those of the gradients, and backward is unchanged."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -330,14 +330,14 @@ def test_a_picture_of_what_flowed_back(tmp_path: Path) -> None:
 
 def test_a_gradient_that_is_passed_on_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """An addition passes on the tensor that it got, so the next node's numbers are those of the addition."""
-    measured = []
-    measure = Measurements._measure
+    measured: list[torch.Tensor] = []
+    measure = Measurements.measure
 
-    def counting(self: Measurements, gradient: torch.Tensor) -> Any:
-        measured.append(gradient.shape)
-        return measure(self, gradient)
+    def counting(self: Measurements, gradients: Sequence[torch.Tensor | None]) -> Any:
+        measured.extend(gradient for gradient in gradients if gradient is not None)
+        return measure(self, gradients)
 
-    monkeypatch.setattr(Measurements, "_measure", counting)
+    monkeypatch.setattr(Measurements, "measure", counting)
     x = torch.randn(4, requires_grad=True)
     graphs = []
     for times in (True, False):

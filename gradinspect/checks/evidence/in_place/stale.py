@@ -39,17 +39,24 @@ def stale_values(walked: WalkedGraph, call: EngineCall, log: WriteLog, frame_of:
     found: list[StaleValue] = []
     with plain_tensors_only():
         for number, node in enumerate(graph.nodes):
-            if any(_may_be_stale(value, node, last_writes, is_shared) for value in node.saved):
+            if node.saved and _may_be_stale(node, last_writes, is_shared):
                 found.extend(_stale_of(graph, number, node, walk.nodes[number], call, log, frame_of))
     return found
 
 
-def _may_be_stale(value: SavedValue, node: Node, last_writes: list[int], is_shared: list[bool]) -> bool:
-    """Return whether a value needs a closer look: most are in memory that was not written since."""
-    if value.tensor is None or node.sequence_nr is None:
+def _may_be_stale(node: Node, last_writes: list[int], is_shared: list[bool]) -> bool:
+    """Return whether a saved value needs a closer look: most are in memory that was not written since."""
+    made = node.sequence_nr
+    if made is None:
         return False
-    storage = value.tensor.storage
-    return value.status != "live" or storage is None or is_shared[storage] or last_writes[storage] > node.sequence_nr
+    for value in node.saved:
+        tensor = value.tensor
+        if tensor is None:
+            continue
+        storage = tensor.storage
+        if value.status != "live" or storage is None or is_shared[storage] or last_writes[storage] > made:
+            return True
+    return False
 
 
 def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node

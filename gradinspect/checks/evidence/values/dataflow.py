@@ -22,7 +22,13 @@ from gradinspect.checks.rules.value_flow import NO_LEAF, OUTSIDE, Call, DetachCa
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames
-from gradinspect.torch_api.tensors import forget_storage, is_leaf_here, key_of_storage, remember_storage
+from gradinspect.torch_api.tensors import (
+    forget_storage,
+    is_leaf_here,
+    key_of_storage,
+    remember_storage,
+    shows_known_memory,
+)
 from gradinspect.torch_api.weak import HiddenRef
 
 MAX_CALLS = 100_000  # then recording stops, and missing gradients are not reported
@@ -35,6 +41,18 @@ class _Made(Struct, frozen=True, gc=False):
     tensor: ReferenceType[torch.Tensor]
     call: int
     was_live: bool  # it required grad then
+
+
+class _Older(Struct, frozen=True, gc=False):
+    """The reads of a tensor that was there before the last write."""
+
+    tensor: ReferenceType[torch.Tensor]
+    last_write: int  # the last call that wrote to any memory
+    reads: tuple[Read, ...]
+
+    def is_valid(self, tensor: torch.Tensor, last_write: int, *, is_live: bool) -> bool:
+        """Return whether this is about the tensor as it is now."""
+        return self.last_write == last_write and self.tensor() is tensor and self.reads[-1].is_live == is_live
 
 
 class Dataflow:
@@ -54,6 +72,7 @@ class Dataflow:
         self._grad_off: dict[int, int | None] = {}  # call with grad mode off -> the frame that switched it off
         self._recorder = recorder
         self._made: dict[int, _Made] = {}
+        self._older: dict[int, _Older] = {}
         self._from_torch: dict[int, HiddenRef] = {}  # id -> data that is not from NumPy, as was found once
         self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote to it
         self._last_write = OUTSIDE  # the last call that wrote to any memory
@@ -72,7 +91,7 @@ class Dataflow:
         """Whether as many calls again as there were may reach the limit."""
         return len(self.calls) >= MAX_CALLS // 2
 
-    def note(  # noqa: C901, PLR0912, PLR0913, PLR0917  # everything about one call, with what is done for most inlined
+    def note(  # noqa: PLR0913, PLR0917  # everything about one call
         self, name: str, kind: CallKind, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: list[torch.Tensor],
         result: Any, number: int | None, frame: FrameType | None,
     ) -> None:  # fmt: skip
@@ -93,16 +112,9 @@ class Dataflow:
         if number is None:
             number = self._recorder.frames.number_of(frame)
         if kind is _MAKES and type(result) is torch.Tensor:  # nearly all calls
-            if not _is_among(result, inputs) or result is kwargs.get("out"):
-                for tensor in inputs:
-                    if not tensor.requires_grad:
-                        kept = self._made.get(id(tensor))
-                        if kept is None or kept.tensor() is not tensor:
-                            self._enter_from_numpy(tensor, number)
-                reads = self._all_reads(inputs)
-                is_cut = not result.requires_grad and _any_live(reads)
-                cause = detach_cause_of(name, kind, [result], frame, self._forwards) if is_cut else None
-                self._add(Call(name, reads, number, cause, (), not torch.is_grad_enabled()), (result,))
+            if _is_among(result, inputs) and result is not kwargs.get("out"):
+                return
+            self._note_new(name, inputs, result, number, frame)
         elif kind is CallKind.SWITCHES:
             self._switch(number)
         elif kind is CallKind.FREEZES:
@@ -111,6 +123,48 @@ class Dataflow:
             self._read_grad(name, args[0], result, number, frame)
         else:
             self._note(name, kind, args, kwargs, inputs, result, number, frame)
+
+    def _note_new(  # noqa: C901, PLR0912  # what is done for most calls, inlined
+        self, name: str, inputs: list[Any], result: torch.Tensor, number: int | None, frame: FrameType | None
+    ) -> None:
+        """Record a call that has made one tensor: what `_all_reads` and `_add` do, in one go, for nearly all calls."""
+        made, last_write = self._made, self._last_write
+        reads: list[Read] = []
+        is_live = False
+        for tensor in inputs:
+            kept = made.get(id(tensor))
+            if (
+                kept is None
+                or kept.call < last_write
+                or kept.tensor() is not tensor
+                or type(tensor) is not torch.Tensor
+            ):
+                reads.extend(self._older_reads(tensor, number))
+                is_live = is_live or reads[-1].is_live
+            elif tensor.requires_grad:  # type: ignore[union-attr]  # it is what was kept, which is not None
+                reads.append(Read(kept.call, self._leaf_number(tensor) if is_leaf_here(tensor) else NO_LEAF, True))
+                is_live = True
+            else:
+                reads.append(Read(kept.call))
+        if len(reads) > 1:
+            reads = _distinct(reads)
+        is_off = not torch.is_grad_enabled()
+        is_new_live = result.requires_grad
+        cause = None
+        if is_live and not is_new_live:
+            cause = detach_cause_of(name, _MAKES, [result], frame, self._forwards)
+        call = len(self.calls)
+        self.calls.append(Call(name, tuple(reads), number, cause, (), is_off))
+        if is_off:
+            self._grad_off[call] = self._switched_off
+        made[id(result)] = _Made(HiddenRef(result), call, is_new_live)
+        self._older.pop(id(result), None)
+        storage = None if shows_known_memory(result) else storage_of(result)  # a storage takes long to reach
+        if storage is not None:
+            key = key_of_storage(storage)
+            if key not in self._memory:
+                remember_storage(storage)  # until `close`
+                self._memory[key] = (call, OUTSIDE)
 
     def caller_of(self, call: int) -> int | None:
         """Return the frame that called the function in which a call was made."""
@@ -211,12 +265,7 @@ class Dataflow:
     def _all_reads(self, tensors: list[torch.Tensor]) -> tuple[Read, ...]:
         if len(tensors) == 1:
             return self._reads(tensors[0])  # which differ
-        if len(tensors) == 2:  # comparing is faster than hashing
-            first, second = self._reads(tensors[0]), self._reads(tensors[1])
-            if len(first) == len(second) == 1:
-                return first if first == second else first + second
-            return (*first, *(read for read in second if read not in first))
-        return tuple(dict.fromkeys(read for tensor in tensors for read in self._reads(tensor)))
+        return tuple(_distinct([read for tensor in tensors for read in self._reads(tensor)]))
 
     def _reads(self, tensor: torch.Tensor) -> tuple[Read, ...]:
         """Return the read of the last write to the tensor's memory by another call, if any, and the tensor's own."""
@@ -237,6 +286,21 @@ class Dataflow:
         first, written = memory
         read = Read(made if made != OUTSIDE else first, leaf, is_live)
         return (Read(written, leaf, is_live), read) if written > made else (read,)
+
+    def _older_reads(self, tensor: torch.Tensor, number: int | None) -> tuple[Read, ...]:
+        """Return the reads of a tensor that may have been written since it was made, or that no call made.
+
+        They are the same until something is written. Parameters are read so again and again.
+        """
+        is_live = tensor.requires_grad
+        known = self._older.get(id(tensor))
+        if known is not None and known.is_valid(tensor, self._last_write, is_live=is_live):
+            return known.reads
+        if not is_live and self._maker(tensor) is None:
+            self._enter_from_numpy(tensor, number)
+        reads = self._reads(tensor)
+        self._older[id(tensor)] = _Older(HiddenRef(tensor), self._last_write, reads)
+        return reads
 
     def _maker(self, tensor: torch.Tensor) -> _Made | None:
         kept = self._made.get(id(tensor))
@@ -304,6 +368,13 @@ def _is_among(tensor: torch.Tensor, others: list[torch.Tensor]) -> bool:
         if other is tensor:
             return True
     return False
+
+
+def _distinct(reads: list[Read]) -> list[Read]:
+    """Return each read once. Comparing two is faster than hashing them."""
+    if len(reads) == 2:
+        return reads[:1] if reads[0] == reads[1] else reads
+    return list(dict.fromkeys(reads))
 
 
 def _any_live(reads: tuple[Read, ...]) -> bool:

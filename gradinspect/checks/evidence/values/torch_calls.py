@@ -5,7 +5,7 @@ from copy import deepcopy
 from enum import Enum, auto
 from itertools import islice
 from types import CodeType, FrameType
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
@@ -145,23 +145,23 @@ def copied_by(frame: FrameType | None) -> DetachCause | None:
 
 def tensors_in(*values: object) -> list[torch.Tensor]:
     """List the tensors in the arguments or results of a call, without running code of the containers."""
-    found: list[torch.Tensor] = []
+    found: list[Any] = []
     for value in values:  # the first two cases are nearly all
         kind = type(value)
         if kind in _TENSORS:
-            found.append(cast("torch.Tensor", value))
+            found.append(value)
         elif kind not in _PLAIN:
             _collect((value,), MAX_DEPTH, found)
     return found
 
 
-def _collect(container: object, depth: int, found: list[torch.Tensor]) -> None:
+def _collect(container: object, depth: int, found: list[Any]) -> None:
     for item in islice(_items(container), MAX_NESTED):
         kind = type(item)
         if kind in _PLAIN:
             continue
         if kind in _TENSORS or issubclass(kind, torch.Tensor):
-            found.append(cast("torch.Tensor", item))
+            found.append(item)
         elif depth and issubclass(kind, _CONTAINERS):
             _collect(item, depth - 1, found)
 
