@@ -1,5 +1,6 @@
 """Previews of live tensors for display. Computes under no_grad and adds no node."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,15 +40,16 @@ def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_value
     sizes = dense.abs() if dense.is_complex() else dense
     sizes = sizes if sizes.dtype in (torch.float32, torch.float64) else sizes.float()
     low, high = torch.aminmax(sizes)
+    norm = float(torch.linalg.vector_norm(sizes))
     return TensorPreview(
         shape=shape,
         dtype=dtype,
         values=values,
-        norm=float(torch.linalg.vector_norm(sizes)),
+        norm=norm,
         low=float(low),
         high=float(high),
         num_zeros=dense.numel() - int(torch.count_nonzero(dense)),
-        num_nonfinite=int(torch.isfinite(sizes).logical_not_().sum()),
+        num_nonfinite=0 if math.isfinite(norm) else int(torch.isfinite(sizes).logical_not_().sum()),
     )
 
 
