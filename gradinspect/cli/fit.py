@@ -1,19 +1,24 @@
 """`gradinspect fit`: will a whole training step fit into memory?"""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.options.shared import TextOrJson
 from gradinspect.cli.options.whole_steps import VALUES_HINT, Hint, NumSteps, check_can_run_again, check_hint, size_of
 from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
+from gradinspect.cli.output.step_files import SUFFIXES, parse_step_targets, write_step_targets
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.request import Request
+from gradinspect.source import CaptureFile
 
 if TYPE_CHECKING:
     from gradinspect.analyses.memory.step import StepMemory
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 
-@takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root"}, reads_captures=False)
+@takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root"})
 @takes_rows
 def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     request: Request,
@@ -43,6 +48,13 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     ] = "module",
     real: Annotated[bool, typer.Option("--real", help="Run with values, and measure the allocator.")] = False,
     hint: Hint = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o", metavar="FILE", help=f"Also write a file, repeatable: {' '.join(SUFFIXES)}", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files.", rich_help_panel=OUTPUT)] = False,
     output_format: TextOrJson = "text",
 ) -> int:
     """Find the peak of memory of whole training steps.
@@ -50,11 +62,14 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     gradinspect fit train.py
 
     gradinspect fit train.py --limit 24GiB --by line
+
+    gradinspect fit train.py -o step.html -o step.json.gz
     """
     available = None if limit is None else size_of(f"--limit {limit}", limit)
     check_hint(hint, real=real)
+    targets = parse_step_targets(output or [], force=force)
     asked = replace(request, fake=not real, answers_reads=not real, hint=hint, values_hint=VALUES_HINT)
-    if search is not None:
+    if search is not None and not isinstance(request.source, CaptureFile):
         return _search(asked, search, available, steps, output_format)
     fits = True
 
@@ -64,14 +79,34 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
 
         nonlocal fits
         fits = available is None or memory.peak_bytes <= available
+        write_step_targets(memory, targets, available, force=force)
         if output_format == "json":
             print_text(render_step_memory_json(memory, available, by, rows))
             return
         page = terminal_page(StepMemoryPage)
         print_lines(page.lines(memory, available, by, rows))
 
-    report_on(asked, questions.step_memory(steps), report)
+    if isinstance(request.source, CaptureFile):
+        from gradinspect.storage.step_memory import read_step_memory
+
+        _check_record(request.label, {"--real": real, "--hint": hint is not None, "--search": search is not None})
+        report(read_step_memory(request.source.path))
+    else:
+        report_on(asked, questions.step_memory(steps), report)
     return 0 if fits else FOUND_SOMETHING
+
+
+def _check_record(label: str, given: Mapping[str, bool]) -> None:
+    """Check that no option is about running a program.
+
+    Raises:
+        GradInspectError: One is.
+    """
+    option = next((name for name, is_given in given.items() if is_given), None)
+    if option is not None:
+        raise GradInspectError(
+            f"'{option}' is about running a program, and '{label}' is a file.", "Remove this option, or give a program."
+        )
 
 
 def _search(request: Request, name: str, limit: int | None, num_steps: int, output_format: str) -> int:

@@ -34,9 +34,27 @@ def encode_graph(graph: Graph, *, compressed: bool) -> bytes:
     try:
         content = _encode_envelope(graph)
     except UnicodeEncodeError:
-        content = _encode_envelope(msgspec.convert(_escape_surrogates(msgspec.to_builtins(graph)), Graph))
+        content = _encode_envelope(msgspec.convert(escape_surrogates(msgspec.to_builtins(graph)), Graph))
+    return finished(content, compressed=compressed)
+
+
+def finished(content: bytes, *, compressed: bool) -> bytes:
+    """Escape what cannot be seen in JSON, and pack it."""
     content = content if content.isascii() and b"\x7f" not in content else _escape_hidden(content)
     return _compress(content) if compressed else content
+
+
+def escape_surrogates(value: object) -> object:
+    """Escape in all texts what UTF-8 cannot express."""
+    match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
+        case dict():
+            return {escape_surrogates(key): escape_surrogates(item) for key, item in value.items()}
+        case list() | tuple():
+            return [escape_surrogates(item) for item in value]
+        case _:
+            return value
 
 
 def _escape_hidden(content: bytes) -> bytes:
@@ -93,18 +111,6 @@ def _name_nonfinite(value: object) -> object:
             return {str(key): _name_nonfinite(item) for key, item in value.items()}
         case list() | tuple():
             return tuple(map(_name_nonfinite, value))
-        case _:
-            return value
-
-
-def _escape_surrogates(value: object) -> object:
-    match value:
-        case str():
-            return value.encode(errors="backslashreplace").decode()
-        case dict():
-            return {_escape_surrogates(key): _escape_surrogates(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_escape_surrogates(item) for item in value]
         case _:
             return value
 

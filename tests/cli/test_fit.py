@@ -8,7 +8,9 @@ from runs import gradinspect
 from step_memory_programs import PROGRAMS
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
-CAPTURE = "'run.json' is a capture of one moment: it can't show the memory of a whole step. Give a program to run.\n"
+CAPTURE = (
+    '"run.json" has no record of the memory of a whole step. Create one with `gradinspect fit SCRIPT -o step.json`.\n'
+)
 READS = """
 import torch
 weight = torch.ones(3, requires_grad=True)
@@ -169,3 +171,39 @@ def test_what_a_module_reads_is_not_answered(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "(train.py:4) reads values" in done.stderr
+
+
+def test_the_record_is_kept_and_read(tmp_path: Path) -> None:
+    """With the same figures, under another limit, without torch; kinds add up at each point of the curve."""
+    (tmp_path / "train.py").write_text(PROGRAMS["zeroed in place"])
+    made = gradinspect(
+        "fit", "train.py", "-o", "s.json.gz", "-o", "s.svg", "-o", "s.html", "--format", "json", cwd=tmp_path
+    )
+    read = gradinspect("fit", "s.json.gz", "--format", "json", "--limit", "1B", cwd=tmp_path)
+    figures, again = json.loads(made.stdout), json.loads(read.stdout)
+
+    assert (made.returncode, read.returncode) == (0, 1)
+    assert made.stderr == "Wrote s.json.gz\nWrote s.svg\nWrote s.html\n"
+    assert {key: again[key] for key in ("peak_bytes", "by_kind", "steps", "curve")} == {
+        key: figures[key] for key in ("peak_bytes", "by_kind", "steps", "curve")
+    }
+    assert all(sum(point["by_kind"].values()) == point["num_bytes"] for point in figures["curve"])
+    assert max(point["num_bytes"] for point in figures["curve"]) == figures["peak_bytes"]
+    assert any(point["by_kind"] == figures["by_kind"] for point in figures["curve"])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("s.json --real", "'--real' is about running a program, and 's.json' is a file."),
+        ("train.py -o s.txt", "The format of 's.txt' is unknown."),
+    ],
+)
+def test_a_file_that_does_not_fit_is_one_sentence(words: str, sentence: str, tmp_path: Path) -> None:
+    """Before anything runs."""
+    (tmp_path / "train.py").write_text(PROGRAMS["zeroed in place"])
+    (tmp_path / "s.json").write_text("{}")
+    done = gradinspect("fit", *words.split(), cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"gradinspect: {sentence}")

@@ -76,6 +76,19 @@ class CurvePoint(Record, frozen=True):
     step: int
     phase: Phase
     num_bytes: int
+    by_kind: dict[StorageKind, int]  # adds up to it; kinds that are not there are left out
+
+
+class Span(Record, frozen=True):
+    """Storages of one kind and one origin, and the points of the curve from which to which they were alive."""
+
+    kind: StorageKind
+    name: str  # as of `AliveRow`
+    num_bytes: int
+    num_storages: int
+    made: Origin
+    first: int
+    last: int
 
 
 class StepMemory(Shown, Record, frozen=True):
@@ -91,6 +104,7 @@ class StepMemory(Shown, Record, frozen=True):
     steps: tuple[StepPeak, ...]
     curve: tuple[CurvePoint, ...]
     notes: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()  # of the largest storages
 
     @property
     def not_counted(self) -> tuple[str, ...]:

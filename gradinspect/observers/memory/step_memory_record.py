@@ -1,15 +1,19 @@
 """From the ledger of a run to its frozen record: names, modules and source lines are looked up here, and only here."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 import torch
 
 from gradinspect.analyses.memory.step import (
+    KINDS,
     AliveRow,
     CurvePoint,
     Origin,
+    Span,
     StepMemory,
     StepPeak,
+    StorageKind,
 )
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Purpose
@@ -46,9 +50,37 @@ def record_step_memory(ledger: Ledger, phases: StepPhases, run: Run, names: Name
         at=Origin(step=0, phase="setup") if peak is None else origins.of(peak.maker),
         alive=_rows(ledger, origins),
         steps=steps,
-        curve=tuple(CurvePoint(step=step, phase=phase, num_bytes=size) for step, phase, size in ledger.curve()),
+        curve=tuple(
+            CurvePoint(step=step, phase=phase, num_bytes=size, by_kind=_by_kind(sums))
+            for step, phase, size, sums in ledger.curve.points(ledger.alive())
+        ),
         notes=tuple(_notes(phases, run, number, asked)),
+        spans=_spans(ledger, origins),
     )
+
+
+def _by_kind(sums: Sequence[int]) -> dict[StorageKind, int]:
+    return {kind: num_bytes for kind, num_bytes in zip(KINDS, sums, strict=True) if num_bytes}
+
+
+def _spans(ledger: Ledger, origins: "_Origins") -> tuple[Span, ...]:
+    """Join storages of one purpose and one origin that were alive at the same points."""
+    groups: dict[tuple[Purpose, Maker, int, int], list[Life]] = defaultdict(list)
+    for life, first, last in ledger.curve.spans(ledger.alive()):
+        groups[life.purpose, life.maker, first, last].append(life)
+    spans = [
+        Span(
+            kind=purpose.kind,
+            name=purpose.name,
+            num_bytes=sum(life.num_bytes for life in lives),
+            num_storages=len(lives),
+            made=origins.of(maker, purpose.owner),
+            first=first,
+            last=last,
+        )
+        for (purpose, maker, first, last), lives in groups.items()
+    ]
+    return tuple(sorted(spans, key=lambda span: (-span.num_bytes, span.first, span.last, span.name)))
 
 
 def _rows(ledger: Ledger, origins: "_Origins") -> tuple[AliveRow, ...]:

@@ -7,12 +7,11 @@ since are kept, until the next, higher peak: there are never more than were aliv
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import KINDS, Phase, StorageKind
+from gradinspect.observers.memory.storage_curve import Curve
 
-MAX_POINTS = 256
 _RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 
 
@@ -49,6 +48,11 @@ class Life:
         is_recomputed = maker.phase == "backward" and maker.module is not None
         self.purpose = Purpose("recomputed" if is_recomputed else "temporary")
 
+    @property
+    def kind(self) -> StorageKind:
+        """What it is for, in short."""
+        return self.purpose.kind
+
     def claim(self, purpose: Purpose) -> None:
         """Say what it is for; the more lasting purpose counts."""
         if _RANKS[purpose.kind] < _RANKS[self.purpose.kind]:
@@ -60,13 +64,6 @@ class Peak(NamedTuple):
 
     num_bytes: int
     maker: Maker
-
-
-@dataclass
-class _Point:
-    step: int
-    phase: Phase
-    num_bytes: int
 
 
 class Ledger:
@@ -89,9 +86,7 @@ class Ledger:
         self._peak_birth = 0
         self._alive: dict[Life, None] = {}
         self._dead_since_peak: list[Life] = []
-        self._curve: list[_Point] = []
-        self._per_point = 1
-        self._num_in_point = 0
+        self.curve = Curve[Life]()
 
     def begin(self, num_bytes: int, maker: Maker) -> Life:
         """Add a storage."""
@@ -108,6 +103,7 @@ class Ledger:
         if self.is_open and life in self._alive:
             del self._alive[life]
             self.num_bytes -= life.num_bytes
+            self.curve.end(life, self._births)
             if life.birth <= self._peak_birth:
                 self._dead_since_peak.append(life)
 
@@ -140,10 +136,6 @@ class Ledger:
         """Yield what is alive now."""
         yield from self._alive
 
-    def curve(self) -> Iterator[tuple[int, Phase, int]]:
-        """Yield step, phase and the most that was alive, in time."""
-        yield from ((point.step, point.phase, point.num_bytes) for point in self._curve)
-
     def _at(self, step: int) -> None:
         """Go on to a step: those before it have ended."""
         if self.is_open and step != self._step:
@@ -163,33 +155,4 @@ class Ledger:
         step_peak = self.step_peaks.get(maker.step)
         if step_peak is None or self.num_bytes > step_peak.num_bytes:
             self.step_peaks[maker.step] = Peak(self.num_bytes, maker)
-        self._draw(maker)
-
-    def _draw(self, maker: Maker) -> None:
-        """Add to the curve; two points become one when there are too many."""
-        last = self._curve[-1] if self._curve else None
-        if last is not None and self._num_in_point < self._per_point and (last.step, last.phase) == maker[:2]:
-            last.num_bytes = max(last.num_bytes, self.num_bytes)
-            self._num_in_point += 1
-            return
-        self._curve.append(_Point(maker.step, maker.phase, self.num_bytes))
-        self._num_in_point = 1
-        if len(self._curve) > MAX_POINTS:
-            self._per_point *= 2
-            self._curve = _halved(self._curve)
-
-
-def _halved(points: list[_Point]) -> list[_Point]:
-    """Merge adjacent points of one phase."""
-    joined: list[_Point] = []
-    is_pair = False
-    for point in points:
-        before = joined[-1] if joined else None
-        is_same = before is not None and (before.step, before.phase) == (point.step, point.phase)
-        if before is not None and is_same and not is_pair:
-            before.num_bytes = max(before.num_bytes, point.num_bytes)
-            is_pair = True
-        else:
-            joined.append(point)
-            is_pair = False
-    return joined
+        self.curve.grow(maker.step, maker.phase, self.num_bytes, self._births)

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradinspect.observers.memory.storage_ledger import MAX_POINTS, Ledger, Life, Maker, Purpose
+from gradinspect.observers.memory.storage_curve import MAX_POINTS
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Purpose
 
 MAKER = Maker(1, "forward", "aten.mul")
 
@@ -65,7 +66,7 @@ def test_the_curve_stays_short_and_keeps_its_peak() -> None:
     ledger = Ledger(1)
     for number in range(20_000):
         ledger.end(ledger.begin(number % 777, MAKER))
-    points = list(ledger.curve())
+    points = list(ledger.curve.points(ledger.alive()))
 
     assert len(points) <= MAX_POINTS
-    assert max(size for _, _, size in points) == 776
+    assert max(size for _, _, size, _ in points) == 776

@@ -17,8 +17,11 @@ MEMORY = StepMemory(
     ),
     steps=(StepPeak(number=2, peak_bytes=3 * 2**20, at=AT, end_bytes=2**21),),
     curve=(
-        *(CurvePoint(step=2, phase="forward", num_bytes=n * 2**18) for n in range(10)),
-        *(CurvePoint(step=2, phase="backward", num_bytes=n * 2**18) for n in range(12, 0, -1)),
+        *(CurvePoint(step=2, phase="forward", num_bytes=n * 2**18, by_kind={"saved": n * 2**18}) for n in range(10)),
+        *(
+            CurvePoint(step=2, phase="backward", num_bytes=n * 2**18, by_kind={"saved": n * 2**18})
+            for n in range(12, 0, -1)
+        ),
     ),
     notes=("A note.",),
 )  # fmt: skip

@@ -1,0 +1,58 @@
+"""Write the memory of whole steps to files: its record, its curve, or the page."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gradinspect.cli.output.files import check_target, of_this_rank, write_content
+from gradinspect.errors import GradInspectError
+
+if TYPE_CHECKING:
+    from gradinspect.analyses.memory.step import StepMemory
+
+# ruff: noqa: PLC0415  # what --help need not wait for
+SUFFIXES: Final = (".html", ".svg", ".json", ".json.gz")
+
+
+class StepTarget(NamedTuple):
+    """A file to write."""
+
+    path: Path
+    suffix: str
+
+
+def parse_step_targets(paths: Sequence[Path], *, force: bool) -> list[StepTarget]:
+    """Determine each file's format, before anything runs.
+
+    Raises:
+        GradInspectError: A suffix is unknown, or a file cannot be written: `check_target`.
+    """
+    targets = []
+    for path in (own for path in paths if (own := of_this_rank(path)) is not None):
+        suffix = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
+        if suffix is None:
+            raise GradInspectError(
+                f"The format of '{path}' is unknown.", f"Supported extensions: {' '.join(SUFFIXES)}."
+            )
+        check_target(path, force=force)
+        targets.append(StepTarget(path, suffix))
+    return targets
+
+
+def write_step_targets(memory: "StepMemory", targets: Sequence[StepTarget], limit: int | None, *, force: bool) -> None:
+    """Write each file, and report it."""
+    for path, suffix in targets:
+        write_content(path, _content(memory, suffix, limit), force=force)
+
+
+def _content(memory: "StepMemory", suffix: str, limit: int | None) -> bytes:
+    from gradinspect.renderers.html.step_page import render_step_page
+    from gradinspect.renderers.picture.step_curve import render_step_curve
+    from gradinspect.storage.step_memory import encode_step_memory
+
+    match suffix:
+        case ".html":
+            return render_step_page(memory, limit).encode()
+        case ".svg":
+            return render_step_curve(memory, limit).encode()
+    return encode_step_memory(memory, compressed=suffix == ".json.gz")

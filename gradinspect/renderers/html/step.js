@@ -1,0 +1,49 @@
+// The memory of whole steps: the curve, and who is alive at the moment that is chosen.
+
+const { title, figures, notes, picture, left, right, points, kinds, spans, peak } = JSON.parse(byId('graph').textContent);
+const MAX_ROWS = 60;
+const slider = byId('place');
+const number = (text) => html('td', { class: 'number', text });
+const head = (...names) => html('tr', {}, ...names.map((text, place) => html('th', { class: place < 2 && text !== 'kind' ? 'number' : null, text })));
+
+byId('title').textContent = title;
+byId('figures').textContent = figures;
+byId('notes').textContent = notes;
+const curve = document.importNode(new DOMParser().parseFromString(picture, 'image/svg+xml').documentElement, true);
+const [top, height] = [46, 300];
+const here = svg('path', { class: 'here' });
+curve.append(here);
+byId('curve').append(curve);
+
+function share(bytes, all) { return all ? `${(100 * bytes / all).toFixed(1)}%` : ''; }
+
+function show(place) {
+  const [when, bytes, byKind] = points[place];
+  slider.value = place;
+  slider.setAttribute('aria-valuetext', `${when}, ${formatBytes(bytes)}`);
+  const x = left + (right - left) * (place + 0.5) / points.length;
+  here.setAttribute('d', `M${x} ${top}V${top + height}`);
+  byId('moment').textContent = `${when}: ${formatBytes(bytes)} alive${place === peak ? ', the peak' : ''}`;
+  const sums = kinds.map((kind, index) => [kind, byKind[index]]).filter(([, sum]) => sum);
+  byId('kinds').replaceChildren(head('bytes', '%', 'kind'),
+    ...sums.map(([kind, sum]) => html('tr', {}, number(formatBytes(sum)), number(share(sum, bytes)), html('td', { text: kind }))));
+  const alive = spans.filter(([first, last]) => first <= place && place <= last);
+  const shown = alive.slice(0, MAX_ROWS);
+  const rest = bytes - shown.reduce((sum, span) => sum + span[2], 0);
+  const rows = shown.map(([, , size, kind, what, module, line, code]) => html('tr', {}, number(formatBytes(size)), number(share(size, bytes)),
+    html('td', { text: kinds[kind] }), html('td', { text: what }), html('td', { text: module }), html('td', { text: line }, code ? html('code', { text: code }) : null)));
+  const smaller = rest > 0 ? [html('tr', {}, number(formatBytes(rest)), number(share(rest, bytes)), html('td', { text: 'others, each smaller', colspan: 4 }))] : [];
+  byId('alive').replaceChildren(head('bytes', '%', 'kind', 'what', 'module', 'made at'), ...rows, ...smaller);
+}
+
+function placeOf(event) {
+  const box = curve.getBoundingClientRect();
+  const x = (event.clientX - box.left) * curve.viewBox.baseVal.width / box.width;
+  return Math.min(points.length - 1, Math.max(0, Math.floor((x - left) / (right - left) * points.length)));
+}
+
+slider.max = points.length - 1;
+slider.addEventListener('input', () => show(Number(slider.value)));
+byId('peak').addEventListener('click', () => show(peak));
+curve.addEventListener('click', (event) => show(placeOf(event)));
+if (points.length) show(peak);

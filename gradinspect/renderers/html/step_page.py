@@ -1,0 +1,57 @@
+"""The memory of whole steps as one self-contained HTML file: the curve, and who is alive at the moment that is clicked.
+
+What comes in: a `StepMemory`. What goes out: the page, under the same policy as that of a graph.
+"""
+
+from typing import Final
+
+from gradinspect.analyses.memory.step import KIND_NAMES, KINDS, CurvePoint, Span, StepMemory
+from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.renderers.data.json import json_text
+from gradinspect.renderers.html.data import harmless
+from gradinspect.renderers.html.page import page_document
+from gradinspect.renderers.picture.step_curve import LEFT, RIGHT, render_step_curve
+from gradinspect.units import escape_control, format_bytes
+
+SCRIPTS: Final = ("dom", "step")
+
+
+def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
+    """Write the page."""
+    points = memory.curve
+    how = "measured" if memory.is_real else "predicted"
+    of_limit = "" if limit is None else f", limit {format_bytes(limit)}"
+    page = {
+        "title": escape_control(memory.source),
+        "figures": escape_control(
+            f"peak {format_bytes(memory.peak_bytes)} ({how}){of_limit}, torch {memory.torch_version}"
+        ),
+        "notes": escape_control(" ".join((*memory.notes, f"Not counted: {', '.join(memory.not_counted)}."))),
+        "picture": render_step_curve(memory, limit),
+        "left": LEFT,
+        "right": RIGHT,
+        "points": list(map(_point, points)),
+        "kinds": [KIND_NAMES[kind] for kind in KINDS],
+        "spans": list(map(_span, memory.spans)),
+        "peak": max(range(len(points)), key=lambda place: points[place].num_bytes, default=0),
+    }
+    content = harmless(json_text(page, separators=(",", ":")))
+    return page_document(f"{memory.source} · gradinspect", "step.css", "step.html", SCRIPTS, content)
+
+
+def _point(point: CurvePoint) -> list[object]:
+    when = f"{point.phase}, step {point.step}" if point.step else "before the first step"
+    return [when, point.num_bytes, [point.by_kind.get(kind, 0) for kind in KINDS]]
+
+
+def _span(span: Span) -> list[object]:
+    made = span.made
+    what = span.name or made.node or made.op.removesuffix(".default") or "unknown operator"
+    texts = (f"{what} ×{span.num_storages}" if span.num_storages > 1 else what, made.module and shown_path(made.module))
+    return [
+        span.first,
+        span.last,
+        span.num_bytes,
+        KINDS.index(span.kind),
+        *map(escape_control, (*texts, made.line, made.code)),
+    ]

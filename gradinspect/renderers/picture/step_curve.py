@@ -1,0 +1,148 @@
+"""The memory of whole steps as a curve: what was alive over time, one area for each kind, and the peak.
+
+What comes in: a `StepMemory`. What goes out: SVG, also that of the page, which may color its parts by class.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from gradinspect.analyses.memory.step import KIND_NAMES, KINDS, CurvePoint, StepMemory, StorageKind, bytes_by_kind
+from gradinspect.renderers.picture.text_width import text_width
+from gradinspect.units import escape_control, format_bytes
+
+# Paul Tol's bright scheme, which holds for color-blind readers; neighbors differ in lightness, which holds in print.
+COLORS: Final[dict[StorageKind, str]] = {
+    "parameter": "#4477aa", "buffer": "#66ccee", "optimizer_state": "#228833", "gradient": "#ccbb44",
+    "saved": "#ee6677", "input": "#aa3377", "recomputed": "#dddddd", "temporary": "#888888",
+}  # fmt: skip
+WIDTH, LEFT, TOP, HEIGHT = 860, 74, 46, 300
+RIGHT = WIDTH - 14
+LEGEND = TOP + HEIGHT + 58
+ROW = 18
+NUM_TICKS = 5
+SIZE = 11  # of text
+
+
+class _Scale(NamedTuple):
+    num_points: int
+    highest: int
+
+    def x(self, place: float) -> float:
+        return LEFT + (RIGHT - LEFT) * place / max(self.num_points, 1)
+
+    def y(self, num_bytes: float) -> float:
+        return TOP + HEIGHT * (1 - num_bytes / max(self.highest, 1))
+
+
+def render_step_curve(memory: StepMemory, limit: int | None = None) -> str:
+    """Draw the curve.
+
+    Args:
+        memory: What was alive.
+        limit: Available bytes, drawn as a line.
+    """
+    points = memory.curve
+    scale = _Scale(len(points), max([*(point.num_bytes for point in points), limit or 0, 1]))
+    kinds = [kind for kind in KINDS if any(point.by_kind.get(kind) for point in points)]
+    rows = -(-len(kinds) // 2)
+    height = LEGEND + rows * ROW + 6
+    parts = [
+        *_head(memory),
+        *_ticks(scale),
+        *_areas(points, kinds, scale),
+        *_phases(points, scale),
+        *_marks(memory, scale, limit),
+        *_legend(memory, kinds),
+    ]
+    title = escape(escape_control(f"Memory of {memory.source}, peak {format_bytes(memory.peak_bytes)}"))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+        f'role="img" aria-label="{title}" font-family="Helvetica,Arial,sans-serif" font-size="{SIZE}">\n'
+        f'<rect class="paper" width="{WIDTH}" height="{height}" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def _head(memory: StepMemory) -> Iterator[str]:
+    how = "measured" if memory.is_real else "predicted"
+    yield _text(LEFT, 16, f"peak {format_bytes(memory.peak_bytes)} ({how})", weight="bold")
+    yield _text(LEFT, 32, memory.source, "quiet")
+
+
+def _ticks(scale: _Scale) -> Iterator[str]:
+    step = _nice(scale.highest / NUM_TICKS)
+    for number in range(int(scale.highest / step) + 1):
+        y = scale.y(number * step)
+        yield f'<path class="grid" d="M{LEFT} {y:.1f}H{RIGHT}" stroke="#dddddd"/>'
+        yield _text(LEFT - 6, y + 4, format_bytes(round(number * step)), "quiet", anchor="end")
+
+
+def _nice(num_bytes: float) -> float:
+    """Round to 1, 2, 5 ... of a binary unit, so that ticks read well."""
+    unit = 1024.0 ** max(int(math.log(max(num_bytes, 1), 1024)), 0)
+    return unit * next(nice for nice in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1024) if nice >= num_bytes / unit)
+
+
+def _areas(points: Sequence[CurvePoint], kinds: Sequence[StorageKind], scale: _Scale) -> Iterator[str]:
+    below = [0] * len(points)
+    for kind in kinds:
+        above = [low + point.by_kind.get(kind, 0) for low, point in zip(below, points, strict=True)]
+        upper = "".join(f"L{scale.x(n):.1f} {scale.y(top):.1f}H{scale.x(n + 1):.1f}" for n, top in enumerate(above))
+        lower = "".join(
+            f"L{scale.x(n + 1):.1f} {scale.y(low):.1f}H{scale.x(n):.1f}" for n, low in reversed([*enumerate(below)])
+        )
+        start = f"M{scale.x(0):.1f} {scale.y(below[0]):.1f}"
+        yield f'<path class="area {kind}" d="{start}{upper}{lower}Z" fill="{COLORS[kind]}"/>'
+        below = above
+
+
+def _phases(points: Sequence[CurvePoint], scale: _Scale) -> Iterator[str]:
+    """Mark where each phase and, below, each step begins, and name those that have room."""
+    base = TOP + HEIGHT
+    names = [(point.phase, f"step {point.step}" if point.step else "") for point in points]
+    phases: Sequence[object] = [(point.step, point.phase) for point in points]
+    for row, keys in enumerate((phases, [point.step for point in points])):
+        for begin, end in _runs(keys):
+            name = names[begin][row]
+            yield f'<path class="grid" d="M{scale.x(begin):.1f} {base}v{(row + 1) * 20}" stroke="#999999"/>'
+            if name and text_width(name, SIZE) + 6 < scale.x(end) - scale.x(begin):
+                yield _text(scale.x(begin) + 4, base + 14 + row * 20, name, "quiet")
+
+
+def _runs(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
+    """Yield from where to where keys are the same."""
+    end = 0
+    for _, group in groupby(keys):
+        begin, end = end, end + len(list(group))
+        yield begin, end
+
+
+def _marks(memory: StepMemory, scale: _Scale, limit: int | None) -> Iterator[str]:
+    if limit is not None:
+        y = scale.y(limit)
+        line = f'd="M{LEFT} {y:.1f}H{RIGHT}" stroke="#bb0000" stroke-width="1.5" stroke-dasharray="6 4"'
+        yield f'<path class="limit" {line}/>'
+        yield _text(RIGHT, y - 5, f"limit {format_bytes(limit)}", "limit", anchor="end")
+    highest = max(range(len(memory.curve)), key=lambda n: memory.curve[n].num_bytes, default=None)
+    if highest is not None:
+        x, y = scale.x(highest + 0.5), scale.y(memory.curve[highest].num_bytes)
+        yield f'<path class="peak" d="M{x:.1f} {y:.1f}l-4 -8h8z" fill="#111111"/>'
+
+
+def _legend(memory: StepMemory, kinds: Sequence[StorageKind]) -> Iterator[str]:
+    at_peak = bytes_by_kind(memory)
+    rows = -(-len(kinds) // 2)
+    for place, kind in enumerate(kinds):
+        x, y = LEFT + (place // rows) * 380, LEGEND + (place % rows) * ROW
+        yield f'<rect class="area {kind}" x="{x}" y="{y - 10}" width="12" height="12" fill="{COLORS[kind]}"/>'
+        yield _text(x + 18, y, f"{KIND_NAMES[kind]}: {format_bytes(at_peak.get(kind, 0))} at the peak")
+
+
+def _text(x: float, y: float, text: str, css: str = "ink", *, anchor: str = "start", weight: str = "normal") -> str:
+    color = {"ink": "#111111", "quiet": "#555555", "limit": "#bb0000"}[css]
+    around = ' stroke="#ffffff" stroke-width="3" paint-order="stroke"' if css == "limit" else ""  # it stands on areas
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    look = f'font-weight="{weight}" fill="{color}"{around}'
+    return f'<text class="{css}" {place} {look}>{escape(escape_control(text))}</text>'

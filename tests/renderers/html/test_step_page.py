@@ -1,0 +1,37 @@
+"""The page of a step's memory, in a Chromium; skipped where there is none."""
+
+from pathlib import Path
+from typing import Any
+
+from step_record import step_record
+
+from gradinspect.renderers.html.step_page import render_step_page
+
+
+def test_a_moment_that_is_clicked_shows_who_is_alive(browser: Any, tmp_path: Path) -> None:
+    """The peak at first; what is not among the largest is summed up; names make no element; nothing is requested."""
+    file = tmp_path / "step.html"
+    file.write_text(render_step_page(step_record("<b>train</b>.py", "<i>weight"), 4096), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text))
+    page.goto(file.as_uri())
+    moment, alive = page.locator("#moment"), page.locator("#alive")
+
+    assert page.locator("#title").inner_text() == "<b>train</b>.py"
+    assert moment.inner_text() == "backward, step 1: 7.0 KiB alive, the peak"
+    assert "<i>weight" in alive.inner_text()
+    assert "aten.mm ×2" in alive.inner_text()
+    assert "others, each smaller" in alive.inner_text()
+
+    box = page.locator("#curve svg").bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 0.12, box["y"] + box["height"] * 0.5)
+
+    assert moment.inner_text() == "before the first step: 4.0 KiB alive"
+    assert "others" not in alive.inner_text()
+
+    page.locator("#place").press("ArrowRight")
+
+    assert moment.inner_text() == "forward, step 1: 6.0 KiB alive"
+    assert problems == []
