@@ -9,7 +9,7 @@ import torch
 from gradinspect.analyses.gradients.stepping import SavedPreview, TensorPreview
 from gradinspect.graph import Node
 from gradinspect.recording.saved import raw_tensor
-from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.torch_api.tensors import is_released, plain_tensors_only
 
 MAX_VALUES = 64
 
@@ -21,6 +21,8 @@ def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> TensorPre
     try:
         with torch.no_grad(), plain_tensors_only():
             shape = tuple(map(int, tensor.shape))
+            if is_released(tensor):
+                return TensorPreview(shape=shape, dtype=dtype)
             return _numbers(tensor.detach(), shape, dtype, max_values)
     except (RuntimeError, NotImplementedError, TypeError):
         return TensorPreview(shape=shape, dtype=dtype)

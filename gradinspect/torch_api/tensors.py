@@ -75,6 +75,17 @@ def without_autocast() -> Any:
     return _AUTOCAST_OFF.required()()
 
 
+def is_released(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor's elements are gone, as `fully_shard` releases what it has gathered.
+
+    Its memory was resized to nothing, and reading it would end the process.
+    """
+    try:
+        return bool(tensor.numel()) and tensor.untyped_storage().nbytes() == 0
+    except (RuntimeError, NotImplementedError, TypeError):  # it has none of its own
+        return False
+
+
 def grad_fn_of(tensor: torch.Tensor) -> Any:
     """Return the node that made a tensor, or None, also if torch refuses to say.
 

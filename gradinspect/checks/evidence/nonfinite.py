@@ -17,6 +17,7 @@ from gradinspect.recording.saved import raw_tensor
 from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
+from gradinspect.torch_api.tensors import is_released
 from gradinspect.units import format_tensor
 
 
@@ -100,7 +101,7 @@ def _judge(number: int, value: SavedValue, walk: Walk) -> NonfiniteValue | None:
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:
-    if computes_by_itself(tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
+    if computes_by_itself(tensor) or is_released(tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
         return True
     try:
         return bool(torch.isfinite(tensor.detach()).all())

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gradinspect.graph import Fingerprint
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
-from gradinspect.torch_api.tensors import tells_values
+from gradinspect.torch_api.tensors import is_released, tells_values
 
 STEP = 1 << 20  # elements at a time, so that little memory is used
 NUM_SIGNS = 8
@@ -31,7 +31,7 @@ class Pending(Struct, gc=False):
 
 def measure(tensor: torch.Tensor) -> Pending | None:
     """Take the fingerprint of a tensor; None if it cannot be read, or has no elements, or if we would be traced."""
-    if computes_by_itself(tensor) or not tells_values() or torch.jit.is_tracing():
+    if computes_by_itself(tensor) or is_released(tensor) or not tells_values() or torch.jit.is_tracing():
         return None
     try:
         with unobserved():

@@ -6,11 +6,12 @@ import torch
 
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
+from gradinspect.torch_api.tensors import is_released
 
 
 def norm_of(tensor: torch.Tensor) -> float | None:
     """Return the norm of a tensor, or None if it cannot be computed."""
-    if computes_by_itself(tensor):
+    if computes_by_itself(tensor) or is_released(tensor):
         return None
     try:
         with unobserved():
