@@ -1,4 +1,4 @@
-"""Run commands of ours on several ranks, as under torchrun, all of them at the same time, and print JSON.
+"""Run commands of ours on several ranks, as under torchrun, a few of them at the same time, and print JSON.
 
 stdin has a list of `RankRun`s. A fork for each rank; the store of torchrun's agent is one of ours, on a port of its own
 for each run.
@@ -12,11 +12,12 @@ import runpy
 import shutil
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
 import torch.distributed
+
+AT_ONCE = 4  # commands; a busy machine must not look like a rank that hangs
 
 
 def run_rank(run: dict[str, Any], rank: int, port: int, output: int, errors: int) -> int:
@@ -47,39 +48,39 @@ def run_rank(run: dict[str, Any], rank: int, port: int, output: int, errors: int
     os._exit(code if isinstance(code, int) else 1)  # an exit would join threads that were not forked
 
 
-def end_of(pid: int) -> int:
-    """Wait for a process, and return its exit code."""
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
 def read(file: Any) -> str:
     """Read what a process has written."""
     return Path(file.name).read_text()
+
+
+def run_all(runs: list[dict[str, Any]], folder: Path) -> list[list[tuple[int, str, str]]]:
+    """Run all, some at the same time; return for each rank of each its exit code, output and errors."""
+    waiting = dict(enumerate(runs))
+    alive: dict[int, tuple[int, int]] = {}  # process -> its run and rank
+    codes: dict[tuple[int, int], int] = {}
+    stores, files = [], {}
+    while waiting or alive:
+        while waiting and len({number for number, _ in alive.values()}) < AT_ONCE:
+            number = min(waiting)
+            run = waiting.pop(number)
+            stores.append(
+                torch.distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, use_libuv=False)
+            )
+            for rank in range(run["num_ranks"]):
+                out, err = files[number, rank] = [(folder / f"{number}.{rank}.{kind}").open("w")
+                                                  for kind in ("out", "err")]  # fmt: skip
+                alive[run_rank(run, rank, stores[-1].port, out.fileno(), err.fileno())] = number, rank
+        pid, status = os.waitpid(-1, 0)
+        codes[alive.pop(pid)] = os.waitstatus_to_exitcode(status)
+    return [[(codes[number, rank], read(files[number, rank][0]), read(files[number, rank][1])) for rank in range(run["num_ranks"])]
+            for number, run in enumerate(runs)]  # fmt: skip
 
 
 if __name__ == "__main__":
     for slow in ("torch._dynamo", "typer.main", "torch.nn.parallel", "gradinspect.cli.running.reporting"):
         importlib.import_module(slow)
     gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
-    runs = json.load(sys.stdin)
+    asked = json.load(sys.stdin)
     folder = tempfile.mkdtemp()  # a TemporaryDirectory would be removed by the exit handlers of a fork
-    started, stores = [], []
-    for number, run in enumerate(runs):
-        stores.append(
-            torch.distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, use_libuv=False)
-        )
-        files = [[(Path(folder) / f"{number}.{rank}.{kind}").open("w") for kind in ("out", "err")]
-                 for rank in range(run["num_ranks"])]  # fmt: skip
-        pids = [run_rank(run, rank, stores[-1].port, out.fileno(), err.fileno())
-                for rank, (out, err) in enumerate(files)]  # fmt: skip
-        started.append((pids, files))
-    codes: dict[int, int] = {}
-    waiting = [threading.Thread(target=lambda pid=pid: codes.update({pid: end_of(pid)}))
-               for pids, _ in started for pid in pids]  # fmt: skip
-    for thread in waiting:
-        thread.start()
-    for thread in waiting:
-        thread.join()
-    print(json.dumps([[(codes[pid], read(out), read(err)) for pid, (out, err) in zip(pids, files, strict=True)]
-                      for pids, files in started]))  # fmt: skip
+    print(json.dumps(run_all(asked, Path(folder))))
     shutil.rmtree(folder)

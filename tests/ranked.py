@@ -28,9 +28,9 @@ class Ended(NamedTuple):
 
 
 def on_ranks(runs: Sequence[RankRun]) -> list[list[Ended]]:
-    """Run all commands at the same time; return how each rank of each has ended."""
+    """Run all commands, some at the same time; return how each rank of each has ended."""
     done = subprocess.run(
         [sys.executable, str(GROUPS)], input=json.dumps([run._asdict() for run in runs]), capture_output=True,
-        text=True, timeout=300, check=True,
+        text=True, timeout=600, check=True,
     )  # fmt: skip
     return [[Ended(*ended) for ended in ranks] for ranks in json.loads(done.stdout)]

@@ -58,6 +58,7 @@ class Stopper:
             threading.Lock()
         )  # held until the end; an Event calls builtins that the program may have replaced
         self._until_end.acquire()
+        self._last_word = threading.Lock()  # of who ends the process: NOTE [Who ends the process]
         self._main = threading.main_thread()
         self._signal_handler: Any = None
 
@@ -90,7 +91,7 @@ class Stopper:
             if not in_main and self._signal_handler is not None and self._main.ident is not None:
                 signal.pthread_kill(self._main.ident, _SIGNAL)
             patience = PATIENCE_S if in_main else PATIENCE_WITH_THREADS_S
-            threading.Thread(target=_end_in_time, args=(self._until_end, self._main, patience), daemon=True).start()
+            threading.Thread(target=self._end_in_time, args=(patience,), daemon=True).start()
         raise make_stop(is_in_test=_is_in_test(program_frame))
 
     def stop_after(self, seconds: float) -> None:
@@ -105,7 +106,7 @@ class Stopper:
             self.is_stopping = True
             if self._signal_handler is not None and self._main.ident is not None:
                 signal.pthread_kill(self._main.ident, _SIGNAL)
-            _end_in_time(self._until_end, self._main, PATIENCE_S)
+            self._end_in_time(PATIENCE_S)
 
     def stop_from_outside(self, exit_code: int, patience_s: float) -> None:
         """Stop the main thread wherever it is, from a thread that is not the program's.
@@ -119,16 +120,42 @@ class Stopper:
         self.is_stopping = True
         if self._signal_handler is not None and self._main.ident is not None:
             signal.pthread_kill(self._main.ident, _SIGNAL)
-        _thread.start_new_thread(_end_in_time, (self._until_end, self._main, patience_s, exit_code))
+        _thread.start_new_thread(self._end_in_time, (patience_s, exit_code))
 
     def ended(self) -> None:
         """Mark the program as ended, and stop watching the main thread."""
         if not self._has_ended:
+            while not self._last_word.acquire(
+                timeout=threading.TIMEOUT_MAX
+            ):  # another thread ends the process meanwhile
+                pass
             self._has_ended = True
             self._until_end.release()
         tracer = self._tracers.pop(self._main.ident or 0, None)
         if tracer is not None:
             tracer.end()
+
+    def _end_in_time(self, patience_s: float, exit_code: int = 0) -> None:
+        """End a process that does not end by itself: run its atexit handlers and exit.
+
+        Runs in a daemon thread, whose frame is never freed: NOTE [What outlives the interpreter].
+
+        NOTE [Who ends the process]
+        Of several processes that wait for each other, one that is ended here wakes the others: their main threads go on
+        just when their own time is up. So either the main thread ends its program, or this thread ends the process with
+        what was recorded; whoever comes second waits.
+        """
+        has_ended = self._until_end.acquire(timeout=patience_s)
+        if not has_ended and not self._last_word.acquire(blocking=False):
+            has_ended = self._until_end.acquire()
+        if has_ended:
+            self._until_end.release()  # for others who wait
+            self._main.join()  # ends when the interpreter begins to wait for other threads
+            time.sleep(PATIENCE_AT_EXIT_S)
+        atexit._run_exitfuncs()
+        with suppress(Exception):
+            sys.stdout.flush()
+        os._exit(exit_code)
 
     def _stop_main(self, _signal: int, frame: FrameType | None) -> None:
         """Raise a stop from another thread, unless it has already arrived, as through `Future.result()`."""
@@ -143,21 +170,6 @@ class Stopper:
         if thread not in self._tracers:
             self._tracers[thread] = _FrameTracer(is_in_test=_is_in_test(frame))
         self._tracers[thread].begin(_stack(frame, in_main=thread == self._main.ident))
-
-
-def _end_in_time(until_end: threading.Lock, main: threading.Thread, patience_s: float, exit_code: int = 0) -> None:
-    """End a process that does not end by itself: run its atexit handlers and exit.
-
-    Runs in a daemon thread, whose frame is never freed: NOTE [What outlives the interpreter].
-    """
-    if until_end.acquire(timeout=patience_s):
-        until_end.release()  # for others who wait
-        main.join()  # ends when the interpreter begins to wait for other threads
-        time.sleep(PATIENCE_AT_EXIT_S)
-    atexit._run_exitfuncs()
-    with suppress(Exception):
-        sys.stdout.flush()
-    os._exit(exit_code)
 
 
 class _FrameTracer:

@@ -45,13 +45,18 @@ def _sharding_names() -> tuple[Private, ...]:
     )  # fmt: skip
 
 
+def is_fully_sharded(module: nn.Module) -> bool:
+    """Return whether `fully_shard` was applied to a module."""
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    return fsdp is not None and isinstance(module, getattr(fsdp, "FSDPModule", ()))
+
+
 def gathered_parameters(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
     """Yield the parameters that `fully_shard` gathers for a call of a module: their module, their name, themselves.
 
     The module has the sharded ones again when the call has ended; these are the leaves of the graph.
     """
-    fsdp = sys.modules.get("torch.distributed.fsdp")
-    if fsdp is None or not isinstance(module, getattr(fsdp, "FSDPModule", ())):
+    if not is_fully_sharded(module):
         return
     names = _sharding_names()
     if not all(name.is_there for name in names):

@@ -25,7 +25,7 @@ from gradinspect.checks.evidence.kept_history import kept_history
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
 from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
 from gradinspect.checks.evidence.program_files import program_files
-from gradinspect.checks.evidence.ranks import ranks_of_this_run, summary_of_rank
+from gradinspect.checks.evidence.ranks import ranks_of_this_run, ranks_that_average, summary_of_rank
 from gradinspect.checks.evidence.recomputation import CheckpointRuns
 from gradinspect.checks.evidence.training.log import TrainingLog
 from gradinspect.checks.evidence.unused_graphs import UnusedGraphs
@@ -337,8 +337,10 @@ class ChecksObserver(Observer[Findings]):
     def _between_ranks(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare this call with those of the other ranks."""
         if self._ranks is not None:
-            mine = summary_of_rank(self._ranks.rank, walked, self._recorder)
-            yield from rank_findings(self._ranks.exchange(call.name, mine), backward)
+            partners = ranks_that_average(self._recorder, self._ranks.num_ranks)
+            if len(partners) > 1:
+                mine = summary_of_rank(self._ranks.rank, walked, self._recorder)
+                yield from rank_findings(self._ranks.exchange(call.name, mine, partners), backward)
 
     def _earlier_call(self, graph: Graph, call: EngineCall) -> EarlierCall:
         """Store what a call is about to run."""

@@ -8,7 +8,8 @@ Source: torch/distributed/rendezvous.py, `_create_c10d_store`, torch 2.13.
 """
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +21,7 @@ from gradinspect.checks.rules.ranks import RankSummary, summarize_rank
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.walk import Walk
+from gradinspect.torch_api.distributed import is_fully_sharded
 
 PATIENCE = timedelta(seconds=30)
 
@@ -40,11 +42,11 @@ class Ranks:
         self._store = store
         self.missing: tuple[int, ...] = ()  # ranks that timed out; no longer waited for
 
-    def exchange(self, call: str, summary: RankSummary) -> list[RankSummary]:
-        """Exchange the summaries of one call, without ranks that time out."""
+    def exchange(self, call: str, summary: RankSummary, partners: Collection[int]) -> list[RankSummary]:
+        """Exchange the summaries of one call with some ranks, without those that time out."""
         self._store.set(f"{call}/{self.rank}", msgspec.json.encode(summary))
         found = []
-        for rank in range(self.num_ranks):
+        for rank in sorted(partners):
             if rank in self.missing:
                 continue
             key = f"{call}/{rank}"
@@ -73,13 +75,29 @@ def ranks_of_this_run() -> Ranks | None:
     return Ranks(int(environment["RANK"]), num_ranks, torch.distributed.PrefixStore(f"gradinspect/{attempt}", store))
 
 
-def summary_of_rank(rank: int, walked: WalkedGraph, recorder: Recorder) -> RankSummary:
-    """Summarize what this rank is about to do."""
-    parallel = [
+def ranks_that_average(recorder: Recorder, num_ranks: int) -> frozenset[int]:
+    """Return the ranks that average gradients with this one: only they must compute the same.
+
+    Stages of a pipeline do not; waiting for the one before would keep it from its own backward.
+    """
+    modules = recorder.called_modules()
+    groups = [module.process_group for module in _synchronized(modules)]
+    if any(map(is_fully_sharded, modules)) and "torch.distributed.pipelining" not in sys.modules:
+        return frozenset(range(num_ranks))
+    return frozenset(rank for group in groups for rank in torch.distributed.get_process_group_ranks(group))
+
+
+def _synchronized(modules: Iterable[nn.Module]) -> list[nn.parallel.DistributedDataParallel]:
+    return [
         module
-        for module in recorder.called_modules()
+        for module in modules
         if isinstance(module, nn.parallel.DistributedDataParallel) and module.require_backward_grad_sync
     ]
+
+
+def summary_of_rank(rank: int, walked: WalkedGraph, recorder: Recorder) -> RankSummary:
+    """Summarize what this rank is about to do."""
+    parallel = _synchronized(recorder.called_modules())
     strict = [module for module in parallel if not (module.find_unused_parameters or module.static_graph)]
     may_differ = any(module.find_unused_parameters for module in parallel)
     unused = _unused_parameters(walked.walk, strict) if strict else []
