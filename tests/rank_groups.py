@@ -72,8 +72,8 @@ def run_all(runs: list[dict[str, Any]], folder: Path) -> list[list[tuple[int, st
                 alive[run_rank(run, rank, stores[-1].port, out.fileno(), err.fileno())] = number, rank
         pid, status = os.waitpid(-1, 0)
         codes[alive.pop(pid)] = os.waitstatus_to_exitcode(status)
-    return [[(codes[number, rank], read(files[number, rank][0]), read(files[number, rank][1])) for rank in range(run["num_ranks"])]
-            for number, run in enumerate(runs)]  # fmt: skip
+    ended = {place: (codes[place], read(out), read(err)) for place, (out, err) in files.items()}
+    return [[ended[number, rank] for rank in range(run["num_ranks"])] for number, run in enumerate(runs)]
 
 
 if __name__ == "__main__":

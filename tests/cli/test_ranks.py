@@ -40,6 +40,7 @@ def runs() -> dict[str, list[Ended]]:
         asked["four"] = RankRun(("trace", PROGRAM, "--format", "json", "-o", "run.{rank}.json", "-o", "of-0.json", "--",
                                 "skips"), 4, folder)  # fmt: skip
         asked["pipeline"] = RankRun(("export", PIPELINE, "-o", "stage.{rank}.json.gz"), 4, folder)
+        asked["checked pipeline"] = RankRun(("check", PIPELINE), 2, folder)
         asked["differ"] = RankRun(("check", PROGRAM, "--", "nan"), folder=folder)
         asked["usage"] = RankRun(("trace", "absent.py"), folder=folder)
         asked["apart"] = RankRun(("trace", PROGRAM, "--depth", "0"), 2, folder,
@@ -95,6 +96,12 @@ def test_stages_of_a_pipeline_that_need_each_other_are_all_recorded(runs: dict[s
     assert [ended.code for ended in runs["pipeline"]] == [0, 0, 0, 0]
     assert sentences(runs["pipeline"][0])[0].startswith("note: ranks ")
     assert [ended.output for ended in runs["stages"]] == ["0.bias 0.weight"] * 4
+
+
+def test_stages_of_a_pipeline_are_not_compared(runs: dict[str, list[Ended]]) -> None:
+    """They compute different things, and one waits for the other."""
+    assert [ended.code for ended in runs["checked pipeline"]] == [0, 0]
+    assert runs["checked pipeline"][0].output.startswith("No problems found in ")
 
 
 def test_rank_0_reports_what_only_another_rank_has_found(runs: dict[str, list[Ended]]) -> None:
