@@ -46,7 +46,7 @@ def job_of(environment: Mapping[str, str]) -> Job | None:
     if rank is None or num_ranks is None or not 0 <= rank < num_ranks or num_ranks < 2:
         return None
     patience = environment.get(PATIENCE, "")
-    key = "\n".join(environment.get(name, "") for name in _SAME_FOR_ALL)
+    key = "\n".join((*(environment.get(name, "") for name in _SAME_FOR_ALL), _place(environment)))
     return Job(
         rank=rank,
         num_ranks=num_ranks,
@@ -55,6 +55,16 @@ def job_of(environment: Mapping[str, str]) -> Job | None:
         folder=environment.get(FOLDER) or None,
         patience_s=float(patience) if patience.isdecimal() and int(patience) else PATIENCE_S,
     )
+
+
+def _place(environment: Mapping[str, str]) -> str:
+    """Return the working directory where the launcher says nothing that tells two jobs apart."""
+    if environment.get("TORCHELASTIC_RUN_ID") or environment.get("MASTER_PORT"):
+        return ""
+    try:
+        return os.getcwd()  # noqa: PTH109  # as text
+    except OSError:  # it was removed
+        return ""
 
 
 def _near(environment: Mapping[str, str], rank: int, num_ranks: int) -> tuple[int, ...]:

@@ -143,7 +143,7 @@ class Stopper:
         NOTE [Who ends the process]
         Of several processes that wait for each other, one that is ended here wakes the others: their main threads go on
         just when their own time is up. So either the main thread ends its program, or this thread ends the process with
-        what was recorded; whoever comes second waits.
+        what was recorded; the one that comes second waits.
         """
         has_ended = self._until_end.acquire(timeout=patience_s)
         if not has_ended and not self._last_word.acquire(blocking=False):

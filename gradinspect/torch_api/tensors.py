@@ -81,7 +81,7 @@ def is_released(tensor: torch.Tensor) -> bool:
     Its memory was resized to nothing, and reading it would end the process.
     """
     try:
-        return bool(tensor.numel()) and tensor.untyped_storage().nbytes() == 0
+        return tensor.untyped_storage().nbytes() == 0 and bool(tensor.numel())  # torch.jit.trace records numel()
     except (RuntimeError, NotImplementedError, TypeError):  # it has none of its own
         return False
 

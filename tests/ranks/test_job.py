@@ -1,5 +1,7 @@
 """Which rank of which job a process is."""
 
+from pathlib import Path
+
 import pytest
 
 from gradinspect.ranks.job import PATIENCE_S, job_of
@@ -62,3 +64,15 @@ def test_ranks_of_a_large_job_look_less_often() -> None:
         1000,
         1000,
     ]
+
+
+def test_where_nothing_tells_two_jobs_apart_their_folders_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two that start at the same time with a file as their meeting point must not meet each other."""
+    keys = []
+    for more in ({}, {"MASTER_PORT": "1"}):
+        for folder in (tmp_path, tmp_path.parent):
+            monkeypatch.chdir(folder)
+            keys.append(job_of({**PAIR, **more}).key)  # type: ignore[union-attr]
+
+    assert keys[0] != keys[1]
+    assert keys[2] == keys[3]

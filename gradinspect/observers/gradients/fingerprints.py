@@ -31,7 +31,7 @@ class Pending(Struct, gc=False):
 
 def measure(tensor: torch.Tensor) -> Pending | None:
     """Take the fingerprint of a tensor; None if it cannot be read, or has no elements, or if we would be traced."""
-    if computes_by_itself(tensor) or is_released(tensor) or not tells_values() or torch.jit.is_tracing():
+    if torch.jit.is_tracing() or computes_by_itself(tensor) or is_released(tensor) or not tells_values():
         return None
     try:
         with unobserved():

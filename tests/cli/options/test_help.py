@@ -69,8 +69,10 @@ Usage: gradinspect fit SOURCE [OPTIONS] [-- ARGUMENTS OF THE SCRIPT]
 
   gradinspect fit train.py
   gradinspect fit train.py --limit 24GiB --by line
+  gradinspect fit train.py -o step.html -o step.json.gz
 
-  SOURCE             script.py, notebook.ipynb, or pkg.mod:expression.
+  SOURCE             script.py, notebook.ipynb, pkg.mod:expression, or a
+                     capture file.
 
 What to show
   --limit SIZE       Available memory, such as 24GiB; exits 1 above it.
@@ -85,6 +87,8 @@ What to show
   --sort FIELD       Order of the rows: graph, bytes, name, ...
 
 Output
+  -o FILE            Also write a file, repeatable: .html .svg .json .json.gz
+  --force            Overwrite files.
   --format KIND      Print text or json. [default: text]
 
 Run the program

@@ -20,6 +20,7 @@ from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.graph import Frame, Graph, Hook, ModuleCall, Root, Storage
 from gradinspect.renderers.html.page import SCRIPTS, render_html
 from gradinspect.renderers.html.sides_page import SCRIPTS as SIDES_SCRIPTS
+from gradinspect.renderers.html.step_page import SCRIPTS as STEP_SCRIPTS
 from gradinspect.renderers.html.tree import MAX_ITEMS, page_scopes
 from gradinspect.renderers.picture.colors.palettes import contrast as contrast_of
 from gradinspect.renderers.picture.plan.parts import DrawOptions
@@ -115,7 +116,7 @@ def test_our_scripts_write_text_only() -> None:
     scripts = {entry.name: entry.read_text() for entry in ASSETS.iterdir() if entry.name.endswith(".js")}
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|fetch\(|XMLHttpRequest"
 
-    assert {f"{name}.js" for name in (*SCRIPTS, *SIDES_SCRIPTS)} == set(scripts)
+    assert {f"{name}.js" for name in (*SCRIPTS, *SIDES_SCRIPTS, *STEP_SCRIPTS)} == set(scripts)
     assert not [name for name, script in scripts.items() if re.search(forbidden, script)]
 
 
