@@ -1,6 +1,9 @@
 """A page in a Chromium: the graph that tests show, and what the page complained of and asked for."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from factories import graph, leaf, op, saved
@@ -64,3 +67,16 @@ class Seen:
     def click_title(self, item: int) -> None:
         """Click the title of an open box: its middle may be another box."""
         self.page.locator(f'[data-item="{item}"] .title').click()
+
+
+@contextmanager
+def opened(browser: Any, file: Path, **viewport: int) -> Iterator[Seen]:
+    """Open a page; afterwards nothing may have gone wrong, and nothing been asked for but the file."""
+    context = browser.new_context(viewport=viewport)
+    seen = Seen(context.new_page())
+    seen.page.goto(file.as_uri())
+    yield seen
+    context.close()
+
+    assert not seen.troubles
+    assert {file.as_uri()} == {url.partition("#")[0] for url in seen.requests}

@@ -17,12 +17,12 @@ from gradinspect.cli.program import app, split_arguments
 from gradinspect.storage import encode_graph
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "samples" / "README.md"]
+SCREENS = runpy.run_path(str(ROOT / "docs" / "screens.py"))
+DOCUMENTS = SCREENS["DOCUMENTS"]
 WITH_COMMANDS = [*DOCUMENTS, *sorted((ROOT / "samples").glob("*.py")), *sorted((ROOT / "gradinspect").rglob("*.py"))]
 COMMAND = re.compile(r"(?:`|^ *\$ |^ +|Try: )(gradinspect [a-z]+ [^`\n|\x22]*)", re.MULTILINE)
 RUN = [ROOT / "README.md", ROOT / "docs" / "library.md", ROOT / "docs" / "tutorials" / "notebook.md"]
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SCREENS = runpy.run_path(str(ROOT / "docs" / "screens.py"))["SCREEN"]
 
 
 def commands() -> list[tuple[str, str]]:
@@ -94,7 +94,11 @@ def test_the_examples_of_the_library_run(document: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("command", "shown"),
-    [pytest.param(*found, id=found[0][12:40]) for path in DOCUMENTS for found in SCREENS.findall(path.read_text())],
+    [
+        pytest.param(*found, id=found[0][12:40])
+        for path in DOCUMENTS
+        for found in SCREENS["SCREEN"].findall(path.read_text())
+    ],
 )
 def test_the_documents_show_what_is_printed(command: str, shown: str) -> None:
     """Each screen in the documents, character for character; `python docs/screens.py` writes them."""

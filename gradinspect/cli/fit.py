@@ -1,6 +1,5 @@
 """`gradinspect fit`: will a whole training step fit into memory?"""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gradinspect.cli.options.help import OUTPUT
-from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
+from gradinspect.cli.options.request import OF_THE_GRAPH, check_no_run_option, takes_source
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.options.shared import TextOrJson
 from gradinspect.cli.options.whole_steps import VALUES_HINT, Hint, NumSteps, check_can_run_again, check_hint, size_of
@@ -89,24 +88,12 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     if isinstance(request.source, CaptureFile):
         from gradinspect.storage.step_memory import read_step_memory
 
-        _check_record(request.label, {"--real": real, "--hint": hint is not None, "--search": search is not None})
+        given = {"--real": real, "--hint": hint is not None, "--search": search is not None}
+        check_no_run_option(given, request.label, "a file")
         report(read_step_memory(request.source.path))
     else:
         report_on(asked, questions.step_memory(steps), report)
     return 0 if fits else FOUND_SOMETHING
-
-
-def _check_record(label: str, given: Mapping[str, bool]) -> None:
-    """Check that no option is about running a program.
-
-    Raises:
-        GradInspectError: One is.
-    """
-    option = next((name for name, is_given in given.items() if is_given), None)
-    if option is not None:
-        raise GradInspectError(
-            f"'{option}' is about running a program, and '{label}' is a file.", "Remove this option, or give a program."
-        )
 
 
 def _search(request: Request, name: str, limit: int | None, num_steps: int, output_format: str) -> int:

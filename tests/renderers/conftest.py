@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_page import BROWSER, FACTS, Seen, small
+from browser_page import BROWSER, FACTS, Seen, opened, small
 
 from gradinspect.renderers.html.page import render_html
 from gradinspect.renderers.picture.plan.parts import DrawOptions
@@ -31,11 +31,5 @@ def seen(browser: Any, tmp_path: Path) -> Iterator[Seen]:
     """Open the small graph; afterwards nothing may have gone wrong and nothing been asked for but the file."""
     file = tmp_path / "graph.html"
     file.write_text(render_html(small(), DrawOptions(facts=FACTS)), encoding="utf-8")
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    seen = Seen(context.new_page())
-    seen.page.goto(file.as_uri())
-    yield seen
-    context.close()
-
-    assert not seen.troubles
-    assert {file.as_uri()} == {url.partition("#")[0] for url in seen.requests}
+    with opened(browser, file, width=1200, height=900) as seen:
+        yield seen

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser_page import Seen
+from browser_page import Seen, opened
 from changed_graphs import HOSTILE, block_graph
 
 from gradinspect.analyses.diff.comparison import diff_graphs
@@ -19,14 +19,8 @@ def sides(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     file = tmp_path_factory.mktemp("sides") / "diff.html"
     both = [Side("a.json", "backward #1"), Side(HOSTILE, "")]
     file.write_text(render_sides(before, after, diff_graphs(before, after), both, [HOSTILE]))
-    context = browser.new_context(viewport={"width": 1300, "height": 900})
-    seen = Seen(context.new_page())
-    seen.page.goto(file.as_uri())
-    yield seen
-    context.close()
-
-    assert not seen.troubles
-    assert {file.as_uri()} == {url.partition("#")[0] for url in seen.requests}
+    with opened(browser, file, width=1300, height=900) as seen:
+        yield seen
 
 
 def row_texts(page: Any) -> list[str]:

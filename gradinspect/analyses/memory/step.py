@@ -51,7 +51,7 @@ class Origin(Record, frozen=True):
 
 
 class AliveRow(Record, frozen=True):
-    """Storages of one kind and one origin that are alive at the peak."""
+    """Storages of one kind and one origin that were alive together."""
 
     kind: StorageKind
     name: str  # "encoder.0.weight", also of its gradient; "" of what has none
@@ -79,14 +79,9 @@ class CurvePoint(Record, frozen=True):
     by_kind: dict[StorageKind, int]  # adds up to it; kinds that are not there are left out
 
 
-class Span(Record, frozen=True):
+class Span(AliveRow, frozen=True):
     """Storages of one kind and one origin, and the points of the curve from which to which they were alive."""
 
-    kind: StorageKind
-    name: str  # as of `AliveRow`
-    num_bytes: int
-    num_storages: int
-    made: Origin
     first: int
     last: int
 
@@ -110,6 +105,11 @@ class StepMemory(Shown, Record, frozen=True):
     def not_counted(self) -> tuple[str, ...]:
         """What a process needs besides."""
         return NOT_COUNTED if self.is_real else (_SCRATCH, *NOT_COUNTED)
+
+
+def peak_place(memory: StepMemory) -> int | None:
+    """Return the point of the curve with the most bytes; None if it has no points."""
+    return max(range(len(memory.curve)), key=lambda place: memory.curve[place].num_bytes, default=None)
 
 
 class Group(Record, frozen=True):

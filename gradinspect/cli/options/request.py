@@ -1,7 +1,7 @@
 """The options that every verb shares: what to run, and which moment to record."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -116,7 +116,7 @@ def _check_source(request: Request) -> None:
         GradInspectError: One of them would have no effect.
     """
     if isinstance(request.source, CaptureFile):
-        given = {
+        given: dict[str, object] = {
             "--backward": request.backward,
             "--grad": request.grad,
             "--at": request.at,
@@ -129,12 +129,7 @@ def _check_source(request: Request) -> None:
             "--create-graph": request.creates_graph,
             "--": request.arguments,
         }
-        option = next((name for name, value in given.items() if value), None)
-        if option is not None:
-            raise GradInspectError(
-                f"'{option}' is about running a program, and '{request.label}' is a capture file.",
-                "Remove this option, or give a program.",
-            )
+        check_no_run_option(given, request.label, "a capture file")
     elif not isinstance(request.source, Expression):
         option = "--input" if request.inputs else "--loss" if request.loss is not None else None
         if option is not None:
@@ -142,6 +137,24 @@ def _check_source(request: Request) -> None:
                 f"'{option}' is for a callable, and '{request.label}' is run as a whole.",
                 f"Name the callable: '{request.label}:Net()'.",
             )
+
+
+def check_no_run_option(given: Mapping[str, object], label: str, what: str) -> None:
+    """Check that no option is about running a program, where a file is read.
+
+    Args:
+        given: Options, and whether they are given.
+        label: The file.
+        what: It is, in words.
+
+    Raises:
+        GradInspectError: One is.
+    """
+    option = next((name for name, is_given in given.items() if is_given), None)
+    if option is not None:
+        raise GradInspectError(
+            f"'{option}' is about running a program, and '{label}' is {what}.", "Remove this option, or give a program."
+        )
 
 
 def _check_one_moment(backward: int | None, grad: int | None, at: At | None) -> None:

@@ -3,7 +3,7 @@
 import functools
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,11 +36,20 @@ def parse_targets(paths: Sequence[Path], *, force: bool) -> list[Target]:
     Raises:
         GradInspectError: A suffix is unknown, a folder is missing or not writable, a file exists or is given twice.
     """
-    paths = [own for path in paths if (own := of_this_rank(path)) is not None]
-    for position, path in enumerate(paths):
-        if path in paths[:position]:
+    return [parse_target(path, force=force) for path in own_paths(paths)]
+
+
+def own_paths(paths: Sequence[Path]) -> list[Path]:
+    """Return the files that this rank writes.
+
+    Raises:
+        GradInspectError: A file is given twice.
+    """
+    found = [own for path in paths if (own := of_this_rank(path)) is not None]
+    for position, path in enumerate(found):
+        if path in found[:position]:
             raise GradInspectError(f"The file '{path}' is given twice.", "Give each output file once.")
-    return [parse_target(path, force=force) for path in paths]
+    return found
 
 
 def of_this_rank(path: Path) -> Path | None:
@@ -61,6 +70,19 @@ def parse_target(path: Path, *, force: bool = False) -> Target:
         raise GradInspectError(f"The format of '{path}' is unknown.", f"Supported extensions: {suffixes()}.")
     check_target(path, force=force)
     return Target(path, found)
+
+
+def suffix_of(path: Path, supported: Collection[str]) -> str:
+    """Return the one of these suffixes that a file has.
+
+    Raises:
+        GradInspectError: It has none of them.
+    """
+    name = path.name.lower()
+    found = next((suffix for suffix in supported if name.endswith(suffix) and name != suffix), None)
+    if found is None:
+        raise GradInspectError(f"The format of '{path}' is unknown.", f"Supported extensions: {' '.join(supported)}.")
+    return found
 
 
 def check_target(path: Path, *, force: bool) -> None:

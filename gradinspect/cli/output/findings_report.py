@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from gradinspect.cli.options.project import Project, name_of_program, relative_names
 from gradinspect.cli.options.report_options import Format, ReportOptions
 from gradinspect.cli.output.baselines import open_baseline, save_baseline
-from gradinspect.cli.output.files import check_target, write_content
+from gradinspect.cli.output.files import check_target, suffix_of, write_content
 from gradinspect.cli.output.printing import is_silent, print_lines, print_text, terminal_page
 from gradinspect.cli.output.versions import version_of
 from gradinspect.errors import GradInspectError
@@ -106,9 +106,7 @@ def _format_of(path: Path, *, force: bool) -> Format:
     Raises:
         GradInspectError: Its suffix is unknown, or it cannot.
     """
-    found = SUFFIXES.get(path.suffix.lower())
-    if found is None:
-        raise GradInspectError(f"The format of '{path}' is unknown.", f"Supported extensions: {' '.join(SUFFIXES)}.")
+    found = SUFFIXES[suffix_of(path, SUFFIXES)]
     check_target(path, force=force)
     return found
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gradinspect.cli.output.files import check_target, of_this_rank, write_content
-from gradinspect.errors import GradInspectError
+from gradinspect.cli.output.files import check_target, own_paths, suffix_of, write_content
 
 if TYPE_CHECKING:
     from gradinspect.analyses.memory.step import StepMemory
@@ -25,17 +24,11 @@ def parse_step_targets(paths: Sequence[Path], *, force: bool) -> list[StepTarget
     """Determine each file's format, before anything runs.
 
     Raises:
-        GradInspectError: A suffix is unknown, or a file cannot be written: `check_target`.
+        GradInspectError: As in `own_paths`, `suffix_of` and `check_target`.
     """
-    targets = []
-    for path in (own for path in paths if (own := of_this_rank(path)) is not None):
-        suffix = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
-        if suffix is None:
-            raise GradInspectError(
-                f"The format of '{path}' is unknown.", f"Supported extensions: {' '.join(SUFFIXES)}."
-            )
-        check_target(path, force=force)
-        targets.append(StepTarget(path, suffix))
+    targets = [StepTarget(path, suffix_of(path, SUFFIXES)) for path in own_paths(paths)]
+    for target in targets:
+        check_target(target.path, force=force)
     return targets
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from gradinspect.analyses.explain.explanation import explain_class
 from gradinspect.analyses.gradients.stepping import Step, SteppingOutcome
-from gradinspect.cli.output.files import check_target
+from gradinspect.cli.output.files import check_target, suffix_of
 from gradinspect.cli.output.printing import print_message
-from gradinspect.errors import GradInspectError
 from gradinspect.renderers.terminal.step_report import render_report_html, render_report_markdown
 from gradinspect.storage import write_file
 
@@ -27,8 +26,7 @@ def check_report(path: Path, *, force: bool) -> None:
     Raises:
         GradInspectError: The suffix is unknown, the folder is missing or not writable, or the file exists.
     """
-    if path.suffix.lower() not in RENDERERS:
-        raise GradInspectError(f"The format of '{path}' is unknown.", f"Supported extensions: {' '.join(RENDERERS)}.")
+    suffix_of(path, RENDERERS)
     check_target(path, force=force)
 
 

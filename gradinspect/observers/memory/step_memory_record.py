@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -69,15 +70,7 @@ def _spans(ledger: Ledger, origins: "_Origins") -> tuple[Span, ...]:
     for life, first, last in ledger.curve.spans(ledger.alive()):
         groups[life.purpose, life.maker, first, last].append(life)
     spans = [
-        Span(
-            kind=purpose.kind,
-            name=purpose.name,
-            num_bytes=sum(life.num_bytes for life in lives),
-            num_storages=len(lives),
-            made=origins.of(maker, purpose.owner),
-            first=first,
-            last=last,
-        )
+        Span(**_joined(purpose, maker, lives, origins), first=first, last=last)
         for (purpose, maker, first, last), lives in groups.items()
     ]
     return tuple(sorted(spans, key=lambda span: (-span.num_bytes, span.first, span.last, span.name)))
@@ -88,17 +81,19 @@ def _rows(ledger: Ledger, origins: "_Origins") -> tuple[AliveRow, ...]:
     groups: dict[tuple[Purpose, Maker], list[Life]] = defaultdict(list)
     for life in ledger.alive_at_peak():
         groups[life.purpose, life.maker].append(life)
-    rows = [
-        AliveRow(
-            kind=purpose.kind,
-            name=purpose.name,
-            num_bytes=sum(life.num_bytes for life in lives),
-            num_storages=len(lives),
-            made=origins.of(maker, purpose.owner),
-        )
-        for (purpose, maker), lives in groups.items()
-    ]
+    rows = [AliveRow(**_joined(purpose, maker, lives, origins)) for (purpose, maker), lives in groups.items()]
     return tuple(sorted((row for row in rows if row.num_bytes), key=lambda row: (-row.num_bytes, row.name)))
+
+
+def _joined(purpose: Purpose, maker: Maker, lives: Sequence[Life], origins: "_Origins") -> dict[str, Any]:
+    """Describe storages of one purpose and one origin as one."""
+    return {
+        "kind": purpose.kind,
+        "name": purpose.name,
+        "num_bytes": sum(life.num_bytes for life in lives),
+        "num_storages": len(lives),
+        "made": origins.of(maker, purpose.owner),
+    }
 
 
 class _Origins:

@@ -38,7 +38,7 @@ class Lived(Protocol):
 L = TypeVar("L", bound=Lived)
 
 
-class Span(NamedTuple, Generic[L]):
+class Lifetime(NamedTuple, Generic[L]):
     """A storage, and the points from which to which it was alive."""
 
     life: L
@@ -110,16 +110,16 @@ class Curve(Generic[L]):
         for point, sums in zip(self._points, accumulate(changes, _sum), strict=True):
             yield point.step, point.phase, point.num_bytes, sums
 
-    def spans(self, alive: Iterable[L]) -> list[Span[L]]:
+    def spans(self, alive: Iterable[L]) -> list[Lifetime[L]]:
         """Return the largest storages that were alive at one of the points, the largest first."""
         living = ((life.num_bytes, life.birth, None, life) for life in alive)
         largest = heapq.nlargest(MAX_SPANS, (*self._largest, *living), key=lambda entry: entry[:2])
         return [span for _, _, end, life in largest if (span := self._span(life, end)) is not None]
 
-    def _span(self, life: L, end: int | None) -> Span[L] | None:
+    def _span(self, life: L, end: int | None) -> Lifetime[L] | None:
         first = bisect_left(self._points, life.birth, key=_moment)
         stop = len(self._points) if end is None else bisect_right(self._points, end, key=_moment)
-        return Span(life, first, stop - 1) if first < stop else None
+        return Lifetime(life, first, stop - 1) if first < stop else None
 
     def _add(self, place: int, life: L, sign: int = 1) -> None:
         changes = self._points[place].changes if place < len(self._points) else self._after

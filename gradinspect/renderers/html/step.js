@@ -1,6 +1,6 @@
 // The memory of whole steps: the curve, and who is alive at the moment that is chosen.
 
-const { title, figures, notes, picture, left, right, points, kinds, spans, peak } = JSON.parse(byId('graph').textContent);
+const { title, figures, notes, picture, left, right, top, height, points, kinds, spans, peak } = JSON.parse(byId('graph').textContent);
 const MAX_ROWS = 60;
 const slider = byId('place');
 const number = (text) => html('td', { class: 'number', text });
@@ -10,7 +10,6 @@ byId('title').textContent = title;
 byId('figures').textContent = figures;
 byId('notes').textContent = notes;
 const curve = document.importNode(new DOMParser().parseFromString(picture, 'image/svg+xml').documentElement, true);
-const [top, height] = [46, 300];
 const here = svg('path', { class: 'here' });
 curve.append(here);
 byId('curve').append(curve);

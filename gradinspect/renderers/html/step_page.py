@@ -5,12 +5,12 @@ What comes in: a `StepMemory`. What goes out: the page, under the same policy as
 
 from typing import Final
 
-from gradinspect.analyses.memory.step import KIND_NAMES, KINDS, CurvePoint, Span, StepMemory
+from gradinspect.analyses.memory.step import KIND_NAMES, KINDS, CurvePoint, Span, StepMemory, peak_place
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.html.data import harmless
 from gradinspect.renderers.html.page import page_document
-from gradinspect.renderers.picture.step_curve import LEFT, RIGHT, render_step_curve
+from gradinspect.renderers.picture.step_curve import HEIGHT, LEFT, RIGHT, TOP, render_step_curve
 from gradinspect.units import escape_control, format_bytes
 
 SCRIPTS: Final = ("dom", "step")
@@ -18,7 +18,6 @@ SCRIPTS: Final = ("dom", "step")
 
 def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
     """Write the page."""
-    points = memory.curve
     how = "measured" if memory.is_real else "predicted"
     of_limit = "" if limit is None else f", limit {format_bytes(limit)}"
     page = {
@@ -30,10 +29,12 @@ def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
         "picture": render_step_curve(memory, limit),
         "left": LEFT,
         "right": RIGHT,
-        "points": list(map(_point, points)),
+        "top": TOP,
+        "height": HEIGHT,
+        "points": list(map(_point, memory.curve)),
         "kinds": [KIND_NAMES[kind] for kind in KINDS],
         "spans": list(map(_span, memory.spans)),
-        "peak": max(range(len(points)), key=lambda place: points[place].num_bytes, default=0),
+        "peak": peak_place(memory),
     }
     content = harmless(json_text(page, separators=(",", ":")))
     return page_document(f"{memory.source} · gradinspect", "step.css", "step.html", SCRIPTS, content)

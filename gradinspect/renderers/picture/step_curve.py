@@ -9,7 +9,15 @@ from html import escape
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from gradinspect.analyses.memory.step import KIND_NAMES, KINDS, CurvePoint, StepMemory, StorageKind, bytes_by_kind
+from gradinspect.analyses.memory.step import (
+    KIND_NAMES,
+    KINDS,
+    CurvePoint,
+    StepMemory,
+    StorageKind,
+    bytes_by_kind,
+    peak_place,
+)
 from gradinspect.renderers.picture.text_width import text_width
 from gradinspect.units import escape_control, format_bytes
 
@@ -125,7 +133,7 @@ def _marks(memory: StepMemory, scale: _Scale, limit: int | None) -> Iterator[str
         line = f'd="M{LEFT} {y:.1f}H{RIGHT}" stroke="#bb0000" stroke-width="1.5" stroke-dasharray="6 4"'
         yield f'<path class="limit" {line}/>'
         yield _text(RIGHT, y - 5, f"limit {format_bytes(limit)}", "limit", anchor="end")
-    highest = max(range(len(memory.curve)), key=lambda n: memory.curve[n].num_bytes, default=None)
+    highest = peak_place(memory)
     if highest is not None:
         x, y = scale.x(highest + 0.5), scale.y(memory.curve[highest].num_bytes)
         yield f'<path class="peak" d="M{x:.1f} {y:.1f}l-4 -8h8z" fill="#111111"/>'

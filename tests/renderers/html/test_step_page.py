@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from browser_page import opened
 from step_record import step_record
 
 from gradinspect.renderers.html.step_page import render_step_page
@@ -12,11 +13,12 @@ def test_a_moment_that_is_clicked_shows_who_is_alive(browser: Any, tmp_path: Pat
     """The peak at first; what is not among the largest is summed up; names make no element; nothing is requested."""
     file = tmp_path / "step.html"
     file.write_text(render_step_page(step_record("<b>train</b>.py", "<i>weight"), 4096), encoding="utf-8")
-    page = browser.new_page(viewport={"width": 1000, "height": 900})
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda message: problems.append(message.text))
-    page.goto(file.as_uri())
+    with opened(browser, file, width=1000, height=900) as seen:
+        look_at(seen.page)
+
+
+def look_at(page: Any) -> None:
+    """Go from the peak to the start, and one point on."""
     moment, alive = page.locator("#moment"), page.locator("#alive")
 
     assert page.locator("#title").inner_text() == "<b>train</b>.py"
@@ -34,4 +36,3 @@ def test_a_moment_that_is_clicked_shows_who_is_alive(browser: Any, tmp_path: Pat
     page.locator("#place").press("ArrowRight")
 
     assert moment.inner_text() == "forward, step 1: 6.0 KiB alive"
-    assert problems == []
