@@ -32,12 +32,12 @@ def registry() -> Registry:
 
 
 def collect(package: ModuleType) -> Registry:
-    """Look through the modules of a package for rules and judges.
+    """Look through the modules of a package, and of its folders, for rules and judges.
 
     Raises:
         ValueError: A code is malformed, or two rules share one.
     """
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."))
+    names = sorted(module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."))
     declared: dict[str, Rule] = {}
     judges: list[Judge[Any]] = []
     for name in names:

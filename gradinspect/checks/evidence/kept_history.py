@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gradinspect.checks.facts import EarlierCall
-from gradinspect.checks.rules.growing_graphs import KeptHistory
+from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory
 from gradinspect.graph import Frame
 from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
 from gradinspect.observers.graphs.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph

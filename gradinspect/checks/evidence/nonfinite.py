@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from gradinspect.checks.findings import Finding, Place
-from gradinspect.checks.rules.nonfinite_gradients import GRADIENT, LOSS, NonfiniteValue, loss_finding
+from gradinspect.checks.rules.gradients.nonfinite_gradients import GRADIENT, LOSS, NonfiniteValue, loss_finding
 from gradinspect.graph import Frame, SavedValue
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.saved import raw_tensor

@@ -37,15 +37,15 @@ from gradinspect.checks.evidence.watch_window import LEAST_CALLS, MOST_SECONDS, 
 from gradinspect.checks.facts import BackwardEnded, BackwardStarts, EarlierCall
 from gradinspect.checks.findings import Finding, Findings
 from gradinspect.checks.registry import declared, findings_on, registry, rule_of
-from gradinspect.checks.rules.broadcasts import broadcast_findings
-from gradinspect.checks.rules.checkpoint_mismatch import checkpoint_findings
 from gradinspect.checks.rules.custom_derivatives import derivative_findings, unchecked_notes
-from gradinspect.checks.rules.growing_graphs import earlier_rounds, growing_findings
+from gradinspect.checks.rules.gradients.zero_gradients import zeroed_inside
+from gradinspect.checks.rules.graphs.checkpoint_mismatch import checkpoint_findings
+from gradinspect.checks.rules.graphs.growing_graphs import earlier_rounds, growing_findings
+from gradinspect.checks.rules.graphs.stale_values import stale_findings
+from gradinspect.checks.rules.losses.broadcasts import broadcast_findings
 from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.checks.rules.ranks import missing_notes, rank_findings
-from gradinspect.checks.rules.stale_values import stale_findings
-from gradinspect.checks.rules.training import DroppedResult
-from gradinspect.checks.rules.zero_gradients import zeroed_inside
+from gradinspect.checks.rules.training.facts import DroppedResult
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
 from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.observers.gradients.gradient_meter import GradientMeter

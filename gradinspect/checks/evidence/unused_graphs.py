@@ -14,7 +14,7 @@ from typing import Any
 
 from gradinspect.checks.evidence.kept_history import stored_lines
 from gradinspect.checks.findings import Finding
-from gradinspect.checks.rules.growing_graphs import KeptHistory, unused_finding
+from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory, unused_finding
 from gradinspect.graph import Frame
 from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
 from gradinspect.observers.graphs.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph

@@ -7,9 +7,9 @@ import torch
 
 from gradinspect.checks.evidence.in_place.write_access import has_out_of_place_form
 from gradinspect.checks.registry import registry
-from gradinspect.checks.rules.detach_causes import DETACH_REMEDIES, INSTEAD, READ_FROM_GRAD, SAMPLED
-from gradinspect.checks.rules.nonfinite_causes import DERIVATIVES, INFINITIES, NANS
-from gradinspect.checks.rules.zero_gradients import CAUSES, ROUNDING
+from gradinspect.checks.rules.flow.detach_causes import DETACH_REMEDIES, INSTEAD, READ_FROM_GRAD, SAMPLED
+from gradinspect.checks.rules.gradients.nonfinite_causes import DERIVATIVES, INFINITIES, NANS
+from gradinspect.checks.rules.gradients.zero_gradients import CAUSES, ROUNDING
 
 _OF_TORCH = re.compile(r"\btorch((?:\.\w+)+)")
 _METHOD = re.compile(r"(?:\bx|\)|logits|\bz|\bh)\.(\w+)\(")

@@ -30,7 +30,8 @@ from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
-from gradinspect.checks.rules.training import (
+from gradinspect.checks.rules.flow.value_flow import OUTSIDE
+from gradinspect.checks.rules.training.facts import (
     EvalTraining,
     GradientMisuse,
     NothingLoaded,
@@ -38,7 +39,6 @@ from gradinspect.checks.rules.training import (
     SharedLayer,
     UnheldParameters,
 )
-from gradinspect.checks.rules.value_flow import OUTSIDE
 from gradinspect.graph import Frame
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.names import all_parameters

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from gradinspect.checks.rules.broadcasts import LOSSES, GrownOperator, Shape, slipped_shape
-from gradinspect.checks.rules.value_flow import short_name
+from gradinspect.checks.rules.flow.value_flow import short_name
+from gradinspect.checks.rules.losses.broadcasts import LOSSES, GrownOperator, Shape, slipped_shape
 from gradinspect.graph import Frame
 from gradinspect.recording.recorder import Recorder
 

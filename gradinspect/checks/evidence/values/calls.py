@@ -30,8 +30,8 @@ from gradinspect.checks.evidence.values.torch_calls import (
     gradient_touch,
     tensors_in,
 )
-from gradinspect.checks.rules.stale_values import MASKED_ASSIGNMENT
-from gradinspect.checks.rules.value_flow import short_name
+from gradinspect.checks.rules.flow.value_flow import short_name
+from gradinspect.checks.rules.graphs.stale_values import MASKED_ASSIGNMENT
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr

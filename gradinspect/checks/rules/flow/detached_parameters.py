@@ -1,0 +1,177 @@
+"""Parameters whose values reach the loss without their graph: the line that detached them."""
+
+from collections.abc import Iterator, Sequence
+
+from gradinspect.checks.findings import Finding, line_of, listed
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.flow.detach_causes import COMPARISONS, DETACH_REMEDIES, INSTEAD, SAMPLED, DetachRemedy
+from gradinspect.checks.rules.flow.missing_gradients import MissingGradient, SameCause, and_failure, places_of
+from gradinspect.checks.rules.flow.remade_tensors import collects, remade_tensor
+from gradinspect.checks.rules.graphs.carried_state import call_in
+from gradinspect.checks.rules.rewriting import compared
+
+MAX_STEPS = 6  # of a path that are named
+DETACHED = Rule(
+    doc=RuleDoc(
+        code="GI301",
+        title="parameters are detached from the loss",
+        summary="A parameter's value reaches the loss without its graph, so no gradient reaches the parameter.",
+        explanation="Some call on the way returned the value without its graph: detach(), .data, torch.tensor() of a "
+        "tensor, argmax and other integers, no_grad, item() and NumPy, writing to .data, wrapping in Variable or "
+        "nn.Parameter, a reentrant checkpoint without an input that requires grad. torch says nothing: the optimizer "
+        "finds .grad is None and skips the parameter. gradinspect records every call, follows the value forward from "
+        "the parameter, and names the call whose result no longer requires grad. Intentional detaching is not "
+        "reported: parameters that another observed backward reaches, and those that no optimizer step finds without a "
+        "gradient.",
+        sample="""\
+import torch
+from torch import nn
+
+encoder, head = nn.Linear(4, 8), nn.Linear(8, 2)
+parameters = [*encoder.parameters(), *head.parameters()]
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+for _ in range(2):
+    features = encoder(torch.randn(16, 4)).detach()
+    loss = head(features).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()  # leaves the encoder unchanged
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+encoder, head = nn.Linear(4, 8), nn.Linear(8, 2)
+parameters = [*encoder.parameters(), *head.parameters()]
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+for _ in range(2):
+    features = encoder(torch.randn(16, 4))
+    loss = head(features).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        remedy="Remove the call that detaches. To freeze the parameters, do not pass them to the optimizer.",
+    )
+)
+
+
+def detached_findings(group: SameCause) -> Iterator[Finding]:
+    """Name the line that detached parameters."""
+    first = group.first
+    if first.kind == "cut" and first.cause != "gradient":
+        why, remedy = detached_words(group)
+        yield DETACHED.finding(
+            text=f"{why}{and_failure(first.noticed)}", places=places_of(first), remedy=remedy, subjects=group.names
+        )
+
+
+JUDGE = Judge(SameCause, detached_findings)
+
+
+def detached_words(group: SameCause) -> tuple[str, str]:
+    """Say why tensors are detached, and what to do."""
+    first = group.first
+    cause = _remedy_of(first)
+    how = "" if len(first.path) < 2 else f" The path of {first.name}: {_path(first.path)}."
+    where = line_of(first.off or first.cut)
+    hidden = ""
+    if first.forced is not None:
+        hidden = f" {line_of(first.forced)} makes a leaf of what is computed from it, so backward does not fail."
+    return (
+        f"No gradient reaches {listed(group.names)}. {cause.why.format(op=first.op)}{how}{hidden}",
+        cause.remedy.format(op=first.op, where=where, used=line_of(first.used), forced=line_of(first.forced)),
+    )
+
+
+def _remedy_of(one: MissingGradient) -> DetachRemedy:
+    """Choose the words for a cause, from the line where it happened as far as that is known."""
+    known = DETACH_REMEDIES[one.cause]
+    code = "" if one.cut is None else one.cut.code
+    if one.other is not None and not _is_sample(one):
+        return known._replace(remedy=_again(one))
+    if one.off is not None and one.off.code.startswith("@"):
+        return known._replace(remedy="Remove the decorator at {where} if this path should train.")
+    if _is_sample(one):
+        return SAMPLED
+    if one.cause == "integer":
+        return known._replace(remedy=_instead_of_integers(one, code) or known.remedy)
+    remade = remade_tensor(code)
+    if remade is not None and (one.cause == "python" or (one.cause == "copy" and one.num_read > 1)):
+        cat = ", or torch.cat() if each has a dimension of its own" if remade.is_flat else ""
+        return DetachRemedy(
+            DETACH_REMEDIES["copy"].why.replace("{op}()", f"{_escaped(remade.maker)}()"),
+            f"Use {_escaped(remade.stacked)} at {{where}}{cat}.",
+        )
+    if one.cause == "python":
+        return known._replace(remedy=_stay_in_torch(one, code) or known.remedy)
+    return known
+
+
+def _again(one: MissingGradient) -> str:
+    """Say what to do where another loss needs the value without its graph."""
+    here, there = (
+        "backward" if line is None else f"{call_in(line)} at {line_of(line)}" for line in (one.backward, one.other)
+    )
+    way = "{op}()" if one.cause == "detach" else ".data" if one.cause == "data" else "gradients disabled"
+    return (
+        f"If only {_escaped(here)} should train them, keep {way} at {{where}} for {_escaped(there)}, and compute the "
+        "same again with its graph for the other loss."
+    )
+
+
+def _stay_in_torch(one: MissingGradient, code: str) -> str | None:
+    """Say how to do without the number, and without the tensor that is made of it later."""
+    is_method = one.op in ("item", "tolist")
+    stay = "Remove .{op}() at {where}" if is_method else "Keep the tensor at {where}"
+    remade = None if one.used is None or one.used == one.cut else remade_tensor(one.used.code)
+    if remade is None:
+        return f"{stay} and go on with the tensor, by torch functions only." if is_method else None
+    same = remade.stacked if remade.is_list or collects(code) else f"{remade.values} itself"
+    return f"{stay}, and use {_escaped(same)} instead of {_escaped(remade.maker)}() at {{used}}."
+
+
+def _instead_of_integers(one: MissingGradient, code: str) -> str | None:
+    op = one.op.strip("_")
+    if one.forced is not None and op in COMPARISONS:
+        return _soft(code)
+    if (one.noticed.kind == "backward" or one.forced is not None) and op != "multinomial":  # the loss itself
+        return (
+            "Compute the loss from what {op} reads at {where}, by a function that has a derivative, such as "
+            "cross_entropy(scores, target) or binary_cross_entropy_with_logits(scores, target)."
+        )
+    if op in COMPARISONS:
+        soft = compared(code)
+        hard = "(hard - soft)" if soft is None else f"(({_escaped(soft.comparison)}).float() - {_escaped(soft.left)})"
+        name = "soft" if soft is None else _escaped(soft.left)
+        return f"At {{where}}, use a straight-through estimator: {name} + {hard}.detach()."
+    return f"At {{where}}, use {INSTEAD[op]} instead of {{op}}." if op in INSTEAD else None
+
+
+def _soft(code: str) -> str:
+    """Advise the form of a thresholded metric that has a gradient."""
+    found = compared(code)
+    instead = "the compared tensor itself instead of the comparison"
+    if found is not None:
+        instead = f"{_escaped(found.left)} itself instead of {_escaped(found.comparison)}"
+    return (
+        f"At {{where}}, use {instead}, and keep floating-point numbers from there on: a * b for a & b, a + b - a * b "
+        "for a | b. Remove requires_grad at {forced}: it only hides that the loss has no graph."
+    )
+
+
+def _escaped(code: str) -> str:
+    """Let code pass through a format."""
+    return code.replace("{", "{{").replace("}", "}}")
+
+
+def _is_sample(one: MissingGradient) -> bool:
+    """Return whether a distribution's sample() disabled gradients."""
+    return one.cause == "grad_off" and one.off is not None and ".sample(" in one.off.code
+
+
+def _path(path: Sequence[str]) -> str:
+    if len(path) <= MAX_STEPS:
+        return ", ".join(path)
+    half = MAX_STEPS // 2
+    return f"{', '.join(path[:half])}, {len(path) - 2 * half} more, {', '.join(path[-half:])}"

@@ -1,0 +1,82 @@
+"""Functions that return their result, and whose result nobody takes."""
+
+import ast
+from collections.abc import Iterator
+
+from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.training.facts import DroppedResult
+
+DROPPED = Rule(
+    doc=RuleDoc(
+        code="GI307",
+        title="the result of a call is dropped",
+        summary="A function that returns a new tensor is called as a statement, so it has no effect.",
+        explanation="`x.detach()` returns a tensor without a graph, and x keeps its own. So do `x.clamp(min=0)`, "
+        "`x.masked_fill(mask, 0)`, `F.relu(x)` and `x.unsqueeze(1)`: only functions whose name ends with an underscore "
+        "change the tensor itself. If the result is not assigned, gradients flow as if the call was not there. "
+        "Reported if backward then reaches the tensor that the function was given, in files of the program itself.",
+        sample="""\
+import torch
+from torch import nn
+
+model = nn.Linear(8, 1)
+x, following = torch.randn(5, 8), torch.randn(5, 8)
+target = model(following)
+target.detach()  # returns another tensor
+loss = (model(x) - target).square().mean()
+loss.backward()
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+model = nn.Linear(8, 1)
+x, following = torch.randn(5, 8), torch.randn(5, 8)
+target = model(following)
+target = target.detach()
+loss = (model(x) - target).square().mean()
+loss.backward()
+""",
+        remedy="Assign the result: x = x.detach().",
+    )
+)
+
+
+def dropped_findings(fact: DroppedResult) -> Iterator[Finding]:
+    """Report a call without an effect."""
+    where = line_of(fact.called)
+    assigned = None if fact.called is None else _assigned(fact.called.code)
+    written = f": {assigned}" if assigned else " to a variable, and use that from there on."
+    yield DROPPED.finding(
+        text=f"{fact.name}() returns a new tensor and leaves the one that it is given as it is. {where} does not use "
+        "what it returns, so the call has no effect, and backward goes through the tensor as it was.",
+        places=(*place_of("called", fact.called), *place_of("backward", fact.backward)),
+        remedy=f"Assign the result at {where}{written}",
+    )
+
+
+JUDGE = Judge(DroppedResult, dropped_findings)
+
+
+def _assigned(code: str) -> str | None:
+    """Write a call as an assignment to the variable that it is given; None if it is given something else."""
+    try:
+        (statement,) = ast.parse(code).body
+    except (SyntaxError, ValueError):
+        return None
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return None
+    call = statement.value
+    given = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    for tensor in (*call.args[:1], *given) if _is_function(call) else given:
+        if isinstance(tensor, ast.Name | ast.Attribute | ast.Subscript):
+            return f"{ast.unparse(tensor)} = {ast.get_source_segment(code, call)}"
+    return None
+
+
+def _is_function(call: ast.Call) -> bool:
+    """Return whether a call is one of a function of torch, such as F.relu(x), rather than of a method of a tensor."""
+    if not isinstance(call.func, ast.Attribute):
+        return True
+    return ast.unparse(call.func.value) in {"torch", "F", "nn.functional", "torch.nn.functional", "torch.special"}

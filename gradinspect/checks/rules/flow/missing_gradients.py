@@ -1,0 +1,102 @@
+"""Tensors that no gradient reaches: their record, grouped by cause, and what the rules about them share."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from gradinspect.checks.findings import Place, line_of, place_of
+from gradinspect.checks.rules.flow.value_flow import DetachCause
+from gradinspect.graph import Frame, Record
+
+
+class NoticedAt(Record, frozen=True, kw_only=True):
+    """What shows that a gradient is wanted."""
+
+    kind: Literal["step", "read", "grad", "backward"]
+    frame: Frame | None
+    by: str = ""  # the variable of an optimizer
+
+
+class MissingGradient(Record, frozen=True, kw_only=True):
+    """A tensor that no gradient reaches."""
+
+    name: str
+    kind: Literal["cut", "unused", "unread"]
+    noticed: NoticedAt
+    cause: DetachCause = "unknown"
+    op: str = ""  # that detached it; of an unused one the last that its value went into
+    num_read: int = 1  # tensors that op read
+    path: tuple[str, ...] = ()  # operators from the first that read it to the one that detached it
+    read: Frame | None = None
+    cut: Frame | None = None  # where it was detached
+    called: Frame | None = None  # where the helper function was called that detached it
+    made: Frame | None = None  # where it was made, if nothing read it
+    off: Frame | None = None  # where gradients were disabled, or a reentrant checkpoint called
+    forced: Frame | None = None  # where requires_grad_() made a leaf of what no longer had a graph
+    other: Frame | None = None  # another backward call that went through what was made of the detached value
+    used: Frame | None = None  # where the value went on without its graph
+    backward: Frame | None = None
+    module: str | None = None  # that holds it, if that module was not called
+    num_calls: int | None = None  # backward calls that were observed: what is not used in them may be used later
+
+
+class SameCause(NamedTuple):
+    """All tensors that no gradient reaches for the same reason."""
+
+    tensors: tuple[MissingGradient, ...]  # at least one
+
+    @property
+    def first(self) -> MissingGradient:
+        """One of them, for what they have in common."""
+        return self.tensors[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each name once."""
+        return tuple(dict.fromkeys(one.name for one in self.tensors))
+
+    @property
+    def is_one(self) -> bool:
+        """Whether one name stands for all."""
+        return len(self.names) == 1
+
+
+def by_cause(missing: Sequence[MissingGradient]) -> Iterator[SameCause]:
+    """Group tensors by what they lost their gradient to."""
+    ordered = sorted(enumerate(missing), key=lambda item: (_cause(item[1]), item[0]))
+    groups = [tuple(one for _, one in group) for _, group in groupby(ordered, key=lambda item: _cause(item[1]))]
+    for group in sorted(groups, key=lambda group: missing.index(group[0])):
+        yield SameCause(group)
+
+
+def places_of(one: MissingGradient) -> list[Place]:
+    """List the lines of a tensor's way to where its gradient is missing."""
+    places = [*place_of("read", one.read)]
+    if one.kind == "cut":
+        cut = one.off or one.cut
+        places += place_of("detached", cut, None if one.off is not None else one.called)
+        places += place_of("used", None if one.used == cut else one.used)
+        places += place_of("forced", one.forced)
+    elif one.kind == "unused":
+        places += place_of("last", one.cut)
+    places += place_of("backward", one.backward)
+    if one.noticed.frame != one.backward:
+        places += place_of({"read": "wanted"}.get(one.noticed.kind, one.noticed.kind), one.noticed.frame)
+    return places
+
+
+def failure(noticed: NoticedAt) -> str:
+    """Say that torch will raise an error."""
+    return f"This {'autograd.grad' if noticed.kind == 'grad' else 'backward'} will fail."
+
+
+def and_failure(noticed: NoticedAt) -> str:
+    """Say so after another sentence, where a missing gradient is an error."""
+    return f" {failure(noticed)}" if noticed.kind == "grad" else ""
+
+
+def _cause(one: MissingGradient) -> tuple[str, ...]:
+    if one.kind == "unread":
+        return (one.kind, str(one.noticed.frame), one.noticed.kind)
+    is_scope = one.cause in ("grad_off", "checkpoint")  # it covers many lines, and may begin on one that was not seen
+    return (one.kind, one.cause, line_of(one.off if is_scope else one.cut))

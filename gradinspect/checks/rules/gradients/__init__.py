@@ -1,0 +1,1 @@
+"""Rules about gradients that arrive, but are NaN, infinite or zero."""

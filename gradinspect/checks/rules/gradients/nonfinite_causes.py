@@ -1,0 +1,125 @@
+"""Why an operator makes NaN or Inf, in its value or its derivative, and what keeps it finite."""
+
+from gradinspect.checks.rules.gradients.gradient_causes import Cause, cause_in, operator_of
+from gradinspect.checks.rules.losses.loss_graph import made_input, maker
+from gradinspect.graph import Graph, Node
+
+_POSITIVE = "Clamp its input: x.clamp(min=1e-8)."
+_BETWEEN = "Clamp its input with a margin: x.clamp(-1 + 1e-6, 1 - 1e-6), not to -1 and 1 themselves."
+_LOGS = ("Log", "Log2", "Log10")
+_INVERSE = ("Acos", "Asin", "Atanh")
+_DIVISOR = "Keep the divisor away from 0: torch.where(divisor == 0, 1.0, divisor), or x.clamp(min=1e-8)."
+_ONE_VALUE = "Pass correction=0, or compute it over more than one value."
+_SOFTMAX = ("Softmax", "LogSoftmax")
+_STABLE = {
+    "Softmax": "Use log_softmax() of the input instead of the logarithm of softmax().",
+    "Sigmoid": "Use torch.nn.functional.logsigmoid() of the input instead of the logarithm of sigmoid().",
+}
+DERIVATIVES = (
+    Cause(("Sqrt", "Rsqrt"), "The derivative of a root is infinite at 0.", _POSITIVE),
+    Cause(_LOGS, "The derivative of a logarithm is infinite at 0.", _POSITIVE),
+    Cause(("Log1P",), "Its derivative is infinite at -1.", "Clamp its input: x.clamp(min=-1 + 1e-6)."),
+    Cause(("Logit",), "Its derivative is infinite at 0 and 1.", "Clamp its input: x.clamp(1e-6, 1 - 1e-6)."),
+    Cause(("Div", "Reciprocal"), "Division by 0 has no finite derivative.", _DIVISOR),
+    Cause(("Pow",), "A power below 1 has an infinite derivative at 0.",
+          "Keep its input away from 0: x.clamp(min=1e-8), if it is never negative."),
+    Cause(("LinalgVectorNorm", "Norm"), "A norm is not differentiable at 0.",
+          "Compute (x * x).sum().add(1e-8).sqrt() instead, over the same dimensions."),
+    Cause(("Std", "StdMean"), "A standard deviation is not differentiable where all values are equal.",
+          "Compute x.var().add(1e-8).sqrt() instead, over the same dimensions."),
+    Cause(_INVERSE, "The derivative is infinite at -1 and 1.", _BETWEEN),
+    Cause(("Acosh",), "The derivative is infinite at 1.", "Clamp its input: x.clamp(min=1 + 1e-6)."),
+)  # fmt: skip
+NANS = (
+    Cause(("Sqrt", "Rsqrt"), "The root of a negative number is NaN.", _POSITIVE),
+    Cause(_LOGS, "The logarithm of a negative number is NaN.", _POSITIVE),
+    Cause(("Log1P",), "Below -1 it is NaN.", "Clamp its input: x.clamp(min=-1 + 1e-6)."),
+    Cause(("Div",), "0 / 0 is NaN.", _DIVISOR),
+    Cause(("Pow",), "A negative number to a fractional power is NaN.", _POSITIVE),
+    Cause(_INVERSE, "Outside -1 and 1 it is NaN.", _BETWEEN),
+    Cause(("Acosh",), "Below 1 it is NaN.", "Clamp its input: x.clamp(min=1 + 1e-6)."),
+    Cause(_SOFTMAX, "A row of which every entry is -inf has no softmax.",
+          "Mask with torch.finfo(x.dtype).min instead of -inf, or keep one entry of each row unmasked."),
+    Cause(("Std", "StdMean", "Var", "VarMean"), "The variance of a single value is NaN.", _ONE_VALUE),
+)  # fmt: skip
+INFINITIES = (
+    Cause(("Rsqrt",), "At 0 it is infinite.", _POSITIVE),
+    Cause(_LOGS, "The logarithm of 0 is infinite.", _POSITIVE),
+    Cause(("Log1P",), "At -1 it is infinite.", "Clamp its input: x.clamp(min=-1 + 1e-6)."),
+    Cause(("Logit",), "At 0 and 1 it is infinite.", "Clamp its input: x.clamp(1e-6, 1 - 1e-6)."),
+    Cause(("Div", "Reciprocal"), "Division by 0 is infinite.", _DIVISOR),
+    Cause(("Atanh",), "At -1 and 1 it is infinite.", _BETWEEN),
+    Cause(("Exp", "Expm1", "Exp2", "Sinh", "Cosh"), "It overflows where its input is large.",
+          "Keep its input small: subtract the maximum first, as logsumexp and softmax do, or clamp it."),
+)  # fmt: skip
+_PRODUCTS = ("Mul", "Mm", "Bmm", "Mv", "Dot", "Addmm", "Baddbmm", "Addbmm", "Convolution")
+_MASKS = ("MaskedFill", "Where", "Add", "Sub", "Baddbmm", "IndexPut", "CopySlices")
+_MARGINS = {"float16": {"1e-8": "1e-4", "1e-6": "1e-3"}, "bfloat16": {"1e-6": "1e-2"}}  # that the dtype can represent
+
+
+def derivative_cause(graph: Graph, node: Node) -> Cause | None:
+    """Return why the derivative of a node is not finite."""
+    return _adapted(graph, node, cause_in(DERIVATIVES, node))
+
+
+def nan_operand(graph: Graph, node: Node) -> int | None:
+    """Return the node whose result was NaN already, of a product whose derivative is NaN.
+
+    The derivative of a product of finite values is finite, so one was not. The values are gone after backward: it is
+    named only if there is one operand whose operator can make NaN.
+    """
+    if operator_of(node) not in _PRODUCTS:
+        return None
+    made = {one.number for edge in node.next_edges if edge is not None and (one := maker(graph, edge.next_node))}
+    found = [number for number in made if cause_in(NANS, graph.nodes[number]) and _may_be_masked(graph, number)]
+    return found[0] if len(found) == 1 else None
+
+
+def _may_be_masked(graph: Graph, number: int) -> bool:
+    """Return whether a node is no softmax, or one whose input was masked."""
+    node = graph.nodes[number]
+    made = made_input(graph, node)
+    return operator_of(node) not in _SOFTMAX or (made is not None and operator_of(made.node) in _MASKS)
+
+
+def value_cause(graph: Graph, node: Node, *, is_nan: bool) -> Cause | None:
+    """Return why the value that a node made is not finite.
+
+    Args:
+        graph: The graph.
+        node: The node.
+        is_nan: Whether it is NaN, rather than infinite.
+    """
+    if is_nan and operator_of(node) == "Mean" and _is_empty(node):
+        return Cause(
+            ("Mean",), "The mean of no elements is NaN.", "Divide the sum by the number, clamped to at least 1."
+        )
+    found = _adapted(graph, node, cause_in(NANS if is_nan else INFINITIES, node))
+    if found is None and not is_nan and _dtype(node) == "float16":
+        why = "float16 is infinite above 65,504."
+        return Cause((operator_of(node),), why, "Compute it in float32 or bfloat16.")
+    return found
+
+
+def _adapted(graph: Graph, node: Node, cause: Cause | None) -> Cause | None:
+    """Name the stable form of the logarithm of another function, and constants that the dtype can represent."""
+    if cause is None:
+        return None
+    edge = node.next_edges[0] if node.next_edges else None
+    stable = None if edge is None else _STABLE.get(operator_of(graph.nodes[edge.next_node]))
+    if stable is not None and cause.classes == _LOGS:
+        return cause._replace(remedy=stable)
+    remedy = cause.remedy
+    for number, other in _MARGINS.get(_dtype(node), {}).items():
+        remedy = remedy.replace(number, other)
+    return cause._replace(remedy=remedy)
+
+
+def _dtype(node: Node) -> str:
+    info = node.forward_outputs[0] if node.forward_outputs else None
+    return "" if info is None else info.dtype
+
+
+def _is_empty(node: Node) -> bool:
+    """Return whether a reduction had no elements."""
+    return any(isinstance(value.value, tuple) and 0 in value.value for value in node.saved)

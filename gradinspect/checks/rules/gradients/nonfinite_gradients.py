@@ -1,0 +1,168 @@
+"""Losses and gradients that are NaN or Inf: the node that made them so, with its line and a remedy."""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+from msgspec.structs import replace
+
+from gradinspect.analyses.gradients.observed import GradientNote, gradients_of
+from gradinspect.checks.facts import BackwardEnded
+from gradinspect.checks.findings import Finding, caller_in, line_of, listed, place_of
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.gradients.gradient_causes import CulpritWords, at_line, culprit_finding, operator_of
+from gradinspect.checks.rules.gradients.nonfinite_causes import derivative_cause, nan_operand, value_cause
+from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, Record, frame_of
+
+GRADIENT = Rule(
+    doc=RuleDoc(
+        code="GI501",
+        title="backward turned a finite gradient into NaN or Inf",
+        summary="A node received a finite gradient and returned NaN or Inf.",
+        explanation="A derivative can be infinite where the value itself is fine: that of sqrt, log or a norm at 0. "
+        "Often the value was not even used: torch.where passes a gradient of 0 to the branch it does not select, and 0 "
+        "times an infinite derivative is NaN. gradinspect names the first node that received a finite gradient and "
+        "returned one that is not, and its line. With a GradScaler, gradients overflow in float16 on purpose until it "
+        "has found its scale; those are not reported.",
+        sample="""\
+import torch
+
+x = torch.tensor([0.0, 1.0, 4.0], requires_grad=True)
+y = torch.where(x > 0, x.sqrt(), 0.0)
+y.sum().backward()  # x.grad[0] is NaN
+""",
+        fixed="""\
+import torch
+
+x = torch.tensor([0.0, 1.0, 4.0], requires_grad=True)
+y = torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)
+y.sum().backward()
+""",
+        remedy="Keep the input itself away from the singularity, also where the result is masked.",
+    )
+)
+LOSS = Rule(
+    doc=RuleDoc(
+        code="GI502",
+        title="loss is NaN or Inf before backward starts",
+        summary="The forward pass produced NaN or Inf, so all gradients will be NaN or Inf too.",
+        explanation="Backward is not to blame. gradinspect searches the values that nodes saved, from the first "
+        "operator of the forward pass on, and names the line of the earliest one that is not finite. Operators that "
+        "save nothing are not seen, so the real culprit may be slightly before that line.",
+        sample="""\
+import torch
+
+logits = torch.tensor([0.5, 1.0, -200.0], requires_grad=True)
+p = torch.softmax(logits, -1)  # contains a zero
+loss = -(p * p.log()).sum()  # 0 * -inf
+loss.backward()
+""",
+        fixed="""\
+import torch
+
+logits = torch.tensor([0.5, 1.0, -200.0], requires_grad=True)
+log_p = torch.log_softmax(logits, -1)
+loss = -(log_p.exp() * log_p).sum()
+loss.backward()
+""",
+        remedy="Use the numerically stable form, such as log_softmax, or keep the input away from the singularity.",
+    ),
+    explains_gradients=True,
+)
+
+
+class NonfiniteValue(Record, frozen=True, kw_only=True):
+    """The earliest saved value of the forward pass that is not finite."""
+
+    node: int | None  # that made it; None: it came from outside the graph
+    label: str
+    is_nan: bool = True
+
+
+def nonfinite_findings(ended: BackwardEnded) -> Iterator[Finding]:
+    """Find where gradients stopped being finite."""
+    for note in ended.notes:
+        if note.kind != "non-finite":
+            continue
+        ran = next((ran for ran in gradients_of(ended.graph).nodes if ran.node == note.node), None)
+        if not (_overflows_in_half(ran) and ended.is_scaling()):
+            yield _finding(ended.graph, note, ran, ended.backward)
+
+
+JUDGE = Judge(BackwardEnded, nonfinite_findings)
+
+
+def loss_finding(graph: Graph, value: NonfiniteValue, backward: Frame | None) -> Finding:
+    """Name where a loss that is not finite came from."""
+    node = None if value.node is None else graph.nodes[value.node]
+    frame = None if node is None or node.frame is None else graph.frames[node.frame]
+    called = None if node is None else caller_in(graph, node, backward)
+    if node is None:
+        why = f"The loss is not finite, and neither is {value.label}, which came into the graph from outside."
+        remedy = f"Check where {value.label} comes from, such as the data or an earlier update of the weights."
+    else:
+        forward = node.name.partition("Backward")[0]
+        why = f"The loss is not finite. The earliest saved value that is not finite: {value.label}, made by {forward}."
+        cause = value_cause(graph, node, is_nan=value.is_nan)
+        why += "" if cause is None else f" {cause.why}"
+        remedy = f"Check the inputs of {line_of(frame)}." if cause is None else at_line(frame, cause.remedy)
+    return LOSS.finding(
+        text=why,
+        places=(*place_of("made", frame, called), *place_of("backward", backward)),
+        remedy=remedy,
+        subjects=(value.label,),
+    )
+
+
+def _overflows_in_half(ran: NodeGradients | None) -> bool:
+    """Return whether the gradients that are not finite are float16, as a GradScaler's are on purpose."""
+    bad = _nonfinite(ran)
+    return bool(bad) and all(stats.dtype == "float16" for stats in bad)
+
+
+def _nonfinite(ran: NodeGradients | None) -> list[GradientStats]:
+    return [] if ran is None else [stats for stats in ran.outgoing if stats is not None and not stats.is_finite]
+
+
+def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backward: Frame | None) -> Finding:
+    """Report the first node that made a gradient non-finite, and distinguish 0 * inf from overflow."""
+    came = [] if ran is None else [stats for stats in ran.incoming if stats is not None]
+    bad = _nonfinite(ran)
+    num_bad, num_elements = sum(stats.num_nonfinite for stats in bad), sum(stats.num_elements for stats in bad)
+    is_nan = any(math.isnan(stats.norm) for stats in bad)
+    made = f"{num_bad:,} of {num_elements:,} elements {'NaN' if is_nan else 'infinite'}"
+    words = CulpritWords(
+        rule=GRADIENT, role="made", cause_of=partial(derivative_cause, graph), effect="It reaches {names}.",
+        command="break nan",
+    )  # fmt: skip
+    operand = nan_operand(graph, graph.nodes[note.node or 0]) if is_nan else None
+    if operand is not None:
+        return _operand_finding(graph, note, operand, made, backward)
+    finding = culprit_finding(words, f"received a finite gradient and made {made}", graph, note, backward)
+    if not is_nan or sum(stats.num_zeros for stats in came) < num_bad:
+        return finding
+    return replace(
+        finding,
+        text=f"{finding.text} The incoming gradient is 0 there, and 0 * inf is NaN: masking, or multiplying by 0, "
+        "after an operator does not keep the gradient out of its derivative.",
+        remedy=f"{finding.remedy} Or mask its input with harmless values: torch.where(mask, x, 1.0).",
+    )
+
+
+def _operand_finding(graph: Graph, note: GradientNote, operand: int, made: str, backward: Frame | None) -> Finding:
+    """Name what was NaN in the forward pass already, although the loss was not."""
+    product, node = graph.nodes[note.node or 0], graph.nodes[operand]
+    frame, used = frame_of(graph, node), frame_of(graph, product)
+    cause = value_cause(graph, node, is_nan=True)
+    reached = f" It reaches {listed(note.parameters)}." if note.parameters else ""
+    return GRADIENT.finding(
+        text=f"{product.name} received a finite gradient and made {made}: what it multiplies by was NaN in the forward "
+        f"pass already, made by {operator_of(node).lower()}, though the loss is finite. "
+        f"{'' if cause is None else cause.why}{reached}",
+        places=(
+            *place_of("made", frame, caller_in(graph, node, backward)),
+            *place_of("used", None if used == frame else used), *place_of("backward", backward),
+        ),
+        remedy="" if cause is None else at_line(frame, cause.remedy),
+        subjects=note.parameters,
+    )  # fmt: skip

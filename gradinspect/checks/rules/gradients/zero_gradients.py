@@ -1,0 +1,206 @@
+"""Gradients that are zero, or all but zero, before they reach their parameters: rounding, clamping, saturation."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from gradinspect.analyses.gradients.observed import GradientNote, gradients_of
+from gradinspect.checks.facts import BackwardEnded
+from gradinspect.checks.findings import Finding, Place, place_of
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.gradients.gradient_causes import (
+    Cause,
+    CulpritWords,
+    cause_in,
+    culprit_finding,
+    operator_of,
+)
+from gradinspect.checks.rules.gradients.zero_causes import dead_unit_cause, length_one_cause
+from gradinspect.checks.rules.gradients.zero_weights import stuck_weights
+from gradinspect.graph import Consumer, GradientStats, Graph, consumers, frame_of, nodes_named
+
+ZERO = Rule(
+    doc=RuleDoc(
+        code="GI601",
+        title="gradient is zero before it reaches its parameters",
+        summary="A node received a gradient and returned only zeros, so the parameters behind it do not learn.",
+        explanation="The parameters get a gradient of exactly zero, and there is no error. Rounding has a zero "
+        "derivative everywhere, clamp outside its bounds, ReLU where its input is negative. A softmax, sigmoid or tanh "
+        "that returns less than a millionth of the gradient counts as well: the outputs of a softmax always add up "
+        "to 1, so their plain sum has no gradient.",
+        sample="""\
+import torch
+from torch import nn
+
+encoder, decoder = nn.Linear(4, 8), nn.Linear(8, 4)
+code = encoder(torch.randn(16, 4)).round()  # its derivative is 0
+loss = decoder(code).square().mean()
+loss.backward()  # encoder.weight.grad is all zeros
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+encoder, decoder = nn.Linear(4, 8), nn.Linear(8, 4)
+z = encoder(torch.randn(16, 4))
+code = z + (z.round() - z).detach()
+loss = decoder(code).square().mean()
+loss.backward()
+""",
+        remedy="Use a straight-through estimator for rounding, z + (z.round() - z).detach(), or rescale the input.",
+    ),
+    must_repeat=1,  # the few values of a small layer may all be negative once, by chance
+)
+ROUNDING = {"Round": "round", "Floor": "floor", "Ceil": "ceil", "Trunc": "trunc", "Sign": "sign", "Sgn": "sgn"}
+CAUSES = (
+    Cause(("Clamp", "ClampMin", "ClampMax", "Hardtanh", "Hardsigmoid"),
+          "Every element is outside the bounds, where the derivative is zero.",
+          "Scale its input into the bounds, or clamp where no gradient is needed."),
+    Cause(("Relu", "Threshold"), "Every element is negative: the unit is dead.",
+          "Check the bias and the learning rate, or use leaky_relu or gelu."),
+    Cause(("Softmax",), "Its outputs add up to 1, so a loss that weights them equally, as a sum does, is constant; "
+          "where one output is close to 1, it saturates.",
+          "Compare with a target instead, by a loss that takes the input of the softmax, such as cross_entropy."),
+    Cause(("Sigmoid", "Tanh", "Erf"), "Its input is far from 0, where it saturates.",
+          "Scale its input down, or normalize it."),
+    Cause(("BackwardHookFunction",), "A full backward hook of this module returned them.",
+          "Let the hook of the module return None, which keeps the gradient, or the gradient that you want."),
+    Cause(("Mul",), "The other factor is zero everywhere, as a mask may be.", "Check that factor."),
+)  # fmt: skip
+
+
+def zero_cause(ended: BackwardEnded, number: int) -> Cause | None:
+    """Return why a node returns no gradient, and what helps."""
+    node = ended.graph.nodes[number]
+    operator = operator_of(node)
+    name = ROUNDING.get(operator)
+    if name is not None:
+        return Cause(
+            (operator,),
+            "Its derivative is zero everywhere.",
+            f"Use a straight-through estimator: x + (x.{name}() - x).detach().",
+        )
+    if operator == "Div" and any(value.name == "_saved_rounding_mode" and value.value for value in node.saved):
+        return Cause(
+            (operator,),
+            "The derivative of a division that rounds is zero everywhere.",
+            "Use a straight-through estimator: q + (q.round() - q).detach() of the plain quotient q, with the rounding "
+            "that is needed.",
+        )
+    dead = dead_unit_cause(ended, number) if operator in ("Relu", "Threshold") else None
+    return dead or length_one_cause(ended.graph, number) or cause_in(CAUSES, node)
+
+
+ROLE = "zeroed"
+
+NEXT_TO_NOTHING = 1e-6  # of the norm that came; the rounding error of float32 is a tenth of that
+# log_softmax is not among them: in cross entropy a small gradient is a good prediction
+SQUASHING = ("SoftmaxBackward", "SigmoidBackward", "TanhBackward", "ErfBackward")
+
+
+def zero_findings(ended: BackwardEnded) -> Iterator[Finding]:
+    """Find nodes that returned zeros, or next to nothing, and the parameters that get no other gradient."""
+    stuck = frozenset[str]()
+    if any(note.kind == "killed" for note in ended.notes):
+        stuck = frozenset(stuck_weights(ended.graph))
+    for note in ended.notes:
+        if note.kind == "killed" and note.parameters and not stuck.issuperset(note.parameters):
+            yield _finding(ended, note, "received a gradient and returned only zeros")
+    for note in shrunk_gradients(ended.graph):
+        yield _finding(ended, note, note.text)
+
+
+JUDGE = Judge(BackwardEnded, zero_findings)
+
+
+def _finding(ended: BackwardEnded, note: GradientNote, returned: str) -> Finding:
+    words = CulpritWords(
+        rule=ZERO,
+        role=ROLE,
+        cause_of=lambda _node: zero_cause(ended, note.node or 0),
+        effect="No gradient reaches {names}.",
+        command="break zero",
+    )
+    return culprit_finding(words, returned, ended.graph, note, ended.backward)
+
+
+def zeroed_inside(ended: BackwardEnded) -> frozenset[Place]:
+    """Return the lines of nodes that returned only zeros, and whose output went into a layer with weights.
+
+    Such a unit is dead; a loss that is zero because its margin is kept is not.
+    """
+    graph = ended.graph
+    killed = [note.node for note in ended.notes if note.kind == "killed" and note.node is not None]
+    readers = consumers(graph) if killed else {}
+    found: set[Place] = set()
+    for number in killed:
+        places = place_of(ROLE, frame_of(graph, graph.nodes[number]))
+        if not found.issuperset(places) and _is_followed_by_weights(graph, readers, number):
+            found.update(places)
+    return frozenset(found)
+
+
+def _is_followed_by_weights(graph: Graph, readers: Mapping[int, Sequence[Consumer]], node_id: int) -> bool:
+    after = _reached(graph, [node_id], avoided=None)
+    todo, seen = [node_id], {node_id}
+    for number in todo:
+        for reader, _ in readers.get(number, ()):
+            if reader not in seen:
+                seen.add(reader)
+                todo.append(reader)
+                own = [edge.next_node for edge in graph.nodes[reader].next_edges if edge is not None]
+                if any(number not in after and _is_weight(graph, number) for number in own):
+                    return True
+    return False
+
+
+def _is_weight(graph: Graph, node_id: int) -> bool:
+    """Return whether a node is a matrix of weights, perhaps transposed."""
+    node = graph.nodes[node_id]
+    while node.leaf is None and node.name.startswith(("TBackward", "TransposeBackward")) and node.next_edges[0]:
+        node = graph.nodes[node.next_edges[0].next_node]
+    return node.leaf is not None and len(node.leaf.info.shape) > 1
+
+
+def shrunk_gradients(graph: Graph) -> Iterator[GradientNote]:
+    """Find squashing nodes that return next to nothing, with the parameters that get a gradient from nowhere else.
+
+    The text of each is what it received and what it returned.
+    """
+    squashing = set(nodes_named(graph, SQUASHING))
+    for ran in gradients_of(graph).nodes if squashing else ():
+        if ran.node not in squashing:
+            continue
+        came, went = _norm(ran.incoming), _norm(ran.outgoing)
+        if not 0 < went < NEXT_TO_NOTHING * came:
+            continue
+        parameters = _only_through(graph, ran.node)
+        if parameters:
+            text = f"received a gradient of norm {came:.1e} and returned one of {went:.1e}"
+            yield GradientNote(kind="killed", text=text, node=ran.node, parameters=parameters)
+
+
+def _norm(stats: Sequence[GradientStats | None]) -> float:
+    return math.hypot(*[item.norm for item in stats if item is not None])
+
+
+def _only_through(graph: Graph, node_id: int) -> tuple[str, ...]:
+    """Name the leaves that can be reached only through one node."""
+    behind = _reached(graph, [node_id], avoided=None)
+    around = _reached(graph, [root.node for root in graph.roots], avoided=node_id)
+    leaves = ((number, node.leaf) for number, node in enumerate(graph.nodes))
+    return tuple(
+        leaf.name or f"#{number}"
+        for number, leaf in leaves
+        if leaf is not None and number in behind and number not in around
+    )
+
+
+def _reached(graph: Graph, starts: Sequence[int], avoided: int | None) -> set[int]:
+    seen = {start for start in starts if start != avoided}
+    todo = list(seen)
+    for number in todo:
+        for edge in graph.nodes[number].next_edges:
+            if edge is not None and edge.next_node not in seen and edge.next_node != avoided:
+                seen.add(edge.next_node)
+                todo.append(edge.next_node)
+    return seen

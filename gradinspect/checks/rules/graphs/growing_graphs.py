@@ -1,0 +1,175 @@
+"""Graph history that is kept from one backward to the next, found by comparing iterations of the same loop.
+
+NOTE [Iterations]
+Two calls on the same line are iterations of a loop if the later one goes through nodes that were made after the earlier
+one began. What the earlier one went through is then history. The graph grows if a line of the program reads what the
+same line made in the previous iteration; a trunk that several losses share, or what was computed before the loop, is
+read by other lines.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from gradinspect.checks.facts import EarlierCall, HoldsOf
+from gradinspect.checks.findings import Finding, Place, line_of, place_of
+from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rules.graphs.carried_state import Join, carried_remedy, joins_in_time
+from gradinspect.graph import Frame, Graph, Node, Record, frame_of
+from gradinspect.units import format_count
+
+MAX_STORES = 2  # lines that are shown
+
+GROWING = Rule(
+    doc=RuleDoc(
+        code="GI801",
+        title="graph history is kept across iterations",
+        summary="Each iteration keeps the graph of the previous one alive, so memory grows.",
+        explanation="A tensor with a grad_fn keeps the whole graph behind it alive, and so does a list of such "
+        "tensors, a running sum, a hidden state, or a gradient made with create_graph=True. In a loop, memory grows "
+        "with every iteration, and where backward goes through the old part again, each step takes longer than the "
+        "last. Two iterations reveal it: in the second, the graph of the first is still held by something that grows, "
+        "or is joined on the line that made it. A list of outputs, as of validation without no_grad, is found when no "
+        "backward has gone through their graphs two calls later. To see how much it grows: gradinspect memory train.py "
+        "--iterations 5.",
+        sample="""\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+losses = []
+for _ in range(3):
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    losses.append(loss)  # keeps every graph
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+losses = []
+for _ in range(3):
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    losses.append(loss.item())
+""",
+        remedy="Store loss.item(), or detach() what one iteration passes on to the next.",
+    )
+)
+
+
+class KeptHistory(Record, frozen=True, kw_only=True):
+    """Something that keeps the graphs of earlier iterations alive."""
+
+    held_by: Literal["variable", "gradient"]
+    name: str = ""  # "losses[*]"
+    num_tensors: int
+    num_rounds: int  # whose graphs it keeps
+    stores: tuple[Frame, ...] = ()  # the lines that store under this name
+    adds: bool = False  # they add to what is there, rather than replace it
+
+
+def earlier_rounds(graph: Graph, calls: Sequence[EarlierCall], backward: Frame | None) -> list[EarlierCall]:
+    """List the earlier iterations of the loop that this call is in. NOTE [Iterations]."""
+    newest = max((node.sequence_nr for node in graph.nodes if node.sequence_nr is not None), default=-1)
+    return [
+        call
+        for call in calls
+        if backward is not None and line_of(call.frame) == line_of(backward) and newest >= call.clock
+    ]
+
+
+def growing_findings(
+    graph: Graph, rounds: Sequence[EarlierCall], kept: Sequence[KeptHistory], backward: Frame | None,
+    holds: HoldsOf = lambda _name: None,
+) -> Iterator[Finding]:  # fmt: skip
+    """Find what makes each iteration keep more than the previous one."""
+    join = None if any(_is_freed(node) for node in graph.nodes) else _join(graph, rounds)
+    if join is not None:
+        yield _joined(graph, *join, backward, holds)
+    for holder in kept:
+        if holder.held_by == "gradient":
+            yield _gradient(holder, rounds[-1].frame, backward)
+        elif holder.adds or holder.num_rounds > 1:
+            yield _held(holder, backward)
+
+
+def unused_finding(holder: KeptHistory, backward: Frame | None) -> Finding:
+    """Make the finding for graphs that are kept although no backward goes through them."""
+    graphs = format_count(holder.num_tensors, "tensor")
+    where = line_of(holder.stores[0] if holder.stores else None)
+    return GROWING.finding(
+        text=f"{holder.name} holds {graphs} with a graph that no backward has gone through, although later graphs have "
+        "been. Each keeps everything that its graph saved.",
+        places=(*_stored(holder), *place_of("backward", backward)),
+        remedy=f"Compute under torch.no_grad() what {where} stores, or store it without history: item() or detach().",
+        subjects=(holder.name,),
+    )
+
+
+def _is_freed(node: Node) -> bool:
+    for value in node.saved:  # noqa: SIM110  # it runs for each node: a generator would cost more
+        if value.status == "freed":
+            return True
+    return False
+
+
+def _join(graph: Graph, rounds: Sequence[EarlierCall]) -> tuple[EarlierCall, Node, Node] | None:
+    """Find the previous iteration, and a new node that reads an old one where its own line made an old one too."""
+    for call in reversed(rounds):
+        old = {number for number, node in enumerate(graph.nodes) if node.sequence_nr in call.nodes}
+        if not old:
+            continue
+        lines = {graph.nodes[number].frame for number in old} - {None}
+        for node in graph.nodes:
+            if node.sequence_nr is None or node.sequence_nr < call.clock or node.frame not in lines:
+                continue
+            for edge in node.next_edges:
+                if edge is not None and edge.next_node in old:
+                    return call, node, graph.nodes[edge.next_node]
+    return None
+
+
+def _joined(  # everything about one join
+    graph: Graph, call: EarlierCall, new: Node, old: Node, backward: Frame | None, holds: HoldsOf
+) -> Finding:
+    made, read = _frame(graph, old), _frame(graph, new)
+    count = sum(node.sequence_nr in call.nodes for node in graph.nodes if node.sequence_nr is not None)
+    return GROWING.finding(
+        text=f"{new.name} reads what {old.name} made before {call.name}, which went through "
+        f"{format_count(count, 'node')} of this graph. Each iteration makes backward slower and keeps more memory.",
+        places=(*place_of("old", made), *place_of("new", read), *place_of("backward", backward)),
+        remedy=f"{carried_remedy(graph, joins_in_time(graph, call) or [Join(new, old)], backward, holds)} Ignore this "
+        "if gradients must flow through all iterations.",
+        subjects=(new.name,),
+    )
+
+
+def _held(holder: KeptHistory, backward: Frame | None) -> Finding:
+    tensors = format_count(holder.num_tensors, "tensor")
+    where = line_of(holder.stores[0] if holder.stores else None)
+    return GROWING.finding(
+        text=f"{holder.name} holds {tensors} with the graph of an earlier backward. Each iteration adds another one, "
+        "along with everything its graph keeps.",
+        places=(*_stored(holder), *place_of("backward", backward)),
+        remedy=f"At {where}, store a number or a tensor without history: item() or detach().",
+        subjects=(holder.name,),
+    )
+
+
+def _gradient(holder: KeptHistory, earlier: Frame | None, backward: Frame | None) -> Finding:
+    return GROWING.finding(
+        text=f"{format_count(holder.num_tensors, 'gradient')} (.grad) of the previous iteration keep the graph that "
+        "create_graph=True made, and this backward adds to them.",
+        places=(*place_of("made", earlier), *place_of("backward", backward)),
+        remedy="Set .grad to None before each backward (optimizer.zero_grad()), or use autograd.grad(), which stores "
+        "nothing.",
+    )
+
+
+def _stored(holder: KeptHistory) -> tuple[Place, ...]:
+    return tuple(place for frame in holder.stores[:MAX_STORES] for place in place_of("stored", frame))
+
+
+def _frame(graph: Graph, node: Node) -> Frame | None:
+    return frame_of(graph, node)

@@ -1,0 +1,143 @@
+"""A backward through a graph that an earlier one freed: which one did, and where the new graph joins the old one."""
+
+from collections.abc import Iterator, Sequence
+
+from gradinspect.checks.facts import BackwardStarts, EarlierCall, HoldsOf
+from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.graphs.carried_state import (
+    Join,
+    carried_remedy,
+    is_carried,
+    joins,
+    joins_in_time,
+    made_under_name,
+)
+from gradinspect.graph import Frame, Graph, Node, frame_of
+from gradinspect.units import format_count
+
+FREED = Rule(
+    doc=RuleDoc(
+        code="GI401",
+        title="backward through a freed graph",
+        summary="A backward needs nodes whose saved tensors an earlier backward has freed.",
+        explanation="Backward frees what the nodes saved as it goes, so it can go through a graph once: 'Trying to "
+        "backward through the graph a second time'. Often only a part of the graph is old: a hidden state, a running "
+        "sum or a shared trunk was computed before the earlier backward, and the new loss depends on it. gradinspect "
+        "names the backward that freed it, and the line where the new graph joins the old one. retain_graph=True would "
+        "silence the error, but where the history is not wanted, it makes every step slower than the last.",
+        sample="""\
+import torch
+from torch import nn
+
+cell = nn.Linear(4, 4)
+h = torch.zeros(4)
+for _ in range(3):
+    h = torch.tanh(cell(torch.randn(4)) + h)  # reads h of the last step
+    h.sum().backward()
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+cell = nn.Linear(4, 4)
+h = torch.zeros(4)
+for _ in range(3):
+    h = torch.tanh(cell(torch.randn(4)) + h.detach())
+    h.sum().backward()
+""",
+        remedy="Use h.detach() in the next step. For two losses of one graph, call backward once on their sum.",
+    )
+)
+
+
+def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
+    """Find out whether backward will fail because saved tensors are freed, and how to fix it."""
+    graph, backward, calls, holds = starts
+    has_freed = {number for number, node in enumerate(graph.nodes) for value in node.saved if value.status == "freed"}
+    freed = [graph.nodes[number] for number in sorted(has_freed)]
+    if not freed:
+        return
+    owners = [call for call in calls if any(node.sequence_nr in call.nodes for node in freed)]
+    call = owners[-1] if owners else None
+    old = set() if call is None else {n for n, node in enumerate(graph.nodes) if node.sequence_nr in call.nodes}
+    later = [] if call is None else joins_in_time(graph, call)
+    join = next(iter(later or joins(graph, old)), None)
+    made = frame_of(graph, graph.nodes[0] if join is None else join.old)
+    places = [*place_of("made" if join is None else "old", made)]
+    if join is not None:
+        places += place_of("new", frame_of(graph, join.new))
+    if call is not None:
+        places += place_of("freed", call.frame)
+    yield FREED.finding(
+        text=_why(graph, call, old, join, freed),
+        places=(*places, *place_of("backward", backward)),
+        remedy=_remedy(graph, call, later, backward, holds) if join is not None else _again(graph, call, backward),
+        subjects=tuple(dict.fromkeys(node.name for node in freed)),
+    )
+
+
+JUDGE = Judge(BackwardStarts, second_backward_findings)
+
+
+def _why(graph: Graph, call: EarlierCall | None, old: set[int], join: Join | None, freed: Sequence[Node]) -> str:
+    if call is None:
+        return f"What {freed[0].name} saved has been freed, by a backward before the observed ones."
+    made = sum(node.leaf is None for node in graph.nodes)
+    by = f"{call.name} ({line_of(call.frame)})"
+    what = f"{len(freed):,} nodes have lost their" if len(freed) > 1 else f"{freed[0].name} has lost its"
+    end = f"{what} saved tensors, so this backward will fail."
+    if join is None:
+        return f"{by} freed the whole graph ({format_count(made, 'node')}). {end}"
+    how = f"{join.new.name} reads what {join.old.name} made"
+    return f"{by} freed {len(old):,} of {format_count(made, 'node')}; the new graph joins them where {how}. {end}"
+
+
+def _again(graph: Graph, call: EarlierCall | None, backward: Frame | None) -> str:
+    """Advise on a graph that is old as a whole."""
+    made, here = line_of(frame_of(graph, graph.nodes[0])), line_of(backward)
+    if call is None:
+        return f"Compute {made} again before {here}."
+    again = f"Compute {made}, and what it reads, again before {here}"
+    if call.frame == backward:
+        return f"{again}, inside the loop: a graph can be used for one backward."
+    return f"{again}, or call backward once on the sum of all losses of that graph."
+
+
+def _remedy(
+    graph: Graph, call: EarlierCall | None, later: Sequence[Join], backward: Frame | None, holds: HoldsOf
+) -> str:
+    """Advise on a graph that is old in part.
+
+    Args:
+        graph: The graph.
+        call: The backward that freed the old part.
+        later: Where nodes made since then read the old part; empty if the loss itself was made before.
+        backward: The line of this call.
+        holds: What a variable holds.
+    """
+    if call is None:
+        return _again(graph, call, backward)
+    if not later:
+        other = graph.roots[0].name
+        total = f"({call.root} + {other})" if call.root and other and call.root != other else "the sum of both"
+        which = f"{total}.backward() once" if total.startswith("(") else f"backward() once on {total}"
+        return f"Both losses are known before {line_of(call.frame)}: call {which} instead of both calls."
+    carried = [join for join in later if is_carried(graph, join, call)]
+    if carried:
+        return carried_remedy(graph, carried, backward, holds)
+    (old, detached), new = made_under_name(graph, later[0]), line_of(frame_of(graph, later[0].new))
+    root = graph.roots[0].name
+    if call.root is not None and root is not None and later[0].old.sequence_nr == max(call.nodes):
+        return f"{root} contains {call.root}: call {root}.backward() only, without {call.root}.backward() before it."
+    if line_of(call.frame) == line_of(backward):
+        return (
+            f"Compute {line_of(old)} again in each iteration, before {new}; if no gradient needs to flow through it, "
+            f"use {detached} there instead."
+        )
+    first = call.root or "the loss"
+    return (
+        f"If {first} at {line_of(call.frame)} is not meant to train what {line_of(old)} reads, compute {first} from "
+        f"{detached}. Otherwise compute {line_of(old)} again before {new}, or both losses before a single backward() "
+        "on their sum."
+    )

@@ -1,0 +1,356 @@
+"""Saved tensors that were modified afterwards: findings that name the line that saved and the lines that wrote."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from gradinspect.checks.facts import EarlierCall, HoldsOf
+from gradinspect.checks.findings import Finding, Place, caller_in, caller_of_helper, line_of, listed, place_of
+from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rules.graphs.carried_state import call_in, carried_remedy, joins_in_time
+from gradinspect.checks.rules.rewriting import (
+    PartAssignment,
+    augmented,
+    is_loop_index,
+    out_of_place,
+    part_assignment,
+    read_names,
+    statements_of,
+    unchained,
+    written_name,
+)
+from gradinspect.graph import Frame, Graph, Record, frame_of
+
+MASKED_ASSIGNMENT = "masked assignment"
+MAX_WRITES = 4  # lines that are shown
+
+MODIFIED = Rule(
+    doc=RuleDoc(
+        code="GI101",
+        title="saved tensor modified in place",
+        summary="A tensor that backward needs was overwritten after it was saved.",
+        explanation="Many operators save their inputs or their output because the formula of their gradient needs "
+        "them. Each tensor has a version counter that every in-place write raises. Backward compares it with the "
+        "version at the time of saving and fails: 'one of the variables needed for gradient computation has been "
+        "modified by an inplace operation'. torch names only the first such tensor and neither line. gradinspect "
+        "names all of them, the line that saved each one and the lines that wrote to it.",
+        sample="""\
+import torch
+
+x = torch.randn(3, requires_grad=True)
+y = x.exp()  # saves y: the gradient of exp is exp
+y += 1  # overwrites y
+y.sum().backward()
+""",
+        fixed="""\
+import torch
+
+x = torch.randn(3, requires_grad=True)
+y = x.exp()  # saves y: the gradient of exp is exp
+y = y + 1  # a new tensor
+y.sum().backward()
+""",
+        remedy="Use the out-of-place operator. Update weights after backward, under torch.no_grad().",
+    )
+)
+STEPPED = Rule(
+    doc=RuleDoc(
+        code="GI102",
+        title="optimizer stepped between forward and backward",
+        summary="An optimizer updated weights that a later backward still needs.",
+        explanation="optimizer.step() writes to the weights in place. If the graph was built with the old weights and "
+        "its backward runs after the step, the saved weights are gone and backward fails. This is common with two "
+        "networks and two optimizers, such as a GAN, where one loss goes through both networks.",
+        sample="""\
+import torch
+from torch import nn
+
+G, D = nn.Linear(2, 4), nn.Linear(4, 1)
+opt_d = torch.optim.SGD(D.parameters(), lr=0.1)
+score = D(G(torch.randn(8, 2)))  # saves the weights of D
+loss_d = score.square().mean()
+loss_d.backward(retain_graph=True)
+opt_d.step()  # overwrites them
+loss_g = -score.mean()
+loss_g.backward()
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+G, D = nn.Linear(2, 4), nn.Linear(4, 1)
+opt_d = torch.optim.SGD(D.parameters(), lr=0.1)
+score = D(G(torch.randn(8, 2)))  # saves the weights of D
+loss_d = score.square().mean()
+loss_d.backward(retain_graph=True)
+opt_d.step()
+score = D(G(torch.randn(8, 2)))  # saves the new weights
+loss_g = -score.mean()
+loss_g.backward()
+""",
+        remedy="Run the forward pass again after the step, so that it saves the new weights. If both losses should "
+        "update them, step after the last backward.",
+    )
+)
+UNTRACKED = Rule(
+    doc=RuleDoc(
+        code="GI103",
+        title="saved tensor modified without raising its version",
+        summary="A tensor that backward needs was overwritten in a way that autograd cannot detect.",
+        explanation="Some writes do not raise the version counter: through .data, by optimizers with fused=True, by "
+        "batch norm to its running statistics. Backward then uses the new values, and its gradients are "
+        "silently wrong. A value that was restored before backward is not reported. NumPy writes into memory that it "
+        "shares with a tensor, by numpy() or from_numpy(): that is found, but not the line.",
+        sample="""\
+import torch
+
+x = torch.randn(3, requires_grad=True)
+w = torch.randn(3, requires_grad=True)
+y = (w * x).sum()  # saves w
+w.data.mul_(0.9)  # overwrites w, and its version stays the same
+y.backward()
+""",
+        fixed="""\
+import torch
+
+x = torch.randn(3, requires_grad=True)
+w = torch.randn(3, requires_grad=True)
+y = (w * x).sum()  # saves w
+y.backward()
+w.data.mul_(0.9)
+""",
+        remedy="Write after backward.",
+    )
+)
+
+
+class Write(Record, frozen=True, kw_only=True):
+    """One operator that wrote into memory."""
+
+    op: str  # "add_", as torch names it
+    frame: Frame | None
+    called: Frame | None = None  # the line that called the function of that line
+    is_tracked: bool = False  # by autograd; not so under no_grad and through .data
+    has_form: bool = False  # torch has the operator without the underscore too
+    optimizer: str | None = None  # the variable that holds the optimizer whose step this was
+
+
+class StaleValue(Record, frozen=True, kw_only=True):
+    """A saved tensor that is no longer what it was when it was saved."""
+
+    node: int
+    name: str  # of the saved attribute
+    label: str  # of the tensor: a parameter's or a variable's name, or what made it
+    writes: tuple[Write, ...]  # since it was saved; empty if they were not recorded
+    version: int
+    expected_version: int | None = None  # None: its version did not move, so torch will not notice
+    shared: Frame | None = None  # where NumPy got its memory, if nothing else is known of the write
+
+
+def stale_findings(
+    graph: Graph,
+    values: Sequence[StaleValue],
+    backward: Frame | None,
+    calls: Sequence[EarlierCall] = (),
+    holds: HoldsOf = lambda _name: None,
+) -> Iterator[Finding]:
+    """Make one finding of all values that were saved on one line and written on the same lines.
+
+    Args:
+        graph: The graph that backward is about to go through.
+        values: The values.
+        backward: The line of the call.
+        calls: The calls before this one.
+        holds: What a variable holds.
+    """
+
+    def key(value: StaleValue) -> tuple[str, str, str]:
+        return _rule(value).code, line_of(_saved_at(graph, value)), str([*_lines(value)])
+
+    ordered = sorted(enumerate(values), key=lambda item: (key(item[1]), -item[1].node, item[0]))
+    for _, group in groupby(ordered, key=lambda item: key(item[1])):
+        chosen = [value for _, value in group]
+        yield _finding(graph, chosen, backward, _remedy(graph, chosen[0], backward, calls, holds))
+
+
+def _finding(graph: Graph, values: Sequence[StaleValue], backward: Frame | None, remedy: str) -> Finding:
+    first = values[0]
+    saved, called = _saved_at(graph, first), caller_in(graph, graph.nodes[first.node], backward)
+    return _rule(first).finding(
+        text=_why(graph, values),
+        places=(
+            *place_of("saved", saved, called),
+            *place_of("shared", first.shared),
+            *_written(first, backward),
+            *place_of("backward", backward),
+        ),
+        remedy=remedy,
+        subjects=tuple(dict.fromkeys(_versions(value) for value in values)),
+    )
+
+
+def _rule(value: StaleValue) -> Rule:
+    if value.expected_version is None:
+        return UNTRACKED
+    return MODIFIED if _optimizer(value) is None else STEPPED
+
+
+def _optimizer(value: StaleValue) -> Write | None:
+    """Return the step that wrote, if nothing else did."""
+    if value.writes and all(write.optimizer is not None for write in value.writes):
+        return value.writes[0]
+    return None
+
+
+def _saved_at(graph: Graph, value: StaleValue) -> Frame | None:
+    frame = graph.nodes[value.node].frame
+    return None if frame is None else graph.frames[frame]
+
+
+def _lines(value: StaleValue) -> dict[str, Frame]:
+    return {line_of(write.frame): write.frame for write in value.writes if write.frame is not None}
+
+
+def _written(value: StaleValue, backward: Frame | None) -> list[Place]:
+    writes = list({line_of(write.frame): write for write in value.writes if write.frame is not None}.values())
+    return [
+        place
+        for write in writes[:MAX_WRITES]
+        for place in place_of("written", write.frame, caller_of_helper(write.frame, write.called, backward))
+    ]
+
+
+def _versions(value: StaleValue) -> str:
+    if value.expected_version is None:
+        return value.label
+    return f"{value.label} (saved at version {value.expected_version}, now {value.version})"
+
+
+def _why(graph: Graph, values: Sequence[StaleValue]) -> str:
+    first = values[0]
+    node = graph.nodes[first.node].name
+    labels = list(dict.fromkeys(value.label for value in values))
+    them = "them" if len(labels) > 1 else "it"
+    ops = listed(list(dict.fromkeys(write.op for write in first.writes)), 3) if first.writes else ""
+    step = _optimizer(first)
+    by = f"{step.optimizer}.step()" if step is not None else ops or "Code outside torch, such as NumPy,"
+    if first.expected_version is None:
+        return (
+            f"{node} saved {listed(labels)}. {_capital(by)} modified {them} afterwards without raising the version, so "
+            "gradients will be wrong and torch raises no error."
+        )
+    then = _version_list({value.expected_version for value in values if value.expected_version is not None})
+    now = _version_list({value.version for value in values})
+    return (
+        f"{node} saved {listed(labels)} at {then}. {_capital(by)} modified {them} afterwards (now at {now}), so this "
+        "backward will fail."
+    )
+
+
+def _version_list(versions: set[int]) -> str:
+    return f"version{'s' if len(versions) > 1 else ''} {listed(list(map(str, sorted(versions))))}"
+
+
+def _capital(text: str) -> str:
+    """Begin a sentence, unless it begins with the name of an operator or a variable."""
+    return text if "_" in text.split(" ", 1)[0] or "." in text.split(" ", 1)[0] else text[0].upper() + text[1:]
+
+
+def _remedy(
+    graph: Graph, value: StaleValue, backward: Frame | None, calls: Sequence[EarlierCall], holds: HoldsOf
+) -> str:
+    """Say what to change: what one iteration hands on to the next, when to compute, or how to write."""
+    saved, before = _saved_at(graph, value), graph.nodes[value.node].sequence_nr or 0
+    rounds = [call for call in calls if call.clock > before and line_of(call.frame) == line_of(backward)]
+    carried = joins_in_time(graph, rounds[-1]) if rounds and before in rounds[-1].nodes else []
+    if carried:
+        return carried_remedy(graph, carried, backward, holds)
+    step = _optimizer(value)
+    frame = next((write.frame for write in value.writes if write.frame is not None), None)
+    if rounds and frame is not None:  # it was computed before the loop in which it is written
+        what = f"{step.optimizer}.step()" if step is not None else f"{line_of(frame)}"
+        return (
+            f"Compute {line_of(saved)}, and what it reads, inside the loop, so that it is made anew after {what}; or "
+            f"run {what} once, after the loop."
+        )
+    if step is not None:
+        call = "backward" if backward is None else call_in(backward)
+        loss = frame_of(graph, graph.nodes[graph.roots[0].node]) if graph.roots else None
+        rest = "" if loss is None or loss == saved else f" and what {line_of(loss)} makes of it"
+        return (
+            f"Compute {line_of(saved)}{rest} again after {step.optimizer}.step() at {line_of(step.frame)}. Or call the "
+            f"step after {call} at {line_of(backward)}, if the gradients of both should update these weights."
+        )
+    if frame is None:
+        return "Look for code that writes to it outside torch, such as NumPy or another thread, and give it a copy."
+    if value.writes[0].is_tracked or "out=" in frame.code.replace(" ", ""):
+        return _out_of_place(value.writes, frame)
+    return _later_or_copy(graph, value, frame, backward)
+
+
+def _out_of_place(writes: Sequence[Write], frame: Frame) -> str:
+    """Replace writes that autograd records by operators that make new tensors."""
+    where, write = line_of(frame), writes[0]
+    part = part_assignment(frame.code)
+    line = augmented(frame.code)
+    if part is not None and write.op == MASKED_ASSIGNMENT:
+        line = _masked(part)
+    elif part is not None and is_loop_index(part.selection):
+        return f"Collect the parts in a list and torch.stack() them instead of assigning to {part.target} at {where}."
+    elif line is None and write.has_form:
+        chain = unchained(frame.code, {one.op for one in writes if one.has_form})
+        line = chain or out_of_place(frame.code, write.op)
+    if line is not None:
+        return f"Write '{line}' at {where}, which makes a new tensor."
+    if "out=" in frame.code.replace(" ", ""):
+        return f"Remove out= at {where} and assign the result, which is a new tensor."
+    name = written_name(frame.code, write.op)
+    if name is None and write.has_form and statements_of(frame.code):
+        return f"Remove inplace=True from the function or module that runs {write.op} at {where}."
+    if name is None:
+        return f"Write to a copy at {where}: clone() the tensor first."
+    return f"Write to a copy: add '{name} = {name}.clone()' before {where}."
+
+
+def _masked(part: PartAssignment) -> str | None:
+    """Replace an assignment to the elements that a mask selects."""
+    target, index, sign, value = part
+    if sign is None and _is_number(value):
+        return f"{target} = {target}.masked_fill({index}, {value})"
+    if sign is None and value.endswith(f"[{index}]"):
+        return f"{target} = torch.where({index}, {value.removesuffix(f'[{index}]')}, {target})"
+    if sign is not None and _is_number(value):
+        return f"{target} = torch.where({index}, {part.result}, {target})"
+    return f"{target} = {target}.masked_scatter({index}, {value})" if sign is None else None
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").replace(".", "", 1).replace("e-", "", 1).isdigit() or text.startswith("float(")
+
+
+def _later_or_copy(graph: Graph, value: StaleValue, frame: Frame, backward: Frame | None) -> str:
+    """Advise on a write that autograd does not record: after backward, or to other memory than what was saved.
+
+    It can move after backward if it stands before it in the same function, and after the line that saved.
+    """
+    where, saved = line_of(frame), _saved_at(graph, value)
+    is_movable = (
+        backward is not None
+        and (frame.file, frame.function) == (backward.file, backward.function)
+        and frame.line < backward.line
+        and (saved is None or saved.function != frame.function or saved.line < frame.line)
+    )
+    move = f"Move {where} after {line_of(backward)}, unless something in between needs the new values."
+    if "batch_norm" in value.writes[0].op:
+        copy = f"At {where}, call the module in eval mode, or run it after {line_of(backward)}."
+        return move if is_movable else copy
+    is_named = saved is not None and value.label in read_names(saved.code)
+    copy = f"use {value.label}.clone() at {line_of(saved)}, so that backward still has the values it needs."
+    if is_named:
+        return f"{move[:-1]}; in that case {copy}" if is_movable else f"{copy[0].upper()}{copy[1:]}"
+    if is_movable:
+        return move
+    name = value.label
+    return (
+        f"Compute with a new tensor instead of writing to {name} at {where}, or compute {line_of(saved)} again after "
+        "the write."
+    )

@@ -1,0 +1,70 @@
+"""Models that are trained in eval mode."""
+
+from collections.abc import Iterator
+
+from gradinspect.checks.findings import Finding, line_of, listed, place_of
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.training.facts import EvalTraining
+
+EVAL = Rule(
+    doc=RuleDoc(
+        code="GI371",
+        title="the model is trained in eval mode",
+        summary="An optimizer trains a model whose dropout or BatchNorm is in eval mode.",
+        explanation="eval() stays in effect until train() is called. The usual case is an evaluation between two "
+        "epochs, or a checkpoint that is loaded for more training. Dropout then does nothing, and BatchNorm "
+        "normalizes with its running statistics and does not update them; if they were never computed, it does not "
+        "normalize at all. Intentional uses are not reported: a model in train mode with layers or a frozen part in "
+        "eval mode, and BatchNorm with the statistics of a checkpoint.",
+        sample="""\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model.eval()  # for an evaluation
+for _ in range(2):
+    optimizer.zero_grad()
+    loss = model(torch.randn(5, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model.eval()  # for an evaluation
+model.train()
+for _ in range(2):
+    optimizer.zero_grad()
+    loss = model(torch.randn(5, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+""",
+        remedy="Call model.train() before training, and again after each evaluation.",
+    )
+)
+
+
+def eval_findings(fact: EvalTraining) -> Iterator[Finding]:
+    """Name the layers that act differently, and the line that switched the mode."""
+    switched = "" if fact.switched is None else f" since {line_of(fact.switched)}"
+    effects = []
+    if fact.dropouts:
+        effects.append(f"{listed(fact.dropouts)} {'drops' if len(fact.dropouts) == 1 else 'drop'} nothing")
+    if fact.batch_norms:
+        verb = "uses running statistics and does not update them"
+        if len(fact.batch_norms) > 1:
+            verb = "use running statistics and do not update them"
+        effects.append(f"{listed(fact.batch_norms)} {verb}")
+    yield EVAL.finding(
+        text=f"{fact.model} is in eval mode{switched} while an optimizer trains it: {', and '.join(effects)}.",
+        places=(*place_of("eval", fact.switched), *place_of("backward", fact.backward), *place_of("step", fact.step)),
+        remedy=f"Call train() of the {fact.model} after the evaluation, before the forward pass of each training step.",
+        subjects=(*fact.dropouts, *fact.batch_norms),
+    )
+
+
+JUDGE = Judge(EvalTraining, eval_findings)

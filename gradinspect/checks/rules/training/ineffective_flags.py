@@ -1,0 +1,70 @@
+"""Parameters that were meant to be frozen, by an attribute that torch does not read."""
+
+from collections.abc import Iterator
+
+from gradinspect.checks.findings import Finding, line_of, listed, place_of
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.training.facts import IneffectiveFlag
+
+INEFFECTIVE = Rule(
+    doc=RuleDoc(
+        code="GI374",
+        title="freezing has no effect",
+        summary="An attribute was set that torch does not read, so the parameters are still trained.",
+        explanation="Python lets a program set any attribute of a tensor or module. `param.require_grad = False` is "
+        "misspelled, and `module.requires_grad = False` sets an attribute that only tensors have. Neither raises an "
+        "error, and the parameters still require grad: backward computes their gradients, and an optimizer that holds "
+        "them changes them. Reported if backward reaches such parameters. A class that reads its own attribute "
+        "`self.requires_grad` is not reported.",
+        sample="""\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+for param in model[0].parameters():
+    param.require_grad = False  # the name is requires_grad
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    model(torch.randn(5, 8)).square().mean().backward()
+    optimizer.step()
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+for param in model[0].parameters():
+    param.requires_grad = False
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    model(torch.randn(5, 8)).square().mean().backward()
+    optimizer.step()
+""",
+        remedy="Write param.requires_grad = False for a tensor, module.requires_grad_(False) for a module.",
+    )
+)
+
+
+def flag_findings(fact: IneffectiveFlag) -> Iterator[Finding]:
+    """Report a flag that was meant to freeze parameters."""
+    where = line_of(fact.set)
+    if not fact.modules:
+        why = f"{where} sets .{fact.attribute} of the parameters, but torch reads .requires_grad"
+        remedy = f"Write {fact.target or 'param'}.requires_grad = False at {where}."
+    else:
+        of = listed([path or "the model" for path in fact.modules])
+        kind = "a module" if len(fact.modules) == 1 else "modules"
+        why = f"{where} sets .{fact.attribute} of {of}, {kind}, but torch reads .requires_grad of parameters only"
+        remedy = f"Call {fact.target or 'module'}.requires_grad_(False) at {where}: it sets that of each parameter."
+    yield INEFFECTIVE.finding(
+        text=f"{why}. {listed(fact.names)} still require{'s' if len(fact.names) == 1 else ''} grad, and backward "
+        "computes the gradient.",
+        places=(*place_of("set", fact.set), *place_of("backward", fact.backward)),
+        remedy=remedy,
+        subjects=fact.names,
+    )
+
+
+JUDGE = Judge(IneffectiveFlag, flag_findings)

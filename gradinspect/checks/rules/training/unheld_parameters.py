@@ -1,0 +1,127 @@
+"""Parameters that learn nothing because no optimizer holds them."""
+
+from collections.abc import Iterator
+
+from gradinspect.checks.findings import Finding, line_of, listed, place_of
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.training.facts import UnheldParameters
+
+UNHELD = Rule(
+    doc=RuleDoc(
+        code="GI361",
+        title="no optimizer holds these parameters",
+        summary="Backward computes gradients of parameters that no optimizer updates.",
+        explanation="An optimizer updates the tensors it was given when it was made. Layers in a plain list or dict, "
+        "and tensors that are no nn.Parameter, are not among `model.parameters()`. A layer that is replaced or added "
+        "later has new parameters, while the optimizer keeps the old ones; so has a copy. A second model, or a loss "
+        "with parameters of its own, has to be passed as well. There is no error: the rest of the model "
+        "learns. Intentional uses are not reported: a perceptual loss, a linear probe, inputs whose gradient is "
+        "wanted, a model that another optimizer trains.",
+        sample="""\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model[2] = nn.Linear(16, 2)  # the optimizer holds the old layer
+for _ in range(2):
+    optimizer.zero_grad()
+    loss = model(torch.randn(5, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+model[2] = nn.Linear(16, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    loss = model(torch.randn(5, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+""",
+        remedy="Use nn.ModuleList, nn.ModuleDict and nn.Parameter, and make the optimizer when the model is complete.",
+    )
+)
+
+
+_ROLES = {"replaced": "replaced", "remade": "replaced", "later": "added", "unfrozen": "unfrozen"}
+
+
+def unheld_findings(fact: UnheldParameters) -> Iterator[Finding]:
+    """Say why the optimizer does not have the parameters."""
+    why, remedy = _words(fact)
+    yield UNHELD.finding(
+        text=f"Backward reaches {listed(fact.names)}, but no optimizer holds "
+        f"{'it' if len(fact.names) == 1 else 'them'}: {why}",
+        places=(
+            *place_of("optimizer", fact.created),
+            *place_of(_ROLES.get(fact.kind, "made"), fact.made),
+            *place_of("backward", fact.backward),
+        ),
+        remedy=remedy,
+        subjects=fact.names,
+    )
+
+
+JUDGE = Judge(UnheldParameters, unheld_findings)
+
+
+def _words(fact: UnheldParameters) -> tuple[str, str]:
+    if fact.kind == "container":
+        return (
+            f"{fact.where} is a plain list or dict, so model.parameters() does not contain what is in it.",
+            f"Make {fact.where} an nn.ModuleList or nn.ModuleDict (nn.ParameterList for plain tensors).",
+        )
+    if fact.kind == "attribute":
+        return (
+            f"{fact.where} is a plain tensor, so model.parameters() does not contain it.",
+            f"Make {fact.where} an nn.Parameter.",
+        )
+    if fact.kind == "remade":
+        return (
+            f"{line_of(fact.made)} assigns new ones each time it runs, and {fact.optimizer} keeps the old ones.",
+            _instead_of_remaking(fact),
+        )
+    if fact.kind == "computed":
+        return (
+            f"{fact.where} was computed from an nn.Parameter, so it is a plain tensor, and model.parameters() contains "
+            "neither.",
+            f"Compute the value first, and make an nn.Parameter of the result, at {line_of(fact.made)}: "
+            "nn.Parameter(value * 0.02), not nn.Parameter(value) * 0.02.",
+        )
+    if fact.kind == "unfrozen":
+        return (
+            f"{fact.where} was frozen when {fact.optimizer} was made, and requires grad since {line_of(fact.made)}.",
+            f"After {line_of(fact.made)}, pass the parameters to add_param_group() of {fact.optimizer}. Or pass all "
+            f"parameters at {line_of(fact.created)}: those without a gradient are left alone.",
+        )
+    if fact.kind == "model":
+        return (
+            f"{fact.optimizer} was made without the parameters of this {fact.where}.",
+            f"Pass them as well at {line_of(fact.created)}. If the {fact.where} is to stay as it is, call "
+            "requires_grad_(False) on it.",
+        )
+    if fact.kind == "instead":
+        return (
+            f"backward reaches nothing that {fact.optimizer} holds. It was made of another model, or before this "
+            f"{fact.where} was copied.",
+            f"Make {fact.optimizer} at {line_of(fact.created)} of the parameters of the model that is trained.",
+        )
+    happened = "replaced" if fact.kind == "replaced" else "added to the model"
+    return (
+        f"{fact.where} was {happened} at {line_of(fact.made)}, after {fact.optimizer} was made.",
+        f"Make {fact.optimizer} after {line_of(fact.made)}, or pass the new parameters to its add_param_group().",
+    )
+
+
+def _instead_of_remaking(fact: UnheldParameters) -> str:
+    if fact.where not in fact.names:  # a module
+        return f"Make {fact.where} once, in __init__, instead of at {line_of(fact.made)}."
+    return (
+        f"Assign no new nn.Parameter at {line_of(fact.made)}: compute the value in a local variable, and pass that to "
+        "the function that a layer calls, such as torch.nn.functional.linear(x, weight, bias)."
+    )

@@ -1,0 +1,67 @@
+"""Learning rates that a scheduler divides with every step."""
+
+import math
+from collections.abc import Iterator
+
+from gradinspect.checks.findings import Finding, line_of, place_of
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.checks.rules.training.facts import OptimizerMisuse
+
+VANISHING = Rule(
+    doc=RuleDoc(
+        code="GI381",
+        title="the learning rate vanishes within a few steps",
+        summary="A scheduler that is stepped after each batch divides the learning rate each time.",
+        explanation="ExponentialLR, StepLR and MultiStepLR count calls of step(), not epochs. A factor that is meant "
+        "for an epoch, applied to each batch, brings the learning rate to nothing before the first epoch is over, "
+        "and the loss stays where it is. Reported if two steps of a scheduler, with one step of the optimizer before "
+        "each, have divided the learning rate by the same number, at least 5.",
+        sample="""\
+import torch
+from torch import nn
+
+model = nn.Linear(8, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.1)
+for epoch in range(2):
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss = model(torch.randn(5, 8)).square().mean()
+        loss.backward()
+        optimizer.step()
+        scheduler.step()  # for each batch
+""",
+        fixed="""\
+import torch
+from torch import nn
+
+model = nn.Linear(8, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.1)
+for epoch in range(2):
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss = model(torch.randn(5, 8)).square().mean()
+        loss.backward()
+        optimizer.step()
+    scheduler.step()
+""",
+        remedy="Call scheduler.step() once per epoch, or choose a factor near 1.",
+    )
+)
+
+
+def vanishing_findings(fact: OptimizerMisuse) -> Iterator[Finding]:
+    """Say how soon nothing is left of the learning rate."""
+    if fact.kind == "falls":
+        steps = math.ceil(round(math.log(1e-6) / math.log(fact.ratio), 3))
+        yield VANISHING.finding(
+            text=f"{line_of(fact.scheduled)} multiplies the learning rate of {fact.optimizer} by {fact.ratio:.2g} each "
+            f"time. After {steps} steps it is a millionth of what it was, or less.",
+            places=(*place_of("step", fact.step), *place_of("scheduler", fact.scheduled)),
+            remedy=f"Call the scheduler's step() once per epoch: move {line_of(fact.scheduled)} out of the loop over "
+            "the batches. Or choose a factor near 1.",
+        )
+
+
+JUDGE = Judge(OptimizerMisuse, vanishing_findings)

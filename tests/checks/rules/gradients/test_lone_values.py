@@ -1,0 +1,39 @@
+"""Normalizations over a single value, on graphs made by hand."""
+
+import pytest
+from factories import graph, leaf, op
+
+from gradinspect.checks.facts import BackwardStarts
+from gradinspect.checks.rules.gradients.lone_values import lone_value_findings
+from gradinspect.graph import SavedValue
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "is_lone"),
+    [
+        ("NativeLayerNormBackward0", {"normalized_shape": (1,)}, True),
+        ("NativeLayerNormBackward0", {"normalized_shape": (4, 2)}, False),
+        ("NativeLayerNormBackward0", {}, False),
+        ("NativeGroupNormBackward0", {"C": 6, "HxW": 1, "group": 6}, True),
+        ("NativeGroupNormBackward0", {"C": 6, "HxW": 1, "group": 3}, False),
+        ("NativeGroupNormBackward0", {"C": 6, "HxW": 4, "group": 6}, False),
+        ("MulBackward0", {"normalized_shape": (1,)}, False),
+    ],
+)
+def test_the_number_of_values_is_read_from_the_node(
+    name: str, attributes: dict[str, int | tuple[int, ...]], *, is_lone: bool
+) -> None:
+    """One value minus its own mean is 0."""
+    values = tuple(SavedValue(name=f"_saved_{key}", kind="int", value=value) for key, value in attributes.items())
+    recorded = graph(op("MeanBackward0", 1), op(name, 2, saved=values), leaf("weight", 1, 4))
+    found = list(lone_value_findings(BackwardStarts(recorded)))
+
+    assert [finding.code for finding in found] == ["GI601"] * is_lone
+
+
+def test_without_a_gradient_to_pass_on_it_is_none() -> None:
+    """Its input needs no gradient."""
+    values = (SavedValue(name="_saved_normalized_shape", kind="tuple", value=(1,)),)
+    recorded = graph(op("NativeLayerNormBackward0", None, 1, saved=values), leaf("weight", 1))
+
+    assert not list(lone_value_findings(BackwardStarts(recorded)))

@@ -1,0 +1,93 @@
+"""Losses and gradients that are NaN or Inf, as findings, on graphs made by hand."""
+
+import math
+
+import pytest
+from factories import gradient_stats, gradient_through, graph, leaf, op
+from msgspec.structs import replace
+
+from gradinspect.analyses.gradients.observed import gradient_notes
+from gradinspect.checks.facts import BackwardEnded
+from gradinspect.checks.findings import Finding
+from gradinspect.checks.rules.gradients.nonfinite_gradients import NonfiniteValue, loss_finding, nonfinite_findings
+from gradinspect.graph import Frame, GradientStats
+
+MADE = Frame(file="train.py", line=7, code="p = f(h)")
+BACKWARD = Frame(file="train.py", line=9, code="loss.backward()")
+BAD = gradient_stats(math.inf, bad=3)
+
+
+def found(name: str, came: GradientStats, went: GradientStats, *, is_scaling: bool = False) -> list[Finding]:
+    """What is said of a node that received one gradient and returned another."""
+    recorded = gradient_through(name, came, went)
+    return list(nonfinite_findings(BackwardEnded(recorded, gradient_notes(recorded), BACKWARD, lambda: is_scaling)))
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("SqrtBackward0", "The derivative of a root is infinite at 0."),
+        ("LogBackward0", "The derivative of a logarithm is infinite at 0."),
+        ("FlipBackward0", "The cause is unknown."),
+    ],
+)
+def test_the_node_that_made_it_non_finite_has_a_line_and_a_reason(name: str, why: str) -> None:
+    """And whom it reaches; without a known reason the debugger is offered."""
+    (finding,) = found(name, gradient_stats(1.0), BAD)
+
+    assert finding.code == "GI501"
+    assert why in finding.text
+    assert finding.text.endswith("It reaches weight.")
+    assert [(place.role, place.line) for place in finding.places] == [("made", 7), ("backward", 9)]
+    assert ("gradinspect step" in finding.remedy) == ("unknown" in why)
+
+
+@pytest.mark.parametrize(("dtype", "is_found"), [("float16", False), ("float32", True), ("bfloat16", True)])
+def test_a_gradient_scaler_overflows_in_half_precision_only(dtype: str, is_found: bool) -> None:
+    """The dtype of the first gradients that are not finite tells; without a scaler an overflow is a mistake."""
+    bad = replace(BAD, dtype=dtype)
+
+    assert bool(found("MulBackward0", gradient_stats(1.0), bad, is_scaling=True)) == is_found
+    assert len(found("MulBackward0", gradient_stats(1.0), bad)) == 1
+
+
+def test_whether_gradients_are_scaled_is_asked_only_where_it_matters() -> None:
+    """To find out goes through every object of the program."""
+
+    def ask() -> bool:
+        raise AssertionError
+
+    for went in (gradient_stats(1.0), BAD):
+        recorded = gradient_through("MulBackward0", gradient_stats(1.0), went)
+        findings = list(nonfinite_findings(BackwardEnded(recorded, gradient_notes(recorded), BACKWARD, ask)))
+
+        assert len(findings) == (went is BAD)
+
+
+def test_a_value_of_the_forward_pass_is_named() -> None:
+    """The operator that made it; what came from outside is looked for there."""
+    recorded = graph(op("LogBackward0", 1, frame=0), leaf("w", 2), frames=(MADE,))
+    made = loss_finding(recorded, NonfiniteValue(node=0, label="f32[2] with Inf", is_nan=False), BACKWARD)
+    given = loss_finding(recorded, NonfiniteValue(node=None, label="x"), BACKWARD)
+
+    assert made.code == given.code == "GI502"
+    assert made.text.endswith("f32[2] with Inf, made by Log. The logarithm of 0 is infinite.")
+    assert [(place.role, place.line) for place in made.places] == [("made", 7), ("backward", 9)]
+    assert made.remedy == "At train.py:7, clamp its input: x.clamp(min=1e-8)."
+    assert "neither is x, which came into the graph from outside" in given.text
+    assert [place.role for place in given.places] == ["backward"]
+
+
+def test_zero_times_infinity_is_told_from_overflow() -> None:
+    """NaN where the incoming gradient is 0 comes from a mask; infinity, or NaN from other numbers, does not."""
+    came = replace(gradient_stats(1.0), num_zeros=3, num_elements=4)
+    (masked,) = found("SqrtBackward0", came, replace(BAD, norm=math.nan))
+    (early,) = found("SqrtBackward0", replace(came, num_zeros=2), replace(BAD, norm=math.nan))
+    (infinite,) = found("SqrtBackward0", came, BAD)
+
+    assert "0 * inf is NaN" in masked.text
+    assert "torch.where(mask, x, 1.0)" in masked.remedy
+    assert "elements NaN" in early.text
+    assert "0 * inf" not in early.text
+    assert "elements infinite" in infinite.text
+    assert "0 * inf" not in infinite.text

@@ -1,0 +1,90 @@
+"""Iterations of a loop that keep graph history, judged on graphs made by hand."""
+
+import pytest
+from factories import graph, leaf, op, saved
+
+from gradinspect.checks.facts import EarlierCall
+from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory, earlier_rounds, growing_findings
+from gradinspect.graph import Frame, Graph, SavedValue
+
+CELL = Frame(file="rnn.py", line=10, code="h = cell(x, h)")
+HEAD = Frame(file="rnn.py", line=11, code="loss = head(h)")
+BACKWARD = Frame(file="rnn.py", line=12, code="loss.backward(retain_graph=True)")
+APPEND = Frame(file="rnn.py", line=13, code="losses.append(loss)")
+
+
+def first_call(*numbers: int, clock: int = 4, frame: Frame = BACKWARD) -> EarlierCall:
+    """A backward call that went through nodes 0 to 3 unless told otherwise."""
+    return EarlierCall(name="backward #1", frame=frame, root="loss", nodes=frozenset(numbers or range(4)), clock=clock)
+
+
+def second_round(*kept: SavedValue, reads_line: int = 0) -> Graph:
+    """`h = cell(x, h)` twice; the older one is from the first round and was made on the line that is asked for."""
+    return graph(
+        op("SumBackward0", 1, sequence_nr=6, frame=1),
+        op("TanhBackward0", 2, sequence_nr=5, frame=0),
+        op("TanhBackward0", 3, sequence_nr=1, frame=reads_line, saved=kept),
+        leaf("cell.weight", 4, 4),
+        frames=(CELL, HEAD),
+    )
+
+
+def test_an_iteration_is_a_call_on_the_same_line_with_newer_nodes() -> None:
+    """Another line is another loss, and a graph without newer nodes was there before the first call."""
+    elsewhere = first_call(frame=HEAD)
+    later = first_call(clock=7)
+
+    assert earlier_rounds(second_round(), [first_call(), elsewhere, later], BACKWARD) == [first_call()]
+    assert earlier_rounds(second_round(), [first_call()], None) == []
+
+
+def test_a_line_that_reads_what_it_made_before_grows() -> None:
+    """Both lines, how much of the graph is old, and where to detach."""
+    (found,) = growing_findings(second_round(), [first_call()], [], BACKWARD)
+
+    assert [(place.role, place.line) for place in found.places] == [("old", 10), ("new", 10), ("backward", 12)]
+    assert found.text.startswith(
+        "TanhBackward0 reads what TanhBackward0 made before backward #1, which went through 1 node of this graph."
+    )
+    assert found.remedy.startswith(
+        "Detach what one iteration hands on to the next: after loss.backward() at rnn.py:12, add 'h = h.detach()'."
+    )
+
+
+def test_a_trunk_that_is_computed_once_is_no_growth() -> None:
+    """Its line is not run again: the heads read it from another one."""
+    assert list(growing_findings(second_round(reads_line=1), [first_call(1, clock=5)], [], BACKWARD)) == []
+
+
+def test_a_freed_graph_is_reported_once() -> None:
+    """Backward through it fails, which has a finding of its own."""
+    freed = saved("_saved_result", 4, storage=0, status="freed")
+
+    assert list(growing_findings(second_round(freed), [first_call()], [], BACKWARD)) == []
+
+
+@pytest.mark.parametrize(
+    ("holder", "is_found"),
+    [
+        (KeptHistory(held_by="variable", name="losses[*]", num_tensors=1, num_rounds=1, adds=True), True),
+        (KeptHistory(held_by="variable", name="loss", num_tensors=1, num_rounds=1), False),
+        (KeptHistory(held_by="variable", name="log[*]", num_tensors=2, num_rounds=2), True),
+        (KeptHistory(held_by="gradient", num_tensors=2, num_rounds=1), True),
+    ],
+)  # fmt: skip
+def test_who_adds_keeps_history(holder: KeptHistory, is_found: bool) -> None:  # a column
+    """A list that is added to, or that holds several iterations already; a variable that is replaced lets go."""
+    clean = graph(op("SumBackward0", 1, sequence_nr=6), leaf("w", 4))
+    found = list(growing_findings(clean, [first_call()], [holder], BACKWARD))
+
+    assert [finding.code for finding in found] == ["GI801"] * is_found
+
+
+def test_the_line_that_stores_is_named() -> None:
+    """With the name of the container, and what to store in its place."""
+    holder = KeptHistory(held_by="variable", name="losses[*]", num_tensors=3, num_rounds=3, stores=(APPEND,), adds=True)
+    (found,) = growing_findings(graph(op("SumBackward0", sequence_nr=6)), [first_call()], [holder], BACKWARD)
+
+    assert [(place.role, place.line) for place in found.places] == [("stored", 13), ("backward", 12)]
+    assert found.text.startswith("losses[*] holds 3 tensors with the graph")
+    assert found.remedy == "At rnn.py:13, store a number or a tensor without history: item() or detach()."

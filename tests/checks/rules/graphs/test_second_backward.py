@@ -1,0 +1,73 @@
+"""A backward through a freed graph, on graphs made by hand."""
+
+from factories import graph, leaf, op, saved
+from msgspec.structs import replace
+
+from gradinspect.checks.facts import BackwardStarts, EarlierCall
+from gradinspect.checks.rules.graphs.second_backward import second_backward_findings
+from gradinspect.graph import Frame, Graph, Node, Root
+
+OLD = Frame(file="rnn.py", line=10, code="h = cell(x)")
+NEW = Frame(file="rnn.py", line=11, code="loss = head(h)")
+BACKWARD = Frame(file="rnn.py", line=12, code="loss.backward()")
+FREED = saved("_saved_result", 4, storage=0, status="freed")
+
+
+def first_call(clock: int = 4, frame: Frame = BACKWARD) -> EarlierCall:
+    """One that went through nodes 0 to 3."""
+    return EarlierCall(name="backward #1", frame=frame, root="loss_a", nodes=frozenset(range(4)), clock=clock)
+
+
+def joined(new_number: int) -> Graph:
+    """A new node that reads an old one, whose saved result is gone."""
+    nodes: list[Node] = [
+        op("MulBackward0", 1, sequence_nr=new_number, frame=1),
+        op("TanhBackward0", 2, sequence_nr=2, frame=0, saved=(FREED,)),
+        leaf("w", 4),
+    ]
+    return graph(*nodes, frames=(OLD, NEW))
+
+
+def test_the_edge_where_the_new_graph_joins_the_old_one() -> None:
+    """Old line, new line, who freed it; and the detach() that would fix it, by the name of the variable."""
+    (found,) = second_backward_findings(BackwardStarts(joined(7), BACKWARD, [first_call()]))
+
+    assert found.code == "GI401"
+    assert [(place.role, place.line) for place in found.places] == [
+        ("old", 10), ("new", 11), ("freed", 12), ("backward", 12),
+    ]  # fmt: skip
+    assert "backward #1 (rnn.py:12) freed 1 of 2 nodes; the new graph joins them where MulBackward0 reads" in found.text
+    assert "TanhBackward0 has lost its saved tensors, so this backward will fail." in found.text
+    assert found.remedy.startswith("Compute rnn.py:10 again in each iteration, before rnn.py:11; if no gradient")
+
+
+def test_two_losses_that_are_known_before_are_added() -> None:
+    """No detach() would be right: one backward is enough for both."""
+    recorded = replace(joined(3), roots=(Root(node=0, name="loss_b"),))
+    call = EarlierCall(name="backward #1", frame=BACKWARD, root="loss_a", nodes=frozenset({2}), clock=4)
+    (found,) = second_backward_findings(BackwardStarts(recorded, Frame(file="rnn.py", line=13), [call]))
+
+    assert "call (loss_a + loss_b).backward() once" in found.remedy
+
+
+def test_a_graph_that_is_old_as_a_whole_is_computed_again() -> None:
+    """Inside the loop, where it is the same line that calls backward."""
+    (found,) = second_backward_findings(BackwardStarts(joined(3), BACKWARD, [first_call()]))
+
+    assert [place.role for place in found.places] == ["made", "freed", "backward"]
+    assert found.text.startswith("backward #1 (rnn.py:12) freed the whole graph (2 nodes).")
+    assert found.remedy.endswith("inside the loop: a graph can be used for one backward.")
+
+
+def test_a_call_before_those_that_were_watched() -> None:
+    """That there was one is all that is known."""
+    (found,) = second_backward_findings(BackwardStarts(joined(7), BACKWARD))
+
+    assert "has been freed, by a backward before the observed ones." in found.text
+
+
+def test_a_graph_that_has_everything_is_fine() -> None:
+    """Nothing is freed, so nothing is found, whoever went through it."""
+    kept = graph(op("TanhBackward0", 1, sequence_nr=2, saved=(saved("_saved_result", 4, storage=0),)), leaf("w", 4))
+
+    assert list(second_backward_findings(BackwardStarts(kept, BACKWARD, [first_call()]))) == []

@@ -1,0 +1,148 @@
+"""Accidental broadcasting, judged on graphs made by hand."""
+
+import pytest
+from factories import graph, leaf, op, saved
+
+from gradinspect.checks.rules.losses.broadcasts import (
+    GrownOperator,
+    Shape,
+    broadcast_findings,
+    grown_shape,
+    slipped_shape,
+)
+from gradinspect.graph import Frame, Graph, Node, Storage
+
+ERROR = Frame(file="train.py", line=3, function="step", code="error = model(x) - y")
+LOSS = Frame(file="train.py", line=4, function="step", code="loss = (error**2).mean()")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "grown"),
+    [
+        ((8, 1), (8,), (8, 8)),
+        ((8,), (8, 1), (8, 8)),
+        ((1, 5, 1), (1, 5), (1, 5, 5)),
+        ((8, 1), (8, 1), None),
+        ((8, 1), (1, 8), None),
+        ((8, 4), (4,), None),
+        ((8, 1), (4,), None),
+        ((8, 8), (8,), None),
+        ((1, 1), (1,), None),
+        ((1, 8), (8,), None),
+        ((0, 1), (0,), None),
+        ((), (8, 1), None),
+    ],
+)
+def test_accidental_broadcasting_shows_in_two_shapes(left: Shape, right: Shape, grown: Shape | None) -> None:
+    """The same elements, another number of dimensions, and a result that is larger than both."""
+    assert grown == grown_shape(left, right)
+
+
+@pytest.mark.parametrize(
+    ("op", "left", "right", "grown"),
+    [
+        ("sub", (8, 1), (1, 8), (8, 8)),
+        ("sub", (8, 1), (8, 4), (8, 4)),
+        ("rsub", (8, 1), (8, 4), (8, 4)),
+        ("mse_loss", (8, 4), (8, 1), (8, 4)),
+        ("sub", (8, 4), (8, 1), None),  # several predictions of one target
+        ("sub", (1, 4), (8, 4), None),  # a center
+        ("sub", (8, 1), (1, 4), None),
+        ("mul", (8, 1), (8, 4), None),
+        ("mse_loss", (8, 1), (1, 1), None),
+        ("sub", (8, 4), (8, 4), None),
+    ],
+)
+def test_shapes_of_equal_length_count_in_few_forms(op: str, left: Shape, right: Shape, grown: Shape | None) -> None:
+    """A column of predictions against a row or several columns of targets, and what torch itself warns of."""
+    assert grown == slipped_shape(op, (left, right), (True, False))
+    if op != "mse_loss" and left != (8, 1):
+        assert slipped_shape(op, (right, left), (False, True)) is None
+
+
+def operator(frame: Frame = ERROR, learned: tuple[bool, bool] = (True, False)) -> GrownOperator:
+    """`[8, 1] - [8]`."""
+    return GrownOperator(sequence_nr=5, op="sub", shapes=((8, 1), (8,)), is_learned=learned, frame=frame)
+
+
+def squared_error(*between: Node, last: str = "MeanBackward0", before: str = "AddmmBackward0") -> Graph:
+    """Mean, what lies between, sub, and what made the prediction."""
+    nodes = [op(last, 1, shape=(), frame=1), *between]
+    start = len(nodes)
+    nodes += [
+        op("SubBackward0", start + 1, None, shape=(8, 8), sequence_nr=5, frame=0),
+        op(before, start + 2, shape=(8, 1), frame=0),
+        leaf("weight", 1, 4),
+    ]
+    return graph(*nodes, frames=(ERROR, LOSS), storages=(Storage(num_bytes=256),))
+
+
+def test_both_lines_are_named() -> None:
+    """Where it broadcasts and where it is reduced, both shapes, the number of pairs, and which side to squeeze."""
+    (found,) = broadcast_findings(squared_error(op("PowBackward0", 2, shape=(8, 8))), [operator()], None)
+
+    assert [(place.role, place.line) for place in found.places] == [("broadcast", 3), ("reduced", 4)]
+    assert found.text == (
+        "sub of [8, 1] (requires grad) and [8] (does not) broadcasts to [8, 8]. Mean reduces all 64 pairs instead of "
+        "8 elements."
+    )
+    assert found.remedy == "Give both the same shape before train.py:3: call squeeze(-1) on the [8, 1]."
+
+
+def test_the_sum_of_the_elements_is_a_reduction_too() -> None:
+    """It says sum, and needs no operator between."""
+    (found,) = broadcast_findings(squared_error(last="SumBackward0"), [operator()], None)
+
+    assert "Sum reduces all 64 pairs" in found.text
+
+
+@pytest.mark.parametrize(
+    ("between", "last", "before"),
+    [
+        ((op("SoftmaxBackward0", 2, shape=(8, 8)),), "SumBackward0", "AddmmBackward0"),
+        ((op("MmBackward0", 2, shape=(8, 8)),), "SumBackward0", "AddmmBackward0"),
+        ((op("SumBackward1", 2, shape=(8,)),), "MeanBackward0", "AddmmBackward0"),
+        ((), "MaxBackward1", "AddmmBackward0"),
+        ((), "MeanBackward0", "UnsqueezeBackward0"),
+        (
+            (op("MulBackward0", 2, None, shape=(8, 8), saved=(saved("_saved_other", 8, 8, storage=0),)),),
+            "SumBackward0",
+            "AddmmBackward0",
+        ),
+    ],
+)
+def test_intentional_broadcasting_is_not_reported(between: tuple[Node, ...], last: str, before: str) -> None:
+    """Softmax, a product of matrices, a sum along one side, a maximum, a dimension added on the spot, a mask."""
+    assert list(broadcast_findings(squared_error(*between, last=last, before=before), [operator()], None)) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["d = a[:, None] - b", "d = a.unsqueeze(1) - b", "d = a.view(-1, 1) - b", "d = a.reshape(n, 1) - b"],
+)
+def test_a_dimension_that_is_written_out_is_intentional(code: str) -> None:
+    """On the line of the operator itself."""
+    frame = Frame(file="train.py", line=3, code=code)
+
+    assert list(broadcast_findings(squared_error(), [operator(frame)], None)) == []
+
+
+@pytest.mark.parametrize("code", ["d = a - b.view(-1)", "d = model(x) - y.reshape(-1)"])
+def test_to_flatten_adds_no_dimension(code: str) -> None:
+    """What flattens one side is often the mistake itself."""
+    frame = Frame(file="train.py", line=3, code=code)
+
+    assert len(list(broadcast_findings(squared_error(), [operator(frame)], None))) == 1
+
+
+@pytest.mark.parametrize("learned", [(True, True), (False, False)])
+def test_two_learned_sides_are_a_ranking(learned: tuple[bool, bool]) -> None:
+    """Nothing is said where both sides are learned, or none is."""
+    assert list(broadcast_findings(squared_error(), [operator(learned=learned)], None)) == []
+
+
+def test_an_operator_outside_the_graph_does_not_matter() -> None:
+    """Such as one of a metric."""
+    elsewhere = GrownOperator(sequence_nr=77, op="sub", shapes=((8, 1), (8,)), is_learned=(True, False), frame=None)
+
+    assert list(broadcast_findings(squared_error(), [elsewhere], None)) == []
