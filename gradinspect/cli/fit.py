@@ -69,6 +69,11 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     targets = parse_step_targets(output or [], force=force)
     asked = replace(request, fake=not real, answers_reads=not real, hint=hint, values_hint=VALUES_HINT)
     if search is not None and not isinstance(request.source, CaptureFile):
+        if output:
+            raise GradInspectError(
+                f"'-o {output[0]}' keeps one run, and '--search' makes many.",
+                "Remove -o, or write one size: run it without --search.",
+            )
         return _search(asked, search, available, steps, output_format)
     fits = True
 

@@ -82,7 +82,7 @@ def _from_file(path: Path, numbers: Sequence[tuple[str, int]]) -> MainModule:
     is_compiled = path.suffix == ".pyc"
     kind = importlib.machinery.SourcelessFileLoader if is_compiled else importlib.machinery.SourceFileLoader
     loader = kind("__main__", str(path))
-    code = _code_of(loader, "__main__") if is_compiled else _compile(path, numbers)
+    code = _code_of(loader, "__main__") if is_compiled else _compile(loader, path, numbers)
     main = _new_module(__loader__=loader, __package__=None, __file__=str(path), __cached__=None)
     return MainModule(main, (code,))
 
@@ -124,7 +124,7 @@ def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
     return spec
 
 
-def _compile(path: Path, numbers: Sequence[tuple[str, int]]) -> types.CodeType:
+def _compile(loader: Any, path: Path, numbers: Sequence[tuple[str, int]]) -> types.CodeType:
     try:
         with io.open_code(str(path)) as file:
             source = file.read()
@@ -133,4 +133,4 @@ def _compile(path: Path, numbers: Sequence[tuple[str, int]]) -> types.CodeType:
     if b"\0" in source:
         raise GradInspectError(f"The file '{path}' is not Python: it contains null bytes.", "Give a .py file.")
     code = with_numbers(source, dict(numbers)) if numbers else source
-    return compile(code, str(path), "exec", dont_inherit=True)
+    return loader.source_to_code(code, str(path))  # type: ignore[no-any-return]

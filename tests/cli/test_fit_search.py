@@ -69,8 +69,11 @@ def test_the_largest_size_fits_and_the_next_one_does_not(tmp_path: Path) -> None
          "'{batch}' in --input has no number. Search for one: fit --search batch.\n"),
         (("net.py", "--search", "BATCH", "--real"),
          "'--search' runs many sizes on fake tensors, and --real has values. Remove --real.\n"),
+        (("net.py", "--search", "BATCH", "-o", "step.html"),
+         "'-o step.html' keeps one run, and '--search' makes many. "
+         "Remove -o, or write one size: run it without --search.\n"),
     ],
-    ids=["misspelt", "nowhere", "not searched", "real"],
+    ids=["misspelt", "nowhere", "not searched", "real", "a file"],
 )  # fmt: skip
 def test_what_cannot_be_searched_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
     """Exit 2, and no traceback."""

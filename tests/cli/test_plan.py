@@ -42,6 +42,28 @@ for _ in range(2):
 print([float(norm.running_mean.sum()) for norm in net.modules() if isinstance(norm, nn.BatchNorm1d)],
       int(net[0].norm.num_batches_tracked))
 """
+HOLDING = (
+    """
+import torch
+from engine import train
+
+torch.manual_seed(0)
+train(torch.nn.Linear(64, 900))
+""",
+    """import torch
+
+def train(net):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    kept = []
+    for _ in range(3):
+        out = net(torch.randn(512, 64))
+        loss = torch.nn.functional.cross_entropy(out, torch.randint(900, (512,)))
+        kept.append(torch.zeros(60000))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+)
 
 
 def planned(program: str, folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
@@ -114,6 +136,24 @@ def test_what_is_pasted_has_the_peak_that_was_promised(tmp_path: Path) -> None:
 
     assert json.loads(measured.stdout)["peak_bytes"] == figures["plans"][0]["peak_bytes"]
     assert python(tmp_path / "pasted.py").stdout == python(tmp_path / "train.py").stdout
+
+
+def test_a_variable_that_holds_memory_is_deleted(tmp_path: Path) -> None:
+    """In a file that the program imports too; the file stays as it is, and a list that is read later is only named."""
+    (tmp_path / "train.py").write_text(HOLDING[0])
+    (tmp_path / "engine.py").write_text(HOLDING[1])
+    python(tmp_path / "train.py", cwd=tmp_path)  # leaves a compiled engine.py
+    plain = json.loads(gradinspect("fit", "train.py", "--format", "json", "--quiet-script", cwd=tmp_path).stdout)
+    status, figures = planned(HOLDING[0], tmp_path, "--fit", str(plain["peak_bytes"] - 1), "--try")
+    best = figures["plans"][0]
+
+    assert status == 0
+    assert best["change"] == "del out after engine.py:8"
+    assert best["peak_bytes"] == best["measured_peak_bytes"] <= plain["peak_bytes"] - 512 * 900 * 4
+    assert best["flops_ratio"] == 1
+    assert best["bit_equal"] is True
+    assert [(held["name"], held["num_storages"]) for held in figures["held"]] == [("kept", 1)]
+    assert (tmp_path / "engine.py").read_text() == HOLDING[1]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,32 @@ class ReleaseGradients(Record, frozen=True, tag="release gradients"):
     code: str
 
 
-Change: TypeAlias = Checkpoint | ReleaseGradients
+class DeleteVariable(Record, frozen=True, tag="delete variable"):
+    """A variable that holds memory for nothing is deleted after its last use."""
+
+    name: str
+    file: str  # relative to the program's folder
+    line: int  # the last one of the statement after which it is deleted
+    indent: int
+    code: str  # of the line
+    num_bytes: int  # that it holds at the peak
+
+    @property
+    def place(self) -> str:
+        """Where it is deleted."""
+        return f"{self.file}:{self.line}"
+
+
+class HeldVariable(Record, frozen=True):
+    """A variable that holds memory of earlier steps at the peak, and is still read later."""
+
+    name: str
+    place: str  # a line that runs while it is held: "train.py:30"
+    num_bytes: int  # at the peak
+    num_storages: int
+
+
+Change: TypeAlias = Checkpoint | ReleaseGradients | DeleteVariable
 
 
 class Plan(Record, frozen=True):
@@ -75,12 +100,29 @@ def _describe(change: Change) -> str:
     match change:
         case ReleaseGradients():
             return f"free the gradients right after the optimizer's step, instead of {change.line}"
+        case DeleteVariable():
+            return f"del {change.name} after {change.place}"
         case Checkpoint():
             number = len(change.paths)
             of = f" of {change.num_alike}" if number != change.num_alike else ""
             what = f"{number}{of} {change.class_name}" if change.num_alike > 1 else change.class_name
             kept = ", keeping matrix products, convolutions and attention" if change.kept else ""
             return f"checkpoint {short_paths(change.paths)} ({what}){kept}"
+
+
+def edits_of(plan: Plan) -> list[str]:
+    """Say which lines to edit."""
+    return [edit for change in plan.changes if (edit := _edit(change))]
+
+
+def _edit(change: Change) -> str:
+    match change:
+        case ReleaseGradients():
+            return f"at {change.line}: remove {change.code}, and write zero_grad() right after the optimizer's step()"
+        case DeleteVariable():
+            return f"after {change.place}, {change.code}: write del {change.name}"
+        case _:
+            return ""
 
 
 class Counted(NamedTuple):

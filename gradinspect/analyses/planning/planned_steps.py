@@ -1,7 +1,15 @@
 """The record of a run under a plan."""
 
 from gradinspect.analyses.memory.step import StepMemory
-from gradinspect.analyses.planning.changes import ModuleUse, Plan, ReleaseGradients, Root
+from gradinspect.analyses.planning.changes import (
+    Change,
+    DeleteVariable,
+    HeldVariable,
+    ModuleUse,
+    Plan,
+    ReleaseGradients,
+    Root,
+)
 from gradinspect.analyses.planning.search import Outcome
 from gradinspect.graph import Record
 
@@ -15,6 +23,13 @@ class PlannedSteps(Record, frozen=True):
     roots: tuple[Root, ...]
     uses: tuple[ModuleUse, ...]
     release: ReleaseGradients | None = None
+    deletions: tuple[DeleteVariable, ...] = ()
+    held: tuple[HeldVariable, ...] = ()  # that cannot be deleted
+
+    @property
+    def offers(self) -> tuple[Change, ...]:
+        """What can be changed without computing anything again."""
+        return (*(() if self.release is None else (self.release,)), *self.deletions)
 
 
 def outcome_of(plan: Plan, steps: PlannedSteps) -> Outcome:

@@ -3,12 +3,12 @@
 from textwrap import indent
 
 from gradinspect.analyses.memory.step import Origin, moment_name
-from gradinspect.analyses.planning.changes import Root
+from gradinspect.analyses.planning.changes import HeldVariable, Root
 from gradinspect.analyses.planning.code import code_of
 from gradinspect.analyses.planning.search import Outcome, Search
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.graph import Record
-from gradinspect.units import format_bytes
+from gradinspect.units import format_bytes, format_count
 
 
 class PlanReport(Record, frozen=True):
@@ -21,6 +21,7 @@ class PlanReport(Record, frozen=True):
     notes: tuple[str, ...]
     not_counted: tuple[str, ...]
     trial: Trial | None = None  # of the cheapest plan that fits
+    held: tuple[HeldVariable, ...] = ()
     failures: tuple[str, ...] = ()
 
     @property
@@ -51,6 +52,13 @@ def place_to_paste(report: PlanReport) -> Root | None:
     """Find the line after which all modules are made; None if it is not known."""
     known = [root for root in report.roots if root.after]
     return max(known, key=lambda root: int(root.after.rpartition(":")[2]), default=None)
+
+
+def held_sentence(held: HeldVariable) -> str:
+    """Say what a variable holds that cannot be deleted, as it is read again."""
+    what = f"At the peak, {held.name} holds {format_bytes(held.num_bytes)} of earlier steps"
+    tensors = "a tensor" if held.num_storages == 1 else format_count(held.num_storages, "tensor")
+    return f"{what} ({tensors}, {held.place}), not tried: keep numbers, or copies on another device."
 
 
 def lowest_sentence(report: PlanReport) -> str:

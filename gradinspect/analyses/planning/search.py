@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import Origin
-from gradinspect.analyses.planning.changes import Change, Checkpoint, ModuleUse, Plan, ReleaseGradients
+from gradinspect.analyses.planning.changes import Change, Checkpoint, ModuleUse, Plan
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Record
 
@@ -116,11 +116,15 @@ class PlanSearch:
         self._outcomes: dict[Plan, Outcome] = {}
         self._always: tuple[Change, ...] = ()
 
-    def run(self, plain: Outcome, release: ReleaseGradients | None) -> Search:
-        """Search, starting from the plain program."""
+    def run(self, plain: Outcome, offers: Sequence[Change]) -> Search:
+        """Search, starting from the plain program.
+
+        Args:
+            plain: What the program needs as it is.
+            offers: What can be changed at no cost.
+        """
         self._outcomes[plain.plan] = plain
-        if release is not None and not self._fits(plain) and self._of(release).peak_bytes <= plain.peak_bytes:
-            self._always = (release,)
+        self._accept(offers)
         start = self._of()
         if not self._fits(start):
             self._try_blocks()
@@ -132,6 +136,16 @@ class PlanSearch:
         return Search(
             limit=self._limit, plain=plain, fitting=tuple(fitting), lowest=lowest, num_runs=len(self._outcomes)
         )
+
+    def _accept(self, offers: Sequence[Change]) -> None:
+        """Make each change that costs nothing part of every plan, until one fits, unless the peak is higher with it."""
+        for offer in offers:
+            before = self._of()
+            if self._fits(before):
+                return
+            outcome = self._of(offer)
+            if not outcome.failure and outcome.peak_bytes <= before.peak_bytes:
+                self._always = (*self._always, offer)
 
     def _try_blocks(self) -> None:
         """Checkpoint each block by itself, as a whole, then as little of it as fits."""
@@ -184,11 +198,11 @@ class PlanSearch:
             best = outcome
 
     def _drop_what_is_not_needed(self) -> None:
-        """Measure the best plan without the changes that every plan has."""
-        fitting = sorted(filter(self._fits, self._done()), key=_cost)
-        if self._always and fitting:
-            changes = tuple(change for change in fitting[0].plan.changes if change not in self._always)
-            self._run(Plan(changes=changes))
+        """Measure the best plan without each of the changes that every plan has."""
+        for offer in reversed(self._always):
+            fitting = sorted(filter(self._fits, self._done()), key=_cost)
+            if fitting and offer in fitting[0].plan.changes:
+                self._run(Plan(changes=tuple(change for change in fitting[0].plan.changes if change != offer)))
 
     def _of(self, *changes: Change) -> Outcome:
         return self._run(Plan(changes=(*self._always, *changes)))

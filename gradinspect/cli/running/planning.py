@@ -25,7 +25,7 @@ def find_plan(request: Request, limit: int, num_steps: int, *, tries: bool) -> P
     plain = runs.plain()
     with sign_of_life(f"plans of {escape_control(request.label)}"):
         search = PlanSearch(limit, blocks_of(plain.uses), plain.products, runs.measure)
-        found = search.run(outcome_of(NO_CHANGE, plain), plain.release)
+        found = search.run(outcome_of(NO_CHANGE, plain), plain.offers)
         trial, failures = None, list[str]()
         if tries and found.fitting:
             try:
@@ -39,6 +39,7 @@ def find_plan(request: Request, limit: int, num_steps: int, *, tries: bool) -> P
         roots=plain.roots,
         notes=plain.memory.notes,
         not_counted=plain.memory.not_counted,
+        held=plain.held,
         trial=trial,
         failures=tuple(failures),
     )

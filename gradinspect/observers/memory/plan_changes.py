@@ -3,6 +3,7 @@
 A module is changed when the outermost module around it is called for the first time, before anything in it has run.
 """
 
+from collections import defaultdict
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -12,10 +13,12 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import Optimizer
 
-from gradinspect.analyses.planning.changes import Plan, ReleaseGradients, checkpoints_of
+from gradinspect.analyses.planning.changes import DeleteVariable, Plan, ReleaseGradients, checkpoints_of
 from gradinspect.analyses.planning.code import ROOT, applied_code
+from gradinspect.analyses.planning.deletions import Spot
 from gradinspect.observers.memory.outermost_modules import OutermostModules
-from gradinspect.recording.recorder import Recorder
+from gradinspect.runner.edited_source import edited_source
+from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import hook_optimizer_steps, note_ours
 
@@ -25,10 +28,11 @@ _FILE = "<plan>"
 class AppliedPlan:
     """Carries out a plan while it is active. Use it as a context manager, around the program."""
 
-    def __init__(self, plan: Plan, recorder: Recorder) -> None:
+    def __init__(self, plan: Plan, run: Run) -> None:
         """Set up."""
         self.problem: Exception | None = None
-        self.roots = OutermostModules(recorder)
+        self.roots = OutermostModules(run.recorder)
+        self._base_folder = run.base_folder
         self._plan = plan
         self._handles = ExitStack()
 
@@ -40,6 +44,7 @@ class AppliedPlan:
             handles += hook_optimizer_steps(_nothing, _release)
         for handle in handles:
             self._handles.callback(handle.remove)
+        self._handles.enter_context(edited_source(self._deletions()))
         return self
 
     def __exit__(
@@ -47,6 +52,15 @@ class AppliedPlan:
     ) -> None:
         """Wait no longer."""
         self._handles.close()
+
+    def _deletions(self) -> dict[str, list[tuple[Spot, str]]]:
+        """List where variables are deleted, by file."""
+        found: dict[str, list[tuple[Spot, str]]] = defaultdict(list)
+        for change in self._plan.changes:
+            if isinstance(change, DeleteVariable):
+                file = str((self._base_folder / change.file).absolute())
+                found[file].append((Spot(change.line, change.indent), change.name))
+        return found
 
     @uncompiled
     def _module_called(self, module: nn.Module, _args: object) -> None:

@@ -31,7 +31,7 @@ class RealStepsObserver(Observer[RealSteps]):
         """Start before the program does."""
         self._run = run
         self._asked = num_steps
-        self._applied = AppliedPlan(plan, run.recorder)
+        self._applied = AppliedPlan(plan, run)
         self._phases = StepPhases()
         self._gradients: list[tuple[GradientDigest, ...]] = []
         self._seconds: list[float] = []

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
+import torch
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.observers.memory.allocator_tracker import AllocatorTracker
 from gradinspect.observers.memory.step_memory_record import record_step_memory
 from gradinspect.observers.memory.step_phases import StepPhases
-from gradinspect.observers.memory.storage_ledger import Ledger, Maker
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker
 from gradinspect.observers.memory.storage_purposes import Claim, Purposes
 from gradinspect.observers.memory.storage_tracker import StorageTracker
 from gradinspect.recording.outputs import has_graph
@@ -57,6 +58,10 @@ class StepMemoryObserver(Observer[StepMemory]):
         )
         self._purposes = Purposes(run.recorder)
         self.phases = StepPhases()  # after the tracker, which has run a backward of its own
+
+    def lives_of(self, tensors: Iterable[torch.Tensor]) -> list[Life]:
+        """Return what is known of the memory of some tensors, on fake tensors."""
+        return self._tracker.lives_of(tensors) if isinstance(self._tracker, StorageTracker) else []
 
     @property
     def is_counting(self) -> bool:

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from gradinspect.analyses.planning.changes import Plan
 from gradinspect.analyses.planning.planned_steps import PlannedSteps
 from gradinspect.observers.memory.flop_tally import FlopTally
+from gradinspect.observers.memory.held_variables import HeldVariables
 from gradinspect.observers.memory.module_uses import ModuleUses
 from gradinspect.observers.memory.plan_changes import AppliedPlan
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
@@ -24,9 +25,10 @@ class StepPlanObserver(Observer[PlannedSteps]):
         """Start before the program does."""
         self._run = run
         self._steps = StepMemoryObserver(run, num_steps)
-        self._applied = AppliedPlan(plan, run.recorder)
+        self._applied = AppliedPlan(plan, run)
         self._tally = FlopTally(lambda: self._steps.is_counting)
         self._uses = ModuleUses(run, self._applied.roots)
+        self._held = HeldVariables(run.base_folder)
         self._zeroed = ZeroedGradients(run, self._steps.phases)
 
     @property
@@ -56,6 +58,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         end = self._steps.on_call(call)
         if end is not None and self._run.request.fake:
             self._uses.note(self._steps.ledger)
+            self._held.note(call.frame, self._steps.lives_of)
         return end
 
     def settle(self) -> None:
@@ -67,6 +70,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         memory = self._steps.result()
         if memory is None:
             return None
+        deletions, held = self._held.found(self._steps.ledger)
         return PlannedSteps(
             memory=memory,
             flops=self._tally.flops,
@@ -74,4 +78,6 @@ class StepPlanObserver(Observer[PlannedSteps]):
             roots=self._uses.roots,
             uses=self._uses.uses,
             release=self._zeroed.release,
+            deletions=deletions,
+            held=held,
         )

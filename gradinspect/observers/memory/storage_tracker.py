@@ -80,6 +80,11 @@ class StorageTracker(TorchDispatchMode):
                 if key_of_storage(storage) in self._lives:
                     self._lives[key_of_storage(storage)][0].claim(purpose)
 
+    def lives_of(self, tensors: Iterable[torch.Tensor]) -> list[Life]:
+        """Return what is known of the memory of some tensors."""
+        keys = [key_of_storage(storage) for tensor in tensors if (storage := storage_of(tensor)) is not None]
+        return [self._lives[key][0] for key in dict.fromkeys(keys) if key in self._lives]
+
     def moved_on(self) -> None:
         """Do nothing: what runs is asked for whenever something is made."""
 

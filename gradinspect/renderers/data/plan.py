@@ -20,6 +20,7 @@ def render_plan_json(report: PlanReport) -> str:
         "sentence": "" if search.fitting else lowest_sentence(report),
         "num_runs": search.num_runs,
         "not_counted": report.not_counted,
+        "held": report.held,
         "notes": [*report.notes, *report.failures],
     })  # fmt: skip
 

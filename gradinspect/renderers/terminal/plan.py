@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from gradinspect.analyses.planning.changes import ReleaseGradients, describe_plan
+from gradinspect.analyses.planning.changes import describe_plan, edits_of
 from gradinspect.analyses.planning.report import (
     PlanReport,
     code_to_paste,
     excess_bytes,
     flops_ratio,
+    held_sentence,
     lowest_sentence,
     place_to_paste,
 )
@@ -40,12 +41,13 @@ class PlanPage(Page):
             for line in (*_trial_lines(report.trial), *_excess_lines(report)):
                 yield from self.paragraph(line, "  ")
         yield Text()
-        for note in report.notes:
+        for note in (*map(held_sentence, report.held), *report.notes):
             yield from self.paragraph(note)
-        tried = "Tried: checkpoints of modules, whole and selective, and freeing gradients earlier. Not tried: what "
-        yield from self.paragraph(
-            f"{tried}changes the loss or the batch (smaller micro-batches: see fit --search), and offloading."
+        tried = "Tried: checkpoints of modules, whole and selective, freeing gradients earlier, and deleting variables."
+        untried = (
+            "Not tried: what changes the loss or the batch (smaller micro-batches: see fit --search), and offloading."
         )
+        yield from self.paragraph(f"{tried} {untried}")
         yield from self.paragraph(f"Not counted: {', '.join(report.not_counted)}.")
 
     def _table(self, report: PlanReport) -> Iterator[Text]:
@@ -70,10 +72,8 @@ class PlanPage(Page):
         """Yield the lines to change."""
         yield Text()
         yield Text("the change to make", "bold")
-        for change in outcome.plan.changes:
-            if isinstance(change, ReleaseGradients):
-                what = f"remove {change.code}, and write zero_grad() right after the optimizer's step()"
-                yield from self.paragraph(f"at {change.line}: {what}", "  ")
+        for line in edits_of(outcome.plan):
+            yield from self.paragraph(line, "  ")
         code = code_to_paste(report, outcome)
         if code:
             yield from self.paragraph(_where(report), "  ")

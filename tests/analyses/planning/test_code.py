@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from gradinspect.analyses.planning.changes import Checkpoint, Plan, ReleaseGradients, describe_plan
+from gradinspect.analyses.planning.changes import (
+    Checkpoint,
+    DeleteVariable,
+    Plan,
+    ReleaseGradients,
+    describe_plan,
+    edits_of,
+)
 from gradinspect.analyses.planning.code import code_of
 
 FIRST = Checkpoint(root=0, paths=("h.0", "h.1", "h.2"), class_name="Block", num_alike=5)
@@ -53,9 +60,16 @@ def test_what_is_kept_and_counted_is_in_the_code() -> None:
 def test_each_change_is_described_in_a_line() -> None:
     """How many of how many, and what is kept."""
     release = ReleaseGradients(line="train.py:9", code="optimizer.zero_grad()")
+    deletion = DeleteVariable(name="out", file="train.py", line=12, indent=4, code="loss = f(out)", num_bytes=9)
+    plan = Plan(changes=(release, deletion, FIRST, KEEPING))
 
-    assert describe_plan(Plan(changes=(release, FIRST, KEEPING))).split("; ") == [
+    assert edits_of(plan) == [
+        "at train.py:9: remove optimizer.zero_grad(), and write zero_grad() right after the optimizer's step()",
+        "after train.py:12, loss = f(out): write del out",
+    ]
+    assert describe_plan(plan).split("; ") == [
         "free the gradients right after the optimizer's step, instead of train.py:9",
+        "del out after train.py:12",
         "checkpoint h.0-2 (3 of 5 Block)",
         "checkpoint h.3-4 (2 of 5 Block), keeping matrix products, convolutions and attention",
     ]

@@ -1,10 +1,19 @@
 """The search for the cheapest plan: on a model of memory that is a sum."""
 
-from gradinspect.analyses.planning.changes import Checkpoint, ModuleUse, Plan, ReleaseGradients, checkpoints_of
+from gradinspect.analyses.planning.changes import (
+    Change,
+    Checkpoint,
+    DeleteVariable,
+    ModuleUse,
+    Plan,
+    ReleaseGradients,
+    checkpoints_of,
+)
 from gradinspect.analyses.planning.search import Outcome, PlanSearch, Search, blocks_of
 
 KEPT = ("aten.mm.default",)
 RELEASE = ReleaseGradients(line="train.py:9", code="optimizer.zero_grad()")
+DELETION = DeleteVariable(name="out", file="train.py", line=12, indent=4, code="loss = f(out)", num_bytes=100)
 USES = (
     ModuleUse(root=0, path="", class_name="GPT", saved_bytes=1000, has_parts=True),
     *(ModuleUse(root=0, path=f"h.{n}", class_name="Block", saved_bytes=100, has_parts=True) for n in range(8)),
@@ -17,7 +26,7 @@ def measured(plan: Plan) -> Outcome:
     """Need 1,000 bytes, of which gradients are 100; computing a block again costs 10, without its products 1."""
     peak, flops = 1000, 1000
     for change in plan.changes:
-        if isinstance(change, ReleaseGradients):
+        if not isinstance(change, Checkpoint):
             peak -= 100
             continue
         size = 60 if change.paths[0].endswith("mlp") else 100
@@ -26,9 +35,9 @@ def measured(plan: Plan) -> Outcome:
     return Outcome(plan=plan, peak_bytes=max(peak, 250), flops=flops)
 
 
-def found(limit: int, release: ReleaseGradients | None = None) -> Search:
+def found(limit: int, *offers: Change) -> Search:
     """Search among these modules."""
-    return PlanSearch(limit, blocks_of(USES), KEPT, measured).run(measured(Plan()), release)
+    return PlanSearch(limit, blocks_of(USES), KEPT, measured).run(measured(Plan()), offers)
 
 
 def modules(outcome: Outcome) -> list[tuple[str, int, bool]]:
@@ -59,6 +68,12 @@ def test_gradients_are_freed_before_anything_is_computed_again() -> None:
     assert search.fitting[0].flops == 1000
 
 
+def test_what_costs_nothing_is_changed_together() -> None:
+    """One after the other, until it fits."""
+    assert found(900, DELETION, RELEASE).fitting[0].plan == Plan(changes=(DELETION,))
+    assert found(800, DELETION, RELEASE).fitting[0].plan == Plan(changes=(DELETION, RELEASE))
+
+
 def test_the_fewest_modules_are_checkpointed_that_fit() -> None:
     """Products are kept where that is enough: it costs least."""
     assert modules(found(700).fitting[0]) == [("h.0", 6, True)]
@@ -84,7 +99,7 @@ def test_a_plan_that_breaks_the_program_is_not_proposed() -> None:
     def fails(plan: Plan) -> Outcome:
         return Outcome(plan=plan, failure="no") if plan.changes else measured(plan)
 
-    search = PlanSearch(500, blocks_of(USES), KEPT, fails).run(measured(Plan()), RELEASE)
+    search = PlanSearch(500, blocks_of(USES), KEPT, fails).run(measured(Plan()), [RELEASE])
 
     assert search.fitting == ()
     assert search.lowest.plan == Plan()
@@ -97,6 +112,6 @@ def test_a_change_that_is_not_needed_is_not_part_of_the_best_plan() -> None:
         changes = tuple(change for change in plan.changes if isinstance(change, Checkpoint))
         return Outcome(plan=plan, peak_bytes=measured(Plan(changes=changes)).peak_bytes, flops=measured(plan).flops)
 
-    search = PlanSearch(700, blocks_of(USES), KEPT, unmoved).run(measured(Plan()), RELEASE)
+    search = PlanSearch(700, blocks_of(USES), KEPT, unmoved).run(measured(Plan()), [RELEASE])
 
     assert RELEASE not in search.fitting[0].plan.changes
