@@ -180,6 +180,15 @@ for _ in range(2):
         for old, new in zip(average.parameters(), model.parameters()):
             old.lerp_(new, 0.1)
 """,
+    "copied layers": _HEAD + """
+layer = nn.TransformerEncoderLayer(24, 4, 40, batch_first=True)
+model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(2):
+    model(torch.randn(2, 5, 24)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""",
     "gradients that meet": _HEAD + """
 weight = nn.Parameter(torch.randn(500, 8))
 optimizer = torch.optim.SGD([weight], lr=0.1)

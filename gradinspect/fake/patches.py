@@ -4,9 +4,11 @@ Data loaders and samplers draw numbers, so they run outside the fake mode, and t
 `Module.to` swaps fake parameters with their copies, which the fake mode's weak references forbid; here the parameter
 gets the copy's data, as real ones do. A truncated normal redraws until its values are in bounds, and distributions
 validate their arguments; without values, neither is needed. A scalar is formatted as its number (`f"{loss:.4f}"`),
-which torch does for its own tensor class only.
+which torch does for its own tensor class only. A deep copy of a fake tensor, as `nn.TransformerEncoder` makes of its
+layer, gets memory of its own: torch would copy the storage beside the one that views of the copy show.
 """
 
+import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -17,6 +19,7 @@ from torch import nn
 from gradinspect.torch_api.fakes import (
     FakeTensor,
     apply_patch,
+    deepcopy_patch,
     distribution_patch,
     format_patch,
     loader_patches,
@@ -36,6 +39,7 @@ def patched_torch() -> AbstractContextManager[None]:
         truncated_normal_patch(_drawing),
         distribution_patch(),
         format_patch(_formatting),
+        deepcopy_patch(_copying),
     )
 
 
@@ -60,6 +64,27 @@ def _formatting(original: Callable[..., str]) -> Callable[..., str]:
         return format(self.item(), format_spec) if is_scalar else original(self, format_spec)
 
     return format_tensor
+
+
+def _copying(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def copy_deeply(self: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
+        if not isinstance(self, FakeTensor) or id(self) in memo or not self.is_leaf or not _is_whole(self):
+            return original(self, memo)
+        copied = torch.empty_strided(self.shape, self.stride(), dtype=self.dtype, device=self.device)
+        copied.requires_grad_(self.requires_grad)
+        memo[id(self)] = copied
+        copied.grad = None if self.grad is None else copy.deepcopy(self.grad, memo)
+        for name, value in vars(self).items():
+            if name not in vars(copied):  # what the program has added, and that it is a parameter
+                setattr(copied, name, copy.deepcopy(value, memo))
+        return copied
+
+    return copy_deeply
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor shows all of its memory, as a parameter does."""
+    return tensor.layout is torch.strided and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize
 
 
 def _applying(original: Callable[..., nn.Module]) -> Callable[..., nn.Module]:

@@ -73,6 +73,11 @@ def truncated_normal_patch(make: Any) -> Patch:
     return Patch(nn.init, "_no_grad_trunc_normal_", make)
 
 
+def deepcopy_patch(make: Any) -> Patch:
+    """Patch how `copy.deepcopy` copies a tensor."""
+    return Patch(torch.Tensor, "__deepcopy__", make)
+
+
 def format_patch(make: Any) -> Patch:
     """Patch what formats a tensor in an f-string."""
     return Patch(torch.Tensor, "__format__", make)
