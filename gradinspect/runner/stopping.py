@@ -9,6 +9,12 @@ that has it as context, so they run undisturbed; so do `__del__` methods and new
 CPython switches tracing off when a trace function raises; a profile function switches it on again at the next call or
 return.
 
+NOTE [A tracer of the program]
+Coverage tools and debuggers trace the program, too. They are told of what happens in the frames that we watch, and of
+new calls, as if we were not there: a coverage tool that misses a return takes the lines that follow for those of the
+wrong file. A tracer written in C, as coverage's is, puts itself in our place at each call that it is told of; the
+profile function takes that place again.
+
 NOTE [A stop inside a test runner]
 pytest treats a SystemExit as an internal crash or a failed test. It ends cleanly, with its fixtures and its summary,
 on a KeyboardInterrupt. So one is raised there, and only the frames inside the test are watched.
@@ -173,38 +179,46 @@ class Stopper:
 
 
 class _FrameTracer:
-    """Traces frames of one thread, from that thread."""
+    """Traces frames of one thread, from that thread. NOTE [A tracer of the program]."""
 
     def __init__(self, *, is_in_test: bool) -> None:
-        self._previous = sys.gettrace(), sys.getprofile()
+        self._tracer: Any = sys.gettrace()
+        self._profiler = sys.getprofile()
         self._is_in_test = is_in_test
-        self._frames: set[FrameType] = set()
+        self._frames: dict[FrameType, Any] = {}  # and the function that traced it before
+        self._on_call = self._called  # one object, since each access to a method makes another
 
     def begin(self, frames: list[FrameType]) -> None:
-        self._frames.update(frames)
+        self._frames = {frame: frame.f_trace for frame in frames if frame not in self._frames} | self._frames
         self._arm()
         sys.setprofile(self._rearm)
 
     def end(self) -> None:
-        trace, profile = self._previous
-        sys.setprofile(profile)
-        sys.settrace(trace)
-        for frame in self._frames:
-            frame.f_trace = None
+        sys.setprofile(self._profiler)
+        sys.settrace(self._tracer)
+        for frame, tracer in self._frames.items():
+            frame.f_trace = tracer
         self._frames.clear()
 
     def _arm(self) -> None:
-        sys.settrace(_ignore_call)
+        sys.settrace(self._on_call)
         for frame in self._frames:
-            frame.f_trace = self._on_line
+            frame.f_trace = self._on_event
 
-    def _on_line(self, frame: FrameType, event: str, _argument: Any) -> Any:
+    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """Do not trace new frames, unless the program does."""
+        return None if self._tracer is None else self._tracer(frame, event, argument)
+
+    def _on_event(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "line" and frame in self._frames and not _handles_stop(frame):
             raise make_stop(is_in_test=self._is_in_test)
-        return self._on_line
+        tracer = self._frames.get(frame)
+        if tracer is not None:
+            self._frames[frame] = tracer(frame, event, argument)
+        return self._on_event
 
     def _rearm(self, _frame: FrameType, _event: str, _argument: Any) -> None:
-        if sys.gettrace() is None:
+        if sys.gettrace() in (None, self._tracer):
             self._arm()
 
 
@@ -235,10 +249,6 @@ def is_stop(error: BaseException | None) -> bool:
 def _handles_stop(frame: FrameType) -> bool:
     """Return whether a frame is in a handler, a `finally:` or the exit of a `with`, or about to enter one."""
     return is_stop(sys.exc_info()[1]) or frame.f_code.co_code[frame.f_lasti] == _ENTERS_HANDLER
-
-
-def _ignore_call(_frame: FrameType, _event: str, _argument: Any) -> None:
-    """Do not trace new frames."""
 
 
 def _stack(frame: FrameType | None, *, in_main: bool) -> list[FrameType]:

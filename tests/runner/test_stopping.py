@@ -190,3 +190,44 @@ def test_pytest_ends_in_order(where: str, option: tuple[str, ...], tmp_path: Pat
     assert ("LOST" in done.stdout) == bool(option)
     assert ("KEPT fixture" in done.stdout) == ("test_b" in where)
     assert ("KEPT handler" in done.stdout) == (not option)
+
+
+MEASURED = """
+import torch
+def cleaned():
+    print("cleaned")
+def step():
+    try:
+        (torch.ones(2, requires_grad=True) * 2).sum().backward()
+        print("not run")
+    finally:
+        cleaned()
+def train():
+    try:
+        step()
+    except:
+        print("swallowed")
+    print("not run")
+train()
+"""
+MEASURING = """
+import atexit
+import coverage
+watched = coverage.Coverage(data_file=None, config_file=False, include=["steps.py"], branch=True)
+def measured():
+    watched.stop()
+    print("not run:", watched.analysis2("steps.py")[3])
+atexit.register(measured)
+watched.start()
+import steps
+"""
+
+
+def test_a_tracer_of_the_program_sees_what_runs_after_the_stop(tmp_path: Path) -> None:
+    """Coverage of the program has the lines of its `finally:` and what they call, and no others than are run."""
+    (tmp_path / "steps.py").write_text(MEASURED)
+    (tmp_path / "program.py").write_text(MEASURING)
+    done = gradinspect("trace", "program.py", cwd=tmp_path)
+    lines = done.stdout.splitlines()
+
+    assert (lines[:2], lines[-1]) == (["cleaned", "swallowed"], "not run: [8, 16]")
