@@ -95,8 +95,8 @@ class Recorder:
         self.call_ends = array("q")  # ascending: nested calls are not recorded
         self.call_frames = array("q")  # frame number, or NOWHERE
         self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
-        self.listener: CallListener | None = None  # observes each call of a torch function
-        self.on_module: Callable[[], None] | None = None  # called when another module begins to run
+        self.listeners: list[CallListener] = []  # observe each call of a torch function
+        self.on_module: list[Callable[[], None]] = []  # called when another module begins to run
         self.kept_names = KeptNames()
         self.inputs = ModelInputs()
         self._noted: set[int] = set()  # numbers of modules whose names are kept
@@ -141,6 +141,11 @@ class Recorder:
         if self._is_leaving:
             self._leave()
 
+    def dismiss(self, listener: CallListener) -> None:
+        """Tell a listener of no more calls."""
+        if listener in self.listeners:
+            self.listeners.remove(listener)
+
     def leave_after(self, func: Any, keywords: dict[str, Any] | None) -> None:
         """Leave as soon as the running torch function has returned. NOTE [Leaving].
 
@@ -181,8 +186,8 @@ class Recorder:
         parent = self._open[-1][0] if self._open else NOWHERE
         self._open.append((len(self.module_windows), start))
         self.module_windows.append(ModuleWindow(start, NOWHERE, self._number_of(module), parent))
-        if self.on_module is not None:
-            self.on_module()
+        for moved_on in self.on_module:
+            moved_on()
 
     @uncompiled
     def _leave_module(self, module: nn.Module, _args: object, _output: object) -> None:
@@ -198,8 +203,8 @@ class Recorder:
         if not self._open and number not in self._noted:
             self._noted.add(number)
             self.kept_names.note(module, self._module_numbers)
-        if self.on_module is not None:
-            self.on_module()
+        for moved_on in self.on_module:
+            moved_on()
 
     def _number_of(self, module: nn.Module) -> int:
         number = self._module_numbers.get(id(module))
@@ -279,11 +284,10 @@ class _CallMode(TorchFunctionMode):
             return func(*args, **(kwargs or {}))
         recorder = self._recorder
         is_active = recorder.is_active
-        listener = recorder.listener if is_active else None
         start = next_sequence_nr()
         if is_active and start != self._last_end:
             self._record_gap(start, sys._getframe(1))
-        begun = None if listener is None else listener.before(func, args, kwargs or {})
+        begun = _begin(recorder.listeners, func, args, kwargs or {}) if is_active and recorder.listeners else ()
         try:
             result = func(*args, **kwargs) if kwargs else func(*args)
         except BaseException as error:  # NOTE [No frame of ours in a traceback]
@@ -295,7 +299,7 @@ class _CallMode(TorchFunctionMode):
             if not is_active:
                 return result
         end = next_sequence_nr()
-        if end != start or begun is not None:
+        if end != start or begun:
             frame = sys._getframe(1)
             number = None
             if end != start:
@@ -303,8 +307,8 @@ class _CallMode(TorchFunctionMode):
                 recorder.call_starts.append(start)
                 recorder.call_ends.append(end)
                 recorder.call_frames.append(NOWHERE if number is None else number)
-            if begun is not None:
-                listener.after(begun, result, start, end, number, frame)  # type: ignore[union-attr]  # it began
+            for listener, noted in begun:
+                listener.after(noted, result, start, end, number, frame)
         self._last_end = end
         return result
 
@@ -320,6 +324,14 @@ class _CallMode(TorchFunctionMode):
             frame = frame.f_back
         if stack:
             self._recorder.gaps[start] = tuple(stack)
+
+
+def _begin(
+    listeners: list[CallListener], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[tuple[CallListener, Any]]:
+    """Announce a call that is about to start; return who wants to hear of its end, and what each has noted."""
+    begun = [(listener, listener.before(func, args, kwargs)) for listener in listeners]
+    return [(listener, noted) for listener, noted in begun if noted is not None]
 
 
 CALL_MODE: CodeType = _CallMode.__torch_function__.__code__

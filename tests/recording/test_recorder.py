@@ -1,6 +1,7 @@
 """Each node gets the line and the module call that made it."""
 
 import warnings
+from typing import Any
 
 import pytest
 import torch
@@ -169,3 +170,35 @@ def test_a_warning_from_torch_points_at_the_line_that_called_it() -> None:
         torch.set_warn_always(False)
 
     assert [warning.filename for warning in caught] == [__file__]
+
+
+class Calls:
+    """Listens to calls of some functions, and notes their names and results."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self.seen: list[tuple[str, float]] = []
+
+    def before(self, func: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> str | None:
+        """Take part in calls of these functions."""
+        return func.__name__ if func.__name__ in self.names else None
+
+    def after(self, begun: Any, result: Any, *_where: Any) -> None:
+        """Note a result."""
+        self.seen.append((begun, float(result.detach())))
+
+
+def test_every_listener_is_told_of_the_calls_it_wants() -> None:
+    """Several at once, each until it is dismissed, once or twice."""
+    first, second = Calls("exp"), Calls("exp", "sin")
+    x = torch.zeros(1, requires_grad=True)
+    with Recorder() as recorder:
+        recorder.listeners += [first, second]
+        x.exp()
+        x.sin()
+        recorder.dismiss(first)
+        recorder.dismiss(first)
+        x.exp()
+
+    assert first.seen == [("exp", 1.0)]
+    assert second.seen == [("exp", 1.0), ("sin", 0.0), ("exp", 1.0)]

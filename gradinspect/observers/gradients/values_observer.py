@@ -15,9 +15,11 @@ class ValuesObserver(Observer[Graph]):
     def __init__(self, run: Run) -> None:
         """Set up; two observers of one run share what they hear."""
         self._run = run
-        listener = run.recorder.listener
-        self._forward = listener if isinstance(listener, ForwardValues) else ForwardValues()
-        run.recorder.listener = self._forward
+        listeners = run.recorder.listeners
+        shared = [listener for listener in listeners if isinstance(listener, ForwardValues)]
+        self._forward = shared[0] if shared else ForwardValues()
+        if not shared:
+            listeners.append(self._forward)
         self._graph: Graph | None = None
         self._meter: ValueMeter | None = None  # while the engine runs
 
@@ -33,7 +35,7 @@ class ValuesObserver(Observer[Graph]):
             self._forward.forget()
             return None
         if not self._run.is_provisional:
-            self._run.recorder.listener = None
+            self._run.recorder.dismiss(self._forward)
         self._run.stop_recording()
         meter = self._meter = ValueMeter(recorded.graph, recorded.outputs, self._forward.of_nodes(recorded.graph))
 

@@ -75,7 +75,8 @@ class AllocatorTracker:
             _take_first_warning()
         self._profiler = profile(use_kineto=True, profile_memory=True)
         start_quietly(self._profiler)
-        self._recorder.listener, self._recorder.on_module = self, self.moved_on
+        self._recorder.listeners.append(self)
+        self._recorder.on_module.append(self.moved_on)
         self.moved_on()
         return self
 
@@ -122,7 +123,8 @@ class AllocatorTracker:
         if self._profiler is None:
             return
         profiler, self._profiler = self._profiler, None
-        self._recorder.listener = self._recorder.on_module = None
+        self._recorder.dismiss(self)
+        self._recorder.on_module.remove(self.moved_on)
         profiler.__exit__(None, None, None)
         events = sorted(profiled_events(profiler, _MARK), key=lambda event: event.time_ns)
         self._replay(events)

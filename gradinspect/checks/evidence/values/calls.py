@@ -84,13 +84,13 @@ class TorchCallLog:
 
     def __enter__(self) -> "TorchCallLog":
         """Start listening."""
-        self._recorder.listener = self
+        self._recorder.listeners.append(self)
         self.writes.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Stop listening."""
-        self._recorder.listener = None
+        self._recorder.dismiss(self)
         self.writes.__exit__(*error)
 
     def enter_backward(self) -> None:
