@@ -11,7 +11,7 @@ matrix that requires a gradient, each as large as the product of the forward op.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from gradinspect.graph import Node, SavedValue
+from gradinspect.graph import Node, SavedValue, Scalar
 from gradinspect.torch_api.flops import operator_flops
 
 Shape: TypeAlias = tuple[int, ...]
@@ -59,7 +59,7 @@ class _Reader:
         tensor = self._saved.get(f"_saved_{argument}", _NOTHING).tensor
         return None if tensor is None else _sizes(tensor.info.shape)
 
-    def value(self, name: str) -> object:
+    def value(self, name: str) -> Scalar | tuple[Scalar, ...]:
         return self._saved.get(f"_saved_{name}", _NOTHING).value
 
     def leads_on(self, position: int) -> bool:
@@ -109,16 +109,16 @@ def _convolution(node: _Reader) -> Flops:
         return UNKNOWN
     names = ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
     options = [node.value(name) for name in names]
-    mask = [node.leads_on(position) for position in range(3)]
+    mask = tuple(node.leads_on(position) for position in range(3))
     return Flops(
         operator_flops("convolution", x, weight, None, *options, out=out),
-        operator_flops("convolution_backward", out, x, weight, None, *options, mask, out=[x, weight, None]),
+        operator_flops("convolution_backward", out, x, weight, None, *options, mask, out=(x, weight, None)),
     )
 
 
 def _attention(operator: str) -> Callable[[_Reader], Flops]:
     def count(node: _Reader) -> Flops:
-        shapes = [node.shape(name) for name in ("query", "key", "value")]
+        shapes = tuple(node.shape(name) for name in ("query", "key", "value"))
         if None in shapes or node.out is None:
             return UNKNOWN
         return Flops(

@@ -1,8 +1,8 @@
 """torch's own formulas for floating point operations: those that `FlopCounterMode` counts with."""
 
 import importlib
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Hashable, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -30,13 +30,14 @@ _RECURRENT = {  # oneDNN's, on the CPU
 }
 
 
-def operator_flops(operator: str, *arguments: object, out: object) -> int | None:
+@lru_cache(maxsize=1024)  # the layers of a model have few shapes, and a formula takes longer than recording its node
+def operator_flops(operator: str, *arguments: Hashable, out: Hashable) -> int | None:
     """Return what torch counts for one call of an operator; None if it has no formula for it.
 
     Args:
         operator: Its name, without the overload: "addmm".
         arguments: Its arguments, with shapes in the place of tensors.
-        out: The shape of its output, or a list of them.
+        out: The shape of its output, or a tuple of them.
 
     Source: torch/utils/flop_counter.py, torch 2.13.
     """

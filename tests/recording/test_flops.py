@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from gradinspect.graph import Edge, Node, SavedTensor, SavedValue, TensorInfo
 from gradinspect.recording.capture import capture_graph
 from gradinspect.recording.flops import UNKNOWN, flops_of
+from gradinspect.torch_api import flops
 
 
 def saved_tensor(info: TensorInfo) -> SavedTensor:
@@ -102,3 +103,20 @@ def test_a_shape_that_is_no_matrix_is_unknown(shape: tuple[int | str, ...]) -> N
 
     assert flops_of(node).forward is None
     assert flops_of(Node(name="MmBackward0", kind="generated")) == UNKNOWN
+
+
+def test_calls_of_equal_shapes_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layers of a model have few shapes, and torch's formula takes longer than recording a node."""
+    asked = []
+
+    def formula(*shapes: object, out_val: object) -> int:
+        asked.append((shapes, out_val))
+        return 7
+
+    monkeypatch.setattr(flops, "_formulas", lambda: {torch.ops.aten.mm: formula})
+    flops.operator_flops.cache_clear()
+    counts = [flops.operator_flops("mm", (2, 3), (3, width), out=(2, width)) for width in (4, 4, 5, 4)]
+    flops.operator_flops.cache_clear()
+
+    assert counts == [7] * 4
+    assert len(asked) == 2
