@@ -1,5 +1,8 @@
 """Small graphs made by hand, so that most tests need no torch."""
 
+from collections.abc import Iterator
+
+from gradinspect.analyses.structure.folding import Scope
 from gradinspect.checks.findings import Finding, Place
 from gradinspect.graph import (
     CapturePoint,
@@ -151,3 +154,13 @@ def make_finding(code: str, *lines: int) -> Finding:
     """Make a finding that names lines of `train.py`."""
     places = tuple(Place(role="saved", file="train.py", line=line, code=f"line {line}") for line in lines)
     return Finding(code=code, title="a mistake", text="It is wrong.", places=places, remedy="Mend it.")
+
+
+def walk_scopes(scope: Scope) -> Iterator[Scope]:
+    """Yield a scope and all scopes in it, including copies, outer ones first."""
+    waiting = [scope]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        for items in (current.items, *current.copies):
+            waiting.extend(item for item in items if isinstance(item, Scope))

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 import torch
+from factories import walk_scopes
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
@@ -13,7 +14,7 @@ from torch.nn import functional
 from gradinspect.analyses.memory.held import measure_memory
 from gradinspect.analyses.memory.saved_rows import saved_rows
 from gradinspect.analyses.memory.tree import ModuleBytes, module_tree
-from gradinspect.analyses.structure.folding import fold_graph, walk_scopes
+from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.analyses.structure.name_patterns import containing_paths
 from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Graph

@@ -19,7 +19,6 @@ from gradinspect.renderers.terminal.panel_page import PageLine
 from gradinspect.renderers.terminal.text import harmless
 from gradinspect.renderers.terminal.tree import TreeOptions, TreePage
 
-WHEEL_ROWS = 3
 MARGIN = 2  # rows kept visible above and below the cursor
 
 

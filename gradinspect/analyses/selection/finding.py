@@ -5,7 +5,6 @@ What comes in: a `Graph` and criteria. What goes out: a row for each node that m
 
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Final
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.selection.node_conditions import nodes_where
@@ -92,6 +91,3 @@ def _inside(graph: Graph, pattern: str) -> Iterator[int]:
         for call in graph.modules
     ]
     return (number for number, node in enumerate(graph.nodes) if node.module is not None and fits[node.module])
-
-
-FOUND_COLUMNS: Final = FoundNode.__struct_fields__

@@ -7,7 +7,7 @@ Contracting any scope keeps the graph acyclic: a scope covers a contiguous range
 order (NOTE [Topological ids]). A call whose nodes are not contiguous gets several scopes.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
@@ -46,16 +46,6 @@ def fold_graph(graph: Graph, *, repeats: bool = True, shapes: bool = False) -> S
     for node_id in folder.wiring.positions:
         folder.add(node_id, chains[graph.nodes[node_id].module])
     return folder.finish()
-
-
-def walk_scopes(scope: Scope) -> Iterator[Scope]:
-    """Yield a scope and all scopes in it, including copies, outer ones first."""
-    waiting = [scope]
-    while waiting:
-        current = waiting.pop()
-        yield current
-        for items in (current.items, *current.copies):
-            waiting.extend(item for item in items if isinstance(item, Scope))
 
 
 def node_ids(item: Item) -> range:

@@ -1,12 +1,12 @@
 """Folding by module call and by repeats."""
 
 import pytest
-from factories import graph, leaf, op, saved
+from factories import graph, leaf, op, saved, walk_scopes
 from hypothesis import given
 from strategies import graphs
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, later_copies, walk_scopes
+from gradinspect.analyses.structure.folding import Item, Scope, fold_graph, later_copies
 from gradinspect.graph import Graph, ModuleCall, Node, Storage
 
 

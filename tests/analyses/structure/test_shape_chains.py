@@ -1,13 +1,13 @@
 """Chains of nodes that only change a shape."""
 
 import pytest
-from factories import graph, leaf, op
+from factories import graph, leaf, op, walk_scopes
 from hypothesis import given
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 from strategies import graphs
 
-from gradinspect.analyses.structure.folding import Scope, fold_graph, node_ids, walk_scopes
+from gradinspect.analyses.structure.folding import Scope, fold_graph, node_ids
 from gradinspect.analyses.structure.shape_chains import chain_links, chain_title, shape_name
 from gradinspect.graph import Graph, Hook, ModuleCall
 from gradinspect.renderers.picture.dot.document import render_dot

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import msgspec
-from factories import gradient_stats, graph, leaf, op, product_plus_two, residual_blocks, saved, two_layers
+from factories import gradient_stats, graph, leaf, op, product_plus_two, residual_blocks, saved, two_layers, walk_scopes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from strategies import graphs
 
 from gradinspect.analyses.explain.explanation import Explanation, InputGradient
-from gradinspect.analyses.structure.folding import fold_graph, walk_scopes
+from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.graph import Frame, Gradients, Graph, Hook, NodeGradients, Root, Storage
 from gradinspect.renderers.terminal.node_page import NodePage
 from gradinspect.renderers.terminal.panel_page import Facts, PageLine
