@@ -59,6 +59,26 @@ def checkpoint_patches(first: Any, again: Any) -> tuple[Patch, ...]:
     return Patch(module, "_checkpoint_hook", first), Patch(module, "_recomputation_hook", again)
 
 
+def restores_random_state(frame: object) -> bool:
+    """Return whether a block is run again with the random numbers of its first run."""
+    function = getattr(frame, "recompute_fn", None)
+    if not isinstance(function, FunctionType) or "preserve_rng_state" not in function.__code__.co_freevars:
+        return True
+    cell = (function.__closure__ or ())[function.__code__.co_freevars.index("preserve_rng_state")]
+    try:
+        return bool(cell.cell_contents)
+    except ValueError:  # not assigned
+        return True
+
+
+def random_state() -> tuple[torch.Tensor, ...]:
+    """Return where the random number generators are: of the CPU, and of the current CUDA device if there is one."""
+    states = [torch.get_rng_state()]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states.append(torch.cuda.get_rng_state())
+    return tuple(states)
+
+
 def is_stop_of_recomputation(kind: Any) -> bool:
     """Return whether an exception only ends a block early, because everything needed has been computed."""
     return _STOPPED.is_there and issubclass(kind, _STOPPED.value)

@@ -11,6 +11,7 @@ Source: torch/utils/checkpoint.py, `_checkpoint_hook` and `_recomputation_hook`,
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from types import CodeType, FrameType
@@ -21,12 +22,17 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gradinspect.checks.evidence.decisions import Line, decision
-from gradinspect.checks.rules.graphs.checkpoint_mismatch import KeptTensor, Mismatch
+from gradinspect.checks.rules.graphs.checkpoint_mismatch import KeptTensor, Mismatch, Redrawn
 from gradinspect.graph import Frame, TensorInfo
 from gradinspect.recording.frames import is_user_file, line_record, user_frames
 from gradinspect.recording.recorder import CALL_MODE
 from gradinspect.torch_api.checkpoints import FILE as CHECKPOINT_FILE
-from gradinspect.torch_api.checkpoints import checkpoint_patches, is_stop_of_recomputation
+from gradinspect.torch_api.checkpoints import (
+    checkpoint_patches,
+    is_stop_of_recomputation,
+    random_state,
+    restores_random_state,
+)
 from gradinspect.torch_api.modes import out_of_dynamo
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.tensors import plain_tensors_only
@@ -42,11 +48,14 @@ class _Kept(NamedTuple):
     lines: tuple[Line, ...]  # of the block, the innermost first; empty if it has none, as nn.Sequential
 
 
-class _Run(NamedTuple):
-    """The tensors saved by one run of a block."""
+@dataclass
+class _Run:
+    """One run of a block."""
 
-    kept: list[_Kept]
     called_at: tuple[CodeType, int] | None  # the line that called checkpoint()
+    kept: list[_Kept] = field(default_factory=list)  # the tensors that it saved
+    state: tuple[torch.Tensor, ...] = ()  # of random numbers at its start, if its second run gets others
+    is_random: bool = False  # it drew some
 
 
 class _Forwarding(TorchFunctionMode):
@@ -72,7 +81,7 @@ class CheckpointRuns:
         """
         self._base_folder = base_folder
         self._first: WeakKeyDictionary[Any, _Run] = WeakKeyDictionary()
-        self._mismatches: list[Mismatch] = []
+        self._mismatches: list[Mismatch | Redrawn] = []
         self._patched = ExitStack()
 
     def __enter__(self) -> Self:
@@ -87,8 +96,8 @@ class CheckpointRuns:
         """Restore the originals."""
         self._patched.close()
 
-    def take(self) -> list[Mismatch]:
-        """Return the mismatches found since the last call."""
+    def take(self) -> list[Mismatch | Redrawn]:
+        """Return how runs differed, as found since the last call."""
         found, self._mismatches = self._mismatches, []
         return found
 
@@ -113,6 +122,9 @@ class CheckpointRuns:
                     num_again=len(again),
                 )
             )
+        elif run.is_random:
+            place = run.called_at
+            self._mismatches.append(Redrawn(frame=None if place is None else line_record(*place, self._base_folder)))
 
     def _record(self, kept: Sequence[_Kept], position: int, run: _Run) -> KeptTensor | None:
         if position >= len(kept):
@@ -134,8 +146,22 @@ def _first_hook(original: Any, first: "WeakKeyDictionary[Any, _Run]") -> Any:
         def __init__(self, frame: Any) -> None:
             super().__init__(frame)
             user = next(user_frames(sys._getframe(1)), None)
-            run = first[frame] = _Run([], None if user is None else (user.f_code, user.f_lineno))
+            run = first[frame] = _Run(None if user is None else (user.f_code, user.f_lineno))
+            self._run = run
+            self._is_redrawn = not restores_random_state(frame)
             self.pack_hook: Any = _recording(self.pack_hook, run.kept)
+
+        def __enter__(self) -> None:
+            if self._is_redrawn:
+                self._run.state = random_state()
+            super().__enter__()
+
+        def __exit__(self, *error: Any) -> Any:
+            result = super().__exit__(*error)
+            if self._is_redrawn:
+                self._run.is_random = not all(map(torch.equal, self._run.state, random_state()))
+                self._run.state = ()
+            return result
 
     return _checkpoint_hook
 

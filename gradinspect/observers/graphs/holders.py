@@ -219,10 +219,14 @@ def _adds(statement: ast.stmt, name: str) -> bool:
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     if any(isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Constant) for target in targets):
         return True
-    match statement.value:
-        case ast.BinOp(left=left, right=right):
-            return _names(left, name) or _names(right, name)
-    return False
+    return isinstance(statement.value, ast.BinOp) and _has_operand(statement.value, name)
+
+
+def _has_operand(value: ast.expr, name: str) -> bool:
+    """Return whether a value is computed from a name by arithmetic, as in `0.9 * mean + 0.1 * loss`."""
+    if isinstance(value, ast.BinOp):
+        return _has_operand(value.left, name) or _has_operand(value.right, name)
+    return _names(value, name)
 
 
 def removes_elements(statement: ast.stmt, name: str) -> bool:

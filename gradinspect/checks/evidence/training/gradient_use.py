@@ -8,7 +8,7 @@ optimizer steps again; or at the end of what was observed, if there is no other 
 a backward on the same line.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from weakref import ReferenceType
@@ -21,6 +21,7 @@ from torch.optim import Optimizer
 from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
 from gradinspect.checks.evidence.training.closures import ClosureUse
 from gradinspect.checks.evidence.training.discards import Discards
+from gradinspect.checks.evidence.training.other_losses import OtherLosses, Part
 from gradinspect.checks.evidence.training.scaled_steps import SCALER_FILE, has_scale
 from gradinspect.recording.frames import is_user_file
 from gradinspect.recording.recorder import Recorder
@@ -45,6 +46,7 @@ class UsedParameter:
     is_input: bool = False  # autograd.grad was called for it
     backward: int | None = None  # the frame of the last backward that reached it
     first_backward: int | None = None  # that of the first one since it was cleared
+    first_use: int | None = None  # the sequence number of the earliest node that reads it, in a backward call
     stepped: int = 0
     step: int | None = None
     stepped_after: int | None = None  # the frame of the last backward before that step
@@ -92,6 +94,7 @@ class GradientUse:
     num_backwards: int = 0
     backward: int | None = None  # the frame of the last one
     closures: ClosureUse = field(default_factory=ClosureUse)
+    other_losses: OtherLosses = field(default_factory=OtherLosses)
     found: dict[tuple[str, int], Misuse] = field(default_factory=dict)  # by kind and the optimizer's id
     _parameters: dict[int, UsedParameter] = field(default_factory=dict)  # by id
     _last_line: tuple[object, int, int | None] = (None, -1, None)  # key of a frame, time, the frame's number
@@ -115,8 +118,16 @@ class GradientUse:
         leaves: Sequence[tuple[torch.Tensor, str]],
         frame: FrameType | None,
         scaler: ReferenceType[GradScaler] | None = None,
+        uses: Mapping[int, int] | None = None,
     ) -> None:
-        """Note what a backward call is about to add to, and who has multiplied its loss."""
+        """Note what a backward call is about to add to.
+
+        Args:
+            leaves: The parameters, with their names.
+            frame: The line of the call.
+            scaler: Which has multiplied its loss.
+            uses: The earliest node that reads each of them, by its id; not those of all calls are known.
+        """
         self.time += 1
         self.num_backwards += 1
         backward = self.backward = self.recorder.frames.number_of(frame)
@@ -133,6 +144,9 @@ class GradientUse:
             leaf.version = leaf.version if leaf.num_reached else known_version(tensor)
             leaf.num_reached += 1
             leaf.steps_before, leaf.scaler = self.num_steps, scaler
+            first_use = None if uses is None else uses.get(id(tensor))
+            leaf.first_use = leaf.first_use if first_use is None else first_use
+            self.other_losses.reached(id(tensor), Part(self.time, backward, first_use))
 
     def end(self) -> None:
         """Note the gradients that backward has left."""
@@ -142,6 +156,8 @@ class GradientUse:
             gradient = None if tensor is None else gradient_of(tensor)
             if gradient is not None:
                 self._by_gradient[id(gradient)] = key
+                if one.is_added_to:
+                    one.used = id(gradient), known_version(gradient)  # what was used is still part of it
 
     def wanted(self, inputs: Iterable[object]) -> None:
         """Note the tensors that autograd.grad is called for."""
@@ -153,6 +169,7 @@ class GradientUse:
         """Note a backward call that is not observed."""
         self.time += 1
         self.blind_until = self.time
+        self.other_losses.unobserved()
         for one in self._parameters.values():
             one.used, one.is_added_to = None, False
 
@@ -168,6 +185,7 @@ class GradientUse:
             if self.num_steps == one.steps_before == self.num_steps_done:
                 one.discards.note(one.backward, number)
         one.cleared, one.clearing, one.is_added_to = self.time, number, False
+        self.other_losses.cleared(id(tensor))
         self._last_line = (_key(frame), self.time, number)
 
     def zeroed(self, gradients: Iterable[torch.Tensor], frame: FrameType | None) -> None:
@@ -217,8 +235,13 @@ class GradientUse:
         fresh = [one for one in held if one.is_fresh]
         step = self._number(frame)
         added = [one for one in held if one.is_added_to and _gradient(one) is not None]
+        keys = [id(one.tensor()) for one in fresh if _gradient(one) is not None]
+        other = self.other_losses.step(id(optimizer), keys)
         if added:
-            self._not_cleared(optimizer, added, step)
+            self._not_cleared(optimizer, added, step, other)
+        elif other is not None and self.other_losses.is_habit(id(optimizer)):
+            frames = {"other": other.backward, "backward": fresh[0].backward, "step": step}
+            self._misuse("other", id(optimizer), name_of_optimizer(optimizer), fresh, frames)
         if (
             fresh
             and all(one.cleared > one.reached or _gradient(one) is None for one in fresh)
@@ -252,6 +275,7 @@ class GradientUse:
         for one in self.of(held_by(optimizer)):
             gradient = _gradient(one)
             one.stepped, one.is_added_to = self.time, False
+            self.other_losses.cleared(id(one.tensor()))
             one.used = None if gradient is None else (id(gradient), known_version(gradient))
 
     def conclude(self, optimizers: Sequence[Optimizer]) -> None:
@@ -278,8 +302,10 @@ class GradientUse:
             frames = {"backward": backward, "step": self.closures.step}
             self._misuse("closure", id(optimizer), self.closures.name, kept, frames)
 
-    def _not_cleared(self, optimizer: Optimizer, added: Sequence[UsedParameter], step: int | None) -> None:
-        frames = {"backward": added[0].backward, "step": step}
+    def _not_cleared(
+        self, optimizer: Optimizer, added: Sequence[UsedParameter], step: int | None, other: Part | None = None
+    ) -> None:
+        frames = {"backward": added[0].backward, "step": step, "other": None if other is None else other.backward}
         self._misuse("added", id(optimizer), name_of_optimizer(optimizer), added, frames)
 
     def _misuse(

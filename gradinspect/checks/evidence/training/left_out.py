@@ -4,6 +4,9 @@ NOTE [Left out on purpose]
 A frozen backbone has `requires_grad` off, or is in eval mode, or was loaded; a target network is loaded or updated by
 hand; a critic has another optimizer; a model that is explained or attacked has no optimizer at all. What is left is a
 model of the program's own, made and trained from scratch as it seems, whose gradients nobody reads or clears.
+
+A part of a model that lies before the trained part, such as the backbone before a new head, may be kept as it is
+simply by not passing it to the optimizer. But a decoder behind an encoder that learns is meant to learn as well.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -15,6 +18,7 @@ from torch import nn
 from gradinspect.checks.evidence.training.gradient_use import UsedParameter
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.recording.names import all_parameters, named_modules
+from gradinspect.torch_api.modules import own_children
 from gradinspect.torch_api.tensors import known_version
 
 LEAST_CALLS = 2
@@ -23,7 +27,7 @@ LEAST_CALLS = 2
 class LeftOut(NamedTuple):
     """A model that no optimizer holds."""
 
-    model: nn.Module
+    name: str  # "Decoder", "Sequential decoder"
     parameters: list[UsedParameter]
     optimizer: SeenOptimizer
     is_instead: bool  # whether backward reaches nothing that the optimizer holds
@@ -56,11 +60,37 @@ def left_out(
         return  # it optimizes tensors of another kind, such as an input
     for root in roots:
         keys = _keys(root)
-        some = [left[key] for key in keys if key in left]
-        is_whole = bool(some) and not any(keys.keys() & others for others in trained)
-        is_untouched = all(_is_untouched(one) and (is_instead or not one.cleared) for one in some)
-        if is_whole and not _is_loaded(root, loaded) and _seems_trained(root) and is_untouched:
-            yield LeftOut(root, some, optimizer, is_instead)
+        is_whole = not any(keys.keys() & others for others in trained)
+        for path, part in [("", root)] if is_whole else _left_parts(root, held):
+            some = [left[key] for key in _keys(part) if key in left]
+            is_untouched = all(_is_untouched(one) and (is_instead or not one.cleared) for one in some)
+            is_meant = not is_whole and not _is_behind(some, reached, keys.keys() & held)
+            if some and not is_meant and not _is_loaded(root, loaded) and _seems_trained(part) and is_untouched:
+                yield LeftOut(f"{type(part).__name__} {path}".rstrip(), some, optimizer, is_instead)
+
+
+def _left_parts(root: nn.Module, held: Collection[int]) -> Iterator[tuple[str, nn.Module]]:
+    """Yield the outermost parts of a model of which an optimizer holds nothing, with their paths."""
+    todo = [("", root)]
+    while todo:
+        path, module = todo.pop()
+        for name, child in own_children(module).items():
+            if child is None or not (keys := _keys(child).keys()):
+                continue
+            inside = f"{path}.{name}".lstrip(".")
+            if keys & held:
+                todo.append((inside, child))
+            else:
+                yield inside, child
+
+
+def _is_behind(some: Sequence[UsedParameter], reached: Sequence[UsedParameter], held: Collection[int]) -> bool:
+    """Return whether parameters are read later than the trained ones of the same model."""
+    trained = [one.first_use for one in reached if id(one.tensor()) in held]
+    own = [one.first_use for one in some]
+    if not trained or not own or None in (*trained, *own):
+        return False
+    return min(one for one in own if one is not None) > min(one for one in trained if one is not None)
 
 
 def _keys(root: nn.Module) -> dict[int, None]:

@@ -24,6 +24,7 @@ from gradinspect.checks.evidence.training.gradient_use import GradientUse, Misus
 from gradinspect.checks.evidence.training.models import Unloaded, repeated_layers, unloaded
 from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer
+from gradinspect.checks.evidence.training.other_losses import first_uses
 from gradinspect.checks.evidence.training.parameters import ParameterLog
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
@@ -51,6 +52,7 @@ from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
 
 LEAST_DROPPED = 5
+MAX_USES = 12  # backward calls in which it is looked for what reads each parameter
 LEAST_STEPS = 2  # what the first one leaves shows in the second
 
 
@@ -116,9 +118,10 @@ class TrainingLog:
         return self._facts
 
     def waits(self) -> str | None:
-        """Name an optimizer whose learning rate is still 0: a warm-up that is written by hand may begin with it."""
-        one = next(self._optimizers.without_learning_rate(), None)
-        return self._parameters.waits() if one is None else f"the learning rate of {one.name} was still 0"
+        """Say what the next steps may show."""
+        if self._gradients.other_losses.waits():
+            return "an optimizer had applied the gradients of another loss once"
+        return self._optimizers.waits() or self._parameters.waits()
 
     def begin(self, walked: WalkedGraph, call: EngineCall) -> None:
         """Look at a backward call that is about to start."""
@@ -129,7 +132,8 @@ class TrainingLog:
         if call.inputs:
             keys = set(map(id, call.inputs))
             leaves = [(leaf, name) for leaf, name in leaves if id(leaf) in keys]
-        self._gradients.begin(leaves, call.frame, self._scaled.scaler_in(walked.walk.sequence_nrs))
+        uses = _uses(walked) if self._gradients.num_backwards < MAX_USES else None
+        self._gradients.begin(leaves, call.frame, self._scaled.scaler_in(walked.walk.sequence_nrs), uses)
         if self._gradients.num_backwards <= LEAST_STEPS:
             self._note_repeated_layers()
         self._parameters.begin(walked, leaves, self._recorder.called_modules(), self._gradients.backward)
@@ -245,7 +249,7 @@ class TrainingLog:
         for one in self._optimizers.seen:
             yield from self._optimizer_misuses(one)
         for one in self._optimizers.without_learning_rate():
-            yield self._optimizer_misuse("zero", one)
+            yield self._optimizer_misuse("zero", one, one.schedule)
         for trained in self._modes.found.values():
             model = trained.model
             yield EvalTraining(
@@ -346,9 +350,15 @@ class TrainingLog:
 
 
 def assigned_name(frame: Frame | None) -> str | None:
-    """Return the variable that a line assigns to: `self.opt` of `self.opt = Adam(...)`."""
-    found = None if frame is None else re.match(r"([A-Za-z_][\w.]*)\s*=[^=]", frame.code)
+    """Return the variable that a line assigns to, if it is one: `self.opt` of `self.opt = Adam(...)`."""
+    found = None if frame is None or ";" in frame.code else re.match(r"([A-Za-z_][\w.]*)\s*=[^=]", frame.code)
     return None if found is None else found[1]
+
+
+def _uses(walked: WalkedGraph) -> dict[int, int]:
+    """Return for each leaf, by its id, the earliest node that reads it."""
+    leaves = walked.walk.leaves()
+    return {id(leaves[number]): first for number, first in first_uses(walked.graph).items() if number in leaves}
 
 
 def _name_of(walked: WalkedGraph, number: int) -> str:

@@ -17,6 +17,7 @@ from gradinspect.recording.recorder import Recorder
 SCHEDULER_FILE = lr_scheduler.__file__
 
 
+ENOUGH_SCHEDULED = 5  # steps of a scheduler that leaves the learning rate at 0
 MAX_RATIO = 0.2
 SAME_RATIO = 0.01  # how far two may differ
 
@@ -57,6 +58,8 @@ class SeenOptimizer:
     has_scheduler: bool = False  # looked for if it was zero
     scheduled: list[int | None] = field(default_factory=list)  # frames of a scheduler's steps before the first step
     had_backward: bool = False  # before the first of these
+    num_scheduled: int = 0  # steps of a scheduler
+    schedule: int | None = None  # the frame of the last one
     falls: RateFalls = field(default_factory=RateFalls)
 
     def holds(self) -> frozenset[int]:
@@ -124,17 +127,32 @@ class Optimizers:
         if frame.f_code.co_filename == SCHEDULER_FILE or not isinstance(optimizer, Optimizer):
             return
         one = self.of(optimizer)
+        one.num_scheduled += 1
+        one.schedule = self.recorder.frames.number_of(frame)
         one.falls.note(_rate(optimizer), one.num_steps, self.recorder.frames.number_of(frame))
         if not one.num_steps:
             one.had_backward = had_backward if not one.scheduled else one.had_backward
             one.scheduled.append(self.recorder.frames.number_of(frame))
 
+    def waits(self) -> str | None:
+        """Say which learning rate is still 0: a warm-up, by a scheduler or by hand, may begin with it."""
+        open_ones = (one for one in self._at_zero() if not one.has_scheduler or one.num_scheduled < ENOUGH_SCHEDULED)
+        one = next(open_ones, None)
+        return None if one is None else f"the learning rate of {one.name} was still 0"
+
     def without_learning_rate(self) -> Iterator[SeenOptimizer]:
-        """Yield those whose learning rate was 0 in each step and still is, unless a schedule may raise it."""
+        """Yield those whose learning rate was 0 in each step and still is, and that no schedule raises."""
+        for one in self._at_zero():
+            if not one.has_scheduler or one.num_scheduled >= ENOUGH_SCHEDULED:
+                yield one
+
+    def _at_zero(self) -> Iterator[SeenOptimizer]:
+        """Yield those that have not learned yet, unless a scheduler lets one begin later than others."""
+        others_learn = any(one.num_steps and not one.was_zero for one in self.seen)
         for one in self.seen:
             optimizer = one.optimizer()
             is_zero = one.num_steps > 1 and one.was_zero and (optimizer is None or _is_zero(optimizer))
-            if is_zero and not one.has_scheduler:
+            if is_zero and not (one.has_scheduler and others_learn):
                 yield one
 
     def _new(self, optimizer: Optimizer) -> SeenOptimizer:

@@ -67,20 +67,33 @@ def unheld(
     if left:  # an optimizer may have been copied or loaded, and never stepped
         held = {id(tensor) for optimizer in instances_of(Optimizer) for tensor in held_by(optimizer)}
         left = {key: one for key, one in left.items() if key not in held}
-    for root in roots if left else ():
+    for unlike in _unlike_their_model(roots, left, optimizers, registrations) if left else ():
+        left.pop(id(unlike.parameter.tensor()), None)
+        yield unlike
+    for out in left_out(left, reached, roots, optimizers, loaded) if left else ():
+        kind = "instead" if out.is_instead else "model"
+        yield from (Unheld(kind, out.name, one, None, out.optimizer) for one in out.parameters)
+
+
+def _unlike_their_model(
+    roots: Sequence[nn.Module],
+    left: dict[int, UsedParameter],
+    optimizers: Sequence[SeenOptimizer],
+    registrations: Registrations,
+) -> list[Unheld]:
+    """List those of a model that an optimizer holds otherwise. NOTE [Unheld on purpose]."""
+    found: list[Unheld] = []
+    for root in roots:
         owned = {id(parameter) for parameter in all_parameters(root)}
         optimizer = next((one for one in optimizers if one.num_steps and one.holds() & owned), None)
         if optimizer is None:
             continue
-        yield from _registered_later(root, left, optimizer, registrations)
-        yield from _unfrozen_later(root, left, optimizer, registrations)
+        found += _registered_later(root, left, optimizer, registrations)
+        found += _unfrozen_later(root, left, optimizer, registrations)
         hidden = {key: one for key, one in left.items() if key not in owned}
         for path, module in named_modules(root) if hidden else ():
-            yield from _hidden_in(path, module, hidden, optimizer, registrations)
-    for out in left_out(left, reached, roots, optimizers, loaded) if left else ():
-        kind = "instead" if out.is_instead else "model"
-        for one in out.parameters:
-            yield Unheld(kind, type(out.model).__name__, one, None, out.optimizer)
+            found += _hidden_in(path, module, hidden, optimizer, registrations)
+    return found
 
 
 def _registered_later(

@@ -16,6 +16,7 @@ class Cause(NamedTuple):
     why: str
     remedy: str
     places: tuple[Place, ...] = ()  # the lines that it names besides that of the node
+    where: Frame | None = None  # the line to change, if it is another one
 
 
 class CulpritWords(NamedTuple):
@@ -53,7 +54,7 @@ def culprit_finding(
             *(() if cause is None else cause.places),
             *place_of("backward", backward),
         ),
-        remedy=look if cause is None else at_line(frame, cause.remedy),
+        remedy=look if cause is None else at_line(cause.where or frame, cause.remedy),
         subjects=note.parameters,
     )
 

@@ -1,8 +1,9 @@
 """Why an operator makes NaN or Inf, in its value or its derivative, and what keeps it finite."""
 
+from gradinspect.checks.findings import place_of
 from gradinspect.checks.rules.gradients.gradient_causes import Cause, cause_in, operator_of
 from gradinspect.checks.rules.losses.loss_graph import made_input, maker
-from gradinspect.graph import Graph, Node
+from gradinspect.graph import Graph, Node, frame_of
 
 _POSITIVE = "Clamp its input: x.clamp(min=1e-8)."
 _BETWEEN = "Clamp its input with a margin: x.clamp(-1 + 1e-6, 1 - 1e-6), not to -1 and 1 themselves."
@@ -10,7 +11,7 @@ _LOGS = ("Log", "Log2", "Log10")
 _INVERSE = ("Acos", "Asin", "Atanh")
 _DIVISOR = "Keep the divisor away from 0: torch.where(divisor == 0, 1.0, divisor), or x.clamp(min=1e-8)."
 _ONE_VALUE = "Pass correction=0, or compute it over more than one value."
-_SOFTMAX = ("Softmax", "LogSoftmax")
+SOFTMAX = ("Softmax", "LogSoftmax")
 _STABLE = {
     "Softmax": "Use log_softmax() of the input instead of the logarithm of softmax().",
     "Sigmoid": "Use torch.nn.functional.logsigmoid() of the input instead of the logarithm of sigmoid().",
@@ -38,7 +39,7 @@ NANS = (
     Cause(("Pow",), "A negative number to a fractional power is NaN.", _POSITIVE),
     Cause(_INVERSE, "Outside -1 and 1 it is NaN.", _BETWEEN),
     Cause(("Acosh",), "Below 1 it is NaN.", "Clamp its input: x.clamp(min=1 + 1e-6)."),
-    Cause(_SOFTMAX, "A row of which every entry is -inf has no softmax.",
+    Cause(SOFTMAX, "A row of which every entry is -inf has no softmax.",
           "Mask with torch.finfo(x.dtype).min instead of -inf, or keep one entry of each row unmasked."),
     Cause(("Std", "StdMean", "Var", "VarMean"), "The variance of a single value is NaN.", _ONE_VALUE),
 )  # fmt: skip
@@ -59,6 +60,13 @@ _MARGINS = {"float16": {"1e-8": "1e-4", "1e-6": "1e-3"}, "bfloat16": {"1e-6": "1
 
 def derivative_cause(graph: Graph, node: Node) -> Cause | None:
     """Return why the derivative of a node is not finite."""
+    if operator_of(node) in SOFTMAX:
+        made = made_input(graph, node)
+        cause = cause_in(NANS, node)
+        if cause is None or made is None or operator_of(made.node) not in _MASKS:
+            return None
+        masked = frame_of(graph, made.node)
+        return cause._replace(places=place_of("masked", masked), where=masked)
     return _adapted(graph, node, cause_in(DERIVATIVES, node))
 
 
@@ -79,7 +87,7 @@ def _may_be_masked(graph: Graph, number: int) -> bool:
     """Return whether a node is no softmax, or one whose input was masked."""
     node = graph.nodes[number]
     made = made_input(graph, node)
-    return operator_of(node) not in _SOFTMAX or (made is not None and operator_of(made.node) in _MASKS)
+    return operator_of(node) not in SOFTMAX or (made is not None and operator_of(made.node) in _MASKS)
 
 
 def value_cause(graph: Graph, node: Node, *, is_nan: bool) -> Cause | None:

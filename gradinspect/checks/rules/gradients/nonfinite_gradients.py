@@ -11,7 +11,7 @@ from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.gradients.gradient_causes import CulpritWords, at_line, culprit_finding, operator_of
-from gradinspect.checks.rules.gradients.nonfinite_causes import derivative_cause, nan_operand, value_cause
+from gradinspect.checks.rules.gradients.nonfinite_causes import SOFTMAX, derivative_cause, nan_operand, value_cause
 from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, Record, frame_of
 
 GRADIENT = Rule(
@@ -139,7 +139,8 @@ def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backwa
     if operand is not None:
         return _operand_finding(graph, note, operand, made, backward)
     finding = culprit_finding(words, f"received a finite gradient and made {made}", graph, note, backward)
-    if not is_nan or sum(stats.num_zeros for stats in came) < num_bad:
+    is_masked = operator_of(graph.nodes[note.node or 0]) in SOFTMAX
+    if not is_nan or is_masked or sum(stats.num_zeros for stats in came) < num_bad:
         return finding
     return replace(
         finding,
@@ -153,12 +154,13 @@ def _operand_finding(graph: Graph, note: GradientNote, operand: int, made: str, 
     """Name what was NaN in the forward pass already, although the loss was not."""
     product, node = graph.nodes[note.node or 0], graph.nodes[operand]
     frame, used = frame_of(graph, node), frame_of(graph, product)
-    cause = value_cause(graph, node, is_nan=True)
+    cause, infinite = (value_cause(graph, node, is_nan=is_nan) for is_nan in (True, False))
+    whys = [one.why for one in (infinite, cause) if one is not None]
     reached = f" It reaches {listed(note.parameters)}." if note.parameters else ""
     return GRADIENT.finding(
-        text=f"{product.name} received a finite gradient and made {made}: what it multiplies by was NaN in the forward "
-        f"pass already, made by {operator_of(node).lower()}, though the loss is finite. "
-        f"{'' if cause is None else cause.why}{reached}",
+        text=f"{product.name} received a finite gradient and made {made}: what it multiplies by was "
+        f"{'NaN' if infinite is None else 'infinite or NaN'} in the forward pass already, made by "
+        f"{operator_of(node).lower()}, though the loss is finite. {' '.join(whys)}{reached}",
         places=(
             *place_of("made", frame, caller_in(graph, node, backward)),
             *place_of("used", None if used == frame else used), *place_of("backward", backward),

@@ -1,7 +1,7 @@
 """Gradients that are zero, or all but zero, before they reach their parameters: rounding, clamping, saturation."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of
 from gradinspect.checks.facts import BackwardEnded
@@ -64,6 +64,10 @@ CAUSES = (
           "Scale its input down, or normalize it."),
     Cause(("BackwardHookFunction",), "A full backward hook of this module returned them.",
           "Let the hook of the module return None, which keeps the gradient, or the gradient that you want."),
+    Cause(("Normal",), "A sample that torch.normal() draws has no derivative with respect to its mean and deviation.",
+          "Write mean + std * torch.randn_like(std)."),
+    Cause(("Bernoulli",), "A sample that torch.bernoulli() draws has no derivative with respect to its probability.",
+          "Use a straight-through estimator: p + (torch.bernoulli(p) - p).detach()."),
     Cause(("Mul",), "The other factor is zero everywhere, as a mask may be.", "Check that factor."),
 )  # fmt: skip
 
@@ -103,13 +107,20 @@ def zero_findings(ended: BackwardEnded) -> Iterator[Finding]:
     if any(note.kind == "killed" for note in ended.notes):
         stuck = frozenset(stuck_weights(ended.graph))
     for note in ended.notes:
-        if note.kind == "killed" and note.parameters and not stuck.issuperset(note.parameters):
+        if note.kind == "killed" and note.parameters and not _is_explained(ended.graph, note.parameters, stuck):
             yield _finding(ended, note, "received a gradient and returned only zeros")
     for note in shrunk_gradients(ended.graph):
         yield _finding(ended, note, note.text)
 
 
 JUDGE = Judge(BackwardEnded, zero_findings)
+
+
+def _is_explained(graph: Graph, names: Collection[str], stuck: Collection[str]) -> bool:
+    """Return whether weights that are all zeros are among parameters, beside nothing but biases."""
+    others = set(names) - set(stuck)
+    vectors = {node.leaf.name for node in graph.nodes if node.leaf is not None and len(node.leaf.info.shape) < 2}
+    return len(others) < len(set(names)) and others <= vectors
 
 
 def _finding(ended: BackwardEnded, note: GradientNote, returned: str) -> Finding:

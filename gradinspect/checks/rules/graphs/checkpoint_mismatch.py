@@ -16,7 +16,8 @@ MISMATCH = Rule(
         "rest. Both runs must save the same tensors, or backward feeds the wrong ones to its formulas. torch compares "
         "their number, shapes and dtypes and reports 'tensor at position 46'; gradinspect names the operator and the "
         "line where the runs first differ, which is often earlier. It also compares lines, so it finds two branches "
-        "that save tensors of the same shape, which torch does not notice. Blocks with use_reentrant=True are not "
+        "that save tensors of the same shape, which torch does not notice, and a block that draws random numbers with "
+        "preserve_rng_state=False. Blocks with use_reentrant=True are not "
         "compared.",
         sample="""\
 import torch
@@ -83,9 +84,18 @@ class Mismatch(Record, frozen=True, kw_only=True):
         return self.first.info != self.again.info
 
 
-def checkpoint_findings(mismatches: Sequence[Mismatch], backward: Frame | None) -> Iterator[Finding]:
+class Redrawn(Record, frozen=True, kw_only=True):
+    """A block that draws random numbers, and gets others in its recomputation."""
+
+    frame: Frame | None  # the line that calls checkpoint
+
+
+def checkpoint_findings(mismatches: Sequence[Mismatch | Redrawn], backward: Frame | None) -> Iterator[Finding]:
     """Make a finding of each block whose two runs differ."""
     for mismatch in mismatches:
+        if isinstance(mismatch, Redrawn):
+            yield _redrawn(mismatch, backward)
+            continue
         first, again = mismatch.first, mismatch.again
         yield MISMATCH.finding(
             text=_why(mismatch),
@@ -97,6 +107,16 @@ def checkpoint_findings(mismatches: Sequence[Mismatch], backward: Frame | None) 
             ),
             remedy=_remedy(mismatch),
         )
+
+
+def _redrawn(block: Redrawn, backward: Frame | None) -> Finding:
+    where = line_of(block.frame)
+    return MISMATCH.finding(
+        text=f"The block at {where} draws random numbers, as dropout does, and preserve_rng_state=False lets its "
+        "recomputation draw others. There is no error: gradients belong to another mask than the loss.",
+        places=(*place_of("checkpoint", block.frame), *place_of("backward", backward)),
+        remedy=f"Remove preserve_rng_state=False at {where}.",
+    )
 
 
 def _why(mismatch: Mismatch) -> str:

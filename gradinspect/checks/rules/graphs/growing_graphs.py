@@ -75,7 +75,10 @@ def earlier_rounds(graph: Graph, calls: Sequence[EarlierCall], backward: Frame |
     return [
         call
         for call in calls
-        if backward is not None and line_of(call.frame) == line_of(backward) and newest >= call.clock
+        if call.name.startswith("backward")
+        and backward is not None
+        and line_of(call.frame) == line_of(backward)
+        and newest >= call.clock
     ]
 
 

@@ -17,10 +17,11 @@ _SAME_VALUES = frozenset((
     "getitem",
 ))  # fmt: skip
 _PROBABILITIES = frozenset(("softmax", "sigmoid"))
+_LAYERS = frozenset(("linear", "conv1d", "conv2d", "conv3d", "addmm", "baddbmm", "relu"))
 
 
 class WrongInput(NamedTuple):
-    """A kl_div whose first argument is made of probabilities."""
+    """A kl_div whose first argument is made of probabilities, or is the output of a layer."""
 
     made: int  # the call that made them
     used: int  # the call of kl_div
@@ -31,7 +32,7 @@ def wrong_inputs(calls: Sequence[Call], root: Read) -> Iterator[WrongInput]:
     for number in calls_behind(calls, root, _SUMS):
         call = calls[number]
         made = _made(calls, call.reads[0]) if call.name == "kl_div" and call.reads else OUTSIDE
-        if made != OUTSIDE and calls[made].name in _PROBABILITIES:
+        if made != OUTSIDE and calls[made].name in _PROBABILITIES | _LAYERS:
             yield WrongInput(made, number)
 
 
@@ -48,13 +49,25 @@ def wrong_input_finding(
     """
     kind = calls[wrong.made].name
     made, used = lines
-    log = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}[kind]
+    text = (
+        f"kl_div received the output of {kind} as its first argument: probabilities, not their logarithms. It is no "
+        "distance then, can be negative, and pulls every output in one direction."
+    )
+    remedy = (
+        f"Replace {kind} at {line_of(made)} by {'logsigmoid' if kind == 'sigmoid' else 'log_softmax'}. The second "
+        "argument stays as it is."
+    )
+    if kind in _LAYERS:
+        text = (
+            f"kl_div received the output of {kind} as its first argument, which is not made of log-probabilities: the "
+            "loss falls without end as the scores grow."
+        )
+        remedy = f"Apply log_softmax to the first argument at {line_of(used)}."
     return NOT_LOG.finding(
-        text=f"kl_div received the output of {kind} as its first argument: probabilities, not their logarithms. It is "
-        "no distance then, can be negative, and pulls every output in one direction.",
+        text=text,
         places=(*place_of("applied", None if made == used else made), *place_of("loss", used),
                 *place_of("backward", backward)),
-        remedy=f"Replace {kind} at {line_of(made)} by {log}. The second argument stays as it is.",
+        remedy=remedy,
     )  # fmt: skip
 
 

@@ -87,7 +87,10 @@ def clearing_findings(fact: GradientMisuse) -> Iterator[Finding]:
             text=f"{fact.optimizer} has applied the gradients at {line_of(fact.step)}, nothing has cleared them since, "
             f"and backward at {line_of(fact.backward)} adds to them. The next step applies them again.",
             places=(*place_of("step", fact.step), *place_of("backward", fact.backward)),
-            remedy=f"Call {fact.optimizer}.zero_grad() after {line_of(fact.step)}, in the same loop.",
+            remedy=f"Call {fact.optimizer}.zero_grad() after {line_of(fact.step)}, in the same loop."
+            if fact.other is None
+            else f"Call {fact.optimizer}.zero_grad() right before {line_of(fact.backward)}: backward at "
+            f"{line_of(fact.other)} leaves gradients there too.",
             subjects=fact.names,
         )
     elif fact.kind == "closure":
@@ -106,7 +109,9 @@ def clearing_findings(fact: GradientMisuse) -> Iterator[Finding]:
             places=(
                 *place_of("backward", fact.backward), *place_of("cleared", fact.cleared), *place_of("step", fact.step),
             ),
-            remedy=f"Clear the gradients after {line_of(fact.step)}, or before {line_of(fact.backward)}.",
+            remedy=f"Move the step at {line_of(fact.step)} behind {line_of(fact.backward)}."
+            if _steps_first(fact)
+            else f"Clear the gradients after {line_of(fact.step)}, or before {line_of(fact.backward)}.",
             subjects=fact.names,
         )  # fmt: skip
     elif fact.kind == "partial":
@@ -119,6 +124,14 @@ def clearing_findings(fact: GradientMisuse) -> Iterator[Finding]:
             remedy=f"Clear the gradients only where {line_of(fact.step)} has just run, not for each backward.",
             subjects=fact.names,
         )  # fmt: skip
+
+
+def _steps_first(fact: GradientMisuse) -> bool:
+    """Return whether the step stands before backward in the same function, so that clearing is at the right place."""
+    step, backward = fact.step, fact.backward
+    if step is None or backward is None or (step.file, step.function) != (backward.file, backward.function):
+        return False
+    return step.line < backward.line
 
 
 JUDGE = Judge(GradientMisuse, clearing_findings)

@@ -8,7 +8,7 @@ from gradinspect.graph import Frame, Record
 class GradientMisuse(Record, frozen=True, kw_only=True):
     """The gradients of an optimizer were cleared, clipped or added to at the wrong moment."""
 
-    kind: str  # "added", "closure", "cleared", "partial", "early", "late", "scaled", "unscaled"
+    kind: str  # "added", "closure", "cleared", "partial", "early", "late", "scaled", "unscaled", "other"
     optimizer: str  # its variable
     names: tuple[str, ...]  # of the parameters
     backward: Frame | None = None
@@ -16,6 +16,7 @@ class GradientMisuse(Record, frozen=True, kw_only=True):
     cleared: Frame | None = None
     clipped: Frame | None = None
     unscaled: Frame | None = None
+    other: Frame | None = None  # the backward of another loss
 
 
 class UnheldParameters(Record, frozen=True, kw_only=True):

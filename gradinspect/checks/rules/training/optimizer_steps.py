@@ -123,8 +123,8 @@ ZERO_RATE = Rule(
         summary="Every parameter group has the learning rate 0, so no step changes anything.",
         explanation="A learning rate of 0 comes from a configuration, from an integer division, or from code that is "
         "meant to set it later. Reported if every step that was observed had it, and the optimizer still has it at the "
-        "end. An optimizer with a scheduler is not reported, because a warm-up may begin with 0; nor is one with some "
-        "groups at 0, which freezes them.",
+        "end. An optimizer with a scheduler is reported if the scheduler has stepped five times and no other optimizer "
+        "learns either, because a warm-up may begin with 0; one with some groups at 0, which freezes them, is not.",
         sample="""\
 import torch
 from torch import nn
@@ -189,12 +189,18 @@ def _scheduled(fact: OptimizerMisuse) -> Finding:
 
 
 def _zero(fact: OptimizerMisuse) -> Finding:
+    why, remedy = "no scheduler changes it", f"Pass a positive learning rate at {line_of(fact.created)}."
+    if fact.scheduled is not None:
+        where = line_of(fact.scheduled)
+        why = f"the scheduler that steps at {where} has kept it there"
+        remedy = f"Let the function of the scheduler at {where} return a factor above 0: e / 30, not e // 30."
     return ZERO_RATE.finding(
-        text=f"Every parameter group of {fact.optimizer} has the learning rate 0, and no scheduler changes it. Its "
-        "steps change nothing.",
-        places=(*place_of("optimizer", fact.created), *place_of("step", fact.step)),
-        remedy=f"Pass a positive learning rate at {line_of(fact.created)}.",
-    )
+        text=f"Every parameter group of {fact.optimizer} has the learning rate 0, and {why}. Its steps change nothing.",
+        places=(
+            *place_of("optimizer", fact.created), *place_of("scheduler", fact.scheduled), *place_of("step", fact.step),
+        ),
+        remedy=remedy,
+    )  # fmt: skip
 
 
 _KINDS: dict[str, Callable[[OptimizerMisuse], Finding]] = {

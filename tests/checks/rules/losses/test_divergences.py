@@ -17,11 +17,12 @@ def live(call: int) -> Read:
         ("torch.Tensor.softmax", [WrongInput(0, 2)]),
         ("torch.sigmoid", [WrongInput(0, 2)]),
         ("torch.nn.functional.log_softmax", []),
-        ("torch.nn.functional.linear", []),
+        ("torch.nn.functional.linear", [WrongInput(0, 2)]),
+        ("torch.log", []),
     ],
 )
 def test_the_first_argument_is_looked_at_past_views(made: str, expected: list[WrongInput]) -> None:
-    """Probabilities are wrong there, and nothing else is said."""
+    """Probabilities are wrong there, and so is the output of a layer; of anything else nothing is said."""
     calls = [
         Call(op=made, reads=(Read(leaf=0, is_live=True),)),
         Call(op="torch.Tensor.view", reads=(live(0),)),

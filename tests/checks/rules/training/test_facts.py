@@ -26,11 +26,11 @@ def misuse(kind: str) -> GradientMisuse:
     """Make the misuse of the gradients of one optimizer."""
     return GradientMisuse(
         kind=kind, optimizer="opt", names=("weight",), backward=line(1), step=line(2), cleared=line(3), clipped=line(4),
-        unscaled=line(5),
+        unscaled=line(5), other=line(6) if kind == "other" else None,
     )  # fmt: skip
 
 
-KINDS = ("added", "closure", "cleared", "partial", "early", "late", "scaled", "unscaled")
+KINDS = ("added", "closure", "cleared", "partial", "early", "late", "scaled", "unscaled", "other")
 
 
 def test_each_misuse_of_gradients_has_its_rule_and_lines() -> None:
@@ -46,7 +46,27 @@ def test_each_misuse_of_gradients_has_its_rule_and_lines() -> None:
         ("late", "GI364", [("backward", 1), ("step", 2), ("clipped", 4)]),
         ("scaled", "GI364", [("backward", 1), ("clipped", 4), ("unscaled", 5)]),
         ("unscaled", "GI369", [("backward", 1), ("step", 2)]),
+        ("other", "GI370", [("other", 6), ("backward", 1), ("step", 2)]),
     ]
+
+
+def test_gradients_of_another_loss_are_cleared_right_before_backward() -> None:
+    """Cleared after the step, they would be there again."""
+    found = judged(GradientMisuse(kind="added", optimizer="opt", names=(), backward=line(1), step=line(2),
+                                  other=line(6)))  # fmt: skip
+
+    assert (
+        found.remedy
+        == "Call opt.zero_grad() right before train.py:1: backward at train.py:6 leaves gradients there too."
+    )
+
+
+def test_a_step_before_backward_is_moved_behind_it() -> None:
+    """Where gradients are cleared is right then."""
+    found = judged(GradientMisuse(kind="cleared", optimizer="opt", names=(), backward=line(9), step=line(2),
+                                  cleared=line(1)))  # fmt: skip
+
+    assert found.remedy == "Move the step at train.py:2 behind train.py:9."
 
 
 def test_each_misuse_of_an_optimizer_has_its_rule() -> None:

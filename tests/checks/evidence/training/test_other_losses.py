@@ -1,0 +1,66 @@
+"""Which gradients another loss has left, told to `OtherLosses` call by call."""
+
+import pytest
+
+from gradinspect.checks.evidence.training.other_losses import OtherLosses, Part
+
+CRITIC, ACTOR = 1, 2  # parameters, and their optimizers
+OWN, OTHER = 10, 20  # the lines of both backward calls
+
+
+def played(*, clears: bool = False, used_by_actor: int = 5, line: int = OTHER) -> list[bool]:
+    """Let critic and actor learn in turn, and return for each step of the critic whether it applies the actor's."""
+    log, found, time = OtherLosses(), [], 0
+    for _ in range(3):
+        if clears:
+            log.cleared(CRITIC)
+        time += 1
+        log.reached(CRITIC, Part(time, OWN, 7))
+        left = log.step(CRITIC, [CRITIC])
+        found.append(left is not None and left.backward == OTHER)
+        log.cleared(CRITIC)
+        time += 1
+        log.reached(CRITIC, Part(time, line, 7))
+        log.reached(ACTOR, Part(time, line, used_by_actor))
+        log.step(ACTOR, [ACTOR])
+        log.cleared(ACTOR)
+    assert log.is_habit(CRITIC) == all(found[1:])  # the first step has nothing of it yet
+    return found
+
+
+def test_what_the_actor_leaves_in_the_critic_is_found() -> None:
+    """The first step of the critic has nothing of it yet."""
+    assert played() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"clears": True}, {"used_by_actor": 9}, {"line": OWN}],
+    ids=["cleared in between", "a trunk before its heads", "one loss for both"],
+)
+def test_gradients_that_are_added_up_on_purpose_are_not(options: dict[str, int]) -> None:
+    """Each of these is a common loop."""
+    assert not any(played(**options))  # type: ignore[arg-type]
+
+
+def test_a_step_that_may_show_it_again_is_waited_for() -> None:
+    """Once is no habit."""
+    log = OtherLosses()
+    log.reached(CRITIC, Part(1, OTHER, 7))
+    log.reached(ACTOR, Part(1, OTHER, 5))
+    log.step(ACTOR, [ACTOR])
+    log.reached(CRITIC, Part(2, OWN, 7))
+
+    assert not log.waits()
+    assert log.step(CRITIC, [CRITIC]) is not None
+    assert log.waits()
+    assert not log.is_habit(CRITIC)
+
+
+def test_nothing_is_known_after_a_call_that_is_not_observed() -> None:
+    """It may have been for any optimizer."""
+    log = OtherLosses()
+    log.reached(CRITIC, Part(1, OTHER, 7))
+    log.unobserved()
+
+    assert log.step(CRITIC, [CRITIC]) is None
