@@ -44,9 +44,9 @@ def test_a_step_that_trains() -> None:
 @pytest.mark.parametrize(
     ("mistakes", "names"),
     [
-        ({"uses_all": False}, "weight, bias"),
-        ({"scale": 0.0}, "weight, bias"),
-        ({"scale": float("nan")}, "weight, bias"),
+        ({"uses_all": False}, "net.0.weight, net.0.bias"),
+        ({"scale": 0.0}, "net.0.weight, net.0.bias, net.1.weight"),
+        ({"scale": float("nan")}, "net.0.weight, net.0.bias"),
     ],
 )
 def test_a_parameter_that_does_not_learn(mistakes: dict[str, Any], names: str) -> None:
@@ -129,7 +129,7 @@ def test_dead():
     assert "1 passed" in updated
     assert (tmp_path / "golden.json").is_file()
     assert "1 failed, 2 passed" in again
-    assert "No finite gradient other than zero reaches weight, bias." in again
+    assert "No finite gradient other than zero reaches net.weight, net.bias." in again
     assert "gradinspect/live" not in again
 
 

@@ -1,20 +1,24 @@
 """`check`: what is wrong with a training step?"""
 
+import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
+from torch import nn
 
 from gradinspect.checks.evidence.observer import ChecksObserver
-from gradinspect.checks.findings import Findings, check_codes
-from gradinspect.checks.registry import codes
+from gradinspect.checks.findings import Findings
+from gradinspect.checks.settings import read_settings, selection_of
 from gradinspect.checks.verdict import Selection, without_comments
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.live.session import LiveSession
 from gradinspect.live.stepping import call_step, name_of_step, no_backward
 from gradinspect.recording.names import members_of, unwrapped_module
 from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.variables import isinstance_safely
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.program import without_our_frames
 
@@ -37,9 +41,11 @@ def check(
 
     Args:
         step: A function without arguments: forward, backward, and the optimizer's step, if there is one.
-        steps: How often to call it; by default until each optimizer has stepped twice, at most 12 times.
-        select: Codes to report, such as `"GI101"`, or `"GI1"` for all that begin with it; by default all.
-        skip: Codes not to report.
+        steps: How often to call it; by default as `[tool.gradinspect]` says, or else until each optimizer has stepped
+            twice, at most 12 times.
+        select: Codes to report, such as `"GI101"`, or `"GI1"` for all that begin with it; by default those that
+            `[tool.gradinspect]` in the pyproject.toml of the file that defines the step selects, or else all.
+        skip: Codes not to report, beside those that `[tool.gradinspect]` skips.
         gradcheck: Check custom Functions by finite differences too.
 
     Returns:
@@ -47,11 +53,42 @@ def check(
         are any, and `str(findings)` is the report.
 
     Raises:
-        GradInspectError: A code is unknown, or no backward was called and nothing with a graph was returned.
+        GradInspectError: A code is unknown, the settings are wrong, or no backward was called and nothing with a graph
+            was returned.
     """
-    known = codes()
-    selection = Selection(check_codes(select, known), check_codes(skip, known), gradcheck)
-    return _checked(step, steps, selection).found
+    settings = read_settings(_folder_of(step))
+    selection = selection_of(settings, select, skip, gradcheck=gradcheck)
+    return _checked(step, steps or settings.steps, selection).found
+
+
+def _function_of(step: Callable[[], object]) -> FunctionType | None:
+    """Return the function behind a step, which may be a method, a partial or an object that is called."""
+    inner = getattr(step, "func", step)  # of a functools.partial
+    for one in (inner, getattr(inner, "__func__", None), vars(type(inner)).get("__call__")):
+        if isinstance(one, FunctionType):
+            return one
+    return None
+
+
+def _folder_of(step: Callable[[], object]) -> Path:
+    """Return the folder of the file that defines a step; the current one for one that has no file."""
+    function = _function_of(step)
+    file = Path("" if function is None else function.__code__.co_filename)
+    return file.parent if file.is_absolute() and file.exists() else Path.cwd()
+
+
+def _variables_of(step: Callable[[], object]) -> dict[int, str]:
+    """Name the parameters of the modules that a step knows as variables: `net.1.weight`."""
+    function = _function_of(step)
+    found: dict[int, str] = {}
+    try:
+        variables = None if function is None else inspect.getclosurevars(function)
+    except ValueError:  # one is not assigned yet
+        variables = None
+    for name, value in () if variables is None else (*variables.nonlocals.items(), *variables.globals.items()):
+        for member in members_of(value) if isinstance_safely(value, (nn.Module,)) else ():
+            found.setdefault(id(member.tensor), f"{name}.{member.path}")
+    return found
 
 
 class TrainingCheck(NamedTuple):
@@ -71,8 +108,9 @@ def check_training(step: Callable[[], object], steps: int | None) -> TrainingChe
     checked = _checked(step, steps, Selection())
     observer, recorder = checked.observer, checked.recorder
     learned = observer.learned if isinstance(observer, ChecksObserver) else frozenset()
+    named = _variables_of(step)
     names = [
-        member.path
+        member.path if "." in member.path else named.get(id(member.tensor), f"{type(root).__name__}.{member.path}")
         for root in map(unwrapped_module, recorder.called_modules())
         for member in members_of(root)
         if member.tensor is not None and member.tensor.requires_grad and id(member.tensor) not in learned

@@ -36,7 +36,9 @@ def test_nothing_is_found_in_a_clean_program(script: Path) -> None:
     *printed, verdict = done.stdout.splitlines()
     assert verdict.startswith("No problems found in ")
     assert done.stdout.startswith(plain.stdout)
-    assert all(line.startswith(("Not checked", "  ")) for line in printed[len(plain.stdout.splitlines()) :])
+    assert all(
+        line.startswith(("Not checked", "Perhaps meant", "  ")) for line in printed[len(plain.stdout.splitlines()) :]
+    )
     assert done.stderr == plain.stderr
 
 

@@ -1,5 +1,6 @@
 """`check` of a function in the caller's process."""
 
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +52,21 @@ def test_codes_are_selected() -> None:
     with pytest.raises(gi.GradInspectError, match="No rule has the code 'GI999'") as caught:
         gi.check(training(), select=["GI999"])
     assert "--" not in str(caught.value)
+
+
+def test_the_settings_of_the_project_count(tmp_path: Path) -> None:
+    """Those for the file that defines the step; arguments count more."""
+    (tmp_path / "steps.py").write_text(
+        "import torch\nnet = torch.nn.Linear(2, 1)\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "def step():\n    net(torch.ones(3, 2)).sum().backward()\n    optimizer.step()\n"
+    )
+    step = runpy.run_path(str(tmp_path / "steps.py"))["step"]
+    assert [finding.code for finding in gi.check(step)] == ["GI362"]
+
+    (tmp_path / "pyproject.toml").write_text('[tool.gradinspect]\nskip = ["GI362"]\nsteps = 3\n')
+    assert not gi.check(step)
+    assert gi.check(step).num_calls == 3
+    assert gi.check(step, select=["GI3"])
 
 
 def test_a_comment_ignores_a_finding() -> None:

@@ -97,6 +97,7 @@ class ChecksObserver(Observer[Findings]):
         self._cuts = GradientCuts(recorder, flow, self._folder)
         self._training = TrainingLog(recorder, flow, self._folder)
         self._call_log.on_touch = self._training.touched
+        self._cuts.created = self._training.created
         self._unused = UnusedGraphs(self._folder, self._cuts.reached)
         self._choice = CallChoice(run.request)
         self._steps = OptimizerSteps(self._look_at_window)

@@ -3,18 +3,17 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gradinspect.checks.settings import selection_of
 from gradinspect.cli.options.project import Project, name_of_program, relative_names
 from gradinspect.cli.options.report_options import Format, ReportOptions
 from gradinspect.cli.output.baselines import open_baseline, save_baseline
 from gradinspect.cli.output.files import check_target, suffix_of, write_content
 from gradinspect.cli.output.printing import is_silent, print_lines, print_text, terminal_page
 from gradinspect.cli.output.versions import version_of
-from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
 
 if TYPE_CHECKING:
     from gradinspect.checks.findings import Findings
-    from gradinspect.checks.verdict import Selection
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -41,7 +40,7 @@ class FindingsReport:
         self._options = options
         self._project = project
         self._program = name_of_program(request, project.root)
-        self._selection = _selection(project, options, gradcheck=gradcheck)
+        self._selection = selection_of(project.settings, options.select, options.skip, gradcheck=gradcheck)
         self._baseline_file = options.baseline or project.settings.baseline
         self._baseline = open_baseline(self._baseline_file, writes=options.writes_baseline)
         self._targets = [(_format_of(path, force=options.force), path) for path in options.output]
@@ -109,26 +108,3 @@ def _format_of(path: Path, *, force: bool) -> Format:
     found = SUFFIXES[suffix_of(path, SUFFIXES)]
     check_target(path, force=force)
     return found
-
-
-def _selection(project: Project, options: ReportOptions, *, gradcheck: bool) -> "Selection":
-    """Choose codes: NOTE [Which pyproject.toml] in `cli.project`.
-
-    Raises:
-        GradInspectError: A code is unknown.
-    """
-    from gradinspect.checks.findings import check_codes
-    from gradinspect.checks.registry import codes
-    from gradinspect.checks.verdict import Selection
-
-    settings, known = project.settings, codes()
-    only, skip = check_codes(options.select, known), check_codes(options.skip, known)
-    if only:
-        return Selection(only, skip, gradcheck)
-    read = {}
-    for key in ("select", "skip"):
-        try:
-            read[key] = check_codes(getattr(settings, key), known)
-        except GradInspectError as error:
-            raise GradInspectError(f"'{key}' in '{settings.file}': {error.message}", error.hint) from None
-    return Selection(read["select"], (*read["skip"], *skip), gradcheck)

@@ -1,7 +1,7 @@
 # expect: GI104
 # why: draws random numbers, as dropout does
 # advice: Remove preserve_rng_state=False at checkpoint_redraws.py:16.
-# lines: checkpoint=16 backward=20
+# lines: block=16 backward=20
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint

@@ -22,4 +22,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI304 backward=23 step=24
+# expect: GI304 backward=23 step=24 optimizer=19

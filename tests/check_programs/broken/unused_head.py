@@ -14,4 +14,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI303 read=12 last=12 backward=15 step=16
+# expect: GI303 read=12 last=12 backward=15 step=16 optimizer=8

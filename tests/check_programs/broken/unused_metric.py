@@ -15,4 +15,4 @@ for _ in range(2):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-# expect: GI303 read=12 last=13 backward=16 step=17
+# expect: GI303 read=12 last=13 backward=16 step=17 optimizer=8

@@ -6,9 +6,11 @@ hand; a critic has another optimizer; a model that is explained or attacked has 
 model of the program's own, made and trained from scratch as it seems, whose gradients nobody reads or clears.
 
 A part of a model that lies before the trained part, such as the backbone before a new head, may be kept as it is
-simply by not passing it to the optimizer. But a decoder behind an encoder that learns is meant to learn as well.
+simply by not passing it to the optimizer, and a prompt or adapters may learn in a model of a library. But a decoder
+behind an encoder that learns is meant to learn as well.
 """
 
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,6 +19,7 @@ from torch import nn
 
 from gradinspect.checks.evidence.training.gradient_use import UsedParameter
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
+from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names import all_parameters, named_modules
 from gradinspect.torch_api.modules import own_children
 from gradinspect.torch_api.tensors import known_version
@@ -60,11 +63,12 @@ def left_out(
         return  # it optimizes tensors of another kind, such as an input
     for root in roots:
         keys = _keys(root)
+        is_made_here = _is_of_user(root) and _trains_a_layer(root, held)
         is_whole = not any(keys.keys() & others for others in trained)
         for path, part in [("", root)] if is_whole else _left_parts(root, held):
             some = [left[key] for key in _keys(part) if key in left]
             is_untouched = all(_is_untouched(one) and (is_instead or not one.cleared) for one in some)
-            is_meant = not is_whole and not _is_behind(some, reached, keys.keys() & held)
+            is_meant = not is_whole and not (is_made_here and _is_behind(some, reached, keys.keys() & held))
             if some and not is_meant and not _is_loaded(root, loaded) and _seems_trained(part) and is_untouched:
                 yield LeftOut(f"{type(part).__name__} {path}".rstrip(), some, optimizer, is_instead)
 
@@ -85,12 +89,24 @@ def _left_parts(root: nn.Module, held: Collection[int]) -> Iterator[tuple[str, n
 
 
 def _is_behind(some: Sequence[UsedParameter], reached: Sequence[UsedParameter], held: Collection[int]) -> bool:
-    """Return whether parameters are read later than the trained ones of the same model."""
+    """Return whether parameters are read later than all trained ones of the same model, unlike the base of adapters."""
     trained = [one.first_use for one in reached if id(one.tensor()) in held]
     own = [one.first_use for one in some]
     if not trained or not own or None in (*trained, *own):
         return False
-    return min(one for one in own if one is not None) > min(one for one in trained if one is not None)
+    return min(one for one in own if one is not None) > max(one for one in trained if one is not None)
+
+
+def _trains_a_layer(root: nn.Module, held: Collection[int]) -> bool:
+    """Return whether an optimizer holds all of some part of a model, rather than single tensors such as a prompt."""
+    return any(keys and keys <= set(held) for keys in (_keys(module).keys() for _, module in named_modules(root)))
+
+
+def _is_of_user(root: nn.Module) -> bool:
+    """Return whether the program itself defines a model: that of a library may come with its weights."""
+    module = type(root).__module__
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return module.startswith("torch.nn.") or not isinstance(file, str) or is_own_file(file)
 
 
 def _keys(root: nn.Module) -> dict[int, None]:

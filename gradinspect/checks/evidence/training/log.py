@@ -139,6 +139,10 @@ class TrainingLog:
         self._parameters.begin(walked, leaves, self._recorder.called_modules(), self._gradients.backward)
         self._modes.begin([leaf for leaf, _ in leaves], self._recorder.frames.number_of(call.frame))
 
+    def created(self, optimizer: Optimizer) -> int | None:
+        """Return the frame that made an optimizer."""
+        return self._optimizers.of(optimizer).created
+
     def _note_repeated_layers(self) -> None:
         for repeated in repeated_layers(self._recorder.called_modules()):
             made = self._registrations.of(repeated.module)

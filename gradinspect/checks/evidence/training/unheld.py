@@ -21,7 +21,7 @@ from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.recording.instances import instances_of
 from gradinspect.recording.names import all_parameters, named_modules
-from gradinspect.torch_api.modules import HOLDERS, own_children, own_parameters
+from gradinspect.torch_api.modules import HOLDERS, own_buffers, own_children, own_parameters
 from gradinspect.torch_api.nodes import few_leaves_of
 from gradinspect.torch_api.tensors import is_leaf
 from gradinspect.torch_api.weak import HiddenRef
@@ -34,7 +34,8 @@ _CONTAINERS = (list, tuple, set, dict)
 class Unheld(NamedTuple):
     """A parameter that no optimizer holds."""
 
-    kind: str  # "container", "attribute", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead"
+    # "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead"
+    kind: str
     where: str  # the attribute or module that has it
     parameter: UsedParameter
     frame: int | None  # that made it part of the model
@@ -147,11 +148,11 @@ def _hidden_in(
     registrations: Registrations,
 ) -> Iterator[Unheld]:
     """Yield what a module holds where `parameters()` does not look."""
-    for name, value in list(vars(module).items()):
-        if name in HOLDERS:
-            continue
+    attributes = {name: value for name, value in vars(module).items() if name not in HOLDERS}
+    buffers = own_buffers(module)
+    for name, value in {**attributes, **buffers}.items():
         where = f"{path}.{name}".lstrip(".")
-        kind = "container" if isinstance(value, _CONTAINERS) else "attribute"
+        kind = "buffer" if name in buffers else "container" if isinstance(value, _CONTAINERS) else "attribute"
         for tensor, holder in _tensors_in(value):
             if not is_leaf(tensor):
                 yield from _computed_from(tensor, where, hidden, optimizer)

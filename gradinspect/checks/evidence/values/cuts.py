@@ -31,6 +31,7 @@ from gradinspect.checks.rules.flow.missing_gradients import MissingGradient, Not
 from gradinspect.checks.rules.flow.nonleaf_gradients import nonleaf_finding
 from gradinspect.checks.rules.flow.value_flow import NO_LEAF, OUTSIDE, FlowOutcome, Read, ancestors, descendants
 from gradinspect.checks.rules.losses.divergences import wrong_input_finding, wrong_inputs
+from gradinspect.checks.rules.losses.perhaps_meant import bootstrap_note, bootstraps, repeated_terms
 from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import is_own_file, lines_from
@@ -79,12 +80,14 @@ class GradientCuts:
         self._folder = folder
         self._flow = flow
         self._flow.on_missing_grad = self._on_missing_grad
+        self.created: Callable[[Optimizer], int | None] = lambda _optimizer: None  # the frame that made it
         self._roots: list[_Root] = []
         self._num_calls = 0
         self.reached: set[int] = set()  # ids of the leaves that an observed call reaches
         self._wanted: dict[int, _Wanted] = {}
         self._found: list[Finding] = []
         self._constant: dict[tuple[Frame | None, Frame | None], Finding] = {}  # by the lines of a term
+        self._perhaps: dict[str, None] = {}  # what may be meant
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._handles: list[Any] = []
 
@@ -121,6 +124,7 @@ class GradientCuts:
                 made, loss = (self._line(number) for number in wrong)
                 yield wrong_input_finding(self._flow.calls, wrong, (made, loss), backward)
             self._note_constant_terms(graph, root, backward)
+            self._note_what_may_be_meant(graph, root, call)
 
     def refused(self, call: EngineCall) -> Iterator[Finding]:
         """Explain why a call has no graph."""
@@ -168,6 +172,7 @@ class GradientCuts:
         """Say what could not be checked."""
         if self._flow.is_full:
             yield f"Missing gradients were not checked: there were more than {MAX_CALLS:,} calls of torch functions."
+        yield from self._perhaps
 
     def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
         """Store the terms of a scalar loss that have no graph, until it is known whether parameters miss a gradient."""
@@ -177,6 +182,12 @@ class GradientCuts:
             lines = self._line(term.cut), self._line(term.used)
             finding = constant_term_finding(self._flow.calls, term, lines, backward)
             self._constant.setdefault(lines, finding)
+
+    def _note_what_may_be_meant(self, graph: Graph, root: Read, call: EngineCall) -> None:
+        if call.kind != "backward":
+            return
+        notes = [bootstrap_note(*map(self._line, one)) for one in bootstraps(self._flow.calls, root)]
+        self._perhaps |= dict.fromkeys((*notes, *repeated_terms(graph)))
 
     def _missed_inputs(self, missed: Sequence[Any], call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         tensors = [value for value in missed if isinstance(value, torch.Tensor)]
@@ -213,7 +224,8 @@ class GradientCuts:
 
     def _step(self, optimizer: Optimizer) -> NoticedAt:
         number = self._recorder.frames.number_of(sys._getframe(1))
-        return NoticedAt(kind="step", frame=self._frame(number), by=name_of_optimizer(optimizer))
+        created = self._frame(self.created(optimizer))
+        return NoticedAt(kind="step", frame=self._frame(number), by=name_of_optimizer(optimizer), created=created)
 
     def _want(
         self,

@@ -15,6 +15,7 @@ class NoticedAt(Record, frozen=True, kw_only=True):
     kind: Literal["step", "read", "grad", "backward"]
     frame: Frame | None
     by: str = ""  # the variable of an optimizer
+    created: Frame | None = None  # where that was made
 
 
 class MissingGradient(Record, frozen=True, kw_only=True):

@@ -101,10 +101,13 @@ def unused_findings(group: SameCause) -> Iterator[Finding]:
     made = dict.fromkeys(one.made for one in group.tensors if one.made is not None)
     yield rule.finding(
         text=f"{why}{and_failure(first.noticed)}",
-        places=(*(place for line in list(made)[:MAX_LINES] for place in place_of("made", line)), *places_of(first)),
+        places=(
+            *(place for line in list(made)[:MAX_LINES] for place in place_of("made", line)), *places_of(first),
+            *place_of("optimizer", first.noticed.created),
+        ),
         remedy=remedy,
         subjects=group.names,
-    )
+    )  # fmt: skip
 
 
 JUDGE = Judge(SameCause, unused_findings)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from gradinspect.analyses.gradients.observed import GradientNote, gradients_of
+from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, parameter_rows
 from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding, Place, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
@@ -16,7 +16,7 @@ from gradinspect.checks.rules.gradients.gradient_causes import (
 )
 from gradinspect.checks.rules.gradients.zero_causes import dead_unit_cause, length_one_cause
 from gradinspect.checks.rules.gradients.zero_weights import stuck_weights
-from gradinspect.graph import Consumer, GradientStats, Graph, consumers, frame_of, nodes_named
+from gradinspect.graph import Consumer, GradientStats, Graph, Node, consumers, frame_of, nodes_named
 
 ZERO = Rule(
     doc=RuleDoc(
@@ -76,6 +76,12 @@ def zero_cause(ended: BackwardEnded, number: int) -> Cause | None:
     """Return why a node returns no gradient, and what helps."""
     node = ended.graph.nodes[number]
     operator = operator_of(node)
+    if _cancels(node):
+        return Cause(
+            (operator,),
+            "Both of its inputs are the same tensor, so what one receives takes away what the other does.",
+            "Detach() the side that is to stay as it was, such as the log-probability of the old policy.",
+        )
     name = ROUNDING.get(operator)
     if name is not None:
         return Cause(
@@ -109,6 +115,8 @@ def zero_findings(ended: BackwardEnded) -> Iterator[Finding]:
     for note in ended.notes:
         if note.kind == "killed" and note.parameters and not _is_explained(ended.graph, note.parameters, stuck):
             yield _finding(ended, note, "received a gradient and returned only zeros")
+    for note in _cancelled(ended.graph):
+        yield _finding(ended, note, "received a gradient and passed on its opposite as well")
     for note in shrunk_gradients(ended.graph):
         yield _finding(ended, note, note.text)
 
@@ -132,6 +140,30 @@ def _finding(ended: BackwardEnded, note: GradientNote, returned: str) -> Finding
         command="break zero",
     )
     return culprit_finding(words, returned, ended.graph, note, ended.backward)
+
+
+def _cancels(node: Node) -> bool:
+    """Return whether a node computes the difference or the ratio of a tensor with itself."""
+    edges = node.next_edges
+    is_of_two = node.name in ("SubBackward0", "DivBackward0") and len(edges) > 1
+    return is_of_two and edges[0] is not None and edges[0] == edges[1]
+
+
+def _cancelled(graph: Graph) -> Iterator[GradientNote]:
+    """Find such nodes, and the parameters that get no other gradient."""
+    cancelling = [
+        number for number in nodes_named(graph, ("SubBackward0", "DivBackward0")) if _cancels(graph.nodes[number])
+    ]
+    zero = (
+        {row.node: row.name for row in parameter_rows(graph) if row.stats is not None and row.stats.norm == 0}
+        if cancelling
+        else {}
+    )
+    for number in cancelling:
+        behind = _reached(graph, [number], avoided=None)
+        names = tuple(name for node, name in zero.items() if node in behind)
+        if names:
+            yield GradientNote(kind="killed", text="", node=number, parameters=names)
 
 
 def zeroed_inside(ended: BackwardEnded) -> frozenset[Place]:

@@ -114,7 +114,7 @@ def _redrawn(block: Redrawn, backward: Frame | None) -> Finding:
     return MISMATCH.finding(
         text=f"The block at {where} draws random numbers, as dropout does, and preserve_rng_state=False lets its "
         "recomputation draw others. There is no error: gradients belong to another mask than the loss.",
-        places=(*place_of("checkpoint", block.frame), *place_of("backward", backward)),
+        places=(*place_of("block", block.frame), *place_of("backward", backward)),
         remedy=f"Remove preserve_rng_state=False at {where}.",
     )
 

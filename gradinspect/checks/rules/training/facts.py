@@ -22,7 +22,8 @@ class GradientMisuse(Record, frozen=True, kw_only=True):
 class UnheldParameters(Record, frozen=True, kw_only=True):
     """Parameters of one model that no optimizer holds, for one reason."""
 
-    kind: str  # "container", "attribute", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead"
+    # "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead"
+    kind: str
     where: str  # the attribute or module that has them
     names: tuple[str, ...]
     optimizer: str

@@ -70,17 +70,23 @@ def unheld_findings(fact: UnheldParameters) -> Iterator[Finding]:
 JUDGE = Judge(UnheldParameters, unheld_findings)
 
 
+_HIDDEN = {
+    "container": (
+        "a plain list or dict, so model.parameters() does not contain what is in it",
+        "an nn.ModuleList or nn.ModuleDict (nn.ParameterList for plain tensors)",
+    ),
+    "attribute": ("a plain tensor, so model.parameters() does not contain it", "an nn.Parameter"),
+    "buffer": (
+        "a buffer, so model.parameters() does not contain it",
+        "an nn.Parameter instead of registering it as a buffer",
+    ),
+}
+
+
 def _words(fact: UnheldParameters) -> tuple[str, str]:
-    if fact.kind == "container":
-        return (
-            f"{fact.where} is a plain list or dict, so model.parameters() does not contain what is in it.",
-            f"Make {fact.where} an nn.ModuleList or nn.ModuleDict (nn.ParameterList for plain tensors).",
-        )
-    if fact.kind == "attribute":
-        return (
-            f"{fact.where} is a plain tensor, so model.parameters() does not contain it.",
-            f"Make {fact.where} an nn.Parameter.",
-        )
+    if fact.kind in _HIDDEN:
+        what, instead = _HIDDEN[fact.kind]
+        return f"{fact.where} is {what}.", f"Make {fact.where} {instead}."
     if fact.kind == "remade":
         return (
             f"{line_of(fact.made)} assigns new ones each time it runs, and {fact.optimizer} keeps the old ones.",
