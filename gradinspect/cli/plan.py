@@ -17,12 +17,15 @@ from gradinspect.request import Request
 
 
 @takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root", "goes_on"}, reads_captures=False)
-def plan(
+def plan(  # noqa: PLR0913  # one option for each kind of plan
     request: Request,
     *,
     fit: Annotated[str, typer.Option("--fit", metavar="SIZE", help="Available memory, such as 24GiB.")],
     tries: Annotated[
         bool, typer.Option("--try", help="Run the cheapest plan with values: its peak, time and gradients.")
+    ] = False,
+    rounds: Annotated[
+        bool, typer.Option("--inexact", help="Also try what rounds gradients otherwise; else only if nothing fits.")
     ] = False,
     steps: NumSteps = 2,
     hint: Hint = None,
@@ -43,7 +46,7 @@ def plan(
     from gradinspect.renderers.data.plan import render_plan_json
     from gradinspect.renderers.terminal.plan import PlanPage
 
-    found = find_plan(asked, limit, steps, tries=tries)
+    found = find_plan(asked, limit, steps, tries=tries, rounds=rounds)
     if output_format == "json":
         print_text(render_plan_json(found))
     else:

@@ -138,6 +138,32 @@ def test_what_is_pasted_has_the_peak_that_was_promised(tmp_path: Path) -> None:
     assert python(tmp_path / "pasted.py").stdout == python(tmp_path / "train.py").stdout
 
 
+def test_counting_work_does_not_change_the_peak(tmp_path: Path) -> None:
+    """Gradients that meet are added in place under `plan` as under `fit`."""
+    program = PROGRAMS["gradients that meet"]
+    _, figures = planned(program, tmp_path, "--fit", "1GiB")
+    fit = gradinspect("fit", "train.py", "--format", "json", "--quiet-script", cwd=tmp_path)
+
+    assert figures["peak_bytes"] == json.loads(fit.stdout)["peak_bytes"]
+
+
+def test_a_large_vocabulary_is_divided(tmp_path: Path) -> None:
+    """Where nothing else is enough: its peak is the allocator's, its gradients are rounded otherwise, or not at all."""
+    program = GPT.replace("vocabulary=20, layers=2", "vocabulary=2000, layers=1")
+    status, figures = planned(program, tmp_path, "--fit", "3500KiB", "--try")
+    best = figures["plans"][0]
+
+    assert status == 0
+    assert best["change"].endswith("compute the cross-entropy of head in 8 chunks")
+    assert best["exact"] is False
+    assert best["measured_peak_bytes"] == pytest.approx(best["peak_bytes"], rel=0.001)
+    assert best["peak_bytes"] < figures["peak_bytes"] / 2
+    assert best["flops_ratio"] > 1
+    assert best["largest_difference"] < 1e-6
+    assert "def chunked_cross_entropy(" in best["functions"]
+    assert re.fullmatch(r"at train\.py:\d+, .*: give what head is given at train\.py:\d+ to .*", best["edits"][0])
+
+
 def test_a_variable_that_holds_memory_is_deleted(tmp_path: Path) -> None:
     """In a file that the program imports too; the file stays as it is, and a list that is read later is only named."""
     (tmp_path / "train.py").write_text(HOLDING[0])

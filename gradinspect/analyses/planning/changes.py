@@ -60,6 +60,18 @@ class DeleteVariable(Record, frozen=True, tag="delete variable"):
         return f"{self.file}:{self.line}"
 
 
+class ChunkLoss(Record, frozen=True, tag="chunk loss"):
+    """The loss is computed from the projection's input, in chunks, so that all logits are never there at once."""
+
+    root: int
+    path: str  # of the projection
+    chunks: int
+    projection: str  # its line: "model.py:46"
+    loss: str
+    loss_code: str
+    is_converted: bool = False  # the program converts the logits to another dtype
+
+
 class HeldVariable(Record, frozen=True):
     """A variable that holds memory of earlier steps at the peak, and is still read later."""
 
@@ -69,7 +81,7 @@ class HeldVariable(Record, frozen=True):
     num_storages: int
 
 
-Change: TypeAlias = Checkpoint | ReleaseGradients | DeleteVariable
+Change: TypeAlias = Checkpoint | ReleaseGradients | DeleteVariable | ChunkLoss
 
 
 class Plan(Record, frozen=True):
@@ -91,6 +103,11 @@ def checkpoints_of(plan: Plan) -> list[Checkpoint]:
     return [change for change in plan.changes if isinstance(change, Checkpoint)]
 
 
+def is_exact(plan: Plan) -> bool:
+    """Return whether gradients stay what they are to the last bit, where kernels compute the same twice."""
+    return not any(isinstance(change, ChunkLoss) for change in plan.changes)
+
+
 def describe_plan(plan: Plan) -> str:
     """Say what it changes."""
     return "; ".join(map(_describe, plan.changes)) or "no change"
@@ -102,6 +119,8 @@ def _describe(change: Change) -> str:
             return f"free the gradients right after the optimizer's step, instead of {change.line}"
         case DeleteVariable():
             return f"del {change.name} after {change.place}"
+        case ChunkLoss():
+            return f"compute the cross-entropy of {change.path} in {change.chunks} chunks"
         case Checkpoint():
             number = len(change.paths)
             of = f" of {change.num_alike}" if number != change.num_alike else ""
@@ -121,6 +140,12 @@ def _edit(change: Change) -> str:
             return f"at {change.line}: remove {change.code}, and write zero_grad() right after the optimizer's step()"
         case DeleteVariable():
             return f"after {change.place}, {change.code}: write del {change.name}"
+        case ChunkLoss():
+            return (
+                f"at {change.loss}, {change.loss_code}: give what {change.path} is given at {change.projection} to the "
+                f"function below, with chunks={change.chunks}; the logits are not made"
+                + (", so convert inside head, as the program does" if change.is_converted else "")
+            )
         case _:
             return ""
 

@@ -5,7 +5,7 @@ Its imports are local to one function, so that no name of the program changes.
 
 import re
 
-from gradinspect.analyses.planning.changes import Checkpoint, Plan, checkpoints_of, counted_paths
+from gradinspect.analyses.planning.changes import Checkpoint, ChunkLoss, Plan, checkpoints_of, counted_paths
 
 ROOT = "model"
 _PLAIN = re.compile(r"[\w.]+")
@@ -32,6 +32,32 @@ _LOOP = """\
         module.forward = partial(checkpoint, module.forward, use_reentrant=False{context})
 """
 _KEEPING = "create_selective_checkpoint_contexts([attrgetter(name)(torch.ops) for name in keep])"
+
+
+_CHUNKED_LOSS = """\
+def chunked_cross_entropy(head, hidden, target, chunks=8, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    from torch.nn.functional import cross_entropy
+    from torch.utils.checkpoint import checkpoint
+
+    def loss_of(hidden, target):  # the logits of one chunk, which are computed again in backward
+        how = {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
+        return cross_entropy(head(hidden), target, reduction="sum", **how)
+
+    parts = zip(hidden.flatten(0, -2).chunk(chunks), target.flatten().chunk(chunks), strict=True)
+    total = sum(checkpoint(loss_of, *part, use_reentrant=False) for part in parts)
+    return total / (target != ignore_index).sum() if reduction == "mean" else total
+"""
+CHUNKED_LOSS = "chunked_cross_entropy"
+
+
+def chunked_loss_code() -> str:
+    """Write the function that computes a loss in chunks."""
+    return _CHUNKED_LOSS
+
+
+def functions_of(plan: Plan) -> str:
+    """Write the functions that edited lines of the program call."""
+    return chunked_loss_code() if any(isinstance(change, ChunkLoss) for change in plan.changes) else ""
 
 
 def code_of(plan: Plan, names: tuple[str, ...]) -> str:

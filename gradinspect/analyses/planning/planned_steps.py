@@ -3,6 +3,7 @@
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.analyses.planning.changes import (
     Change,
+    ChunkLoss,
     DeleteVariable,
     HeldVariable,
     ModuleUse,
@@ -24,6 +25,7 @@ class PlannedSteps(Record, frozen=True):
     uses: tuple[ModuleUse, ...]
     release: ReleaseGradients | None = None
     deletions: tuple[DeleteVariable, ...] = ()
+    chunked: tuple[ChunkLoss, ...] = ()
     held: tuple[HeldVariable, ...] = ()  # that cannot be deleted
 
     @property

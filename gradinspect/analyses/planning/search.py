@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import Origin
-from gradinspect.analyses.planning.changes import Change, Checkpoint, ModuleUse, Plan
+from gradinspect.analyses.planning.changes import Change, Checkpoint, ModuleUse, Plan, checkpoints_of, is_exact
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Record
 
@@ -44,6 +44,7 @@ class Search(Record, frozen=True):
     fitting: tuple[Outcome, ...]  # the cheapest first; empty: nothing fits
     lowest: Outcome
     num_runs: int
+    refused: tuple[str, ...] = ()  # why changes that round could not be made
 
 
 class Block(NamedTuple):
@@ -99,8 +100,9 @@ class PlanSearch:
     """Looks for plans, and measures each of them once."""
 
     def __init__(
-        self, limit: int, blocks: Sequence[Block], kept: tuple[str, ...], measure: Callable[[Plan], Outcome]
-    ) -> None:
+        self, limit: int, blocks: Sequence[Block], kept: tuple[str, ...], measure: Callable[[Plan], Outcome],
+        *, rounds: bool = False,
+    ) -> None:  # fmt: skip
         """Set up.
 
         Args:
@@ -108,34 +110,67 @@ class PlanSearch:
             blocks: What may be checkpointed.
             kept: Expensive operators, whose results can be held instead of being computed again.
             measure: Runs a plan.
+            rounds: Whether gradients may be rounded otherwise even if a plan fits without.
         """
         self._limit = limit
         self._blocks = blocks
         self._modes = (kept, ()) if kept else ((),)
         self._measure = measure
         self._outcomes: dict[Plan, Outcome] = {}
+        self._rounds = rounds
         self._always: tuple[Change, ...] = ()
+        self._refused: list[str] = []
 
-    def run(self, plain: Outcome, offers: Sequence[Change]) -> Search:
+    def run(self, plain: Outcome, offers: Sequence[Change], rounding: Sequence[Change] = ()) -> Search:
         """Search, starting from the plain program.
 
         Args:
             plain: What the program needs as it is.
             offers: What can be changed at no cost.
+            rounding: Changes after which gradients are rounded otherwise; they are made if nothing else fits.
         """
         self._outcomes[plain.plan] = plain
         self._accept(offers)
-        start = self._of()
-        if not self._fits(start):
+        self._try_modules()
+        if self._rounds or not any(map(self._fits, self._done())):
+            self._round(rounding)
+        self._drop_what_is_not_needed()
+        fitting = sorted(filter(self._fits, self._done()), key=_cost)
+        return Search(
+            limit=self._limit,
+            plain=plain,
+            fitting=tuple(fitting),
+            lowest=self._lowest(),
+            num_runs=len(self._outcomes),
+            refused=tuple(dict.fromkeys(self._refused)),
+        )
+
+    def _lowest(self) -> Outcome:
+        return min(self._done(), key=lambda outcome: (outcome.peak_bytes, _cost(outcome)))
+
+    def _try_modules(self) -> None:
+        """Checkpoint modules, if the changes that every plan has are not enough."""
+        if not self._fits(self._of()):
             self._try_blocks()
             if not any(map(self._fits, self._done())):
                 self._combine()
-        self._drop_what_is_not_needed()
-        fitting = sorted(filter(self._fits, self._done()), key=_cost)
-        lowest = min(self._done(), key=lambda outcome: (outcome.peak_bytes, _cost(outcome)))
-        return Search(
-            limit=self._limit, plain=plain, fitting=tuple(fitting), lowest=lowest, num_runs=len(self._outcomes)
-        )
+
+    def _round(self, rounding: Sequence[Change]) -> None:
+        """Make changes after which gradients are rounded otherwise, each in the place of the one before it."""
+        exact = self._always
+        for change in rounding:
+            lowest = self._lowest()
+            self._always = (*exact, change)
+            checkpoints = checkpoints_of(lowest.plan)
+            outcome = self._of(*checkpoints)
+            if outcome.failure:
+                self._refused.append(outcome.failure)
+            if outcome.failure or outcome.peak_bytes >= lowest.peak_bytes:
+                self._always = exact
+                return
+            self._try_modules()
+            if any(self._fits(one) for one in self._done() if change in one.plan.changes):
+                return
 
     def _accept(self, offers: Sequence[Change]) -> None:
         """Make each change that costs nothing part of every plan, until one fits, unless the peak is higher with it."""
@@ -219,9 +254,15 @@ class PlanSearch:
         return not outcome.failure and outcome.peak_bytes <= self._limit
 
 
-def _cost(outcome: Outcome) -> tuple[int, int, int, int]:
-    """Order plans: by work, then by how much is changed."""
-    return outcome.flops, outcome.plan.num_modules, len(outcome.plan.changes), outcome.peak_bytes
+def _cost(outcome: Outcome) -> tuple[bool, int, int, int, int]:
+    """Order plans: those that keep every bit first, then by work, then by how much is changed."""
+    return (
+        not is_exact(outcome.plan),
+        outcome.flops,
+        outcome.plan.num_modules,
+        len(outcome.plan.changes),
+        outcome.peak_bytes,
+    )
 
 
 def _overlaps(one: Checkpoint, other: Checkpoint) -> bool:

@@ -14,7 +14,7 @@ from gradinspect.units import escape_control
 ROUNDS = 2  # of the plain program and the plan, in turns
 
 
-def find_plan(request: Request, limit: int, num_steps: int, *, tries: bool) -> PlanReport:
+def find_plan(request: Request, limit: int, num_steps: int, *, tries: bool, rounds: bool) -> PlanReport:
     """Search for plans that fit, and try the cheapest one with values if that was asked for.
 
     Raises:
@@ -24,8 +24,8 @@ def find_plan(request: Request, limit: int, num_steps: int, *, tries: bool) -> P
     runs = PlannedRuns(request, num_steps)
     plain = runs.plain()
     with sign_of_life(f"plans of {escape_control(request.label)}"):
-        search = PlanSearch(limit, blocks_of(plain.uses), plain.products, runs.measure)
-        found = search.run(outcome_of(NO_CHANGE, plain), plain.offers)
+        search = PlanSearch(limit, blocks_of(plain.uses), plain.products, runs.measure, rounds=rounds)
+        found = search.run(outcome_of(NO_CHANGE, plain), plain.offers, plain.chunked)
         trial, failures = None, list[str]()
         if tries and found.fitting:
             try:

@@ -13,9 +13,10 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import Optimizer
 
-from gradinspect.analyses.planning.changes import DeleteVariable, Plan, ReleaseGradients, checkpoints_of
+from gradinspect.analyses.planning.changes import ChunkLoss, DeleteVariable, Plan, ReleaseGradients, checkpoints_of
 from gradinspect.analyses.planning.code import ROOT, applied_code
 from gradinspect.analyses.planning.deletions import Spot
+from gradinspect.observers.memory.chunked_loss import ChunkedLoss
 from gradinspect.observers.memory.outermost_modules import OutermostModules
 from gradinspect.runner.edited_source import edited_source
 from gradinspect.runner.run import Run
@@ -34,6 +35,8 @@ class AppliedPlan:
         self.roots = OutermostModules(run.recorder)
         self._base_folder = run.base_folder
         self._plan = plan
+        self._chunked = next((change for change in plan.changes if isinstance(change, ChunkLoss)), None)
+        self._loss = None if self._chunked is None else ChunkedLoss(self._chunked.chunks, self._failed)
         self._handles = ExitStack()
 
     def __enter__(self) -> Self:
@@ -44,6 +47,8 @@ class AppliedPlan:
             handles += hook_optimizer_steps(_nothing, _release)
         for handle in handles:
             self._handles.callback(handle.remove)
+        if self._loss is not None:
+            self._handles.enter_context(self._loss)
         self._handles.enter_context(edited_source(self._deletions()))
         return self
 
@@ -69,12 +74,21 @@ class AppliedPlan:
         number = self.roots.entered(module)
         if number is None:
             return
+        try:
+            self._change(module, number)
+        except Exception as error:  # an error of ours must not reach the program
+            self._failed(error)
+
+    def _change(self, root: nn.Module, number: int) -> None:
+        """Change an outermost module that is about to run for the first time."""
         changes = [change for change in checkpoints_of(self._plan) if change.root == number]
         if changes:
-            try:
-                exec(compile(applied_code(changes), _FILE, "exec"), {ROOT: module})  # noqa: S102  # what is printed
-            except Exception as error:  # an error of ours must not reach the program
-                self.problem = self.problem or error
+            exec(compile(applied_code(changes), _FILE, "exec"), {ROOT: root})  # noqa: S102  # what is printed
+        if self._loss is not None and self._chunked is not None and self._chunked.root == number:
+            self._loss.attach(root.get_submodule(self._chunked.path))
+
+    def _failed(self, error: Exception) -> None:
+        self.problem = self.problem or error
 
 
 @uncompiled

@@ -9,6 +9,7 @@ from gradinspect.observers.memory.flop_tally import FlopTally
 from gradinspect.observers.memory.held_variables import HeldVariables
 from gradinspect.observers.memory.module_uses import ModuleUses
 from gradinspect.observers.memory.plan_changes import AppliedPlan
+from gradinspect.observers.memory.projected_loss import ProjectedLoss
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.memory.zeroed_gradients import ZeroedGradients
 from gradinspect.runner.engine import CallEnd, EngineCall
@@ -29,6 +30,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._tally = FlopTally(lambda: self._steps.is_counting)
         self._uses = ModuleUses(run, self._applied.roots)
         self._held = HeldVariables(run.base_folder)
+        self._loss = ProjectedLoss(run, self._applied.roots)
         self._zeroed = ZeroedGradients(run, self._steps.phases)
 
     @property
@@ -45,11 +47,12 @@ class StepPlanObserver(Observer[PlannedSteps]):
     def attached(self) -> Iterator[None]:
         """Change the program's modules, follow its memory, and count its work."""
         with ExitStack() as stack:
+            if self._run.request.fake:
+                stack.enter_context(self._tally)  # first: it holds arguments, and the other mode counts who holds them
+                self._run.recorder.listeners.append(self._loss)
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)
             stack.enter_context(self._zeroed)
-            if self._run.request.fake:
-                stack.enter_context(self._tally)
             yield
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
@@ -79,5 +82,6 @@ class StepPlanObserver(Observer[PlannedSteps]):
             uses=self._uses.uses,
             release=self._zeroed.release,
             deletions=deletions,
+            chunked=self._loss.offers(),
             held=held,
         )

@@ -1,6 +1,7 @@
 """Plans for machines: JSON with all figures, and the code."""
 
-from gradinspect.analyses.planning.changes import describe_plan
+from gradinspect.analyses.planning.changes import describe_plan, edits_of, is_exact
+from gradinspect.analyses.planning.code import functions_of
 from gradinspect.analyses.planning.report import PlanReport, code_to_paste, flops_ratio, lowest_sentence
 from gradinspect.analyses.planning.search import Outcome
 from gradinspect.renderers.data.json import render_json
@@ -21,7 +22,7 @@ def render_plan_json(report: PlanReport) -> str:
         "num_runs": search.num_runs,
         "not_counted": report.not_counted,
         "held": report.held,
-        "notes": [*report.notes, *report.failures],
+        "notes": [*report.search.refused, *report.notes, *report.failures],
     })  # fmt: skip
 
 
@@ -32,7 +33,10 @@ def _plan(report: PlanReport, outcome: Outcome, *, is_tried: bool) -> dict[str, 
         "peak_bytes": outcome.peak_bytes,
         "held_bytes": outcome.held_bytes,
         "flops_ratio": flops_ratio(outcome, report.search.plain),
+        "exact": is_exact(outcome.plan),
         "at": outcome.at,
+        "edits": edits_of(outcome.plan),
+        "functions": functions_of(outcome.plan),
         "code": code_to_paste(report, outcome),
     }
     trial = report.trial

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from gradinspect.analyses.planning.changes import describe_plan, edits_of
+from gradinspect.analyses.planning.code import functions_of
 from gradinspect.analyses.planning.report import (
     PlanReport,
     code_to_paste,
@@ -23,6 +24,11 @@ from gradinspect.renderers.terminal.page import Page
 from gradinspect.units import format_bytes, format_count
 
 MAX_PLANS = 5
+_TRIED = (
+    "Tried: checkpoints of modules, whole and selective, freeing gradients earlier, deleting variables, a cross-entropy in "
+    "chunks if nothing else fits."
+)
+_NOT_TRIED = "Not tried: smaller micro-batches (see fit --search), and offloading."
 
 
 class PlanPage(Page):
@@ -41,13 +47,9 @@ class PlanPage(Page):
             for line in (*_trial_lines(report.trial), *_excess_lines(report)):
                 yield from self.paragraph(line, "  ")
         yield Text()
-        for note in (*map(held_sentence, report.held), *report.notes):
+        for note in (*report.search.refused, *map(held_sentence, report.held), *report.notes):
             yield from self.paragraph(note)
-        tried = "Tried: checkpoints of modules, whole and selective, freeing gradients earlier, and deleting variables."
-        untried = (
-            "Not tried: what changes the loss or the batch (smaller micro-batches: see fit --search), and offloading."
-        )
-        yield from self.paragraph(f"{tried} {untried}")
+        yield from self.paragraph(f"{_TRIED} {_NOT_TRIED}")
         yield from self.paragraph(f"Not counted: {', '.join(report.not_counted)}.")
 
     def _table(self, report: PlanReport) -> Iterator[Text]:
@@ -74,6 +76,11 @@ class PlanPage(Page):
         yield Text("the change to make", "bold")
         for line in edits_of(outcome.plan):
             yield from self.paragraph(line, "  ")
+        functions = functions_of(outcome.plan)
+        if functions:
+            yield Text()
+            yield from (Text(line) for line in functions.splitlines())
+            yield Text()
         code = code_to_paste(report, outcome)
         if code:
             yield from self.paragraph(_where(report), "  ")

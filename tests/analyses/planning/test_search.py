@@ -3,6 +3,7 @@
 from gradinspect.analyses.planning.changes import (
     Change,
     Checkpoint,
+    ChunkLoss,
     DeleteVariable,
     ModuleUse,
     Plan,
@@ -14,6 +15,7 @@ from gradinspect.analyses.planning.search import Outcome, PlanSearch, Search, bl
 KEPT = ("aten.mm.default",)
 RELEASE = ReleaseGradients(line="train.py:9", code="optimizer.zero_grad()")
 DELETION = DeleteVariable(name="out", file="train.py", line=12, indent=4, code="loss = f(out)", num_bytes=100)
+CHUNKED = ChunkLoss(root=0, path="head", chunks=8, projection="model.py:5", loss="model.py:6", loss_code="f(x)")
 USES = (
     ModuleUse(root=0, path="", class_name="GPT", saved_bytes=1000, has_parts=True),
     *(ModuleUse(root=0, path=f"h.{n}", class_name="Block", saved_bytes=100, has_parts=True) for n in range(8)),
@@ -27,12 +29,13 @@ def measured(plan: Plan) -> Outcome:
     peak, flops = 1000, 1000
     for change in plan.changes:
         if not isinstance(change, Checkpoint):
-            peak -= 100
+            peak -= 200 if isinstance(change, ChunkLoss) else 100
+            flops += 50 * isinstance(change, ChunkLoss)
             continue
         size = 60 if change.paths[0].endswith("mlp") else 100
         peak -= len(change.paths) * (size // 2 if change.kept else size)
         flops += len(change.paths) * (1 if change.kept else 10)
-    return Outcome(plan=plan, peak_bytes=max(peak, 250), flops=flops)
+    return Outcome(plan=plan, peak_bytes=max(peak, 50 if CHUNKED in plan.changes else 250), flops=flops)
 
 
 def found(limit: int, *offers: Change) -> Search:
@@ -72,6 +75,35 @@ def test_what_costs_nothing_is_changed_together() -> None:
     """One after the other, until it fits."""
     assert found(900, DELETION, RELEASE).fitting[0].plan == Plan(changes=(DELETION,))
     assert found(800, DELETION, RELEASE).fitting[0].plan == Plan(changes=(DELETION, RELEASE))
+
+
+def rounded(limit: int, *, rounds: bool = False) -> Search:
+    """Search, where the loss can be computed in chunks."""
+    search = PlanSearch(limit, blocks_of(USES), KEPT, measured, rounds=rounds)
+    return search.run(measured(Plan()), [], [CHUNKED])
+
+
+def test_gradients_are_rounded_otherwise_only_if_nothing_else_fits() -> None:
+    """Or if that is asked for: then after all plans that keep every bit."""
+    exact, asked, needed = rounded(700), rounded(700, rounds=True), rounded(200)
+
+    assert not any(CHUNKED in outcome.plan.changes for outcome in exact.fitting)
+    assert CHUNKED not in asked.fitting[0].plan.changes
+    assert CHUNKED in asked.fitting[-1].plan.changes
+    assert all(CHUNKED in outcome.plan.changes for outcome in needed.fitting)
+    assert modules(needed.fitting[0]) == [("h.0", 4, False), ("h.4", 4, True)]
+
+
+def test_a_loss_that_cannot_be_changed_is_not_tried_again() -> None:
+    """It is said why."""
+
+    def refuses(plan: Plan) -> Outcome:
+        return Outcome(plan=plan, failure="It reads the logits.") if CHUNKED in plan.changes else measured(plan)
+
+    search = PlanSearch(200, blocks_of(USES), KEPT, refuses).run(measured(Plan()), [], [CHUNKED])
+
+    assert search.fitting == ()
+    assert search.refused == ("It reads the logits.",)
 
 
 def test_the_fewest_modules_are_checkpointed_that_fit() -> None:
