@@ -27,6 +27,10 @@ def plan(  # noqa: PLR0913  # one option for each kind of plan
     rounds: Annotated[
         bool, typer.Option("--inexact", help="Also try what rounds gradients otherwise; else only if nothing fits.")
     ] = False,
+    split: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Also try smaller batches of the size NAME, or NAME=64 for {NAME}."),
+    ] = None,
     steps: NumSteps = 2,
     hint: Hint = None,
     output_format: TextOrJson = "text",
@@ -46,7 +50,7 @@ def plan(  # noqa: PLR0913  # one option for each kind of plan
     from gradinspect.renderers.data.plan import render_plan_json
     from gradinspect.renderers.terminal.plan import PlanPage
 
-    found = find_plan(asked, limit, steps, tries=tries, rounds=rounds)
+    found = find_plan(asked, limit, steps, tries=tries, rounds=rounds, split=split)
     if output_format == "json":
         print_text(render_plan_json(found))
     else:

@@ -42,6 +42,20 @@ for _ in range(2):
 print([float(norm.running_mean.sum()) for norm in net.modules() if isinstance(norm, nn.BatchNorm1d)],
       int(net[0].norm.num_batches_tracked))
 """
+BATCHES = """
+import torch
+from torch import nn
+
+batch_size = 64
+net = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4))
+optimizer = torch.optim.AdamW(net.parameters())
+for _ in range(64):
+    x = torch.randn(100 * batch_size, 8)
+    loss = net(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 HOLDING = (
     """
 import torch
@@ -164,6 +178,20 @@ def test_a_large_vocabulary_is_divided(tmp_path: Path) -> None:
     assert re.fullmatch(r"at train\.py:\d+, .*: give what head is given at train\.py:\d+ to .*", best["edits"][0])
 
 
+def test_a_batch_is_split(tmp_path: Path) -> None:
+    """Gradients are added up: the optimizer steps once for all parts, and the peak is the allocator's."""
+    status, figures = planned(BATCHES, tmp_path, "--fit", "300KiB", "--split", "batch_size", "--try")
+    best = figures["plans"][0]
+
+    assert status == 0
+    assert figures["peak_bytes"] > 4 * 300 * 1024
+    assert best["changes"][-1]["parts"] in (8, 16)
+    assert "which changes the statistics of batch norms" in best["change"]
+    assert best["measured_peak_bytes"] == pytest.approx(best["peak_bytes"], rel=0.001)  # a batch norm's scratch
+    assert best["num_gradients"] == 0
+    assert "train.py:12, loss.backward(): divide by" in best["edits"][-1]
+
+
 def test_a_variable_that_holds_memory_is_deleted(tmp_path: Path) -> None:
     """In a file that the program imports too; the file stays as it is, and a list that is read later is only named."""
     (tmp_path / "train.py").write_text(HOLDING[0])
@@ -186,16 +214,23 @@ def test_a_variable_that_holds_memory_is_deleted(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (("train.py", "--fit", "0"), "'--fit 0' leaves no memory at all. Give a size such as 24GiB.\n"),
+        (("train.py", "--fit", "1GiB", "--split", "batch"),
+         "'train.py' does not say what 'batch' is. Write {batch} for its number in --input or in the script's "
+         "arguments, or set batch to a number in the script.\n"),
+        (("train.py", "--fit", "1GiB", "--split", "batch", "--", "{batch}"),
+         "'--split batch' does not say how large 'batch' is. Write --split batch=64.\n"),
+        (("train.py", "--fit", "1GiB", "--split", "steps=8"),
+         "'--split steps=8': the script itself sets 'steps'. Write --split steps.\n"),
         (("-", "--fit", "1GiB"),
          "'-' can be read only once, and 'plan' runs it several times. Give a file.\n"),
         (("train.py", "--fit", "1GiB"), "'train.py' never calls backward in this process, so there are no gradients to "
          "observe. Give a script that trains.\n"),
     ],
-    ids=["no size", "stdin", "no backward"],
+    ids=["no size", "no name", "no number", "two numbers", "stdin", "no backward"],
 )  # fmt: skip
 def test_what_cannot_be_done_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
     """Exit 2, and no traceback."""
-    (tmp_path / "train.py").write_text("import torch\n")
+    (tmp_path / "train.py").write_text("import torch\nsteps = 4\n")
     done = gradinspect("plan", *words, cwd=tmp_path)
 
     assert done.returncode == 2

@@ -72,6 +72,22 @@ class ChunkLoss(Record, frozen=True, tag="chunk loss"):
     is_converted: bool = False  # the program converts the logits to another dtype
 
 
+class SplitBatch(Record, frozen=True, tag="split batch"):
+    """Gradients of smaller batches are added up before the optimizer steps."""
+
+    name: str  # of the size
+    size: int  # of the whole batch
+    parts: int
+    backward: str  # its line: "train.py:30"
+    code: str
+    keeps_statistics: bool = False  # batch norms see the small batches
+
+    @property
+    def part_size(self) -> int:
+        """Of a small batch."""
+        return self.size // self.parts
+
+
 class HeldVariable(Record, frozen=True):
     """A variable that holds memory of earlier steps at the peak, and is still read later."""
 
@@ -81,7 +97,7 @@ class HeldVariable(Record, frozen=True):
     num_storages: int
 
 
-Change: TypeAlias = Checkpoint | ReleaseGradients | DeleteVariable | ChunkLoss
+Change: TypeAlias = Checkpoint | ReleaseGradients | DeleteVariable | ChunkLoss | SplitBatch
 
 
 class Plan(Record, frozen=True):
@@ -103,9 +119,14 @@ def checkpoints_of(plan: Plan) -> list[Checkpoint]:
     return [change for change in plan.changes if isinstance(change, Checkpoint)]
 
 
+def split_of(plan: Plan) -> SplitBatch | None:
+    """Return how it splits the batch."""
+    return next((change for change in plan.changes if isinstance(change, SplitBatch)), None)
+
+
 def is_exact(plan: Plan) -> bool:
     """Return whether gradients stay what they are to the last bit, where kernels compute the same twice."""
-    return not any(isinstance(change, ChunkLoss) for change in plan.changes)
+    return not any(isinstance(change, ChunkLoss | SplitBatch) for change in plan.changes)
 
 
 def describe_plan(plan: Plan) -> str:
@@ -119,6 +140,9 @@ def _describe(change: Change) -> str:
             return f"free the gradients right after the optimizer's step, instead of {change.line}"
         case DeleteVariable():
             return f"del {change.name} after {change.place}"
+        case SplitBatch():
+            norms = ", which changes the statistics of batch norms" if change.keeps_statistics else ""
+            return f"{change.parts} batches of {change.name} {change.part_size} for each step{norms}"
         case ChunkLoss():
             return f"compute the cross-entropy of {change.path} in {change.chunks} chunks"
         case Checkpoint():
@@ -140,6 +164,13 @@ def _edit(change: Change) -> str:
             return f"at {change.line}: remove {change.code}, and write zero_grad() right after the optimizer's step()"
         case DeleteVariable():
             return f"after {change.place}, {change.code}: write del {change.name}"
+        case SplitBatch():
+            nth = f"{change.parts}{'nd' if change.parts == 2 else 'th'}"
+            return "; ".join((
+                f"set {change.name} to {change.part_size} instead of {change.size}",
+                f"at {change.backward}, {change.code}: divide by {change.parts} what backward starts from",
+                f"call the optimizer's step() and zero_grad() after every {nth} backward only",
+            ))  # fmt: skip
         case ChunkLoss():
             return (
                 f"at {change.loss}, {change.loss_code}: give what {change.path} is given at {change.projection} to the "

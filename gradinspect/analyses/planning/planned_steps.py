@@ -26,6 +26,7 @@ class PlannedSteps(Record, frozen=True):
     release: ReleaseGradients | None = None
     deletions: tuple[DeleteVariable, ...] = ()
     chunked: tuple[ChunkLoss, ...] = ()
+    backward: tuple[str, str] = ("", "")  # line and code of a backward call
     held: tuple[HeldVariable, ...] = ()  # that cannot be deleted
 
     @property

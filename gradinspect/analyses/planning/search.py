@@ -121,13 +121,13 @@ class PlanSearch:
         self._always: tuple[Change, ...] = ()
         self._refused: list[str] = []
 
-    def run(self, plain: Outcome, offers: Sequence[Change], rounding: Sequence[Change] = ()) -> Search:
+    def run(self, plain: Outcome, offers: Sequence[Change], rounding: Sequence[Sequence[Change]] = ()) -> Search:
         """Search, starting from the plain program.
 
         Args:
             plain: What the program needs as it is.
             offers: What can be changed at no cost.
-            rounding: Changes after which gradients are rounded otherwise; they are made if nothing else fits.
+            rounding: Changes after which gradients are rounded otherwise, made if nothing else fits: one of each group.
         """
         self._outcomes[plain.plan] = plain
         self._accept(offers)
@@ -155,22 +155,25 @@ class PlanSearch:
             if not any(map(self._fits, self._done())):
                 self._combine()
 
-    def _round(self, rounding: Sequence[Change]) -> None:
-        """Make changes after which gradients are rounded otherwise, each in the place of the one before it."""
-        exact = self._always
-        for change in rounding:
-            lowest = self._lowest()
-            self._always = (*exact, change)
-            checkpoints = checkpoints_of(lowest.plan)
-            outcome = self._of(*checkpoints)
-            if outcome.failure:
-                self._refused.append(outcome.failure)
-            if outcome.failure or outcome.peak_bytes >= lowest.peak_bytes:
-                self._always = exact
-                return
-            self._try_modules()
-            if any(self._fits(one) for one in self._done() if change in one.plan.changes):
-                return
+    def _round(self, groups: Sequence[Sequence[Change]]) -> None:
+        """Make changes after which gradients are rounded otherwise, until something fits; one of each group."""
+        for group in groups:
+            others = self._always
+            for change in group:
+                if not self._helps(others, change):
+                    break
+                self._always = (*others, change)
+                self._try_modules()
+                if any(self._fits(one) for one in self._done() if change in one.plan.changes):
+                    return
+
+    def _helps(self, others: tuple[Change, ...], change: Change) -> bool:
+        """Return whether the lowest peak is lower with a change."""
+        lowest = self._lowest()
+        outcome = self._run(Plan(changes=(*others, change, *checkpoints_of(lowest.plan))))
+        if outcome.failure:
+            self._refused.append(outcome.failure)
+        return not outcome.failure and outcome.peak_bytes < lowest.peak_bytes
 
     def _accept(self, offers: Sequence[Change]) -> None:
         """Make each change that costs nothing part of every plan, until one fits, unless the peak is higher with it."""

@@ -1,12 +1,13 @@
 """Search for a plan, and try it."""
 
-from gradinspect.analyses.planning.changes import NO_CHANGE, Plan
-from gradinspect.analyses.planning.planned_steps import outcome_of
+from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, SplitBatch, split_of
+from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
 from gradinspect.analyses.planning.report import PlanReport
 from gradinspect.analyses.planning.search import PlanSearch, blocks_of
 from gradinspect.analyses.planning.trial import Trial, compare_gradients, seconds_of_a_step
 from gradinspect.cli.running.planned_runs import PlannedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
+from gradinspect.cli.running.size_search import WholeSize, whole_size
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
 from gradinspect.units import escape_control
@@ -14,18 +15,21 @@ from gradinspect.units import escape_control
 ROUNDS = 2  # of the plain program and the plan, in turns
 
 
-def find_plan(request: Request, limit: int, num_steps: int, *, tries: bool, rounds: bool) -> PlanReport:
+def find_plan(
+    request: Request, limit: int, num_steps: int, *, tries: bool, rounds: bool, split: str | None
+) -> PlanReport:
     """Search for plans that fit, and try the cheapest one with values if that was asked for.
 
     Raises:
         GradInspectError: The plain program cannot be watched.
         ScriptFailedError: It failed.
     """
-    runs = PlannedRuns(request, num_steps)
+    size = None if split is None else whole_size(request, split)
+    runs = PlannedRuns(request, num_steps, size)
     plain = runs.plain()
     with sign_of_life(f"plans of {escape_control(request.label)}"):
         search = PlanSearch(limit, blocks_of(plain.uses), plain.products, runs.measure, rounds=rounds)
-        found = search.run(outcome_of(NO_CHANGE, plain), plain.offers, plain.chunked)
+        found = search.run(outcome_of(NO_CHANGE, plain), plain.offers, [plain.chunked, _splits(plain, size)])
         trial, failures = None, list[str]()
         if tries and found.fitting:
             try:
@@ -45,13 +49,32 @@ def find_plan(request: Request, limit: int, num_steps: int, *, tries: bool, roun
     )
 
 
+def _splits(plain: PlannedSteps, size: WholeSize | None) -> list[SplitBatch]:
+    """Offer to divide the batch into ever smaller ones of equal size."""
+    if size is None:
+        return []
+    parts = [2**power for power in range(1, size.number.bit_length()) if not size.number % 2**power]
+    return [
+        SplitBatch(
+            name=size.name,
+            size=size.number,
+            parts=number,
+            backward=plain.backward[0],
+            code=plain.backward[1],
+            keeps_statistics=any(use.keeps_statistics for use in plain.uses),
+        )
+        for number in parts
+    ]
+
+
 def _try(runs: PlannedRuns, plan: Plan) -> Trial:
     """Run the plain program and the planned one with values."""
     plain_peak, peak = runs.real_memory(NO_CHANGE).memory.peak_bytes, runs.real_memory(plan).memory.peak_bytes
     rounds = [(runs.real_steps(NO_CHANGE), runs.real_steps(plan)) for _ in range(ROUNDS)]
     plain, planned = rounds[0]
-    num_compared, num_different, largest = compare_gradients(plain, planned)
-    is_repeatable = not compare_gradients(plain, rounds[1][0])[1]
+    is_split = split_of(plan) is not None  # then batches differ from those of the plain run
+    num_compared, num_different, largest = (0, 0, 0.0) if is_split else compare_gradients(plain, planned)
+    is_repeatable = not is_split and not compare_gradients(plain, rounds[1][0])[1]
     return Trial(
         plain_peak_bytes=plain_peak,
         measured_peak_bytes=peak,

@@ -8,6 +8,7 @@ The program is not changed, so it must be known where its size comes from: `{bat
 
 import difflib
 from dataclasses import replace
+from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.analyses.planning.sizes import SIZES_WITHOUT_LIMIT, SizeRow, SizeSearch, SizeTable
@@ -27,14 +28,14 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
     Raises:
         GradInspectError: It is not known what the name stands for, or no size can be run.
     """
-    _check_is_known(request, name)
+    check_size_is_known(request, name)
     runs = ForkedRuns(request)
     found: list[StepMemory] = []
 
     def measure(size: int) -> SizeRow:
         try:
             memory = runs.run(
-                _with_size(request, name, size), questions.step_memory(num_steps), StepMemory, is_silent=True
+                with_size(request, name, size), questions.step_memory(num_steps), StepMemory, is_silent=True
             )
         except (GradInspectError, ScriptFailedError) as error:
             return SizeRow(size=size, failure=str(error))
@@ -61,7 +62,31 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
     )
 
 
-def _with_size(request: Request, name: str, size: int) -> Request:
+class WholeSize(NamedTuple):
+    """What a program calls the size of its batch, and how large it is."""
+
+    name: str
+    number: int
+
+
+def whole_size(request: Request, text: str) -> WholeSize:
+    """Read `batch_size`, which the script sets to a number, or `batch=64`, which stands for `{batch}`.
+
+    Raises:
+        GradInspectError: It is not known what the name stands for, or how large it is.
+    """
+    name, _, number = text.partition("=")
+    check_size_is_known(request, name)
+    if _is_marked(request, name):
+        if not number.isdecimal() or int(number) < 1:
+            raise GradInspectError(f"'--split {text}' does not say how large '{name}' is.", f"Write --split {name}=64.")
+        return WholeSize(name, int(number))
+    if number:
+        raise GradInspectError(f"'--split {text}': the script itself sets '{name}'.", f"Write --split {name}.")
+    return WholeSize(name, numbers_of(request)[name][0])
+
+
+def with_size(request: Request, name: str, size: int) -> Request:
     """Put a size wherever it is named. NOTE [What is searched for]."""
     source, mark = request.source, _mark(name)
     if isinstance(source, Script) and not _is_marked(request, name):
@@ -89,7 +114,7 @@ def _is_marked(request: Request, name: str) -> bool:
     )
 
 
-def _check_is_known(request: Request, name: str) -> None:
+def check_size_is_known(request: Request, name: str) -> None:
     """Check that it is known what a name stands for.
 
     Raises:
@@ -97,7 +122,7 @@ def _check_is_known(request: Request, name: str) -> None:
     """
     if _is_marked(request, name):
         return
-    numbers = _numbers(request)
+    numbers = numbers_of(request)
     values = sorted(set(numbers.get(name, ())))
     if len(values) > 1:
         raise GradInspectError(
@@ -113,7 +138,8 @@ def _check_is_known(request: Request, name: str) -> None:
 _HOW = "Write {mark} for its number in --input or in the script's arguments, or set {name} to a number in the script."
 
 
-def _numbers(request: Request) -> dict[str, list[int]]:
+def numbers_of(request: Request) -> dict[str, list[int]]:
+    """Return the numbers that a script gives to names."""
     if not isinstance(request.source, Script) or request.source.path == STDIN or request.source.path.suffix != ".py":
         return {}
     try:

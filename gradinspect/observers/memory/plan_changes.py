@@ -13,9 +13,17 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import Optimizer
 
-from gradinspect.analyses.planning.changes import ChunkLoss, DeleteVariable, Plan, ReleaseGradients, checkpoints_of
+from gradinspect.analyses.planning.changes import (
+    ChunkLoss,
+    DeleteVariable,
+    Plan,
+    ReleaseGradients,
+    checkpoints_of,
+    split_of,
+)
 from gradinspect.analyses.planning.code import ROOT, applied_code
 from gradinspect.analyses.planning.deletions import Spot
+from gradinspect.observers.memory.accumulation import Accumulation
 from gradinspect.observers.memory.chunked_loss import ChunkedLoss
 from gradinspect.observers.memory.outermost_modules import OutermostModules
 from gradinspect.runner.edited_source import edited_source
@@ -49,6 +57,9 @@ class AppliedPlan:
             self._handles.callback(handle.remove)
         if self._loss is not None:
             self._handles.enter_context(self._loss)
+        split = split_of(self._plan)
+        if split is not None:
+            self._handles.enter_context(Accumulation(split.parts).applied())
         self._handles.enter_context(edited_source(self._deletions()))
         return self
 

@@ -12,6 +12,7 @@ from gradinspect.observers.memory.plan_changes import AppliedPlan
 from gradinspect.observers.memory.projected_loss import ProjectedLoss
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.memory.zeroed_gradients import ZeroedGradients
+from gradinspect.recording.frames import line_record, user_frames
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
@@ -29,6 +30,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._applied = AppliedPlan(plan, run)
         self._tally = FlopTally(lambda: self._steps.is_counting)
         self._uses = ModuleUses(run, self._applied.roots)
+        self._backward = ("", "")
         self._held = HeldVariables(run.base_folder)
         self._loss = ProjectedLoss(run, self._applied.roots)
         self._zeroed = ZeroedGradients(run, self._steps.phases)
@@ -58,6 +60,10 @@ class StepPlanObserver(Observer[PlannedSteps]):
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a backward call as `fit` does, and at what the modules hold for it."""
         self.problem = self.problem or self._applied.problem or self._steps.problem
+        user = None if call.frame is None else next(user_frames(call.frame), None)
+        if user is not None:
+            record = line_record(user.f_code, user.f_lineno, self._run.base_folder)
+            self._backward = (f"{record.file}:{record.line}", record.code)
         end = self._steps.on_call(call)
         if end is not None and self._run.request.fake:
             self._uses.note(self._steps.ledger)
@@ -82,6 +88,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
             uses=self._uses.uses,
             release=self._zeroed.release,
             deletions=deletions,
+            backward=self._backward,
             chunked=self._loss.offers(),
             held=held,
         )

@@ -25,10 +25,9 @@ from gradinspect.units import format_bytes, format_count
 
 MAX_PLANS = 5
 _TRIED = (
-    "Tried: checkpoints of modules, whole and selective, freeing gradients earlier, deleting variables, a cross-entropy in "
-    "chunks if nothing else fits."
+    "Tried: checkpoints of modules, whole and selective, freeing gradients earlier, deleting variables; if nothing "
+    "else fits, a cross-entropy in chunks and, with --split, smaller batches. Not tried: offloading."
 )
-_NOT_TRIED = "Not tried: smaller micro-batches (see fit --search), and offloading."
 
 
 class PlanPage(Page):
@@ -49,7 +48,7 @@ class PlanPage(Page):
         yield Text()
         for note in (*report.search.refused, *map(held_sentence, report.held), *report.notes):
             yield from self.paragraph(note)
-        yield from self.paragraph(f"{_TRIED} {_NOT_TRIED}")
+        yield from self.paragraph(_TRIED)
         yield from self.paragraph(f"Not counted: {', '.join(report.not_counted)}.")
 
     def _table(self, report: PlanReport) -> Iterator[Text]:
@@ -132,6 +131,8 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
     compared = format_count(trial.num_compared, "gradient")
     if trial.bit_equal:
         yield f"{compared} compared, all bit-equal to those of the plain run"
+    elif not trial.num_compared:
+        yield "gradients are not compared: the batches are not those of the plain run"
     elif trial.bit_equal is None:
         yield "gradients cannot be compared: two plain runs differ (set the seeds, use deterministic algorithms)"
     else:

@@ -80,7 +80,7 @@ def test_what_costs_nothing_is_changed_together() -> None:
 def rounded(limit: int, *, rounds: bool = False) -> Search:
     """Search, where the loss can be computed in chunks."""
     search = PlanSearch(limit, blocks_of(USES), KEPT, measured, rounds=rounds)
-    return search.run(measured(Plan()), [], [CHUNKED])
+    return search.run(measured(Plan()), [], [[CHUNKED]])
 
 
 def test_gradients_are_rounded_otherwise_only_if_nothing_else_fits() -> None:
@@ -100,7 +100,7 @@ def test_a_loss_that_cannot_be_changed_is_not_tried_again() -> None:
     def refuses(plan: Plan) -> Outcome:
         return Outcome(plan=plan, failure="It reads the logits.") if CHUNKED in plan.changes else measured(plan)
 
-    search = PlanSearch(200, blocks_of(USES), KEPT, refuses).run(measured(Plan()), [], [CHUNKED])
+    search = PlanSearch(200, blocks_of(USES), KEPT, refuses).run(measured(Plan()), [], [[CHUNKED]])
 
     assert search.fitting == ()
     assert search.refused == ("It reads the logits.",)
