@@ -201,7 +201,7 @@ def planned_steps(num_steps: int, plan: "Plan") -> "Question[PlannedSteps]":
     """Ask what so many whole training steps need under a plan, and what else could be changed."""
 
     def observe(run: "Run") -> "Observer[PlannedSteps]":
-        from gradinspect.observers.memory.step_plan_observer import StepPlanObserver
+        from gradinspect.observers.planning.step_plan_observer import StepPlanObserver
 
         return StepPlanObserver(run, num_steps, plan)
 
@@ -212,7 +212,7 @@ def real_steps(num_steps: int, plan: "Plan") -> "Question[RealSteps]":
     """Ask how long so many training steps take under a plan, and for their gradients."""
 
     def observe(run: "Run") -> "Observer[RealSteps]":
-        from gradinspect.observers.memory.real_steps_observer import RealStepsObserver
+        from gradinspect.observers.planning.real_steps_observer import RealStepsObserver
 
         return RealStepsObserver(run, num_steps, plan)
 

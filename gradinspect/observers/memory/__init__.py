@@ -1,1 +1,1 @@
-"""The memory of whole training steps: measured, predicted, and under a plan. Touches torch."""
+"""The memory of whole training steps: measured and predicted. Touches torch."""

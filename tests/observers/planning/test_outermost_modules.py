@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gradinspect.observers.memory.outermost_modules import Called, ready_after
+from gradinspect.observers.planning.outermost_modules import Called, ready_after
 
 SCRIPT = """\
 def train(model):

@@ -5,13 +5,13 @@ from contextlib import ExitStack, contextmanager
 
 from gradinspect.analyses.planning.changes import Plan
 from gradinspect.analyses.planning.planned_steps import PlannedSteps
-from gradinspect.observers.memory.flop_tally import FlopTally
-from gradinspect.observers.memory.held_variables import HeldVariables
-from gradinspect.observers.memory.module_uses import ModuleUses
-from gradinspect.observers.memory.plan_changes import AppliedPlan
-from gradinspect.observers.memory.projected_loss import ProjectedLoss
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
-from gradinspect.observers.memory.zeroed_gradients import ZeroedGradients
+from gradinspect.observers.planning.flop_tally import FlopTally
+from gradinspect.observers.planning.held_variables import HeldVariables
+from gradinspect.observers.planning.module_uses import ModuleUses
+from gradinspect.observers.planning.plan_changes import AppliedPlan
+from gradinspect.observers.planning.projected_loss import ProjectedLoss
+from gradinspect.observers.planning.zeroed_gradients import ZeroedGradients
 from gradinspect.recording.frames import line_record, user_frames
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812  # as everybody does
 
-from gradinspect.observers.memory.chunked_loss import ChunkedLoss
+from gradinspect.observers.planning.chunked_loss import ChunkedLoss
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 LOSSES: dict[str, Loss] = {

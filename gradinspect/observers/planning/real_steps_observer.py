@@ -10,9 +10,9 @@ from torch.optim import Optimizer
 
 from gradinspect.analyses.planning.changes import Plan
 from gradinspect.analyses.planning.trial import GradientDigest, RealSteps
-from gradinspect.observers.memory.gradient_digests import digests_of
-from gradinspect.observers.memory.plan_changes import AppliedPlan
 from gradinspect.observers.memory.step_phases import StepPhases
+from gradinspect.observers.planning.gradient_digests import digests_of
+from gradinspect.observers.planning.plan_changes import AppliedPlan
 from gradinspect.recording.outputs import has_graph
 from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import CallEnd, EngineCall

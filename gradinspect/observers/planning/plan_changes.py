@@ -23,9 +23,9 @@ from gradinspect.analyses.planning.changes import (
 )
 from gradinspect.analyses.planning.code import ROOT, applied_code
 from gradinspect.analyses.planning.deletions import Spot
-from gradinspect.observers.memory.accumulation import Accumulation
-from gradinspect.observers.memory.chunked_loss import ChunkedLoss
-from gradinspect.observers.memory.outermost_modules import OutermostModules
+from gradinspect.observers.planning.accumulation import Accumulation
+from gradinspect.observers.planning.chunked_loss import ChunkedLoss
+from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.runner.edited_source import edited_source
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled

@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn import functional
 
 from gradinspect.analyses.planning.changes import ChunkLoss
-from gradinspect.observers.memory.chunked_loss import CONVERTS, COPIES
-from gradinspect.observers.memory.outermost_modules import OutermostModules
+from gradinspect.observers.planning.chunked_loss import CONVERTS, COPIES
+from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.recording.names import module_paths
 from gradinspect.recording.storages import storage_key
 from gradinspect.runner.run import Run

@@ -6,8 +6,8 @@ from torch import nn
 
 from gradinspect.analyses.planning.changes import ModuleUse, Root
 from gradinspect.analyses.structure.name_patterns import containing_paths
-from gradinspect.observers.memory.outermost_modules import OutermostModules
 from gradinspect.observers.memory.storage_ledger import Ledger
+from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.recording.names import module_paths
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.modules import own_buffers, own_children
