@@ -284,3 +284,79 @@ def test_without_the_catalogue_a_graph_is_recorded_all_the_same(monkeypatch: pyt
     assert [node.kind for node in graph.nodes] == ["generated", "accumulate_grad"]
     assert graph.arguments == {}
     assert "derivatives" in graph.warnings[0]
+
+
+def test_zero_and_minus_zero_are_different_values() -> None:
+    """Equal keys of a table, and yet not the same number."""
+    x = torch.ones(2, requires_grad=True)
+    graph = capture_graph((nn.functional.leaky_relu(x, 0.0) + nn.functional.leaky_relu(x, -0.0)).sum())
+    slopes = saved_of(graph, "LeakyReluBackward0", "_saved_negative_slope")
+
+    assert sorted(str(slope.value) for slope in slopes) == ["-0.0", "0.0"]
+
+
+def test_a_saved_view_is_followed_to_its_maker_unless_its_base_was_written_to() -> None:
+    """Then torch would make a node to answer, so it is not asked."""
+    base = torch.ones(4, requires_grad=True) * 3
+
+    def squared(view: torch.Tensor) -> torch.Tensor:  # whose name is gone when the graph is recorded
+        return view * view
+
+    y = squared(base[:2]).sum()
+    graph = capture_graph(y)
+    before, _ = saved_of(graph, "MulBackward0", "_saved_self")
+    base.mul_(2)
+    after, _ = saved_of(capture_graph(y), "MulBackward0", "_saved_self")
+
+    assert before.tensor is not None
+    assert before.tensor.made_by is not None
+    assert graph.nodes[before.tensor.made_by].name == "SliceBackward0"
+    assert after.tensor is not None
+    assert (after.status, after.tensor.made_by) == ("modified", None)
+
+
+class KeepsAnotherToo(torch.autograd.Function):
+    """Saves a tensor that is neither input nor output, and its output."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """Double."""
+        y = x * 2
+        ctx.save_for_backward(other, y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Double."""
+        return grad * 2, None
+
+
+def test_of_a_saved_list_only_what_was_written_is_modified() -> None:
+    """The list's error speaks of its first stale tensor; an output has an error of its own, which says nothing."""
+    other = torch.ones(2)
+    y = KeepsAnotherToo.apply(torch.ones(2, requires_grad=True), other)
+    other.add_(1)
+    saved = saved_of(capture_graph(y.sum()), "KeepsAnotherTooBackward", "saved_tensors")
+
+    assert [value.status for value in saved] == ["modified", "live"]
+
+
+def test_a_storage_with_a_name_keeps_its_origin() -> None:
+    """Whatever a view of it is to the node that keeps it."""
+    x = torch.ones(4, requires_grad=True)
+    view = x.view(2, 2)
+    graph = capture_graph((view * view).sum() + (x * x).sum())
+
+    assert [(storage.name, storage.origin) for storage in graph.storages] == [("x", "input")]
+
+
+def test_a_storage_without_a_name_has_the_most_telling_origin() -> None:
+    """What one node keeps as its output, and another as an activation, is an activation."""
+    x = torch.ones(3, requires_grad=True)
+
+    def squared(y: torch.Tensor) -> torch.Tensor:  # whose name is gone when the graph is recorded
+        return y * y
+
+    graph = capture_graph(squared(x.exp()).sum())
+
+    assert [(storage.name, storage.origin) for storage in graph.storages] == [(None, "activation"), ("x", "input")]

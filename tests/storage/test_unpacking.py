@@ -80,3 +80,12 @@ def test_a_bomb_takes_little_memory(tmp_path: Path, start: bytes) -> None:
     assert message.endswith(("which no capture does.", "it is not JSON."))
     assert int(num_mib) < 450
     assert run.stderr == ""
+
+
+def test_the_size_limit_is_the_largest_size() -> None:
+    """As many bytes are read, and not one more."""
+    content = b"{" + b" " * 98 + b"}"
+
+    assert read_content(io.BytesIO(content), "'a.json'", max_bytes=100) == content
+    with pytest.raises(GradInspectError, match="holds more than 99 B"):
+        read_content(io.BytesIO(content), "'a.json'", max_bytes=99)

@@ -282,3 +282,14 @@ def test_many_edges_of_a_list_have_one_name() -> None:
     assert join_names(["self", "other"]) == "self, other"
     assert join_names(["a[0]", "a[2]", "b"]) == ""
     assert "tensors[" in render_dot(record)
+
+
+@pytest.mark.parametrize(("count", "drawn", "rest"), [(7, 7, None), (8, 8, None), (9, 7, "2 more leaves")])
+def test_as_many_leaves_as_fit_are_drawn(count: int, drawn: int, rest: str | None) -> None:
+    """Eight beside one node; of more, seven and a chip for the others."""
+    stacked = graph(op("StackBackward0", *range(1, count + 1)), *[leaf(f"p{place}") for place in range(count)])
+    written = statements(render_dot(stacked, DrawOptions()))
+
+    assert len([line for line in written if line.startswith("n0_leaf") and "leaves" not in line]) == drawn
+    assert ("n0_leaves" in written) == (rest is not None)
+    assert rest is None or rest in render_dot(stacked, DrawOptions())
