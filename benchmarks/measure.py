@@ -46,6 +46,31 @@ def bare_walk(loss: torch.Tensor) -> int:
     return len(order)
 
 
+def bare_reads(loss: torch.Tensor) -> int:
+    """Walk, and read once from Python what a record holds, without keeping any: no recorder of Python can need less."""
+    seen = {loss.grad_fn}
+    order = [loss.grad_fn]
+    saved_of: dict[type, list[str]] = {}
+    for node in order:
+        kind = type(node)
+        names = saved_of.get(kind)
+        if names is None:
+            names = saved_of[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+        read = (kind.__name__, node._sequence_nr(), node._input_metadata, node.metadata)  # type: ignore[union-attr]
+        for name in names:
+            saved = getattr(node, name)
+            for raw in saved if isinstance(saved, list | tuple) else (saved,):
+                data = raw.data
+                if data is not None:
+                    read = (data.shape, data.dtype, data._version, data.untyped_storage())  # type: ignore[assignment]
+        for next_node, _ in node.next_functions:  # type: ignore[union-attr]
+            if next_node is not None and next_node not in seen:
+                seen.add(next_node)
+                order.append(next_node)
+    _kept.append((order, read))
+    return len(order)
+
+
 def record(loss: torch.Tensor) -> int:
     """Record everything: structure, metadata, saved attributes, names."""
     graph = capture_graph(loss)
@@ -100,6 +125,7 @@ WHATS: dict[str, Callable[[torch.Tensor], int]] = {
     function.__name__: function
     for function in (
         bare_walk,
+        bare_reads,
         record,
         dot_by_torchviz,
         dot_by_gradinspect,
