@@ -190,6 +190,14 @@ def test_the_unchanged_file_is_valid() -> None:
     assert record.frames == (Frame(file="train.py", line=1), Frame(file="train.py", line=2, caller=0))
 
 
+def test_a_class_with_too_many_arguments_is_refused() -> None:
+    """No operator of torch has a tenth as many."""
+    record = graph(op("A"), arguments={"A": ("self",) * 1001})
+
+    with pytest.raises(GradInspectError, match="1001 arguments are too many"):
+        decode_graph(encode_graph(record, compressed=True), "run.json")
+
+
 def test_a_gzip_bomb_is_refused() -> None:
     """A small file that unpacks to a huge one is given up at the limit, which the sentence names."""
     bomb = gzip.compress(b"{" + b" " * 10**7)
