@@ -277,7 +277,7 @@ class _CallMode(TorchFunctionMode):
         self._last_end = next_sequence_nr()
 
     @passed_by
-    def __torch_function__(  # noqa: C901  # it runs for each call, where one more costs more than all branches
+    def __torch_function__(  # noqa: C901, PLR0912  # it runs for each call, where one more costs more than all branches
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if torch.compiler.is_compiling():  # must come first: anything before it would be traced and guarded
@@ -287,7 +287,11 @@ class _CallMode(TorchFunctionMode):
         start = next_sequence_nr()
         if is_active and start != self._last_end:
             self._record_gap(start, sys._getframe(1))
-        begun = _begin(recorder.listeners, func, args, kwargs or {}) if is_active and recorder.listeners else ()
+        begun = []
+        for listener in recorder.listeners if is_active else ():  # in place: a function more would cost each operator
+            noted = listener.before(func, args, kwargs or {})
+            if noted is not None:
+                begun.append((listener, noted))
         try:
             result = func(*args, **kwargs) if kwargs else func(*args)
         except BaseException as error:  # NOTE [No frame of ours in a traceback]
@@ -324,14 +328,6 @@ class _CallMode(TorchFunctionMode):
             frame = frame.f_back
         if stack:
             self._recorder.gaps[start] = tuple(stack)
-
-
-def _begin(
-    listeners: list[CallListener], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> list[tuple[CallListener, Any]]:
-    """Announce a call that is about to start; return who wants to hear of its end, and what each has noted."""
-    begun = [(listener, listener.before(func, args, kwargs)) for listener in listeners]
-    return [(listener, noted) for listener, noted in begun if noted is not None]
 
 
 CALL_MODE: CodeType = _CallMode.__torch_function__.__code__
