@@ -9,6 +9,14 @@ At: TypeAlias = Literal["backward", "end", "call"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class FakeJob:
+    """A job of several ranks, of which one is run."""
+
+    rank: int
+    world_size: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """The user's request; an observer decides what is recorded."""
 
@@ -27,6 +35,8 @@ class Request:
     answers_reads: bool = False  # of a fake scalar that is printed: give it a number
     hint: float | None = None  # the number that every read of a fake scalar gets
     device: str | None = None  # of fake tensors for which the program names none
+    job: FakeJob | None = None  # be this rank of it; the other ranks are not there
+    counts_as_cuda: bool = False  # put storages into blocks as CUDA's caching allocator does
     creates_graph: bool = False  # record the graph that backward itself builds
     loss: str | None = None  # expression of a callable's output, whose backward is run
 

@@ -10,7 +10,15 @@ from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import OF_THE_GRAPH, check_no_run_option, takes_source
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.options.shared import TextOrJson
-from gradinspect.cli.options.whole_steps import VALUES_HINT, Hint, NumSteps, check_can_run_again, check_hint, size_of
+from gradinspect.cli.options.whole_steps import (
+    VALUES_HINT,
+    Hint,
+    NumSteps,
+    check_can_run_again,
+    check_hint,
+    is_cuda,
+    size_of,
+)
 from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
 from gradinspect.cli.output.step_files import SUFFIXES, parse_step_targets, write_step_targets
 from gradinspect.cli.running import questions
@@ -47,6 +55,9 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     ] = "module",
     real: Annotated[bool, typer.Option("--real", help="Run with values, and measure the allocator.")] = False,
     hint: Hint = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="Count in the blocks of this device: cuda.")
+    ] = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -67,7 +78,14 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     available = None if limit is None else size_of(f"--limit {limit}", limit)
     check_hint(hint, real=real)
     targets = parse_step_targets(output or [], force=force)
-    asked = replace(request, fake=not real, answers_reads=not real, hint=hint, values_hint=VALUES_HINT)
+    asked = replace(
+        request,
+        fake=not real,
+        answers_reads=not real,
+        hint=hint,
+        values_hint=VALUES_HINT,
+        counts_as_cuda=is_cuda(device, real=real),
+    )
     if search is not None and not isinstance(request.source, CaptureFile):
         if output:
             raise GradInspectError(
@@ -78,11 +96,12 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     fits = True
 
     def report(memory: "StepMemory") -> None:
+        from gradinspect.analyses.memory.step import needed_bytes
         from gradinspect.renderers.data.step_memory import render_step_memory_json
         from gradinspect.renderers.terminal.step_memory import StepMemoryPage
 
         nonlocal fits
-        fits = available is None or memory.peak_bytes <= available
+        fits = available is None or needed_bytes(memory) <= available
         write_step_targets(memory, targets, available, force=force)
         if output_format == "json":
             print_text(render_step_memory_json(memory, available, by, rows))
@@ -93,7 +112,12 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     if isinstance(request.source, CaptureFile):
         from gradinspect.storage.step_memory import read_step_memory
 
-        given = {"--real": real, "--hint": hint is not None, "--search": search is not None}
+        given = {
+            "--device": device is not None,
+            "--real": real,
+            "--hint": hint is not None,
+            "--search": search is not None,
+        }
         check_no_run_option(given, request.label, "a file")
         report(read_step_memory(request.source.path))
     else:

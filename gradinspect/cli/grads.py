@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.options.rows import takes_rows
@@ -33,7 +34,7 @@ MAX_ROWS = 40
 MAX_SLOWEST = 15
 
 
-@takes_source(without=OF_THE_GRAPH)
+@takes_source(without=OF_THE_GRAPH | OF_FAKE_JOBS)
 @takes_rows
 def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     request: Request,

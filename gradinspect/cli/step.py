@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import source_reader
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 
-@takes_source(without={"fake", "device"}, reads_captures=False)
+@takes_source(without={"fake", "device", *OF_FAKE_JOBS}, reads_captures=False)
 def step(
     request: Request,
     *,

@@ -22,13 +22,17 @@ from gradinspect.fake.patches import patched_torch
 from gradinspect.fake.values import AnsweredReads
 from gradinspect.recording.frames import RUNNERS, is_user_file
 from gradinspect.recording.tensors import PLAIN_TYPES
+from gradinspect.torch_api.fake_objects import NoSuchRankError
 from gradinspect.torch_api.fakes import NEEDS_VALUES, FakeTensor, fake_tensor_mode
 
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
 WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."
 _NUMPY = ".numpy() is not supported for tensor subclasses."
 _NO_DATA = "but its data is not allocated yet"  # c10/core/TensorImpl.h, torch 2.13
-_WITH_DATA = "Run without --fake; fit has --real."
+_WITH_DATA = "Run one rank alone, with --world-size, or run without --fake; fit has --real."
+_NO_COLLECTIVE = "Backend fake does not support"
+_NAMESPACES = ("c10d.", "_c10d_functional.")  # of an operator that fake tensors do not know
+_ALL_RANKS = "Run all ranks: torchrun -m gradinspect."
 _NO_KERNELS = "not linked with support for cuda"
 _NO_DRIVER = "Found no NVIDIA driver"
 _OTHER_BUILD = "Install a build that supports it, or use the CPU."
@@ -91,6 +95,8 @@ def explain_fake_error(error: BaseException | None, hint: str) -> GradInspectErr
             return error
         if isinstance(error, NEEDS_VALUES) or _NUMPY in text_of(error):
             return GradInspectError(f"{_place(error)} reads values, which fake tensors do not have.", hint)
+        if (explained := _explain_missing_ranks(error)) is not None:
+            return explained
         if _NO_DATA in text_of(error):
             what = "needs the data of tensors, as communication between processes does, and fake tensors have none."
             return GradInspectError(f"{_place(error)} {what}", _WITH_DATA)
@@ -99,6 +105,16 @@ def explain_fake_error(error: BaseException | None, hint: str) -> GradInspectErr
         if _NO_DRIVER in str(error):
             return GradInspectError(f"{_place(error)} needs CUDA: this machine has no CUDA device.", _OTHER_MACHINE)
         error = error.__cause__ or error.__context__
+    return None
+
+
+def _explain_missing_ranks(error: BaseException) -> GradInspectError | None:
+    """Explain an error caused by ranks that are not there."""
+    if isinstance(error, NoSuchRankError):
+        return GradInspectError(f"{_place(error)} {text_of(error)}, which --world-size does not run.", _ALL_RANKS)
+    if _NO_COLLECTIVE in text_of(error) or text_of(error).startswith(_NAMESPACES):
+        needs = "needs a collective that only a real process group can answer"
+        return GradInspectError(f"{_place(error)} {needs}: {text_of(error).splitlines()[0]}.", _ALL_RANKS)
     return None
 
 

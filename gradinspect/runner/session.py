@@ -10,6 +10,7 @@ import torch
 
 from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, ScriptFailedError, text_of
 from gradinspect.fake.mode import FakeRun, explain_fake_error
+from gradinspect.fake.ranks import fake_ranks
 from gradinspect.fake.values import AnsweredReads
 from gradinspect.graph import CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
@@ -76,6 +77,11 @@ class Session(Generic[T]):
             call_reached: Learns of each engine call.
         """
         require_essentials()
+        if request.job is not None and not request.fake:
+            raise GradInspectError(
+                "'--world-size' is for ranks that are not there, which cannot send values.",
+                "Remove --real or --try, or run all ranks: torchrun -m gradinspect.",
+            )
         self.failure: str | None = None  # how the program failed after it was recorded
         self.exit_code = 0  # of a program that ran to its end
         self.is_delivered = False
@@ -120,6 +126,8 @@ class Session(Generic[T]):
             stack.enter_context(self._run.stopper)
             if self._run.fake is not None:
                 stack.enter_context(self._run.fake)
+            if self._request.job is not None:
+                stack.enter_context(fake_ranks(self._request.job))
             stack.enter_context(self._observer.attached())
             stack.callback(self._restore)  # runs before the other exits, which need our builtins
             self._process_state.start_program(program)

@@ -46,6 +46,22 @@ def test_json_has_the_peak_its_moment_its_kinds_and_what_is_not_counted() -> Non
     assert len(figures["steps"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("limit", "verdict", "status"), [("1", "does not fit", 1), ("1.5MiB", "may fit", 1), ("1GiB", "fits", 0)]
+)
+def test_for_cuda_the_blocks_of_its_allocator_are_counted(limit: str, verdict: str, status: int) -> None:
+    """Between what is allocated and what is reserved it may fit; what is not counted is named."""
+    figures = json.loads(gradinspect("fit", "fit.py", "--device", "cuda", "--format", "json", cwd=SAMPLES).stdout)
+    done = gradinspect("fit", "fit.py", "--device", "cuda:0", "--limit", limit, cwd=SAMPLES)
+    allocated, reserved = figures["device"]["allocated_bytes"], figures["device"]["reserved_bytes"]
+
+    assert figures["peak_bytes"] <= allocated <= reserved
+    assert (allocated % 512, reserved % 2**21) == (0, 0)
+    assert "workspaces of cuBLAS and cuDNN" in figures["not_counted"]
+    assert done.stdout.startswith(f"It {verdict}: ")
+    assert done.returncode == status
+
+
 @pytest.mark.parametrize("by", ["module", "line", "storage", "phase", "kind"])
 def test_each_grouping_is_shown(by: str) -> None:
     """Its bytes add up to the peak."""
@@ -67,9 +83,13 @@ def test_each_grouping_is_shown(by: str) -> None:
          "Give a script that trains.\n"),
         (PROGRAMS["SGD"], ("--limit", "much"),
          "'much' is not a valid size. Give a number of bytes, or one with a unit: 512KiB, 1MiB, 2GiB.\n"),
+        (PROGRAMS["SGD"], ("--device", "tpu"),
+         "The allocator of '--device tpu' is not known. Give cpu or cuda.\n"),
+        (PROGRAMS["SGD"], ("--device", "cuda", "--real"),
+         "'--device cuda' is for a prediction, and --real measures the device of the program. Remove one.\n"),
         (PROGRAMS["SGD"], ("--limit", "0"), "'--limit 0' leaves no memory at all. Give a size such as 24GiB.\n"),
     ],
-    ids=["values", "hint is no number", "hint of values", "no backward", "no size", "nothing"],
+    ids=["values", "hint is no number", "hint of values", "no backward", "no size", "no device", "real device", "0"],
 )  # fmt: skip
 def test_what_cannot_be_done_is_one_sentence(
     program: str, options: tuple[str, ...], sentence: str, tmp_path: Path

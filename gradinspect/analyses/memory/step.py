@@ -33,8 +33,13 @@ KIND_NAMES: Final[dict[StorageKind, str]] = {
     "recomputed": "recomputed",
     "temporary": "temporary",
 }
+_BUFFERS_OF_RANKS: Final = "what the backend of the process group keeps for itself"
 _SCRATCH: Final = "scratch memory inside kernels (convolutions and recurrent layers have some)"
 NOT_COUNTED: Final = ("the allocator's rounding and fragmentation", "the CUDA context", "buffers of NCCL")
+NOT_COUNTED_ON_CUDA: Final = (
+    "the CUDA context", "workspaces of cuBLAS and cuDNN", "buffers of NCCL", "memory that other processes use",
+    "what CUDA kernels keep or need otherwise than those of the CPU",
+)  # fmt: skip
 MAX_MODULES = 12
 
 
@@ -50,7 +55,7 @@ class Origin(Record, frozen=True):
     code: str = ""
 
 
-class AliveRow(Record, frozen=True):
+class AliveRow(Record, frozen=True, kw_only=True):
     """Storages of one kind and one origin that were alive together."""
 
     kind: StorageKind
@@ -58,6 +63,7 @@ class AliveRow(Record, frozen=True):
     num_bytes: int
     num_storages: int
     made: Origin
+    shape: str = ""  # of one that ranks share: of all together, and what this rank has
 
 
 class StepPeak(Record, frozen=True):
@@ -79,11 +85,38 @@ class CurvePoint(Record, frozen=True):
     by_kind: dict[StorageKind, int]  # adds up to it; kinds that are not there are left out
 
 
-class Span(AliveRow, frozen=True):
+class Span(AliveRow, frozen=True, kw_only=True):
     """Storages of one kind and one origin, and the points of the curve from which to which they were alive."""
 
     first: int
     last: int
+
+
+class Collective(Record, frozen=True):
+    """Something that a rank sends to others, or gets from them."""
+
+    step: int  # 0: before the first
+    phase: Phase
+    op: str  # "all_reduce"
+    num_bytes: int  # of the whole tensor, after gathering or before scattering
+    group_size: int  # ranks that take part
+    module: str = ""
+    line: str = ""
+    code: str = ""
+
+
+class Place(Record, frozen=True):
+    """One rank of a job, which was run without the others."""
+
+    rank: int
+    world_size: int
+
+
+class DeviceMemory(Record, frozen=True):
+    """The most that CUDA's caching allocator would have given out, and reserved, if all storages were on one device."""
+
+    allocated_bytes: int
+    reserved_bytes: int
 
 
 class StepMemory(Shown, Record, frozen=True):
@@ -100,11 +133,17 @@ class StepMemory(Shown, Record, frozen=True):
     curve: tuple[CurvePoint, ...]
     notes: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()  # of the largest storages
+    device: DeviceMemory | None = None  # None: only storages were counted
+    place: Place | None = None  # None: the whole program, or one of ranks that all ran
+    collectives: tuple[Collective, ...] = ()  # of a rank that was run alone, in order
 
     @property
     def not_counted(self) -> tuple[str, ...]:
         """What a process needs besides."""
-        return NOT_COUNTED if self.is_real else (_SCRATCH, *NOT_COUNTED)
+        of_ranks = () if self.place is None else (_BUFFERS_OF_RANKS,)
+        if self.device is not None:
+            return (*NOT_COUNTED_ON_CUDA, *of_ranks)
+        return NOT_COUNTED if self.is_real else (_SCRATCH, *NOT_COUNTED, *of_ranks)
 
 
 def peak_place(memory: StepMemory) -> int | None:
@@ -119,6 +158,11 @@ class Group(Record, frozen=True):
     num_bytes: int
     num_storages: int
     detail: str = ""
+
+
+def needed_bytes(memory: StepMemory) -> int:
+    """Return what a device must have: all that is reserved, where its allocator is known."""
+    return memory.peak_bytes if memory.device is None else memory.device.reserved_bytes
 
 
 def bytes_by_kind(memory: StepMemory) -> dict[StorageKind, int]:
@@ -233,7 +277,8 @@ def _outer(path: str, depth: int) -> str:
 
 def _storage_name(row: AliveRow) -> str:
     if row.name:
-        return f"{row.name} ({row.kind.replace('_', ' ')})" if row.kind != "parameter" else row.name
+        name = f"{row.name} {row.shape}".rstrip()
+        return f"{name} ({row.kind.replace('_', ' ')})" if row.kind != "parameter" else name
     made_by = row.made.node or row.made.op or "unknown operator"
     return f"{made_by} ({row.kind})"
 

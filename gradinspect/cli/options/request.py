@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from gradinspect.cli.options.fake_jobs import RANK_HELP, WORLD_SIZE_HELP, fake_job
 from gradinspect.cli.options.help import RUN
 from gradinspect.cli.options.shared import Command, with_options
 from gradinspect.errors import GradInspectError
@@ -69,6 +70,12 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         str | None,
         typer.Option(metavar="NAME", help="With --fake: where tensors are.", rich_help_panel=RUN, hidden=True),
     ] = None,
+    world_size: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help=WORLD_SIZE_HELP, rich_help_panel=RUN, hidden=True)
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option(min=0, metavar="R", help=RANK_HELP, rich_help_panel=RUN, hidden=True)
+    ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
@@ -86,6 +93,8 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         given = "neither" if source is None else "both"
         raise GradInspectError(f"A SOURCE or -m MODULE is needed, and {given} was given.", "Try: gradinspect --help")
     _check_one_moment(backward, grad, at)
+    job = fake_job(world_size, rank)
+    fake = fake or job is not None
     if device is not None and not fake:
         raise GradInspectError(f"'--device {device}' needs --fake.", "Without --fake, the program chooses its devices.")
     read = parse_source(str(source)) if run_module is None else Module(run_module)
@@ -102,6 +111,7 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
         quiet=quiet,
         fake=fake,
         device=device,
+        job=job,
         creates_graph=creates_graph,
         loss=loss,
     )
@@ -125,6 +135,7 @@ def _check_source(request: Request) -> None:
             "--root": request.root,
             "--continue": request.goes_on,
             "--quiet-script": request.quiet,
+            "--world-size": request.job is not None,
             "--fake": request.fake,
             "--create-graph": request.creates_graph,
             "--": request.arguments,

@@ -10,7 +10,7 @@ import difflib
 from dataclasses import replace
 from typing import NamedTuple
 
-from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.analyses.memory.step import StepMemory, needed_bytes
 from gradinspect.analyses.planning.sizes import SIZES_WITHOUT_LIMIT, SizeRow, SizeSearch, SizeTable
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
@@ -40,7 +40,7 @@ def search_size(request: Request, name: str, limit: int | None, num_steps: int) 
         except (GradInspectError, ScriptFailedError) as error:
             return SizeRow(size=size, failure=str(error))
         found.append(memory)
-        return SizeRow(size=size, peak_bytes=memory.peak_bytes)
+        return SizeRow(size=size, peak_bytes=needed_bytes(memory))
 
     with sign_of_life(f"sizes of {escape_control(request.label)}"):
         if limit is None:

@@ -93,7 +93,7 @@ class AllocatorTracker:
         self.moved_on()
         for claim in claims:
             storages = map(storage_of, plain_tensors(claim.tensor))
-            purpose = Purpose(claim.kind, claim.name, claim.owner)
+            purpose = claim.purpose
             self._claims[-1] += [(address, purpose) for address in map(_address, storages) if address is not None]
 
     def moved_on(self) -> None:
@@ -163,7 +163,7 @@ class AllocatorTracker:
         for storage in map(storage_of, plain_tensors(claim.tensor)):
             if storage is not None:
                 address = storage.data_ptr()
-                self._before.append((address, storage.nbytes(), Purpose(claim.kind, claim.name, claim.owner)))
+                self._before.append((address, storage.nbytes(), claim.purpose))
                 self._watched.append(ref(storage, partial(self._ended, address)))
 
     def _ended(self, address: int, _reference: object) -> None:

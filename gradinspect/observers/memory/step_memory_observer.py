@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -10,6 +10,8 @@ from torch.optim.optimizer import Optimizer
 
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.observers.memory.allocator_tracker import AllocatorTracker
+from gradinspect.observers.memory.caching_allocator import CachingAllocator
+from gradinspect.observers.memory.collective_log import CollectiveLog
 from gradinspect.observers.memory.step_memory_record import record_step_memory
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker
@@ -50,12 +52,13 @@ class StepMemoryObserver(Observer[StepMemory]):
         require_storage_keys("fit")
         self._run = run
         self._asked = num_steps
-        self.ledger = Ledger(num_steps)
+        self.ledger = Ledger(num_steps, CachingAllocator() if run.request.counts_as_cuda else None)
         self._tracker: Tracker = (
-            StorageTracker(self.ledger, self._maker)
+            StorageTracker(self.ledger, self._maker, counts_numbers=not run.request.counts_as_cuda)
             if run.request.fake
             else AllocatorTracker(self.ledger, self._maker_now, run.recorder, before)
         )
+        self._sent = None if run.request.job is None else CollectiveLog(self._maker, run.request.job.world_size)
         self._purposes = Purposes(run.recorder)
         self.phases = StepPhases()  # after the tracker, which has run a backward of its own
 
@@ -84,7 +87,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Follow storages, and be told of each optimizer's step."""
         handles = hook_optimizer_steps(self._before_step, self._after_step)
         try:
-            with self._tracker:
+            with self._tracker, self._sent or nullcontext():
                 yield
         finally:
             for handle in handles:
@@ -112,7 +115,8 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Return what was seen; None before the first backward call."""
         if not self.phases.step or not self._run.interceptor.counts.backwards + self._run.interceptor.counts.grads:
             return None
-        return record_step_memory(self.ledger, self.phases, self._run, self._purposes.names)
+        sent = () if self._sent is None else self._sent.sent
+        return record_step_memory(self.ledger, self.phases, self._run, self._purposes.names, sent)
 
     def _maker_now(self) -> Maker:
         """Say what runs outside the engine now."""

@@ -9,13 +9,16 @@ import torch
 from gradinspect.analyses.memory.step import (
     KINDS,
     AliveRow,
+    Collective,
     CurvePoint,
     Origin,
+    Place,
     Span,
     StepMemory,
     StepPeak,
     StorageKind,
 )
+from gradinspect.observers.memory.collective_log import Sent
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Purpose
 from gradinspect.recording.names import Names
@@ -24,10 +27,23 @@ from gradinspect.runner.run import Run
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 from gradinspect.units import format_count
 
+_ALONE = (
+    "One rank was run, without the others: what they would send has its shape here, and no values. It is the "
+    "arithmetic of the same code, not a measurement."
+)
 
-def record_step_memory(ledger: Ledger, phases: StepPhases, run: Run, names: Names) -> StepMemory:
+
+_AS_CUDA = (
+    "All tensors are taken to be on one GPU, in blocks of CUDA's caching allocator; the operators are those of the "
+    "CPU. What is allocated is needed in any case, what is reserved if no cached block is given back."
+)
+
+
+def record_step_memory(
+    ledger: Ledger, phases: StepPhases, run: Run, names: Names, sent_by_rank: Sequence[Sent] = ()
+) -> StepMemory:
     """Make the record."""
-    asked = ledger.num_steps
+    asked, job = ledger.num_steps, run.request.job
     origins = _Origins(run, names)
     peak = ledger.peak
     number = min(phases.step, asked)
@@ -57,6 +73,23 @@ def record_step_memory(ledger: Ledger, phases: StepPhases, run: Run, names: Name
         ),
         notes=tuple(_notes(phases, run, number, asked)),
         spans=_spans(ledger, origins),
+        device=None if ledger.allocator is None else ledger.allocator.result(),
+        place=None if job is None else Place(rank=job.rank, world_size=job.world_size),
+        collectives=tuple(_collective(sent, origins) for sent in sent_by_rank),
+    )
+
+
+def _collective(sent: Sent, origins: "_Origins") -> Collective:
+    origin = origins.of(sent.maker)
+    return Collective(
+        step=origin.step,
+        phase=origin.phase,
+        op=sent.op,
+        num_bytes=sent.num_bytes,
+        group_size=sent.group_size,
+        module=origin.module,
+        line=origin.line,
+        code=origin.code,
     )
 
 
@@ -93,6 +126,7 @@ def _joined(purpose: Purpose, maker: Maker, lives: Sequence[Life], origins: "_Or
         "num_bytes": sum(life.num_bytes for life in lives),
         "num_storages": len(lives),
         "made": origins.of(maker, purpose.owner),
+        "shape": purpose.shape,
     }
 
 
@@ -125,6 +159,10 @@ class _Origins:
 
 def _notes(phases: StepPhases, run: Run, number: int, asked: int) -> list[str]:
     notes = []
+    if run.request.counts_as_cuda:
+        notes.append(_AS_CUDA)
+    if run.request.job is not None:
+        notes.append(_ALONE)
     if not phases.num_optimizer_steps:
         notes.append("No optimizer has stepped: a step is one backward call, without an optimizer's state.")
     if number < asked:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import KINDS, Phase, StorageKind
+from gradinspect.observers.memory.caching_allocator import Block, CachingAllocator
 from gradinspect.observers.memory.storage_curve import Curve
 
 _RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
@@ -33,6 +34,7 @@ class Purpose(NamedTuple):
     kind: StorageKind
     name: str = ""
     owner: str = ""  # path of the module that it belongs to
+    shape: str = ""  # of one that ranks share
 
 
 class Life:
@@ -69,9 +71,16 @@ class Peak(NamedTuple):
 class Ledger:
     """Adds up storages."""
 
-    def __init__(self, num_steps: int) -> None:
-        """Start with nothing, and end after so many steps."""
+    def __init__(self, num_steps: int, allocator: CachingAllocator | None = None) -> None:
+        """Start with nothing, and end after so many steps.
+
+        Args:
+            num_steps: How many.
+            allocator: Gives out blocks for the same storages.
+        """
         self.num_steps = num_steps
+        self.allocator = allocator
+        self._blocks: dict[Life, Block | None] = {}
         self._step = 0
         self._phase: Phase = "setup"
         self.num_bytes = 0
@@ -95,6 +104,7 @@ class Ledger:
         life = Life(num_bytes, maker, self._births)
         if self.is_open:
             self._alive[life] = None
+            self._take_block(life)
             self._grow(num_bytes, maker)
         return life
 
@@ -102,6 +112,7 @@ class Ledger:
         """Take a storage away."""
         if self.is_open and life in self._alive:
             del self._alive[life]
+            self._give_block_back(life)
             self.num_bytes -= life.num_bytes
             self.curve.end(life, self._births)
             if life.birth <= self._peak_birth:
@@ -116,9 +127,12 @@ class Ledger:
         before.purpose = life.purpose
         del self._alive[life]
         self._alive[before] = None
+        if self.allocator is not None:
+            self._blocks[before] = self._blocks.pop(life, None)
         self._births += 1
         life.birth, life.num_bytes = self._births, num_bytes
         self._alive[life] = None
+        self._take_block(life)
         self._grow(num_bytes, maker)
         self.end(before)
 
@@ -135,6 +149,15 @@ class Ledger:
     def alive(self) -> Iterator[Life]:
         """Yield what is alive now."""
         yield from self._alive
+
+    def _take_block(self, life: Life) -> None:
+        if self.allocator is not None:
+            self._blocks[life] = self.allocator.allocate(life.num_bytes)
+
+    def _give_block_back(self, life: Life) -> None:
+        block = self._blocks.pop(life, None)
+        if block is not None and self.allocator is not None:
+            self.allocator.give_back(block)
 
     def _at(self, step: int) -> None:
         """Go on to a step: those before it have ended."""

@@ -12,11 +12,13 @@ import torch
 from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import StorageKind
+from gradinspect.observers.memory.storage_ledger import Purpose
 from gradinspect.recording.names import Names, all_parameters, collect_names, members_of
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import plain_tensors, storage_key
 from gradinspect.recording.variables import Variable
 from gradinspect.recording.walk import Walk
+from gradinspect.torch_api.distributed import local_tensor
 from gradinspect.torch_api.saved import saved_contents
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -28,6 +30,12 @@ class Claim(NamedTuple):
     kind: StorageKind
     name: str = ""
     owner: str = ""
+    shape: str = ""  # of one that ranks share: of all together, and what this rank has
+
+    @property
+    def purpose(self) -> Purpose:
+        """What its memory is for."""
+        return Purpose(self.kind, self.name, self.owner, self.shape)
 
 
 class Purposes:
@@ -104,11 +112,17 @@ class Purposes:
                 yield from self.gradients([tensor] if tensor.is_leaf else [])
 
     def _claim(self, tensor: torch.Tensor, kind: StorageKind) -> Claim:
-        name = self._names.get(storage_key(tensor) or 0, "")
-        return Claim(tensor, kind, name, name.rpartition(".")[0])
+        keys = (storage_key(part) for part in plain_tensors(tensor))  # a DTensor's memory is that of its local one
+        name = next((self._names[key] for key in keys if key in self._names), "")
+        return Claim(tensor, kind, name, name.rpartition(".")[0], _shape_on_ranks(tensor))
 
     def _saved_by(self, node: Any) -> Iterator[torch.Tensor]:
         kind = type(node)
         if kind not in self._saved_names:
             self._saved_names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
         return plain_tensors(saved_contents(node, self._saved_names[kind], self._recorder.saved_hooks))
+
+
+def _shape_on_ranks(tensor: torch.Tensor) -> str:
+    local = local_tensor(tensor)
+    return "" if local is None else f"{list(tensor.shape)} local {list(local.shape)}"

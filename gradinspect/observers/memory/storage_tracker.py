@@ -17,7 +17,7 @@ from weakref import ref
 
 import torch
 
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Purpose
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker
 from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses, running_node, watched_allocations
@@ -37,12 +37,13 @@ _Held: TypeAlias = tuple[tuple[int, int] | None, int]  # in C++, in Python
 class StorageTracker(TorchDispatchMode):
     """Keeps a ledger while it is active. Use it as a context manager, inside the fake mode."""
 
-    def __init__(self, ledger: Ledger, maker: Callable[[str, Any], Maker]) -> None:
+    def __init__(self, ledger: Ledger, maker: Callable[[str, Any], Maker], *, counts_numbers: bool = True) -> None:
         """Set up.
 
         Args:
             ledger: What is written.
             maker: Says what runs now, given the operator's name and the backward node that runs.
+            counts_numbers: Whether kernels make tensors of the numbers that they are given, as those of the CPU do.
         """
         super().__init__()
         note_unknown_allocations()
@@ -50,6 +51,7 @@ class StorageTracker(TorchDispatchMode):
         self._maker = maker
         self._lives: dict[int, tuple[Life, Any]] = {}  # key of the storage -> its life, and what tells of its end
         self._held_once = _calibrated()
+        self._counts_numbers = counts_numbers
         self._patches = ExitStack()
         self._last_node: Any = None
         self._made_by_last: set[int] = set()  # keys of what the node that runs has made
@@ -70,7 +72,7 @@ class StorageTracker(TorchDispatchMode):
     def claim(self, claims: Iterable[Claim]) -> None:
         """Note what the memory of some tensors is for."""
         for claim in claims:
-            purpose = Purpose(claim.kind, claim.name, claim.owner)
+            purpose = claim.purpose
             for part in plain_tensors(claim.tensor):
                 storage = storage_of(part)
                 if storage is None:
@@ -128,7 +130,7 @@ class StorageTracker(TorchDispatchMode):
     @contextmanager
     def _numbers_as_tensors(self, func: Any, args: tuple[Any, ...], node: Any) -> Iterator[None]:
         """Count the tensors that a kernel makes of the numbers it is given, while it runs."""
-        sizes = _bytes_of_numbers(func, args)
+        sizes = _bytes_of_numbers(func, args) if self._counts_numbers else ()
         lives = [self._ledger.begin(size, self._maker(str(func), node)) for size in sizes]
         try:
             yield

@@ -1,6 +1,6 @@
 """The memory of whole steps for machines: JSON with all figures."""
 
-from gradinspect.analyses.memory.step import By, StepMemory, bytes_by_kind, groups_by, to_make_room
+from gradinspect.analyses.memory.step import By, StepMemory, bytes_by_kind, groups_by, needed_bytes, to_make_room
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.renderers.data.json import render_json
 
@@ -16,11 +16,15 @@ def render_step_memory_json(memory: StepMemory, limit: int | None, by: By, choic
         "by_kind": bytes_by_kind(memory),
         "not_counted": memory.not_counted,
         "limit": limit,
-        "fits": None if limit is None else memory.peak_bytes <= limit,
+        "fits": None if limit is None else needed_bytes(memory) <= limit,
         "to_make_room": [] if limit is None else to_make_room(memory, limit),
         "by": by,
         "groups": groups_by(memory, by, choice)[: choice.top],
         "steps": memory.steps,
         "curve": memory.curve,
         "notes": memory.notes,
+        "device": memory.device,
+        "rank": None if memory.place is None else memory.place.rank,
+        "world_size": None if memory.place is None else memory.place.world_size,
+        "collectives": memory.collectives,
     })  # fmt: skip

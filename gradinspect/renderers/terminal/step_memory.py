@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from gradinspect.analyses.memory.collectives import in_runs, last_step
 from gradinspect.analyses.memory.step import (
     By,
     CurvePoint,
@@ -15,6 +16,7 @@ from gradinspect.analyses.memory.step import (
     StepMemory,
     groups_by,
     moment_name,
+    needed_bytes,
     to_make_room,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
@@ -38,6 +40,11 @@ class StepMemoryPage(Page):
     def lines(self, memory: StepMemory, limit: int | None, by: By, choice: RowChoice = ALL_ROWS) -> Iterator[Text]:
         """Yield the page; the tables have the rows of what is chosen."""
         yield self._line(_verdict(memory, limit), "bold")
+        if memory.device is not None:
+            allocated, reserved = memory.device.allocated_bytes, memory.device.reserved_bytes
+            yield self._line(
+                f"  on CUDA: {format_bytes(allocated)} allocated, {format_bytes(reserved)} reserved", "bold"
+            )
         yield from (self._line(line) for line in _moment(memory.at))
         if limit is not None and memory.peak_bytes > limit:
             yield from self._room(memory, limit)
@@ -45,6 +52,7 @@ class StepMemoryPage(Page):
         if by != "kind":
             yield from self._table(_TITLES[by], groups_by(memory, by, choice), memory.peak_bytes, choice.top)
         yield from self._steps(memory)
+        yield from self._collectives(memory, choice.top)
         yield Text()
         for note in memory.notes:
             yield from self.paragraph(note)
@@ -88,6 +96,30 @@ class StepMemoryPage(Page):
             what = f"step {step.number}: peak {format_bytes(step.peak_bytes)} in {step.at.phase}"
             yield self._line(f"  {what}, {format_bytes(step.end_bytes)} at its end")
 
+    def _collectives(self, memory: StepMemory, top: int | None) -> Iterator[Text]:
+        """Yield what a rank that is run alone sends in a step, in order."""
+        sent = last_step(memory)
+        if memory.place is None:
+            return
+        number = sent[0].step if sent else memory.asked
+        total = sum(one.num_bytes for one in sent)
+        yield Text()
+        yield self._line(
+            f"{format_count(len(sent), 'collective')} of step {number}, in order: {format_bytes(total)}", "bold"
+        )
+        runs = list(in_runs(sent))
+        room = min(max(self.width - 22, 10), MAX_LABEL)
+        for run in runs[: top or MAX_ROWS]:
+            one = run.first
+            times = f" x{run.times}" if run.times > 1 else ""
+            where = shown_path(one.module) if one.module else one.line
+            name = self.fit(f"{one.op}{times}  {one.phase}  {where}".rstrip(), room)
+            yield Text(f"  {name:<{room}}{format_bytes(run.num_bytes):>12}")
+        rest = runs[top or MAX_ROWS :]
+        if rest:
+            name = format_count(sum(run.times for run in rest), "other")
+            yield Text(f"  {name:<{room}}{format_bytes(sum(run.num_bytes for run in rest)):>12}")
+
     def _line(self, text: str, style: str = "") -> Text:
         return Text(cut_end(self.visible(text), self.width, self.ellipsis), style)
 
@@ -120,12 +152,17 @@ def _phases(points: Sequence[CurvePoint]) -> str:
 
 
 def _verdict(memory: StepMemory, limit: int | None) -> str:
+    place, device = memory.place, memory.device
+    source = memory.source if place is None else f"{memory.source}, rank {place.rank} of {place.world_size}"
     peak = f"{format_bytes(memory.peak_bytes)} ({'measured' if memory.is_real else 'predicted'})"
     if limit is None:
-        return f"Peak: {peak}, {memory.source}"
-    if memory.peak_bytes <= limit:
-        return f"It fits: peak {peak}, limit {format_bytes(limit)}, {memory.source}"
-    return f"It does not fit: peak {peak}, limit {format_bytes(limit)}, {memory.source}"
+        return f"Peak: {peak}, {source}"
+    if needed_bytes(memory) <= limit:
+        verdict = "It fits"
+    else:
+        is_between = device is not None and device.allocated_bytes <= limit
+        verdict = "It may fit" if is_between else "It does not fit"
+    return f"{verdict}: peak {peak}, limit {format_bytes(limit)}, {source}"
 
 
 def _moment(at: Origin) -> Iterator[str]:

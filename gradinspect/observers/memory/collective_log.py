@@ -1,0 +1,58 @@
+"""Note what a rank sends to others: which collective, how many bytes, and what ran then."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gradinspect.observers.memory.storage_ledger import Maker
+from gradinspect.recording.storages import plain_tensors
+from gradinspect.torch_api.allocations import running_node
+from gradinspect.torch_api.fake_ranks import collective_name, group_size, is_collective
+from gradinspect.torch_api.modes import TorchDispatchMode
+
+MAX_SENT = 100_000
+_OF_ONE_PART = {"scatter": 0, "gather": 1}  # which argument is each rank's part; only the root has the whole
+
+
+class Sent(NamedTuple):
+    """One collective."""
+
+    op: str
+    num_bytes: int
+    group_size: int
+    maker: Maker
+
+
+class CollectiveLog(TorchDispatchMode):
+    """Lists collectives while it is active.
+
+    Args:
+        maker: Says what runs now, given the operator's name and the backward node that runs.
+        world_size: The size of a group that does not say its own.
+    """
+
+    def __init__(self, maker: Callable[[str, Any], Maker], world_size: int) -> None:
+        """Start with none."""
+        super().__init__()
+        self.sent: list[Sent] = []
+        self._maker = maker
+        self._world_size = world_size
+
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run the operator, and note it if it is one."""
+        result = func(*args, **(kwargs or {}))
+        if is_collective(func) and len(self.sent) < MAX_SENT:
+            name, size = collective_name(func), group_size(args) or self._world_size
+            num_bytes = max(sum(tensor.nbytes for tensor in plain_tensors(part)) for part in (*args, result))
+            if name in _OF_ONE_PART:
+                num_bytes = size * sum(tensor.nbytes for tensor in plain_tensors(args[_OF_ONE_PART[name]]))
+            self.sent.append(Sent(name, num_bytes, size, _in_its_step(self._maker(str(func), running_node()))))
+        return result
+
+
+def _in_its_step(maker: Maker) -> Maker:
+    """Let what a module gathers before its first node belong to the step that begins with it."""
+    if maker.module is None or maker.phase not in ("setup", "after step"):
+        return maker
+    return maker._replace(step=maker.step + 1, phase="forward")
