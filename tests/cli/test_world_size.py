@@ -161,12 +161,3 @@ def test_a_rank_of_a_real_job_stays_what_it_is() -> None:
 
     assert done.returncode == 2
     assert "'--world-size 4' is for ranks that are not there, and this is one of 2 that are." in done.stderr
-
-
-def test_without_a_fake_process_group_it_is_one_sentence() -> None:
-    """A torch that has none names what is missing."""
-    name = "torch.testing._internal.distributed.fake_pg.FakeStore"
-    done = gradinspect("fit", STEPS, "--world-size", "4", "--", "ddp", "gloo", absent=(name,))
-
-    assert done.returncode == 2
-    assert f"has no '{name}', which --world-size needs." in done.stderr

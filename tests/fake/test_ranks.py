@@ -1,13 +1,18 @@
 """Ranks that are not there: what is put in place for a program, and put back."""
 
 import os
+from dataclasses import replace
 
+import pytest
 import torch
 from torch import distributed
 
+from gradinspect.errors import GradInspectError
 from gradinspect.fake.ranks import fake_ranks, launched
 from gradinspect.request import FakeJob
+from gradinspect.torch_api import fake_ranks as api
 from gradinspect.torch_api.patches import patched_names
+from gradinspect.torch_api.probes import MISSING
 
 
 def test_the_environment_and_torch_are_as_before() -> None:
@@ -32,3 +37,14 @@ def test_hosts_have_eight_ranks_if_they_can_be_divided_so() -> None:
 
     assert (of_two_hosts["LOCAL_RANK"], of_two_hosts["GROUP_RANK"], of_two_hosts["LOCAL_WORLD_SIZE"]) == ("3", "1", "8")
     assert (of_one["LOCAL_RANK"], of_one["GROUP_RANK"], of_one["LOCAL_WORLD_SIZE"]) == ("11", "0", "12")
+
+
+def test_without_a_fake_process_group_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch that has none names what is missing."""
+    store = api._fake_store()
+    monkeypatch.setattr(api, "_fake_store", lambda: replace(store, value=MISSING))
+
+    with pytest.raises(GradInspectError, match=r"has no '.*fake_pg.FakeStore', which --world-size needs"):
+        fake_ranks(FakeJob(rank=0, world_size=2)).__enter__()
+
+    assert "LOCAL_WORLD_SIZE" not in os.environ

@@ -215,7 +215,7 @@ def _key(memory: StepMemory, by: By) -> Callable[[AliveRow], tuple[str, str]]:
         case "phase":
             return lambda row: (moment_name(row.made), "")
         case "storage":
-            return lambda row: (_storage_name(row), row.made.line)
+            return lambda row: (_storage_name(row), "" if row.shape else row.made.line)  # both would be too long
 
 
 def to_make_room(memory: StepMemory, limit: int) -> tuple[Group, ...]:
