@@ -219,6 +219,17 @@ for x, target in loader:
     F.cross_entropy(model(x), target).backward()
     optimizer.step()
 """,
+    "convolutions": _HEAD + """
+model = nn.Sequential(
+    nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 32, 3, 2), nn.ReLU(),
+    nn.ConvTranspose2d(32, 8, 2, 2), nn.Conv2d(8, 8, 3, groups=8), nn.Flatten(1), nn.Linear(8 * 12 * 12, 7))
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(2):
+    loss = F.cross_entropy(model(torch.randn(4, 3, 16, 16)), torch.randint(7, (4,)))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""",
     "resized by hand": _HEAD + _MLP + """
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 gathered = torch.empty(5000)
@@ -231,4 +242,5 @@ for _ in range(2):
     optimizer.zero_grad()
 """,
 }  # fmt: skip
-MEASURED = ("Adam", "AdamW foreach", "GPT, tied", "GPT, checkpointed", "accumulation", "gradients that meet", "LSTM")
+MEASURED = ("Adam", "AdamW foreach", "GPT, tied", "GPT, checkpointed", "accumulation", "gradients that meet", "LSTM",
+            "convolutions")  # fmt: skip

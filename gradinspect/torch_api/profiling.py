@@ -33,6 +33,11 @@ def require_memory_events() -> None:
     _TREE.required()
 
 
+def has_memory_events() -> bool:
+    """Return whether the profiler tells of memory."""
+    return _TREE.is_there
+
+
 class ProfiledEvent(NamedTuple):
     """Memory that was given out or taken back, or a range of ours, in the order in which they came."""
 

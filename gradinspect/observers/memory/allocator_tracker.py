@@ -86,6 +86,11 @@ class AllocatorTracker:
         """Stop it, and write the ledger."""
         self.settle()
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing: what is measured is all there is."""
+        return ()
+
     def claim(self, claims: Iterable[Claim]) -> None:
         """Note what the memory of some tensors is for, from now on."""
         if self._profiler is None:

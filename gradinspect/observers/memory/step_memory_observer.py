@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 import torch
+from msgspec.structs import replace
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.analyses.memory.step import StepMemory
@@ -30,6 +31,10 @@ from gradinspect.torch_api.tensors import plain_tensors_only, require_storage_ke
 
 class Tracker(AbstractContextManager["Tracker"], Protocol):
     """Keeps the ledger while the program runs."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the result must know."""
 
     def claim(self, claims: Iterable[Claim]) -> None:
         """Note what the memory of some tensors is for."""
@@ -116,7 +121,8 @@ class StepMemoryObserver(Observer[StepMemory]):
         if not self.phases.step or not self._run.interceptor.counts.backwards + self._run.interceptor.counts.grads:
             return None
         sent = () if self._sent is None else self._sent.sent
-        return record_step_memory(self.ledger, self.phases, self._run, self._purposes.names, sent)
+        memory = record_step_memory(self.ledger, self.phases, self._run, self._purposes.names, sent)
+        return replace(memory, notes=(*memory.notes, *self._tracker.notes))
 
     def _maker_now(self) -> Maker:
         """Say what runs outside the engine now."""

@@ -17,6 +17,7 @@ from weakref import ref
 
 import torch
 
+from gradinspect.observers.memory.kernel_scratch import KernelScratch
 from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker
 from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.storages import plain_tensors, storage_of
@@ -52,6 +53,7 @@ class StorageTracker(TorchDispatchMode):
         self._lives: dict[int, tuple[Life, Any]] = {}  # key of the storage -> its life, and what tells of its end
         self._held_once = _calibrated()
         self._counts_numbers = counts_numbers
+        self._scratch = KernelScratch() if counts_numbers else None
         self._patches = ExitStack()
         self._last_node: Any = None
         self._made_by_last: set[int] = set()  # keys of what the node that runs has made
@@ -108,11 +110,23 @@ class StorageTracker(TorchDispatchMode):
         if func is _ADD and node is not None and not kwargs and self._is_of_engine(args):
             return args[0] if _is_alike(*args[:2]) else _ADD_IN_PLACE(*args)  # which changes values, and there are none
         brought = self._note_real(func, args)
+        self._add_scratch(func, args, node)
         with self._numbers_as_tensors(func, args, node):
             result = func(*args, **(kwargs or {}))
             for tensor in plain_tensors(result):
                 self._note(tensor, func, node, brought if brought is not None and shows_its_arguments(func) else None)
             return result
+
+    def _add_scratch(self, func: Any, args: tuple[Any, ...], node: Any) -> None:
+        """Count what a kernel has at its peak, its results included, before those are counted."""
+        num_bytes = 0 if self._scratch is None else self._scratch.bytes_of(func, args)
+        if num_bytes:
+            self._ledger.end(self._ledger.begin(num_bytes, self._maker(str(func), node)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the result must know."""
+        return () if self._scratch is None else tuple(self._scratch.notes)
 
     def _note(self, tensor: torch.Tensor, func: Any, node: Any, twin_of: Life | None) -> None:
         """Add the memory of a result, unless it is known; it may have another size now."""
