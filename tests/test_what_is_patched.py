@@ -37,6 +37,7 @@ FAKE = {  # what cannot run on tensors without values
     "DataLoader.__iter__",
     "Distribution._validate_args",
     "Module._apply",
+    "Tensor.__deepcopy__",
     "Tensor.__format__",
     "_BaseDataLoaderIter.__next__",
     "torch.nn.init._no_grad_trunc_normal_",

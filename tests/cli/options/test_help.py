@@ -81,6 +81,7 @@ What to show
   --by KIND          By module, line, storage, phase or kind. [default:
                      module]
   --real             Run with values, and measure the allocator.
+  --device NAME      Count in the blocks of this device: cuda.
   --top N            Only the first N rows, the largest.
   --module PATTERN   Only what is in these modules: 'h.*.attn'.
   --where CONDITION  Only rows such as 'bytes>1MiB and class~Conv*'.
@@ -97,7 +98,7 @@ Run the program
   --continue         Let the script finish after the capture.
   --hint NUMBER      Answer what reads a value, such as 'if loss > 3'.
 
-2 more options: gradinspect fit --help-all
+4 more options: gradinspect fit --help-all
 """
     )
 
