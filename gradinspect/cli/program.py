@@ -1,6 +1,7 @@
 """The program: its verbs, and the one place that turns errors into a message and an exit code."""
 
 import difflib
+import errno
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -148,8 +149,8 @@ def _answer(run: Callable[[], object], words: Sequence[str], say: Callable[[str]
 
 def _sentence(error: Exception, words: Sequence[str]) -> str:
     """Describe a parser error or a lack of memory; "" for any other error."""
-    if isinstance(error, MemoryError):
-        return "Not enough memory for this graph. Free some memory, or capture a smaller step of the program."
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return "Not enough memory. Free some, raise the limit (ulimit -v), or capture a smaller step of the program."
     if not hasattr(error, "format_message"):
         return ""
     verb = next(iter(words), "")

@@ -1,5 +1,6 @@
 """The command line as a user meets it: exit codes, one sentence for each mistake, clean output."""
 
+import errno
 import gzip
 import json
 import os
@@ -477,3 +478,21 @@ def test_an_unknown_option_may_be_the_scripts(words: list[str], sentence: str) -
     done = gradinspect(*words)
 
     assert (done.returncode, done.stderr) == (2, f"gradinspect: {sentence}\n")
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory", "a/package")])
+def test_a_lack_of_memory_is_one_sentence(
+    capture_file: str, error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where Python reports it as an error of a file, as it does while it looks for modules."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("gradinspect.cli.trace.report_on", fail)
+
+    assert main(["trace", capture_file]) == 2
+    assert capsys.readouterr().err == (
+        "gradinspect: Not enough memory. Free some, raise the limit (ulimit -v), or capture a smaller step of the "
+        "program.\n"
+    )
