@@ -16,8 +16,9 @@ Send = Callable[[bytes], None]
 
 
 def load_for_children() -> None:
-    """Import what every child would, which takes seconds: dispatch modes need it."""
-    import_module("torch._dynamo")
+    """Import what every child would, which takes seconds: dispatch modes need it. If it fails, the program tells."""
+    with suppress(Exception):
+        import_module("torch._dynamo")
 
 
 def run_forked(run: Callable[[Send], None], *, is_silent: bool) -> tuple[bytes, int]:

@@ -21,7 +21,7 @@ limit = used + int(sys.argv[1]) * 1024**2
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 sys.exit(gradinspect.cli.main(["trace", "run.json"]))
 """
-FIRST, COUNT, BATCH = 20_000, 24, 8  # numbers that the long run does not take
+FIRST, COUNT, BATCH = 20_000, 16, 8  # numbers that the long run does not take
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from runs import PATIENCE_S, gradinspect
+from turns import one_in
 
 OURS = (
     "cmd", "colorsys", "decimal", "fractions", "graphviz", "hmac", "html", "msgspec", "pydantic", "rich", "secrets",
@@ -49,13 +50,17 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> "subprocess.Comple
 
 @pytest.mark.parametrize(
     "words",
-    [
-        "trace",
-        "check",
-        "memory --by line --iterations 1",
-        "export -o graph.svg -o graph.html -o graph.json",
-        "step --report s.md",
-    ],
+    one_in(
+        2,
+        [
+            "trace",
+            "check",
+            "memory --by line --iterations 1",
+            "export -o graph.svg -o graph.html -o graph.json",
+            "step --report s.md",
+        ],
+        first=1,
+    ),
 )
 def test_each_side_gets_its_own_modules(words: str, tmp_path: Path) -> None:
     """What the program sees of modules and paths is what python shows it, and the report comes."""

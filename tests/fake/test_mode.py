@@ -124,7 +124,7 @@ def test_what_sends_tensors_is_named_with_its_line() -> None:
 
     assert done.returncode == 2
     assert "(ddp.py:16) needs the data of tensors, as communication between processes does" in done.stderr
-    assert done.stderr.endswith("fake tensors have none. Run without --fake; fit has --real.\n")
+    assert done.stderr.endswith("Run one rank alone, with --world-size, or run without --fake; fit has --real.\n")
 
 
 def test_the_programs_own_error_stays_its_own(tmp_path: Path) -> None:
