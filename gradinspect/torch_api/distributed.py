@@ -1,4 +1,4 @@
-"""Tensors and parameters that ranks share: DTensor, and what `fully_shard` keeps of a module.
+"""How ranks communicate, and what they share: DTensor, and what `fully_shard` keeps of a module.
 
 None of it is imported here: a program that uses it has imported it, and any other would wait for it. So the names are
 looked up when they are needed first.
@@ -17,6 +17,13 @@ from gradinspect.torch_api.probes import Private, private
 _NO_LOCAL = "the local shapes and bytes of DTensors are not shown"
 _NO_NAMES = "parameters under fully_shard have no names"
 _FULLY_SHARD = "torch.distributed.fsdp._fully_shard"
+
+
+def communicates_by(backend: str) -> bool:
+    """Return whether the program has a process group with a backend, such as gloo."""
+    if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return False
+    return backend in torch.distributed.get_backend()
 
 
 @cache

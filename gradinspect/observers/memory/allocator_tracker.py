@@ -20,6 +20,7 @@ from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Pur
 from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import plain_tensors, storage_of
+from gradinspect.torch_api.distributed import communicates_by
 from gradinspect.torch_api.profiling import (
     ProfiledEvent,
     profiled_events,
@@ -31,6 +32,10 @@ from gradinspect.torch_api.profiling import (
 _MARK = "gradinspect::memory#"
 _MIN_BYTES = 4096
 _STDERR = 2
+_GLOO = (
+    "This is more than the rank needs: gloo copies what it sends, and its threads free the copies, of which torch's "
+    "profiler does not hear. Without the other ranks it can be counted exactly: --world-size."
+)
 
 
 def _address(storage: Any) -> int | None:
@@ -63,6 +68,7 @@ class AllocatorTracker:
         self._marks: list[Maker] = []
         self._claims: list[list[tuple[int, Purpose]]] = []  # of each mark: address, and what its memory is for
         self._profiler: Any = None
+        self._has_gloo = False
         self._freed: dict[int, list[int]] = {}  # mark -> addresses of what was there before, and is no longer
         self._watched: list[Any] = []
         self._before: list[tuple[int, int, Purpose]] = []  # address, bytes
@@ -88,13 +94,14 @@ class AllocatorTracker:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Nothing: what is measured is all there is."""
-        return ()
+        """What makes the measurement too high."""
+        return (_GLOO,) if self._has_gloo else ()
 
     def claim(self, claims: Iterable[Claim]) -> None:
         """Note what the memory of some tensors is for, from now on."""
         if self._profiler is None:
             return
+        self._has_gloo = self._has_gloo or communicates_by("gloo")
         self.moved_on()
         for claim in claims:
             storages = map(storage_of, plain_tensors(claim.tensor))
@@ -142,6 +149,8 @@ class AllocatorTracker:
                 mark = int(event.name.removeprefix(_MARK))
                 self._at_mark(mark, lives)
             elif event.num_bytes >= 0:
+                if event.address in lives:  # another thread took it back, of which the profiler does not hear
+                    self._ledger.end(lives.pop(event.address))
                 lives[event.address] = self._ledger.begin(event.num_bytes, self._maker_of(event, self._marks[mark]))
             elif event.address in lives:
                 self._ledger.end(lives.pop(event.address))
