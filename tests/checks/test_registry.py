@@ -72,7 +72,12 @@ def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.parametrize(
     ("options", "is_found"),
-    [((), True), (("--only", "GI999"), True), (("--only", "gi9"), True), (("--skip", "GI999"), False)],
+    [
+        ((), True),
+        pytest.param(("--only", "GI999"), True, marks=pytest.mark.sweep),
+        (("--only", "gi9"), True),
+        pytest.param(("--skip", "GI999"), False, marks=pytest.mark.sweep),
+    ],
 )
 def test_check_finds_a_rule_of_one_new_file(copy: Path, options: tuple[str, ...], is_found: bool) -> None:
     """With its code and title, and both options know the code."""

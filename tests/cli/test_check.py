@@ -13,7 +13,7 @@ BROKEN = sorted((PROGRAMS / "broken").glob("*.py"))
 CLEAN = sorted((PROGRAMS / "clean").glob("*.py"))
 
 
-@pytest.mark.parametrize("script", one_in(4, BROKEN), ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", one_in(5, BROKEN), ids=lambda path: path.stem)
 def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
     """Each finding that the program declares, with every line it names, and no other finding."""
     done = gradinspect("check", script, *options_of(script), "--format", "json")
@@ -70,7 +70,7 @@ def test_the_whole_screen() -> None:
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("columns", [40, 60, 200])
+@pytest.mark.parametrize("columns", one_in(3, [40, 60, 200]))
 def test_a_page_fits_any_width_and_alphabet(columns: int) -> None:
     """No line is wider than asked for, and an ASCII terminal gets ASCII."""
     done = gradinspect("check", PROGRAMS / "broken" / "gan.py", COLUMNS=str(columns), PYTHONIOENCODING="ascii")

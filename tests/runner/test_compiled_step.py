@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from runs import gradinspect, python
+from turns import one_in
 
 PROGRAM = """
 import torch
@@ -40,7 +41,7 @@ def test_a_compiled_step_is_seen(program: Path) -> None:
     assert "◆ 0.weight" in done.stdout
 
 
-@pytest.mark.parametrize("words", [["trace"], ["memory", "--iterations", "2"]])
+@pytest.mark.parametrize("words", one_in(2, [["trace"], ["memory", "--iterations", "2"]]))
 def test_a_compiled_step_is_as_without_us(program: Path, words: list[str]) -> None:
     """As many graphs and graph breaks, no warning, and losses that are bit-equal."""
     verb, *options = words
