@@ -1,4 +1,4 @@
-"""Run the programs of `step_memory_programs`, each in a fork of this process, and print what was found as JSON.
+"""Run programs of `step_memory_programs` that are named, each in a fork of this process, and print what was found.
 
 Under `fit` on fake tensors, some under `fit --real`, and all as they are, for what torch's allocator reports.
 """
@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ def in_a_fork(run: Callable[[], object], output: Path) -> Any:
     return json.loads(output.read_text().splitlines()[-1] if output.read_text().count("\n{") else output.read_text())
 
 
-def run_all() -> dict[str, dict[str, Any]]:
-    """Run each program in each way."""
+def run_all(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Run some programs, each in each way."""
     from gradinspect.cli.program import main
     from gradinspect.cli.running.reporting import import_all_of_ours
 
@@ -38,7 +38,8 @@ def run_all() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {"fake": {}, "real": {}, "allocator": {}}
     with tempfile.TemporaryDirectory() as folder:
         script, output = Path(folder) / "train.py", Path(folder) / "output"
-        for name, program in PROGRAMS.items():
+        for name in names:
+            program = PROGRAMS[name]
             script.write_text(program)
             words = ["fit", str(script), "--format", "json"]
             found["fake"][name] = in_a_fork(lambda words=words: main(words), output)  # type: ignore[misc]
@@ -56,4 +57,4 @@ if __name__ == "__main__":
     os.environ["KINETO_LOG_LEVEL"] = "99"
     import torch._dynamo  # noqa: F401  # checkpointing imports it, which takes long
 
-    print(json.dumps(run_all()))
+    print(json.dumps(run_all(sys.argv[1:])))

@@ -13,7 +13,7 @@ BROKEN = sorted((PROGRAMS / "broken").glob("*.py"))
 CLEAN = sorted((PROGRAMS / "clean").glob("*.py"))
 
 
-@pytest.mark.parametrize("script", one_in(5, BROKEN), ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", one_in(6, BROKEN), ids=lambda path: path.stem)
 def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
     """Each finding that the program declares, with every line it names, and no other finding."""
     done = gradinspect("check", script, *options_of(script), "--format", "json")
@@ -26,7 +26,7 @@ def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("script", one_in(6, CLEAN), ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", one_in(8, CLEAN), ids=lambda path: path.stem)
 def test_nothing_is_found_in_a_clean_program(script: Path) -> None:
     """Nothing is found, and every number it prints is the one that it prints by itself."""
     done = gradinspect("check", script, "--continue", "--steps", "3", *options_of(script))

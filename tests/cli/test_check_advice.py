@@ -51,7 +51,7 @@ def findings_in(output: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("program", one_in(10, PROGRAMS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", one_in(16, PROGRAMS), ids=lambda path: path.stem)
 def test_a_mistake_is_found_with_the_right_advice(program: Path, runs: dict[str, Any]) -> None:
     """The code that the program declares, what its advice says, and what it must not say."""
     run = runs[f"{program.stem} broken"]
@@ -69,7 +69,7 @@ def test_a_mistake_is_found_with_the_right_advice(program: Path, runs: dict[str,
         assert text not in words
 
 
-@pytest.mark.parametrize("program", one_in(10, PROGRAMS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", one_in(16, PROGRAMS), ids=lambda path: path.stem)
 def test_with_the_advice_applied_nothing_is_found_and_the_loss_falls(program: Path, runs: dict[str, Any]) -> None:
     """The last loss that the repaired program prints is lower than the first."""
     run = runs[f"{program.stem} applied"]

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs import gradinspect
+from runs import gradinspect, python
 
 NOTICE = """
 import atexit, json, multiprocessing, os, pickle, sys, warnings
@@ -233,10 +233,10 @@ def test_a_compiled_program_compiles_what_it_compiled_before(tmp_path: Path) -> 
     """Recording causes no graph break, no recompile and no warning."""
     script = tmp_path / "compiled.py"
     script.write_text(COMPILED)
-    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
-    traced = gradinspect("trace", script, "--continue", is_new=True)
+    plain = python(script)
+    traced = gradinspect("trace", script, "--continue")
 
-    assert traced.stderr == ""
+    assert traced.stderr == plain.stderr == ""
     assert plain.stdout in traced.stdout
     assert "CompiledFunctionBackward" in traced.stdout
 

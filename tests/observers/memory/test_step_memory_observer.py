@@ -9,21 +9,26 @@ from typing import Any, TypeAlias
 import pytest
 from runs import gradinspect
 from step_memory_programs import MEASURED, PROGRAMS
+from turns import one_in
 
 RUNS = Path(__file__).parent.parent.parent / "step_memory_runs.py"
 INSIDE_A_KERNEL = {"LSTM"}  # the peak is, whose gradients are not told apart from its scratch memory before it ends
+ALWAYS = ("accumulation", "closure")
 Figures: TypeAlias = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def runs() -> dict[str, dict[str, Figures]]:
-    """Run all programs: on fake tensors, on real ones, and as they are, for the peak that the allocator reports."""
-    done = subprocess.run([sys.executable, RUNS], capture_output=True, text=True, check=True)
+def runs(request: pytest.FixtureRequest) -> dict[str, dict[str, Figures]]:
+    """Run what is asked for: on fake tensors, on real ones, and as it is, for the peak that the allocator reports."""
+    tests = [test for test in request.session.items if test.path == request.path and isinstance(test, pytest.Function)]
+    names = {test.callspec.params.get("name") for test in tests if hasattr(test, "callspec")}
+    asked = [name for name in PROGRAMS if name in {*names, *ALWAYS}]
+    done = subprocess.run([sys.executable, RUNS, *asked], capture_output=True, text=True, check=True)
     found: dict[str, dict[str, Figures]] = json.loads(done.stdout)
     return found
 
 
-@pytest.mark.parametrize("name", list(PROGRAMS))
+@pytest.mark.parametrize("name", one_in(2, list(PROGRAMS)))
 def test_the_peak_on_fake_tensors_is_the_allocators(name: str, runs: dict[str, dict[str, Figures]]) -> None:
     """To the byte, and what is alive at the peak adds up to it."""
     predicted = runs["fake"][name]
@@ -32,7 +37,7 @@ def test_the_peak_on_fake_tensors_is_the_allocators(name: str, runs: dict[str, d
     assert sum(predicted["by_kind"].values()) == predicted["peak_bytes"]
 
 
-@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.parametrize("name", one_in(2, MEASURED))
 def test_the_peak_on_real_tensors_is_the_allocators(name: str, runs: dict[str, dict[str, Figures]]) -> None:
     """To the byte, scratch of kernels included."""
     assert runs["real"][name]["peak_bytes"] == runs["allocator"][name]["peak_bytes"]
@@ -48,7 +53,7 @@ def test_scratch_of_a_kernel_that_is_too_large_to_be_run_is_named(tmp_path: Path
     assert any(item.startswith("scratch memory inside kernels") for item in figures["not_counted"])
 
 
-@pytest.mark.parametrize("name", [name for name in MEASURED if name not in INSIDE_A_KERNEL])
+@pytest.mark.parametrize("name", one_in(2, [name for name in MEASURED if name not in INSIDE_A_KERNEL]))
 def test_fake_and_real_tensors_tell_the_same(name: str, runs: dict[str, dict[str, Figures]]) -> None:
     """Of what the peak is made, when it was, and what each step needs."""
     predicted, measured = runs["fake"][name], runs["real"][name]
