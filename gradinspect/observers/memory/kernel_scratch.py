@@ -46,19 +46,20 @@ class KernelScratch:
         place = _WEIGHT.get(func)
         if place is None or not isinstance(args[place], FakeTensor) or args[place].device.type != "cpu":
             return 0
-        key = (func, tuple(map(_look, args)))
-        if key not in self._known:
-            self._known[key] = self._measured(func, args, args[place])
-        return self._known[key]
+        looks = tuple(map(_look, args))
+        if (func, looks) not in self._known:
+            self._known[func, looks] = self._measured(func, args, args[place], looks)
+        return self._known[func, looks]
 
-    def _measured(self, func: Callable[..., Any], args: tuple[Any, ...], weight: torch.Tensor) -> int:
+    def _measured(
+        self, func: Callable[..., Any], args: tuple[Any, ...], weight: torch.Tensor, looks: tuple[Any, ...]
+    ) -> int:
         num_bytes = sum(tensor.nbytes for tensor in plain_tensors(list(args)))
         if num_bytes > MAX_TRIAL_BYTES or _products(args, weight) > MAX_TRIAL_PRODUCTS:
             self.notes[UNKNOWN_SCRATCH] = None
             return 0
         if is_profiling() or not has_memory_events():
             return 0
-        looks = [_look(arg) for arg in args]
         with unset_fake_temporarily(), unobserved():
             return _peak_of(func, [_zeros(*look) if type(look) is _Look else look for look in looks])
 

@@ -48,7 +48,7 @@ class HeldVariables:
         for user in user_frames(frame):
             file = user.f_code.co_filename
             if is_own_file(file) and self._is_below(file):
-                is_module = user.f_locals is user.f_globals if user.f_code.co_name == "<module>" else False
+                is_module = user.f_code.co_name == "<module>" and user.f_locals is user.f_globals
                 for name, value in list((user.f_globals if is_module else local_variables(user)).items()):
                     lives = lives_of(_tensors_in(value))
                     if lives:

@@ -53,13 +53,17 @@ def repeated_terms(graph: Graph) -> Iterator[str]:
     adders: dict[int, list[Node]] = {}
     for root in graph.roots:
         counts[root.node] = 1
+    last = max((root.node for root in graph.roots), default=-1)
     for number, node in enumerate(graph.nodes):  # from the root to the leaves
+        if number > last:  # nearly all of a graph is not part of the sum
+            return
         if counts[number] > 1 and _is_scalar(node):
             yield _repeated(graph, node, adders[number], counts[number])
             continue
         for edge in node.next_edges if counts[number] and _adds(node) else ():
             if edge is not None:
                 counts[edge.next_node] += 1
+                last = max(last, edge.next_node)
                 adders.setdefault(edge.next_node, []).append(node)
 
 
