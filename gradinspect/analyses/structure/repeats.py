@@ -137,6 +137,8 @@ def _equal_copies(phase: int, count: int, period: int, starts: Sequence[int], wi
     first = 0
     repeats: list[Repeat] = []
     for copy, (begin, twin) in enumerate(pairwise(begins), start=1):
+        if copy == first:  # the one before it is the last of the copies before
+            continue
         is_equal, can_go_on = _compare_copies(begin, twin, length, wiring)
         stop = copy + 1 if is_equal else copy
         if is_equal and can_go_on and stop < count:

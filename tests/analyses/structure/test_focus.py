@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from strategies import graphs
 
-from gradinspect.analyses.structure.cut import cut_graph, describe_cut, edges_of, number_of, uses_in_whole
+from gradinspect.analyses.structure.cut import cut_graph, describe_cut, edges_of, lost_places, number_of, uses_in_whole
 from gradinspect.analyses.structure.focus import Focus, focus_graph
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Gradients, Graph, ModuleCall, NodeGradients, Storage
+from gradinspect.graph import Gradients, Graph, ModuleCall, NodeGradients, SavedValue, Storage
 from gradinspect.storage import decode_graph, encode_graph
 
 
@@ -159,3 +159,56 @@ def test_a_name_as_it_is_shown_is_found() -> None:
     assert by_path is not None
     assert as_shown is not None
     assert by_path.numbers == as_shown.numbers
+
+
+@pytest.mark.parametrize(
+    ("focus", "is_set"),
+    [
+        (Focus(), False),
+        (Focus(radius=3), False),
+        (Focus(around="a"), True),
+        (Focus(path_to="a"), True),
+        (Focus(where="bytes>1"), True),
+    ],
+)
+def test_a_radius_alone_is_no_focus(focus: Focus, is_set: bool) -> None:
+    """Each of the others is."""
+    assert focus.is_set is is_set
+
+
+def test_the_radius_counts_edges_in_either_direction() -> None:
+    """Two are the default; it ends where nothing more is reached."""
+    row = graph(*(op("SinBackward0", place + 1) for place in range(6)), op("CosBackward0"))
+    numbers = [focus_graph(row, Focus(around="#3", radius=radius))[1] for radius in (0, 1, 3, 99)]
+    usual = focus_graph(row, Focus(around="#3"))[1]
+
+    assert [cut.numbers for cut in numbers if cut] == [(3,), (2, 3, 4), tuple(range(7)), tuple(range(7))]
+    assert usual is not None
+    assert usual.numbers == (1, 2, 3, 4, 5)
+
+
+def test_what_is_cut_in_a_graph_that_is_whole() -> None:
+    """Nodes have the numbers that they have, and no edge is cut."""
+    assert (number_of(None, 3), lost_places(None, 3)) == (3, ())
+    assert uses_in_whole(diamond(), None) == Counter({5: 2, 6: 1})
+
+
+def test_what_made_a_saved_tensor_is_renumbered_or_gone() -> None:
+    """A tensor that a node outside of the part made has no maker in it; other values stay as they are."""
+    value = saved("_saved_self", 2, storage=0)
+    assert value.tensor is not None
+    kept = [replace(value, tensor=replace(value.tensor, made_by=maker)) for maker in (None, 1, 2)]
+    whole = graph(
+        op("AddBackward0", 1, 2, saved=(*kept, SavedValue(name="_saved_dim", kind="int", value=1))),
+        op("SinBackward0"), op("CosBackward0"), storages=(Storage(num_bytes=8),),
+    )  # fmt: skip
+    part, cut = cut_graph(whole, {0, 2}, "")
+
+    assert [saved.tensor.made_by if saved.tensor else saved.value for saved in part.nodes[0].saved] == [
+        None,
+        None,
+        1,
+        1,
+    ]
+    assert (lost_places(cut, 0), lost_places(cut, 1), number_of(cut, 1)) == ((0,), (), 2)
+    assert describe_cut(cut) == "2 of 3 nodes: "

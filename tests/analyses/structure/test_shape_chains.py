@@ -2,7 +2,7 @@
 
 import pytest
 from factories import graph, leaf, op, walk_scopes
-from hypothesis import given
+from hypothesis import given, settings
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 from strategies import graphs
@@ -101,6 +101,7 @@ def test_title() -> None:
     assert chain_title(list(attention().nodes[1:3])) == "View → Transpose"
 
 
+@settings(max_examples=30)
 @given(graphs())
 def test_chains_are_chains(drawn: Graph) -> None:
     """Every chain is of two views at least, linked one to the next and otherwise to nothing."""
