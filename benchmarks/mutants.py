@@ -91,13 +91,14 @@ class _Contexts:
         return found
 
 
-def tests_in(package: str) -> list[str]:
-    """Name the folder of tests that mirrors a package."""
-    return [str(ROOT / "tests" / package)]
+def tests_of(package: str) -> Path:
+    """Name the folder of tests that mirrors a package, or the package that a module is in."""
+    folder = ROOT / "tests" / package
+    return folder if folder.exists() else folder.parent
 
 
-def reach_of(packages: list[str], folder: Path) -> Reach:
-    """Run all tests once, in a fork."""
+def reach_of(tested: list[Path], folder: Path) -> Reach:
+    """Run all tests of some folders once, in a fork."""
     data, times = folder / "reach", folder / "times"
     if not times.exists():
         pid = os.fork()
@@ -105,7 +106,7 @@ def reach_of(packages: list[str], folder: Path) -> Reach:
             measured = coverage.Coverage(data_file=str(data), config_file=False, source=[str(PACKAGE)])
             contexts = _Contexts(measured)
             measured.start()
-            _run_tests([test for package in packages for test in tests_in(package)], contexts)
+            _run_tests(list(map(str, tested)), contexts)
             measured.stop()
             measured.save()
             times.write_text(repr(contexts.seconds))
@@ -242,6 +243,7 @@ def main() -> None:
     """Try a sample of all changes, and print those that no test notices."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("packages", nargs="+", help="such as recording, analyses/structure")
+    parser.add_argument("--tests", action="append", default=[], help="another folder of tests, such as observers")
     parser.add_argument("--sample", type=int, default=100, help="of all changes of these packages together")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where to keep which test reaches which line, for the next time")
@@ -253,7 +255,7 @@ def main() -> None:
         importlib.import_module(name)
     folder: Path = options.folder or Path(os.environ.get("TMPDIR", "/tmp")) / f"mutants-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
-    reach = reach_of(options.packages, folder)
+    reach = reach_of([tests_of(name) for name in (*options.packages, *options.tests)], folder)
     everything = [mutant for package in options.packages for path in modules_of(package) for mutant in mutants_of(path)]
     sample = drawn(everything, options.sample, random.Random(options.seed))
     needed = sorted({test for mutant in sample for test in reach.tests_of(mutant)})

@@ -272,6 +272,10 @@ def test_after_branches_a_reference_leads_to_what_follows_the_scope() -> None:
         op("MulBackward0", 1, 2, module=0), op("SinBackward0", 4, module=0), op("CosBackward0", 3, module=0),
         op("ExpBackward0", 4), leaf("x", 3), modules=calls,
     )  # fmt: skip
+    twice = graph(
+        op("MulBackward0", 1, 2, 2, module=0), op("SinBackward0", 3, module=0), op("ExpBackward0"), leaf("x", 3),
+        modules=calls,
+    )  # fmt: skip
     straight = graph(
         op("MulBackward0", 1, 2, module=0), op("TBackward0", 3, module=0), op("ExpBackward0", 3), leaf("x", 3),
         modules=calls,
@@ -283,6 +287,13 @@ def test_after_branches_a_reference_leads_to_what_follows_the_scope() -> None:
 ┊├[0] #1 ◆ → [0]#4
 ┊[1] #2
 #3 ◆ → [0]#4\
+""")
+    assert written(rows_of(twice)) == snapshot("""\
+▾module range(0, 2)
+┊#0
+┊├[0] #1 ◆ → [0]#3
+┊[1],[2] ↗ → [1]#2
+#2\
 """)
     assert written(rows_of(straight)) == snapshot("""\
 ▾module range(0, 2)

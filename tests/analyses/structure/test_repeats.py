@@ -145,6 +145,14 @@ def test_a_copy_that_leaves_in_another_way_is_the_last() -> None:
     assert found_in(drawn) == [Repeat(0, 2, 6), Repeat(12, 2, 6)]
 
 
+def test_where_edges_beyond_the_next_copy_lead_does_not_matter() -> None:
+    """A block may be read by any of those far behind it."""
+    nodes = [op("ab"[place % 2], place + 1, (place + 4 + place % 3) if place % 2 == 0 else None) for place in range(24)]
+    drawn = graph(*nodes, *(op(f"end{number}") for number in range(6)))
+
+    assert found_in(drawn) == [Repeat(0, 2, 12)]
+
+
 @pytest.mark.parametrize("odd", [op("a", 11, 11), op("a", (11, 1), 12)], ids=["target", "input"])
 def test_a_copy_that_is_wired_in_another_way_inside_is_in_none(odd: Node) -> None:
     """The parts on both sides are folded each, if they are long enough."""

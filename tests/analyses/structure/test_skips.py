@@ -95,3 +95,12 @@ def test_skips_fork_at_sums_and_joints(name: str) -> None:
 
     assert skip_edges(forked, range(2)) == ({SkipEdge(0, 1)} if name != "MulBackward0" else set())
     assert skip_edges(with_leaf, range(4)) == set()
+
+
+def test_a_way_is_as_long_as_its_edges_are_many() -> None:
+    """Of two ways out that fork at one sum, that of one node more is the body."""
+    drawn = graph(op("AddBackward0", 1, 2), op("XB", 5), op("YB", 3), op("ZB", 5), op("A"), op("B"))
+    later = graph(op("NormB", 1), op("AddBackward0", 2, 3), op("XB", 4), op("CatBackward0", 4, 5), op("A"), op("B"))
+
+    assert skip_edges(drawn, range(4)) == {SkipEdge(1, 0)}
+    assert skip_edges(later, range(4)) == set()

@@ -1,0 +1,107 @@
+"""Nodes belong to the innermost call that was running when they were made."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from gradinspect.graph import ModuleCall
+from gradinspect.recording.modules import assign_modules
+from gradinspect.recording.names import Names
+from gradinspect.recording.recorder import NOWHERE, ModuleWindow, Recorder
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+
+
+class Part(nn.Module):
+    """A module."""
+
+
+def recorded(windows: list[ModuleWindow], num_modules: int) -> tuple[Recorder, Names, list[nn.Module]]:
+    """Make a recorder of these calls, and names of their modules."""
+    parts: list[nn.Module] = [Part() for _ in range(num_modules)]
+    recorder, names = Recorder(), Names()
+    for number, part in enumerate(parts):
+        assert recorder._number_of(part) == number
+        names.module_paths[id(part)] = f"part{number}"
+    recorder.module_windows = windows
+    return recorder, names, parts
+
+
+def test_calls_and_their_nodes() -> None:
+    """Calls without a node are left out unless one in them has some; calls of a module are counted."""
+    windows = [
+        ModuleWindow(0, 10, 0, NOWHERE),
+        ModuleWindow(1, 2, 1, 0),
+        ModuleWindow(3, 6, 1, 0),
+        ModuleWindow(4, 5, 2, 2),
+        ModuleWindow(7, 7, 2, 0),  # makes no node
+        ModuleWindow(12, 20, 3, NOWHERE),
+        ModuleWindow(13, 15, 2, 5),
+    ]
+    recorder, names, _parts = recorded(windows, 4)
+    numbers = [16, 14, 11, 10, 9, 7, 5, 4, 3, 1, 0]
+    of_nodes, calls = assign_modules(recorder, names, [*numbers, ACCUMULATE_GRAD_NR])
+
+    assert [(call.path, call.call, call.parent) for call in calls] == [
+        ("part0", 1, None), ("part1", 1, 0), ("part1", 2, 0), ("part2", 1, 2), ("part3", 1, None), ("part2", 2, 4),
+    ]  # fmt: skip
+    assert dict(zip(numbers, of_nodes, strict=False)) == {
+        16: 4, 14: 5, 11: None, 10: None, 9: 0, 7: 0, 5: 2, 4: 3, 3: 2, 1: 1, 0: 0,
+    }  # fmt: skip
+    assert of_nodes[-1] is None
+
+
+def test_without_calls_no_node_has_one() -> None:
+    """And there is none."""
+    recorder, names, _ = recorded([], 0)
+
+    assert assign_modules(recorder, names, [3, 2, ACCUMULATE_GRAD_NR]) == ([None, None, None], ())
+
+
+def test_a_call_that_is_still_running_has_its_nodes() -> None:
+    """A backward may run inside a forward."""
+    recorder, names, _parts = recorded([ModuleWindow(0, NOWHERE, 0, NOWHERE), ModuleWindow(0, 1, 1, 0)], 2)
+    recorder._open = [(0, 0)]
+    recorder._mode._last_end = 0
+    of_nodes, calls = assign_modules(recorder, names, [0])
+
+    assert of_nodes == [1]
+    assert calls[0] == ModuleCall(path="part0", class_name="Part", call=1, parent=None)
+
+
+@st.composite
+def windows_of(draw: st.DrawFn) -> list[ModuleWindow]:
+    """Draw calls in calls, each of which makes some nodes before, between and after those in it."""
+    windows: list[ModuleWindow] = []
+    counter = 0
+
+    def call(parent: int, depth: int) -> None:
+        nonlocal counter
+        counter += draw(st.integers(0, 2))
+        index = len(windows)
+        windows.append(ModuleWindow(counter, NOWHERE, draw(st.integers(0, 2)), parent))
+        for _ in range(draw(st.integers(0, 2)) if depth < 3 else 0):
+            call(index, depth + 1)
+        counter += draw(st.integers(0, 2))
+        windows[index] = windows[index]._replace(end=counter)
+
+    for _ in range(draw(st.integers(0, 3))):
+        call(NOWHERE, 0)
+    return windows
+
+
+@given(windows_of(), st.sets(st.integers(0, 30)))
+def test_a_node_is_in_the_last_call_that_began_before_it_and_ended_after_it(
+    windows: list[ModuleWindow], made: set[int]
+) -> None:
+    """One pass finds what a search of all calls finds, for many nodes as for one."""
+    recorder, names, _parts = recorded(windows, 3)
+    numbers = sorted(made, reverse=True)
+    around = [[index for index, one in enumerate(windows) if one.start <= number < one.end] for number in numbers]
+    of_nodes, calls = assign_modules(recorder, names, numbers)
+
+    assert [None if call is None else calls[call].path for call in of_nodes] == [
+        f"part{windows[found[-1]].module}" if found else None for found in around
+    ]
+    assert [recorder.module_of(number) for number in numbers] == [
+        windows[found[-1]].module if found else None for found in around
+    ]
