@@ -196,6 +196,9 @@ def _measured(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def _measured_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Do the same for each row of a matrix."""
     low, high = torch.aminmax(rows, dim=1)
-    floats = torch.stack([torch.linalg.vector_norm(rows, dim=1), low, high, rows.sum(1)], 1)
-    counts = torch.stack([torch.count_nonzero(rows, 1), torch.isfinite(rows).logical_not_().sum(1)], 1)
-    return floats, counts
+    norms, num_nonzero = torch.linalg.vector_norm(rows, dim=1), torch.count_nonzero(rows, 1)
+    if torch.isfinite(norms).all():
+        num_nonfinite = torch.zeros_like(num_nonzero)
+    else:
+        num_nonfinite = torch.isfinite(rows).logical_not_().sum(1)
+    return torch.stack([norms, low, high, rows.sum(1)], 1), torch.stack([num_nonzero, num_nonfinite], 1)

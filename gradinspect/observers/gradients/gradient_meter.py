@@ -7,6 +7,10 @@ A post hook sees gradients after the engine has reduced broadcasting. Accumulate
 have to copy a gradient that it can otherwise steal. Each gradient is measured once: what leaves one node by the only
 edge into another is what reaches that node, and a transpose passes on the elements that it got.
 
+NOTE [Nodes without a hook]
+A hook costs several times what a small node does. Where nothing is timed, a node in the middle of a chain gets none:
+what reaches it is measured where it leaves the node before, and what leaves it where it reaches the node after. Not in
+a program with hooks: one on a tensor that is no leaf cannot be seen, and may change what arrives.
 """
 
 from collections import Counter
@@ -22,7 +26,7 @@ from gradinspect.observers.gradients.norms import norm_of, scalar_value
 from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import Walk
-from gradinspect.torch_api.hooks import note_ours
+from gradinspect.torch_api.hooks import hooks_were_made, note_ours
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 Stats: TypeAlias = tuple[GradientStats | None, ...]
@@ -53,14 +57,19 @@ class GradientMeter:
         self._loss = scalar_value(outputs)
         self._walk = walk or Walk(output.edge[0] for output in outputs)
         self._shared = Shared()
-        self._meters: list[NodeMeter] = []
         self._handles: list[Any] = []
         self._after_each: list[Any] = []  # those on inner nodes
         leaving = _Leavings(graph)
-        for number, (node, record) in enumerate(zip(self._walk.nodes, graph.nodes, strict=True)):
-            meter = NodeMeter(self._shared, number, record.next_edges, leaving.of(record))
-            self._meters.append(meter)
-            is_leaf = self._walk.sequence_nrs[number] == ACCUMULATE_GRAD_NR
+        meters = self._meters = [
+            NodeMeter(self._shared, number, record.next_edges, leaving.of(record))
+            for number, record in enumerate(graph.nodes)
+        ]
+        if not (times or hooks_were_made()):
+            _measure_in_passing(graph, meters)
+        for node, record, meter in zip(self._walk.nodes, graph.nodes, meters, strict=True):
+            if meter.is_passed:
+                continue
+            is_leaf = self._walk.sequence_nrs[meter.number] == ACCUMULATE_GRAD_NR
             kind = type(node)
             if times or is_leaf or record.kind == "custom":  # custom code may write into its gradient
                 self._handles.append(kind.register_prehook(node, meter.before))
@@ -70,7 +79,10 @@ class GradientMeter:
         note_ours(self._handles)
 
     def survivors(self) -> Survivors:
-        """Return a tracker of inner nodes that are still alive. AccumulateGrad nodes outlive a graph."""
+        """Return a tracker of inner nodes that are still alive. AccumulateGrad nodes outlive a graph.
+
+        A node without a hook keeps one alive that has a hook.
+        """
         return Survivors(self._after_each)
 
     def leaves(self) -> dict[int, torch.Tensor]:
@@ -124,7 +136,26 @@ def _leaving(node: Node, are_alone: Sequence[bool | None]) -> Leaving:
         here = [place for place, is_alone in enumerate(are_alone) if not is_alone]
     alone = [place for place, is_alone in enumerate(are_alone) if is_alone]
     permutes = node.name in PERMUTING and len(are_alone) == 1 and bool(alone)
-    return Leaving(tuple(here), tuple(alone), permutes)
+    passes = node.kind == "generated" and bool(alone) and not here
+    return Leaving(tuple(here), tuple(alone), permutes, passes)
+
+
+def _measure_in_passing(graph: Graph, meters: Sequence[NodeMeter]) -> None:
+    """Choose the nodes that need no hook, root side first. NOTE [Nodes without a hook]."""
+    nodes = graph.nodes
+    for meter in meters:
+        if meter.is_passed:
+            continue
+        for place in meter.leaving.alone:
+            after = meters[meter.edges[place].next_node]  # type: ignore[union-attr]  # those that stand alone lead on
+            if (
+                after.leaving.passes
+                and len(nodes[after.number].forward_outputs) == 1
+                and any(nodes[edge.next_node].kind != "accumulate_grad" for edge in after.edges if edge is not None)
+            ):
+                after.is_passed = True
+                meter.places += (place,)
+                meter.passed += (after,)
 
 
 def _single_edges(graph: Graph) -> frozenset[int]:
@@ -152,6 +183,8 @@ def _resolved(graph: Graph, meters: Sequence[NodeMeter]) -> list[NodeGradients]:
         if meter.order is None:
             continue
         number = meter.number
+        if meter.is_passed and not any(meters[edge.next_node].order is not None for edge in meter.edges if edge):
+            continue  # a part of the graph that was not asked for
         went = _went(meter, arrived)
         if meter.incoming is not None:
             came: Stats = tuple([None if one is None else one.stats for one in meter.incoming])

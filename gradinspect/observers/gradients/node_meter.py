@@ -38,6 +38,7 @@ class Leaving(Struct, frozen=True, gc=False):
     here: tuple[int, ...]  # positions of the edges whose gradients are measured as they leave
     alone: tuple[int, ...]  # of those that alone lead to their next node: measured there, where they arrive
     permutes: bool  # whether the only next node gets the same elements in another order or shape
+    passes: bool  # whether all that leaves is measured at next nodes, so that it may do without a hook
 
 
 class NodeMeter(Struct, gc=False):
@@ -50,6 +51,9 @@ class NodeMeter(Struct, gc=False):
     number: int  # of the node
     edges: tuple[Edge | None, ...]  # its own
     leaving: Leaving
+    is_passed: bool = False  # without a hook: what reaches it is measured at the node before
+    places: tuple[int, ...] = ()  # positions of the edges to nodes without a hook
+    passed: tuple["NodeMeter", ...] = ()  # those nodes
     order: int | None = None  # None: the node did not run
     incoming: Measured | None = None
     outgoing: Measured = ()  # one for each of `leaving.here`
@@ -67,7 +71,7 @@ class NodeMeter(Struct, gc=False):
         self.began = time.perf_counter()
 
     @uncompiled
-    def after(self, outgoing: Gradients, incoming: Gradients) -> None:
+    def after(self, outgoing: Gradients, incoming: Gradients) -> None:  # noqa: C901, PLR0912  # it runs for each node
         """Measure what leaves the node, and what reached it if `before` did not."""
         shared, leaving = self.shared, self.leaving
         reached: Gradients = ()
@@ -78,16 +82,23 @@ class NodeMeter(Struct, gc=False):
                 reached = incoming if self.incoming is None else ()
         else:
             self.seconds = max(0.0, time.perf_counter() - self.began)
-        here = leaving.here
+        here = leaving.here + self.places
         gradients = (*reached, *[outgoing[place] for place in here]) if here else reached
         if gradients:
             measured = shared.measurements.measure(gradients)
             if reached:
-                self.incoming = measured[: len(reached)] if here else measured
-                measured = measured[len(reached) :]
+                self.incoming, measured = measured[: len(reached)], measured[len(reached) :]
             self.outgoing = measured
+            if self.passed:
+                self._tell(measured[len(leaving.here) :])
         if self.began is None and len(incoming) == 1 and self.incoming is not None:
             came = incoming[0]
             for place in leaving.alone:
                 if outgoing[place] is came and came is not None:
                     shared.passed_on[self.edges[place].next_node] = self.incoming  # type: ignore[union-attr]  # alone
+
+    def _tell(self, measured: Measured) -> None:
+        """Tell the nodes without a hook what has reached them."""
+        for after, one in zip(self.passed, measured, strict=True):
+            after.order = self.order
+            after.incoming = (one,)

@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+import pytest
 import torch
 
 import gradinspect
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.observers.gradients import gradient_meter
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.recording.capture import Moment, record_graph
 from gradinspect.recording.outputs import outputs_in
@@ -60,8 +62,9 @@ def test_an_operator_costs_few_calls_while_the_program_runs() -> None:
     assert calls_per_operator(run) <= 13
 
 
-def test_a_node_costs_few_calls_while_backward_runs() -> None:
-    """One function of ours runs at each node, and measures everything at once."""
+def test_a_node_costs_few_calls_while_backward_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One function of ours runs at two of three nodes, and measures everything at once."""
+    monkeypatch.setattr(gradient_meter, "hooks_were_made", lambda: False)  # other tests may have made some
 
     def run(num_steps: int) -> list[str]:
         calls: list[str] = []
@@ -72,4 +75,4 @@ def test_a_node_costs_few_calls_while_backward_runs() -> None:
         meter.finish()
         return calls
 
-    assert calls_per_operator(run) <= 5
+    assert calls_per_operator(run) <= 3.7

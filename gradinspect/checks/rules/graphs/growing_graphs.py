@@ -119,7 +119,10 @@ def _is_freed(node: Node) -> bool:
 
 def _join(graph: Graph, rounds: Sequence[EarlierCall]) -> tuple[EarlierCall, Node, Node] | None:
     """Find the previous iteration, and a new node that reads an old one where its own line made an old one too."""
+    oldest = min((node.sequence_nr for node in graph.nodes if node.sequence_nr is not None), default=0)
     for call in reversed(rounds):
+        if call.clock <= oldest:  # nearly always: all was made since
+            continue
         old = {number for number, node in enumerate(graph.nodes) if node.sequence_nr in call.nodes}
         if not old:
             continue
