@@ -10,7 +10,7 @@ edge into another is what reaches that node, and a transpose passes on the eleme
 NOTE [Nodes without a hook]
 A hook costs several times what a small node does. Where nothing is timed, a node in the middle of a chain gets none:
 what reaches it is measured where it leaves the node before, and what leaves it where it reaches the node after. Not in
-a program with hooks: one on a tensor that is no leaf cannot be seen, and may change what arrives.
+a program with hooks: one on a non-leaf tensor cannot be seen, and may change what arrives.
 """
 
 from collections import Counter
