@@ -1,8 +1,9 @@
 """Compare what `fit` predicts with what the allocator reports, and with other tools: `python benchmarks/fit.py`.
 
-Sixty programs: six models, five optimizers, with and without clipping. `--plans` also plans for each model, and tries
-the cheapest plan. Each number comes from a process of its own. MemTracker is torch's own estimator; accelerate's
-estimate (four times the weights, for Adam) is printed where it is installed.
+Sixty programs, drawn once and for all: six models, four optimizers in three loops each, with and without autocast,
+accumulation, clipping, EMA and checkpointing. `12 30` runs programs 12 to 29. `--plans` plans for each model
+instead, and tries the cheapest plan. Each number comes from a process of its own. MemTracker is torch's own
+estimator; accelerate's estimate (four times the weights, for Adam) is printed where it is installed.
 """
 
 import json
@@ -10,8 +11,9 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import Any
 
@@ -21,29 +23,49 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 
 MODELS = Path(__file__).parent / "step_models.py"
+NUM_PROGRAMS = 60
 LIMIT_SHARE = 0.8  # of the plain peak, for plans
 
 
 def main() -> None:
     """Print the tables."""
     if "--tracker" in sys.argv:
-        print(json.dumps(tracked(*sys.argv[2:5])))
-        return
+        print(json.dumps(tracked(sys.argv[2:])))
+    elif "--plans" in sys.argv:
+        for model in step_models.MODELS:
+            plan(model)
+    else:
+        compare(range(*map(int, sys.argv[1:])) if sys.argv[1:] else range(NUM_PROGRAMS))
+
+
+def compare(numbers: range) -> None:
+    """Print a row for each program, and how far off each tool is."""
     errors: dict[str, list[float]] = {"fit": [], "MemTracker": [], "accelerate": []}
     columns = f"{'allocator':>14}{'fit':>9}{'s':>6}{'MiB':>6}{'MemTracker':>12}{'s':>6}{'MiB':>6}{'accelerate':>12}"
-    print(f"{'program':32}{columns}")
-    for program in product(step_models.MODELS, step_models.OPTIMIZERS, step_models.CLIPS):
-        row(*program, errors)
+    print(f"{'program':72}{columns}")
+    drawn = programs()
+    for number in numbers:
+        row(drawn[number], errors)
     for tool, found in errors.items():
         if found:
             print(f"{tool:12}median {median(found):.3%}  p95 {percentile(found, 95):.3%}  of {len(found)}")
-    for model in step_models.MODELS if "--plans" in sys.argv else ():
-        plan(model)
 
 
-def row(model: str, optimizer: str, clip: str, errors: dict[str, list[float]]) -> None:
+def programs() -> list[list[str]]:
+    """Draw the programs: each model and each optimizer equally often, and all 32 combinations of features."""
+    draw = Random(0)
+    optimizers = list(product(step_models.OPTIMIZERS, step_models.LOOPS))
+    size = len(step_models.FEATURES)
+    features = [combination for number in range(size + 1) for combination in combinations(step_models.FEATURES, number)]
+    columns: list[list[Any]] = [
+        draw.sample(column, len(column))[:NUM_PROGRAMS]
+        for column in ([*step_models.MODELS] * 10, optimizers * 5, features * 2)
+    ]
+    return [[model, *optimizer, *combination] for model, optimizer, combination in zip(*columns, strict=True)]
+
+
+def row(words: list[str], errors: dict[str, list[float]]) -> None:
     """Measure one program in each way."""
-    words = [model, optimizer, *([clip] if clip else [])]
     real = run("fit", str(MODELS), "--real", "--format", "json", "--", *words)[0]["peak_bytes"]
     fit, seconds, used = run("fit", str(MODELS), "--format", "json", "--", *words)
     other, other_seconds, other_used = measured([sys.executable, __file__, "--tracker", *words])
@@ -51,10 +73,10 @@ def row(model: str, optimizer: str, clip: str, errors: dict[str, list[float]]) -
     shares = {tool: (found - real) / real for tool, found in figures.items() if found}
     for tool, share in shares.items():
         errors[tool].append(abs(share))
-    accelerate = f"{shares['accelerate']:+.1%}" if "accelerate" in shares else "-"
+    accelerate, tracker = (f"{shares[tool]:+.1%}" if tool in shares else "-" for tool in ("accelerate", "MemTracker"))
     print(
-        f"{' '.join(words):32}{real:14,}{shares['fit']:+9.3%}{seconds:6.1f}{used:6.0f}"
-        f"{shares['MemTracker']:+12.1%}{other_seconds:6.1f}{other_used:6.0f}{accelerate:>12}",
+        f"{' '.join(words):72}{real:14,}{shares['fit']:+9.3%}{seconds:6.1f}{used:6.0f}"
+        f"{tracker:>12}{other_seconds:6.1f}{other_used:6.0f}{accelerate:>12}",
         flush=True,
     )
 
@@ -74,22 +96,22 @@ def plan(model: str) -> None:
     print(f"{'':16}{best['change']}", flush=True)
 
 
-def tracked(model: str, optimizer: str, clip: str = "") -> dict[str, float]:
-    """Ask torch's MemTracker, and accelerate."""
+def tracked(words: list[str]) -> dict[str, float]:
+    """Ask torch's MemTracker, which gives no figure where it fails, and accelerate."""
     with FakeTensorMode():
-        net, make_input, stepping = step_models.build(model, optimizer)
+        training = step_models.Training(*words)
         tracker = MemTracker()
-        tracker.track_external(net, stepping)
-        with tracker:
-            for _ in range(2):
-                net(make_input()).backward()
-                if clip:
-                    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-                stepping.step()
-                stepping.zero_grad()
-                tracker.reset_mod_stats()
-        peak = max(sizes["Total"] for sizes in tracker.get_tracker_snapshot("peak").values())
-    return {"peak_bytes": peak, "accelerate": estimated(net)}
+        tracker.track_external(training.model, training.optimizer)
+        try:
+            with tracker:
+                for _ in range(2):
+                    training.step()
+                    tracker.reset_mod_stats()
+            peak = max(sizes["Total"] for sizes in tracker.get_tracker_snapshot("peak").values())
+        except Exception as error:
+            print(error, file=sys.stderr)
+            peak = 0
+    return {"peak_bytes": peak, "accelerate": estimated(training.model)}
 
 
 def estimated(net: torch.nn.Module) -> int:

@@ -1,11 +1,17 @@
-"""Six models of different kinds, each with a training step, for `fit.py`: `python step_models.py NAME` trains one."""
+"""Six models of different kinds, and what a training step may have, for `fit.py`.
+
+`python step_models.py GPT AdamW fused autocast EMA` trains one.
+"""
 
 import sys
+from functools import partial
 from itertools import pairwise
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.utils.checkpoint import checkpoint
 
 
 class Block(nn.Module):
@@ -146,29 +152,50 @@ MODELS = {
     "ViT": (ViT, images), "ResNet": (ResNet, images), "UNet": (UNet, images),
 }  # fmt: skip
 OPTIMIZERS = {
-    "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.01),
-    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.01, momentum=0.9),
-    "Adam": lambda parameters: torch.optim.Adam(parameters, foreach=False),
-    "AdamW": lambda parameters: torch.optim.AdamW(parameters, foreach=True),
-    "fused AdamW": lambda parameters: torch.optim.AdamW(parameters, fused=True),
-}
-CLIPS = {"": False, "clipped": True}
+    "SGD": partial(torch.optim.SGD, lr=0.01), "momentum": partial(torch.optim.SGD, lr=0.01, momentum=0.9),
+    "Adam": torch.optim.Adam, "AdamW": torch.optim.AdamW,
+}  # fmt: skip
+LOOPS = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
+FEATURES = ("autocast", "accumulation", "clipping", "EMA", "checkpointing")
+NUM_PARTS = 2  # batches of a step, with accumulation
 
 
-def build(name, optimizer):
-    """Make a model, its input and its optimizer."""
-    torch.manual_seed(0)
-    make_model, make_input = MODELS[name]
-    model = make_model()
-    return model, make_input, OPTIMIZERS[optimizer](model.parameters())
+class Training:
+    """A model, its optimizer, and what belongs to a step."""
+
+    def __init__(self, name, optimizer="AdamW", loop="foreach", *features):
+        if unknown := {*features} - {*FEATURES}:
+            raise SystemExit(f"unknown: {', '.join(sorted(unknown))}")
+        torch.manual_seed(0)
+        make_model, self.make_input = MODELS[name]
+        self.features = features
+        self.model = make_model()
+        self.optimizer = OPTIMIZERS[optimizer](self.model.parameters(), **LOOPS[loop])
+        self.average = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(0.99)) if "EMA" in features else None
+        if "checkpointing" in features:
+            checkpoint_repeated(self.model)
+
+    def step(self):
+        for _ in range(NUM_PARTS if "accumulation" in self.features else 1):
+            with torch.autocast("cpu", torch.bfloat16, enabled="autocast" in self.features):
+                loss = self.model(self.make_input())
+            loss.backward()
+        if "clipping" in self.features:
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        if self.average is not None:
+            self.average.update_parameters(self.model)
+
+
+def checkpoint_repeated(model):
+    """Checkpoint each module of the lists of modules that the model consists of."""
+    for part in model.children():
+        for block in part if isinstance(part, nn.ModuleList | nn.Sequential) else ():
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
 
 
 if __name__ == "__main__":
-    model, make_input, optimizer = build(*sys.argv[1:3])
+    training = Training(*sys.argv[1:])
     for _ in range(3):
-        loss = model(make_input())
-        loss.backward()
-        if sys.argv[3:]:
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
+        training.step()

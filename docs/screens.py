@@ -19,7 +19,7 @@ def printed(command: str) -> str:
     typed = command.replace("gradinspect", f"{sys.executable} -m gradinspect", 1)
     done = subprocess.run(
         ["bash", "-c", typed], capture_output=True, text=True, check=False, cwd=ROOT,
-        env={**os.environ, "COLUMNS": "80"},
+        env={**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1"},  # kernels have scratch memory for each thread
     )  # fmt: skip
     if done.stderr:
         sys.exit(f"{command}\n{done.stderr}")

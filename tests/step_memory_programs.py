@@ -117,6 +117,9 @@ PROGRAMS: dict[str, str] = {
     "GPT, checkpointed": _gpt("GPT(vocabulary=20, recomputes=(0, 1, 2))", "AdamW(model.parameters())"),
     "GPT, one block checkpointed": _gpt("GPT(vocabulary=20, recomputes=(1,))", "AdamW(model.parameters())"),
     "GPT, autocast": _gpt("GPT()", "AdamW(model.parameters())", _AUTOCAST),
+    "GPT, autocast and checkpointed": _gpt(
+        "GPT(width=128, length=48, vocabulary=20, recomputes=(0, 1, 2))", "AdamW(model.parameters(), fused=True)",
+        _AUTOCAST),
     "accumulation": _HEAD + _MLP + """
 optimizer = torch.optim.AdamW(model.parameters())
 for _ in range(2):
@@ -227,6 +230,17 @@ optimizer = torch.optim.AdamW(model.parameters())
 for _ in range(2):
     loss = F.cross_entropy(model(torch.randn(4, 3, 16, 16)), torch.randint(7, (4,)))
     loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""",
+    "products in half precision": _HEAD + """
+layer = nn.Linear(96, 96, dtype=torch.bfloat16)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for _ in range(2):
+    x = layer(torch.randn(4, 64, 96).bfloat16())
+    mixed = F.scaled_dot_product_attention(*[x.view(4, 64, 4, 24).transpose(1, 2)] * 3, attn_mask=torch.ones(64, 64))
+    weights = torch.baddbmm(torch.ones(64, 64).bfloat16(), x, x.mT).softmax(-1)
+    (torch.bmm(weights, x).sum() + mixed.sum()).backward()
     optimizer.step()
     optimizer.zero_grad()
 """,

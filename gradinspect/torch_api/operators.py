@@ -8,6 +8,12 @@ from gradinspect.torch_api.probes import private
 
 _PACKET = private("torch._ops.OpOverloadPacket", "writes by operators in torch.ops may not be seen")
 _OVERLOAD = private("torch._ops.OpOverload", "writes in place are not seen")
+_FLASH = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"
+_ATTENTION = private(f"{_FLASH}.default", "fit does not count the scratch memory of attention")
+_ATTENTION_BACKWARD = private(f"{_FLASH}_backward.default", "fit does not count the scratch memory of attention")
+
+cpu_attention: Any = _ATTENTION.or_else(None)
+cpu_attention_backward: Any = _ATTENTION_BACKWARD.or_else(None)
 
 
 def is_operator(func: Any) -> bool:

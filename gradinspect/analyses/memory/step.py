@@ -34,7 +34,9 @@ KIND_NAMES: Final[dict[StorageKind, str]] = {
     "temporary": "temporary",
 }
 _BUFFERS_OF_RANKS: Final = "what the backend of the process group keeps for itself"
-_SCRATCH: Final = "scratch memory inside kernels other than convolutions and recurrent layers"
+_SCRATCH: Final = (
+    "scratch memory inside kernels other than convolutions, recurrent layers, matrix products and attention"
+)
 NOT_COUNTED: Final = ("the allocator's rounding and fragmentation", "the CUDA context", "buffers of NCCL")
 NOT_COUNTED_ON_CUDA: Final = (
     "the CUDA context", "workspaces of cuBLAS and cuDNN", "buffers of NCCL", "memory that other processes use",

@@ -1,12 +1,16 @@
 """What a kernel needs for itself while it runs, and gives back before it returns: asked from the kernel itself.
 
 NOTE [Kernels that are run to be measured]
-oneDNN's convolutions and recurrent layers copy their arguments into layouts of their own, how large only oneDNN knows.
-So each is run once, on zeros of the same shapes, strides and dtypes, while torch's profiler lists what the allocator
-gives out. Equal ones are measured once. One that would need more than a second or 256 MiB is not: the reader is told.
+oneDNN's convolutions, recurrent layers and matrix products in half precision copy their arguments into layouts of their
+own, how large only oneDNN knows; attention has buffers for each thread. So each is run once, on zeros of the same
+shapes, strides and dtypes, while torch's profiler lists what the allocator gives out. So are some kernels that are
+written in terms of others, and what converts operands of different dtypes. Equal ones are measured once. One that would
+need more than a second or 256 MiB is not: the reader is told. Which operators have scratch was found by running torch's
+own samples of all of them, on torch 2.13.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,20 +21,83 @@ from gradinspect.recording.storages import plain_tensors
 from gradinspect.torch_api.engine import is_profiling
 from gradinspect.torch_api.fakes import FakeTensor, unset_fake_temporarily
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.operators import cpu_attention, cpu_attention_backward, operator_name
 from gradinspect.torch_api.profiling import has_memory_events, profiled_events
 
 MAX_TRIAL_BYTES = 2**28  # of the arguments
 MAX_TRIAL_PRODUCTS = 2**33  # multiplications: about a second on one core
 UNKNOWN_SCRATCH = (
-    "A convolution or recurrent layer is too large to be run for its scratch memory, which is not counted."
+    "A convolution, recurrent layer, attention or half-precision matrix product is too large to be run for its scratch "
+    "memory, which is not counted."
 )
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def _of_convolution(weight_place: int, args: tuple[Any, ...]) -> int:
+    """For each pixel of the larger side, all weights."""
+    weight = args[weight_place]
+    sides = [
+        arg for arg in args[:3] if isinstance(arg, torch.Tensor) and arg.dim() == weight.dim() and arg is not weight
+    ]
+    return max((side.numel() // max(side.shape[1], 1) for side in sides), default=0) * int(weight.numel())
+
+
+def _of_recurrence(args: tuple[Any, ...]) -> int:
+    """For each token two matrices of weights; the features come last."""
+    return int(args[0].numel() // max(args[0].shape[-1], 1) * args[1].numel() * 2)
+
+
+def _of_product(place: int, args: tuple[Any, ...]) -> int:
+    """In half precision only: other matrix products need no scratch."""
+    left, right = args[place : place + 2]
+    return int(left.numel() * right.shape[-1]) if left.dtype in _HALF else 0
+
+
+def _of_attention(place: int, args: tuple[Any, ...]) -> int:
+    """Queries times keys, and that times values; up to five such products in backward."""
+    query, key = args[place : place + 2]
+    return int(query.numel() * key.shape[-2] * (5 if place else 2))
+
+
+def _of_size(args: tuple[Any, ...]) -> int:
+    return sum(int(tensor.numel()) for tensor in plain_tensors(list(args)))
+
+
+def _of_mixed(args: tuple[Any, ...]) -> int:
+    """Where dtypes differ: operands are converted first."""
+    dtypes = {arg.dtype for arg in args if isinstance(arg, torch.Tensor)}
+    return _of_size(args) if len(dtypes) > 1 else 0
+
+
 _ATEN = torch.ops.aten
-_WEIGHT = {
-    _ATEN.convolution.default: 1,
-    _ATEN.convolution_backward.default: 2,
-    _ATEN.mkldnn_rnn_layer.default: 1,
-    _ATEN.mkldnn_rnn_layer_backward.default: 1,
+_PRODUCTS: dict[Any, Callable[[tuple[Any, ...]], int]] = {  # how many numbers it multiplies, about; 0: without scratch
+    _ATEN.convolution.default: partial(_of_convolution, 1),
+    _ATEN.convolution_backward.default: partial(_of_convolution, 2),
+    _ATEN.mkldnn_rnn_layer.default: _of_recurrence,
+    _ATEN.mkldnn_rnn_layer_backward.default: _of_recurrence,
+    _ATEN.mm.default: partial(_of_product, 0),
+    _ATEN.bmm.default: partial(_of_product, 0),
+    _ATEN.addmm.default: partial(_of_product, 1),
+    _ATEN.baddbmm.default: partial(_of_product, 1),
+    cpu_attention: partial(_of_attention, 0),
+    cpu_attention_backward: partial(_of_attention, 1),
 }
+_HAVE_SCRATCH = frozenset((
+    "binary_cross_entropy_with_logits", "cumsum", "dist", "embedding_dense_backward", "gather", "index_add", "isinf",
+    "linalg_vector_norm", "logsumexp", "mean", "native_batch_norm", "native_batch_norm_backward",
+    "native_dropout_backward", "native_layer_norm_backward", "repeat", "roll", "scatter", "scatter_add",
+    "scatter_reduce", "sort", "sum", "_ctc_loss_backward", "_embedding_bag", "_embedding_bag_backward", "_fft_c2c",
+    "_fft_c2r", "_fft_r2c", "_safe_softmax", "_trilinear",
+))  # fmt: skip
+_FAMILIES_WITH_SCRATCH = ("upsample_", "_upsample_")
+
+
+def _counter_of(func: Any) -> Callable[[tuple[Any, ...]], int] | None:
+    """Return how the work of an operator is estimated; None if it needs no scratch."""
+    name = operator_name(func).removeprefix("aten.")
+    if name in _HAVE_SCRATCH or name.startswith(_FAMILIES_WITH_SCRATCH):
+        return _of_size
+    return _PRODUCTS.get(func, _of_mixed if torch.Tag.pointwise in func.tags else None)
 
 
 class KernelScratch:
@@ -40,28 +107,35 @@ class KernelScratch:
         """Know none."""
         self.notes: dict[str, None] = {}
         self._known: dict[object, int] = {}
+        self._counters: dict[Any, Callable[[tuple[Any, ...]], int] | None] = {}
 
-    def bytes_of(self, func: Any, args: tuple[Any, ...]) -> int:
+    def bytes_of(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         """Return what an operator needs at its peak beyond its arguments; 0 if that is only what it returns."""
-        place = _WEIGHT.get(func)
-        if place is None or not isinstance(args[place], FakeTensor) or args[place].device.type != "cpu":
+        if func not in self._counters:
+            self._counters[func] = _counter_of(func)
+        count = self._counters[func]
+        if count is None or not _are_of_the_cpu(args):
             return 0
-        looks = tuple(map(_look, args))
+        num_products = count(args)
+        if not num_products:
+            return 0
+        looks = (tuple(map(_look, args)), tuple((name, _look(arg)) for name, arg in kwargs.items()))
         if (func, looks) not in self._known:
-            self._known[func, looks] = self._measured(func, args, args[place], looks)
+            num_bytes = sum(tensor.nbytes for tensor in plain_tensors([*args, *kwargs.values()]))
+            is_small = num_bytes <= MAX_TRIAL_BYTES and num_products <= MAX_TRIAL_PRODUCTS
+            if not is_small:
+                self.notes[UNKNOWN_SCRATCH] = None
+            self._known[func, looks] = _measured(func, *looks) if is_small else 0
         return self._known[func, looks]
 
-    def _measured(
-        self, func: Callable[..., Any], args: tuple[Any, ...], weight: torch.Tensor, looks: tuple[Any, ...]
-    ) -> int:
-        num_bytes = sum(tensor.nbytes for tensor in plain_tensors(list(args)))
-        if num_bytes > MAX_TRIAL_BYTES or _products(args, weight) > MAX_TRIAL_PRODUCTS:
-            self.notes[UNKNOWN_SCRATCH] = None
-            return 0
-        if is_profiling() or not has_memory_events():
-            return 0
-        with unset_fake_temporarily(), unobserved():
-            return _peak_of(func, [_zeros(*look) if type(look) is _Look else look for look in looks])
+
+def _measured(func: Callable[..., Any], args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> int:
+    """Run an operator on zeros that look like its arguments."""
+    if is_profiling() or not has_memory_events():
+        return 0
+    with unset_fake_temporarily(), unobserved():
+        given = {name: _made(look) for name, look in kwargs}
+        return _peak_of(partial(func, **given), [_made(look) for look in args])
 
 
 class _Look(tuple[tuple[int, ...], tuple[int, ...], torch.dtype]):
@@ -76,22 +150,17 @@ def _look(arg: Any) -> Any:
     return tuple(arg) if isinstance(arg, list | tuple) else arg
 
 
-def _zeros(shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+def _made(look: Any) -> Any:
+    """Make an argument that looks so, with zeros."""
+    if type(look) is not _Look:
+        return look
+    shape, stride, dtype = look
     return torch.empty_strided(shape, stride, dtype=dtype).zero_()
 
 
-def _products(args: tuple[Any, ...], weight: torch.Tensor) -> int:
-    """Return about how many numbers are multiplied: for each pixel of the larger side, all weights.
-
-    A recurrent layer has two matrices of weights, and its input has the features last.
-    """
-    is_recurrent = weight.dim() == 2
-    sides = [
-        arg for arg in args[:3] if isinstance(arg, torch.Tensor) and arg.dim() == weight.dim() and arg is not weight
-    ]
-    sides = [args[0]] if is_recurrent else sides
-    pixels = max((side.numel() // max(side.shape[-1 if is_recurrent else 1], 1) for side in sides), default=0)
-    return int(pixels * weight.numel() * (2 if is_recurrent else 1))
+def _are_of_the_cpu(args: tuple[Any, ...]) -> bool:
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    return bool(tensors) and all(isinstance(arg, FakeTensor) and arg.device.type == "cpu" for arg in tensors)
 
 
 def _peak_of(func: Callable[..., Any], args: list[Any]) -> int:

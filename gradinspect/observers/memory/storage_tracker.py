@@ -110,16 +110,16 @@ class StorageTracker(TorchDispatchMode):
         if func is _ADD and node is not None and not kwargs and self._is_of_engine(args):
             return args[0] if _is_alike(*args[:2]) else _ADD_IN_PLACE(*args)  # which changes values, and there are none
         brought = self._note_real(func, args)
-        self._add_scratch(func, args, node)
+        self._add_scratch(func, args, kwargs or {}, node)
         with self._numbers_as_tensors(func, args, node):
             result = func(*args, **(kwargs or {}))
             for tensor in plain_tensors(result):
                 self._note(tensor, func, node, brought if brought is not None and shows_its_arguments(func) else None)
             return result
 
-    def _add_scratch(self, func: Any, args: tuple[Any, ...], node: Any) -> None:
+    def _add_scratch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], node: Any) -> None:
         """Count what a kernel has at its peak, its results included, before those are counted."""
-        num_bytes = 0 if self._scratch is None else self._scratch.bytes_of(func, args)
+        num_bytes = 0 if self._scratch is None else self._scratch.bytes_of(func, args, kwargs)
         if num_bytes:
             self._ledger.end(self._ledger.begin(num_bytes, self._maker(str(func), node)))
 
