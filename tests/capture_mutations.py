@@ -11,6 +11,7 @@ import io
 import json
 import random
 import signal
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ from gradinspect.renderers.picture.dot.text import WORD_JOINER
 from gradinspect.storage import encode_graph, read_graph
 from gradinspect.units import is_harmless
 
+MAX_DEPTH = 10_000  # of nested lists
 MAX_SECONDS = 30.0  # of one verb on one small file, on a busy machine
 TEXTS = (
     "", " ", "\x1b]52;c;aGk=\x07", "\x1b[2J\x9b31m", "\u202eevil\u2066", "</script><script>alert(1)</script>", "]]>",
@@ -138,7 +140,12 @@ def mutated(number: int) -> bytes:
     document = json.loads(encode_graph(base_graph(), compressed=False))
     for _ in range(draw.choice((1, 1, 2, 5))):
         draw.choice((_change_text, _change_text, _change_value, _change_number, _change_shape_of_list))(draw, document)
-    content = json.dumps(document).encode(errors="surrogatepass")
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(MAX_DEPTH)  # buried twice, a list is deeper than Python's own limit
+    try:
+        content = json.dumps(document).encode(errors="surrogatepass")
+    finally:
+        sys.setrecursionlimit(limit)
     kind = draw.randrange(10)
     if kind == 0:
         content = _damage(draw, content)
