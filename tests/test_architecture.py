@@ -105,6 +105,19 @@ def test_the_public_names_are_there() -> None:
     assert len(gradinspect.__all__) <= 25
 
 
+def test_a_run_imports_only_what_its_question_needs() -> None:
+    """The rules of `check` alone are more than eighty modules, which no other verb waits for."""
+    done = run_python(
+        "import sys, torch; from gradinspect.cli.running import questions, reporting\n"
+        "for question in (questions.graph(), questions.findings(None, gradcheck=False)):\n"
+        "    reporting.import_all_of_ours(question.packages)\n"
+        "    print(sum(name.startswith('gradinspect.checks.rules.') for name in sys.modules) > 20,\n"
+        "          'gradinspect.recording.walk' in sys.modules)"
+    )
+
+    assert done.stdout.splitlines() == ["False True", "True True"]
+
+
 def test_a_run_imports_no_package_that_only_others_need() -> None:
     """Neither pytest nor a trainer nor the explorer's textual need be installed."""
     done = run_python(

@@ -1,6 +1,6 @@
 """Run a program again and again, each time in a process of its own, and bring back what was seen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TypeVar, cast
 
@@ -29,10 +29,15 @@ class _Refused(Record, frozen=True):
 class ForkedRuns:
     """Runs one program."""
 
-    def __init__(self, request: Request) -> None:
-        """Import torch as the program would, once for all runs."""
+    def __init__(self, request: Request, packages: Sequence[str] = ()) -> None:
+        """Import torch as the program would, once for all runs.
+
+        Args:
+            request: What will run.
+            packages: Those of ours that only some questions need.
+        """
         self._imports = Imports()
-        self._session: ModuleType = import_session(self._imports, cast("Program", request.source), request)
+        self._session: ModuleType = import_session(self._imports, cast("Program", request.source), request, packages)
         load_for_children()
 
     def run(self, request: Request, question: Question[T], kind: type[T], *, is_silent: bool = False) -> T:

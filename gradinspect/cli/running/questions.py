@@ -42,6 +42,7 @@ class Question(Generic[T]):
     """What to look for in a run."""
 
     observe: "Callable[[Run], Observer[T]]"
+    packages: tuple[str, ...] = ()  # those of ours that it needs, and most others do not
     a_capture_cannot: str = ""  # what a capture file cannot do, in words; "": it can be used
     needs_gradients: bool = False  # of a capture file
     needs_values: bool = False  # fake tensors are not enough
@@ -162,6 +163,7 @@ def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
 
     return Question(
         observe=observe,
+        packages=("checks.evidence", "checks.rules"),
         a_capture_cannot="be checked",
         needs_values=True,
         needs_backward=True,

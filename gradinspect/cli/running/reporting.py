@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_FOR_OTHERS = tuple(f"gradinspect.{name}" for name in ("__main__", "explorer", "pytest_plugin", "trainers"))
+_FOR_OTHERS = ("__main__", "explorer", "library", "live", "pytest_plugin", "trainers")
+_FOR_SOME = ("checks.evidence", "checks.rules", "analyses.planning", "observers.planning")  # that a question names
 
 
 def report_on(request: Request, question: Question[T], report: Callable[[T], None]) -> None:
@@ -90,7 +91,7 @@ def _run(
     """Run a program, and report on what was found."""
     program = cast("Program", request.source)
     imports = Imports()
-    session = import_session(imports, program, request)
+    session = import_session(imports, program, request, question.packages)
     run = session.Session(program, request, question.observe, imports, report, call_reached)
     if here is not None:
         here.watch_program(session.whereabouts, None if request.goes_on else run.stop_from_outside)
@@ -150,10 +151,16 @@ def _read(path: Path, label: str, *, gradients: bool) -> "Graph":
     return graph
 
 
-def import_session(imports: Imports, program: Program, request: Request) -> ModuleType:
+def import_session(imports: Imports, program: Program, request: Request, packages: Sequence[str] = ()) -> ModuleType:
     """Import torch as the program would, then all that we need later, before the program can interfere.
 
     It takes over a second, and torch may not be installed if only capture files are read.
+
+    Args:
+        imports: Keeps ours and the program's apart.
+        program: What will run.
+        request: Its other options.
+        packages: Those of ours that only some questions need.
     """
     try:
         imports.import_as_program("torch", first_folder(program))
@@ -166,7 +173,7 @@ def import_session(imports: Imports, program: Program, request: Request) -> Modu
                 "Install it (pip install torch), or give a capture file.",
             ) from None
         raise _torch_import_error(imports, program, request, error) from None
-    import_all_of_ours()
+    import_all_of_ours(packages)
     from gradinspect.runner import session  # noqa: PLC0415
 
     return session
@@ -182,8 +189,13 @@ def _torch_import_error(imports: Imports, program: Program, request: Request, er
     return ScriptFailedError(sentence) if failure else GradInspectError(sentence, "Does this program use PyTorch?")
 
 
-def import_all_of_ours() -> None:
-    """Import everything a report may need, except what only others use, whose dependencies may be missing."""
+def import_all_of_ours(packages: Sequence[str] = _FOR_SOME) -> None:
+    """Import everything a report may need, except what only others use, whose dependencies may be missing.
+
+    Args:
+        packages: Those that are needed, of the ones that only some questions need.
+    """
+    left_out = tuple(f"gradinspect.{name}" for name in (*_FOR_OTHERS, *(set(_FOR_SOME) - set(packages))))
     for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
-        if not module.name.startswith(_FOR_OTHERS):
+        if not module.name.startswith(left_out):
             importlib.import_module(module.name)
