@@ -3,26 +3,31 @@
 The changes are those of cosmic-ray, without what cannot fail a test: annotations, and the arguments of class
 statements. They are drawn at random from all modules of a package, with a seed. torch and the test tools are imported
 once; each change is tried in a fork of that process, which compiles the changed source in place of the file and runs
-the tests that reach its line, the fastest first. Tests that start other processes do not see the change, and do not
-count.
+the tests that reach its line, the fastest first. Commands that tests run through `runs.gradinspect` are forks of that
+fork. Tests that start other processes do not see the change, and those that fail in such forks do not count.
 """
 
 import argparse
 import ast
+import gc
 import importlib
 import importlib.machinery
 import math
 import os
 import random
 import signal
+import socket
 import sys
 import time
+import traceback
+import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import coverage
 import pytest
@@ -37,6 +42,9 @@ SAME_THING = {"Eq_Is", "NotEq_IsNot", "Is_Eq", "IsNot_NotEq"}  # replacements th
 WIDTH = 120  # of a line
 TESTS_S = 20.0  # of all tests of one change, as long as they took without it
 PATIENCE = 4.0  # times that
+_FILTERS = list(warnings.filters)  # as Python sets them
+# Without the last of them pytest, whose plugin we are, reads our modules.
+_OPTIONS = ["-p", "no:cacheprovider", "--tb=no", "--assert=plain"]
 
 
 class Mutant(NamedTuple):
@@ -58,12 +66,13 @@ class Reach(NamedTuple):
     """Which tests reach which lines."""
 
     of_line: dict[Path, dict[int, set[str]]]
-    seconds: dict[str, float]  # of each test
+    seconds: dict[str, float]  # of each test that passes
 
     def tests_of(self, mutant: Mutant) -> list[str]:
         """List the tests that reach a line, or its file if the line runs only on import; the fastest first."""
         lines = self.of_line.get(mutant.path, {})
-        tests = lines.get(mutant.line, set()) - {""} or (set().union(*lines.values()) - {""} if lines else set())
+        tests = lines.get(mutant.line, set()) & self.seconds.keys()
+        tests = tests or set().union(*lines.values()) & self.seconds.keys()
         chosen, total = [], 0.0
         for test in sorted(tests, key=lambda test: (self.seconds.get(test, 0.0), test)):
             total += self.seconds.get(test, 0.0)
@@ -74,11 +83,12 @@ class Reach(NamedTuple):
 
 
 class _Contexts:
-    """Tells coverage which test runs, and notes how long each takes."""
+    """Tells coverage which test runs, and notes how long each takes that passes."""
 
     def __init__(self, measured: coverage.Coverage) -> None:
         self.measured = measured
         self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -90,35 +100,108 @@ class _Contexts:
         self.seconds[item.nodeid] = time.perf_counter() - begun
         return found
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what fails."""
+        if report.failed:
+            self.failed.add(report.nodeid)
 
-def tests_of(package: str) -> Path:
-    """Name the folder of tests that mirrors a package, or the package that a module is in."""
+
+def tests_of(package: str) -> str:
+    """Name the folder of tests that mirrors a package, or the package that a module is in; or certain tests."""
     folder = ROOT / "tests" / package
-    return folder if folder.exists() else folder.parent
+    return str(folder if "::" in package or folder.exists() else folder.parent)
 
 
-def reach_of(tested: list[Path], folder: Path) -> Reach:
+def reach_of(tested: list[str], folder: Path) -> Reach:
     """Run all tests of some folders once, in a fork."""
     data, times = folder / "reach", folder / "times"
     if not times.exists():
         pid = os.fork()
         if pid == 0:
-            measured = coverage.Coverage(data_file=str(data), config_file=False, source=[str(PACKAGE)])
+            measured = coverage.Coverage(
+                data_file=str(data), data_suffix=True, config_file=False, source=[str(PACKAGE)]
+            )
             contexts = _Contexts(measured)
             measured.start()
-            _run_tests(list(map(str, tested)), contexts)
-            measured.stop()
-            measured.save()
-            times.write_text(repr(contexts.seconds))
+            _save_where_processes_end(measured)
+            commands_in_forks(lambda: _name_test(measured))
+            _run_tests(tested, contexts)
+            passed = {test: seconds for test, seconds in contexts.seconds.items() if test not in contexts.failed}
+            times.write_text(repr(passed))
             os._exit(0)
         os.waitpid(pid, 0)
     read = coverage.CoverageData(str(data))
+    for part in folder.glob("reach.*"):
+        one = coverage.CoverageData(str(part))
+        one.read()
+        read.update(one)
+        part.unlink()
     read.read()
     of_line = {
         Path(file): {line: set(tests) for line, tests in read.contexts_by_lineno(file).items()}
         for file in read.measured_files()
     }
     return Reach(of_line, ast.literal_eval(times.read_text()))
+
+
+def _save_where_processes_end(measured: coverage.Coverage) -> None:
+    """Save what ran in each process that ends itself, as the forks that run commands do."""
+    leave = os._exit
+
+    def save_and_leave(status: int) -> None:
+        measured.stop()
+        measured.save()
+        leave(status)
+
+    os._exit = save_and_leave  # type: ignore[assignment]
+
+
+def _name_test(measured: coverage.Coverage) -> None:
+    measured.switch_context(os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0])
+
+
+def commands_in_forks(begin: Callable[[], object] = lambda: None) -> None:
+    """Let tests fork the commands that they run from this process, rather than from one that they start.
+
+    Args:
+        begin: Is called in the process of each command.
+    """
+    runs: Any = importlib.import_module("runs")
+    fork_server: Any = importlib.import_module("fork_server")
+    become = fork_server.become
+
+    def become_and_begin(asked: dict[str, Any]) -> None:
+        become(asked)
+        begin()
+
+    @cache
+    def server(*, has_ours: bool) -> tuple[socket.socket, None]:
+        ours, theirs = socket.socketpair()
+        if os.fork() == 0:
+            ours.close()
+            _serve(fork_server, theirs, has_ours=has_ours)
+        theirs.close()
+        return ours, None
+
+    fork_server.become = become_and_begin
+    runs._server = server
+
+
+def _serve(fork_server: Any, connection: socket.socket, *, has_ours: bool) -> None:  # noqa: ANN401  # a module of tests
+    """Fork for each request, without what pytest has set up; never return into its frames."""
+    status = 1
+    try:
+        warnings.filters[:] = _FILTERS  # type: ignore[index]
+        if has_ours:
+            fork_server.import_ours()
+        fork_server.answer(connection)
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else 1
+    except BaseException:  # as Python does
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
@@ -176,6 +259,7 @@ def try_out(mutant: Mutant, tests: list[str], patience_s: float, *, is_changed: 
     if pid == 0:
         os.setsid()
         _replace(str(mutant.path), changed or "")
+        commands_in_forks()
         os._exit(_run_tests([str(ROOT / test) for test in tests]))
     ends = time.monotonic() + patience_s
     while time.monotonic() < ends:
@@ -202,9 +286,7 @@ def _run_tests(tests: list[str], *more: object) -> int:
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
-    plain = "--assert=plain"  # else pytest, of which we are a plugin, reads our modules itself
-    options = ["-p", "no:cacheprovider", "--tb=no", plain, *([] if more else ["-x"])]
-    return int(pytest.main([*tests, *options], plugins=more))
+    return int(pytest.main([*tests, *_OPTIONS, *([] if more else ["-x"])], plugins=more))
 
 
 def drawn(everything: list[Mutant], size: int, chance: random.Random) -> list[Mutant]:
@@ -243,16 +325,21 @@ def main() -> None:
     """Try a sample of all changes, and print those that no test notices."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("packages", nargs="+", help="such as recording, analyses/structure")
-    parser.add_argument("--tests", action="append", default=[], help="another folder of tests, such as observers")
+    parser.add_argument("--tests", action="append", default=[], help="other tests, such as observers")
+    parser.add_argument("--sweep", action="store_true", help="run the tests of the long sweeps, too")
     parser.add_argument("--sample", type=int, default=100, help="of all changes of these packages together")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where to keep which test reaches which line, for the next time")
     options = parser.parse_args()
     os.environ["CI"] = "true"  # properties draw the same examples in every run
     os.chdir(ROOT)
-    sys.path.insert(0, str(ROOT))
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     for name in PRELOADED:
         importlib.import_module(name)
+    if options.sweep:
+        _OPTIONS.extend(["-m", ""])
+    gc.collect()
+    gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
     folder: Path = options.folder or Path(os.environ.get("TMPDIR", "/tmp")) / f"mutants-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
     reach = reach_of([tests_of(name) for name in (*options.packages, *options.tests)], folder)

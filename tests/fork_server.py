@@ -78,18 +78,9 @@ def run(request: dict[str, Any]) -> None:
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
-if __name__ == "__main__":
-    for name in ("typer.main", "typer._adapters", "rich.console"):
-        importlib.import_module(name)
-    if not HAS_TRITON:  # torch._dynamo loads it, and its objects must not outlive a fork
-        importlib.import_module("torch._dynamo")
-    if sys.argv[2:]:
-        import_ours()
-    importlib.import_module("torch").manual_seed(0)  # chance seeds it: the forks of two such processes are compared
-    if not HAS_TRITON:  # as above
-        gc.collect()
-        gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
-    asked = serve(socket.socket(fileno=int(sys.argv[1])))
+def answer(connection: socket.socket) -> None:
+    """Fork for each request; a fork runs what it is asked for, and ends as Python does."""
+    asked = serve(connection)
     become(asked)
     if asked["absent"]:
         take_away(frozenset(asked["absent"]))
@@ -103,3 +94,17 @@ if __name__ == "__main__":
     with contextlib.suppress(Exception):  # a stream that is closed, full or gone is Python's to tell, too
         end(status)
     sys.exit(status)
+
+
+if __name__ == "__main__":
+    for name in ("typer.main", "typer._adapters", "rich.console"):
+        importlib.import_module(name)
+    if not HAS_TRITON:  # torch._dynamo loads it, and its objects must not outlive a fork
+        importlib.import_module("torch._dynamo")
+    if sys.argv[2:]:
+        import_ours()
+    importlib.import_module("torch").manual_seed(0)  # chance seeds it: the forks of two such processes are compared
+    if not HAS_TRITON:  # as above
+        gc.collect()
+        gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
+    answer(socket.socket(fileno=int(sys.argv[1])))

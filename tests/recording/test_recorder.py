@@ -1,6 +1,7 @@
 """Each node gets the line and the module call that made it."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from torch import nn
 
 from gradinspect.graph import Graph
 from gradinspect.recording.capture import capture_graph
+from gradinspect.recording.names import Names
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import num_function_modes
 
@@ -202,3 +204,168 @@ def test_every_listener_is_told_of_the_calls_it_wants() -> None:
 
     assert first.seen == [("exp", 1.0)]
     assert second.seen == [("exp", 1.0), ("sin", 0.0), ("exp", 1.0)]
+
+
+class Asks(nn.Module):
+    """Asks the recorder what is running, before and after a module in it."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.recorder = recorder
+        self.answers: list[int | None] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Run."""
+        self.answers.append(self.recorder.running_module)
+        x = self.inner(x) * 2
+        self.answers.append(self.recorder.running_module)
+        return x
+
+
+def test_the_running_module_is_the_innermost_one() -> None:
+    """During a call, before and after one in it; outside of all, none is."""
+    recorder = Recorder()
+    model = Asks(recorder)
+    moved: list[int | None] = []
+    recorder.on_module.append(lambda: moved.append(recorder.running_module))
+    with recorder:
+        model(torch.ones(1, 2))
+        after = recorder.running_module
+
+    assert model.answers == [0, 0]
+    assert moved == [0, 1, 0, None]
+    assert after is None
+    assert [recorder.modules[number]() for number in (0, 1)] == [model, model.inner]
+
+
+def test_a_call_that_fails_is_over() -> None:
+    """So is every one in it; the next call is not inside."""
+
+    class Fails(nn.Module):
+        def forward(self, _x: torch.Tensor) -> torch.Tensor:
+            raise KeyError
+
+    model, other = nn.Sequential(nn.Linear(2, 2), Fails()), nn.Linear(2, 2)
+    with Recorder() as recorder:
+        with pytest.raises(KeyError):
+            model(torch.ones(1, 2))
+        running = recorder.running_module
+        loss = other(torch.ones(1, 2)).sum()
+    graph = capture_graph(loss, recorder=recorder)
+
+    assert running is None
+    assert [(call.class_name, call.parent) for call in graph.modules] == [("Linear", None)]
+
+
+def test_calls_outside_of_modules_and_of_a_module_that_is_gone() -> None:
+    """Their nodes have no module, and one whose names were not read is called by its class."""
+    x = torch.ones(2, requires_grad=True)
+    with Recorder() as recorder:
+        before = x.exp()
+        model: nn.Module = nn.Tanh()
+        inside = model(before)
+        del model
+        loss = inside.sum()
+    graph = capture_graph(loss, recorder=recorder)
+
+    assert [(node.name, node.module) for node in graph.nodes[:3]] == [
+        ("SumBackward0", None), ("TanhBackward0", 0), ("ExpBackward0", None),
+    ]  # fmt: skip
+    assert recorder.called_modules() == []
+
+
+def test_the_modules_that_were_called_are_the_outermost_ones() -> None:
+    """Each once, in order, as long as they live."""
+    first, second = nn.Sequential(nn.Linear(2, 2)), nn.Linear(2, 2)
+    with Recorder() as recorder:
+        for module in (first, second, first):
+            module(torch.ones(1, 2))
+
+    assert recorder.called_modules() == [first, second]
+
+
+def test_a_module_at_the_address_of_another_has_a_number_of_its_own() -> None:
+    """Numbers belong to modules, not to addresses."""
+    recorder = Recorder()
+    first, second = nn.ReLU(), nn.Tanh()
+    number = recorder._number_of(first)
+    recorder._module_numbers[id(second)] = number  # as if the first were gone
+
+    assert recorder._number_of(first) == number == 0
+    assert recorder._number_of(second) == recorder._number_of(second) == 1
+    assert recorder.module_name(1, Names()) == ("Tanh", "Tanh")
+
+
+def test_a_forwarded_call_is_hidden_until_it_returns() -> None:
+    """The mode is off the stack meanwhile; a recorder that is not active, or of another thread, hides nothing."""
+    recorder = Recorder()
+    hidden: list[bool] = [recorder.is_hidden]
+
+    class Asking(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            hidden.append(recorder.is_hidden)
+            with ThreadPoolExecutor(1) as pool:
+                hidden.append(pool.submit(lambda: recorder.is_hidden).result())
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.ones(1).as_subclass(Asking)
+    with recorder:
+        hidden.append(recorder.is_hidden)
+        x.exp()
+    hidden.append(recorder.is_hidden)
+
+    assert hidden == [False, False, True, False, False]
+
+
+def test_nothing_of_other_threads_is_recorded() -> None:
+    """Neither calls of modules nor of functions."""
+    model = nn.Linear(2, 2)
+    with Recorder() as recorder, ThreadPoolExecutor(1) as pool:
+        pool.submit(model, torch.ones(1, 2)).result()
+
+    assert (recorder.module_windows, list(recorder.call_starts)) == ([], [])
+
+
+def test_a_paused_recorder_records_nothing_more() -> None:
+    """What it has recorded stays."""
+    x = torch.ones(1, requires_grad=True)
+    with Recorder() as recorder:
+        y = x.exp()
+        recorder.pause()
+        y.sin()
+        number = len(recorder.call_starts)
+        is_left = num_function_modes() == 0
+
+    assert (number, is_left) == (1, True)
+
+
+def test_a_function_with_keywords_and_one_that_fails_are_forwarded_as_they_are() -> None:
+    """With their arguments, and with a traceback in which we are not."""
+    x = torch.ones(2, 3, requires_grad=True)
+    with Recorder():
+        y = x.sum(dim=1, keepdim=True)
+        z = torch.add(x, x, alpha=2)
+        with pytest.raises(IndexError) as raised:
+            x.sum(dim=7)
+
+    assert (y.shape, float(z[0, 0].detach())) == ((2, 1), 3.0)
+    assert [str(entry.path) for entry in raised.traceback] == [__file__]
+    assert torch.equal(torch.autograd.grad(y.sum(), x)[0], torch.ones(2, 3))
+
+
+def test_a_node_without_a_line_has_none() -> None:
+    """Made before or after recording, or between two calls."""
+    x = torch.ones(1, requires_grad=True)
+    before = x.exp()
+    with Recorder() as recorder:
+        during = before.sin()
+    after = during.cos()
+    assert before.grad_fn is not None
+    assert during.grad_fn is not None
+    assert after.grad_fn is not None
+    frames = [recorder.frame_of(one.grad_fn._sequence_nr()) for one in (before, during, after)]
+
+    assert [frame is None for frame in frames] == [True, False, True]
+    assert list(recorder.frames.lines())[-1][0] == __file__

@@ -1,9 +1,14 @@
 """A walked chain of any depth is freed without overflowing the C stack."""
 
+import gc
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
+
+from gradinspect.recording import release
 
 PROGRAM = """
 import gc, sys, torch
@@ -60,3 +65,103 @@ def test_a_chain_that_was_never_parked_ends_the_process() -> None:
     )
 
     assert done.returncode != 0
+
+
+class Wrapper:
+    """Stands for the wrapper of a node; the order in which these die is noted."""
+
+    def __init__(self, number: int, died: list[int]) -> None:
+        self.number = number
+        self.died = died
+
+    def __del__(self) -> None:
+        """Note it."""
+        self.died.append(self.number)
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Park nothing of other tests, and no wrapper longer than the test."""
+    monkeypatch.setattr(release, "_parked", [])
+    monkeypatch.setattr(release, "SMALL_GRAPH", 4)
+    yield
+    release._parked.clear()
+    with suppress(ValueError):
+        gc.callbacks.remove(release._on_collection)
+
+
+def park(died: list[int], first: int, count: int) -> list[object]:
+    """Park some wrappers, and return them."""
+    wrappers: list[object] = [Wrapper(number, died) for number in range(first, first + count)]
+    release.park_wrappers(wrappers)
+    return wrappers
+
+
+@pytest.mark.usefixtures("alone")
+def test_wrappers_are_released_root_first_once_nothing_holds_the_root() -> None:
+    """Not before, and then at the next collection, which is looked for no longer."""
+    died: list[int] = []
+    root = park(died, 0, 6)[0]
+    release._on_collection("stop", {})
+    before = list(died)
+    watches = release._on_collection in gc.callbacks
+    del root
+    release._on_collection("start", {})
+    at_start = list(died)
+    gc.collect(0)
+
+    assert (before, watches, at_start) == ([], True, [])
+    assert died == [0, 1, 2, 3, 4, 5]
+    assert release._parked == []
+    assert release._on_collection not in gc.callbacks
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_the_user_still_holds_is_kept_in_order() -> None:
+    """The part behind the node that somebody has stays parked while it is long, and is released from there on."""
+    died: list[int] = []
+    wrappers = park(died, 0, 12)
+    middle = wrappers[6:]
+    del wrappers
+    release.release_wrappers()
+    kept = [[wrapper.number for wrapper in held] for held in release._parked]  # type: ignore[attr-defined]
+    first = list(died)
+    del middle
+    release.release_wrappers()
+
+    assert first == [0, 1, 2, 3, 4, 5]
+    assert kept == [[11, 10, 9, 8, 7, 6]]
+    assert died == list(range(12))
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_short_rest_is_not_parked() -> None:
+    """It may be freed in any order, as a small graph may."""
+    died: list[int] = []
+    wrappers = park(died, 0, 10)
+    rest = wrappers[8:]
+    del wrappers
+    release.release_wrappers()
+    park(died, 20, 4)
+
+    assert release._parked == []
+    assert sorted(died) == [0, 1, 2, 3, 4, 5, 6, 7, 20, 21, 22, 23]
+    assert len(rest) == 2
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_graph_that_is_walked_again_is_held_once() -> None:
+    """Else neither list would be the only owner, and nothing would be released; other graphs stay as they are."""
+    died: list[int] = []
+    wrappers = park(died, 0, 6)
+    other = park(died, 10, 5)
+    release.park_wrappers(wrappers[1:])
+    held = [[wrapper.number for wrapper in held] for held in release._parked]  # type: ignore[attr-defined]
+    release.park_wrappers(wrappers)
+    again = [[wrapper.number for wrapper in held] for held in release._parked]  # type: ignore[attr-defined]
+    del wrappers, other
+    release.release_wrappers()
+
+    assert held == [[0], [14, 13, 12, 11, 10], [5, 4, 3, 2, 1]]
+    assert again == [[14, 13, 12, 11, 10], [5, 4, 3, 2, 1, 0]]
+    assert sorted(died) == [0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14]
