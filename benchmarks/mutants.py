@@ -15,15 +15,15 @@ import importlib.machinery
 import math
 import os
 import random
+import select
 import signal
 import socket
 import sys
 import time
 import traceback
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import cache
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from types import CodeType
@@ -42,7 +42,6 @@ SAME_THING = {"Eq_Is", "NotEq_IsNot", "Is_Eq", "IsNot_NotEq"}  # replacements th
 WIDTH = 120  # of a line
 TESTS_S = 20.0  # of all tests of one change, as long as they took without it
 PATIENCE = 4.0  # times that
-_FILTERS = list(warnings.filters)  # as Python sets them
 # Without the last of them pytest, whose plugin we are, reads our modules.
 _OPTIONS = ["-p", "no:cacheprovider", "--tb=no", "--assert=plain"]
 
@@ -149,8 +148,9 @@ def _save_where_processes_end(measured: coverage.Coverage) -> None:
     leave = os._exit
 
     def save_and_leave(status: int) -> None:
-        measured.stop()
-        measured.save()
+        with suppress(Exception):  # where nothing has run, its file is not there
+            measured.stop()
+            measured.save()
         leave(status)
 
     os._exit = save_and_leave  # type: ignore[assignment]
@@ -174,34 +174,30 @@ def commands_in_forks(begin: Callable[[], object] = lambda: None) -> None:
         become(asked)
         begin()
 
-    @cache
-    def server(*, has_ours: bool) -> tuple[socket.socket, None]:
-        ours, theirs = socket.socketpair()
-        if os.fork() == 0:
-            ours.close()
-            _serve(fork_server, theirs, has_ours=has_ours)
-        theirs.close()
-        return ours, None
-
     fork_server.become = become_and_begin
-    runs._server = server
+    servers = {has_ours: _start_server(fork_server, has_ours=has_ours) for has_ours in (True, False)}
+    runs._server = lambda *, has_ours: (servers[has_ours], None)
 
 
-def _serve(fork_server: Any, connection: socket.socket, *, has_ours: bool) -> None:  # noqa: ANN401  # a module of tests
-    """Fork for each request, without what pytest has set up; never return into its frames."""
+def _start_server(fork_server: Any, *, has_ours: bool) -> socket.socket:  # noqa: ANN401  # a module of tests
+    """Fork a process that forks for each request, before any test has started threads."""
+    ours, theirs = socket.socketpair()
+    if os.fork():
+        theirs.close()
+        return ours
+    ours.close()
     status = 1
     try:
-        warnings.filters[:] = _FILTERS  # type: ignore[index]
+        select.select([theirs], [], [])
         if has_ours:
             fork_server.import_ours()
-        fork_server.answer(connection)
+        fork_server.answer(theirs)
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else 1
     except BaseException:  # as Python does
         traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        os._exit(status)
+    sys.stdout.flush()
+    os._exit(status)
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
@@ -332,6 +328,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where to keep which test reaches which line, for the next time")
     options = parser.parse_args()
     os.environ["CI"] = "true"  # properties draw the same examples in every run
+    os.environ["OMP_NUM_THREADS"] = "1"  # forks have no other threads
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     for name in PRELOADED:
