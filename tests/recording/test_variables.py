@@ -1,13 +1,26 @@
 """The user's names: stable ones first."""
 
+import sys
 from pathlib import Path
+from weakref import ref
 
 import pytest
+import torch
 from runs import gradinspect
+from torch import nn
 
-from gradinspect.recording.variables import loop_targets
+from gradinspect.recording.variables import (
+    LARGEST_CONTAINER,
+    Variable,
+    local_variables,
+    loop_targets,
+    named_model,
+    variables_from,
+    variables_in,
+)
 from gradinspect.storage import read_graph
 
+GLOBAL = torch.ones(1)
 GAN = """
 import torch
 from torch import nn
@@ -88,3 +101,115 @@ def test_a_loop_variable_is_the_last_resort(tmp_path: Path) -> None:
 def test_what_a_for_loop_assigns(text: str, names: set[str]) -> None:
     """Each target, nested ones too, of this code and no other."""
     assert loop_targets(compile(text, "train.py", "exec")) == names
+
+
+class Holder:
+    """Has tensors as attributes, and code that must not run."""
+
+    def __init__(self) -> None:
+        self.weight = torch.ones(1)
+        self.parts = [torch.ones(1), "text"]
+        self.text = "text"
+
+    @property
+    def made(self) -> torch.Tensor:
+        """Fail."""
+        raise AssertionError
+
+
+class Liar:
+    """Says that it is a tensor."""
+
+    @property  # type: ignore[misc]  # lazy objects do this
+    def __class__(self) -> type:
+        """Fail."""
+        raise AssertionError
+
+
+def names_in(namespace: dict[str, object], passing: tuple[str, ...] = ()) -> list[str]:
+    """Return the names of what is found in a namespace."""
+    return [variable.name for variable in variables_in(namespace, passing)]
+
+
+def test_the_variables_of_a_namespace() -> None:
+    """Direct ones first, then those in containers and in `self`; those of a loop last; no code of theirs runs."""
+    x, net = torch.ones(1), nn.ReLU()
+    namespace: dict[str, object] = {
+        "p": x, "pair": (x, 1), "nets": [net, [net]], "by": {"a": x, 2: net, (1,): x, "b": "text"}, "self": Holder(),
+        "other": Holder(), "liar": Liar(), "net": net, "number": 3, "unordered": {1, 2},
+    }  # fmt: skip
+
+    assert names_in(namespace) == [
+        "p", "net", "pair[0]", "nets[0]", "by['a']", "by[2]", "self.weight", "self.parts[0]",
+    ]  # fmt: skip
+    assert names_in(namespace, ("p",)) == [
+        "net", "pair[0]", "nets[0]", "by['a']", "by[2]", "self.weight", "self.parts[0]", "p",
+    ]  # fmt: skip
+    assert names_in({"self": 3}) == []
+
+
+def test_of_a_long_container_the_first_elements_are_read() -> None:
+    """A program may keep a million."""
+    x = torch.ones(1)
+
+    assert len(names_in({"many": [x] * (LARGEST_CONTAINER + 5)})) == LARGEST_CONTAINER
+    assert len(names_in({"many": dict.fromkeys(range(LARGEST_CONTAINER + 5), x)})) == LARGEST_CONTAINER
+
+
+def test_a_function_finds_its_own_variables_and_those_of_its_callers() -> None:
+    """The innermost first, or the globals first, whose names are the same at every call."""
+
+    def inner() -> tuple[list[str], list[str]]:
+        near = torch.ones(1)
+        frame = sys._getframe()
+        found = [one.name for one in variables_from(frame) if one.name in {"near", "far", "GLOBAL"}]
+        first = [one.name for one in variables_from(frame, outermost_first=True) if one.name in found]
+        return found[: 3 * near.numel()], first[:3]
+
+    def outer() -> tuple[list[str], list[str]]:
+        far = torch.ones(1)
+        return inner() if far.numel() else ([], [])
+
+    assert outer() == (["near", "far", "GLOBAL"], ["GLOBAL", "far", "near"])
+
+
+def test_reading_the_variables_of_a_function_keeps_nothing_alive() -> None:
+    """Not even the frame has a copy of them afterwards; a function that asks for its locals itself is left alone."""
+
+    def plain() -> tuple[list[str], bool]:
+        tensor = torch.ones(1)
+        kept = ref(tensor)
+        found = list(local_variables(sys._getframe()))
+        del tensor
+        return found, kept() is None
+
+    def asks() -> tuple[dict[str, object], dict[str, object]]:
+        tensor = torch.ones(1)
+        mine = locals()
+        return local_variables(sys._getframe()), mine if tensor.numel() else {}
+
+    def read() -> tuple[dict[str, object], dict[str, object]]:
+        return asks()
+
+    assert plain() == (["tensor", "kept"], True)
+    read_by_us, read_by_itself = read()
+    assert read_by_us == {}
+    assert "tensor" in read_by_itself
+
+
+def test_a_model_that_is_given_has_the_name_of_its_variable() -> None:
+    """Or else `model`; without one, nothing is named."""
+
+    def look(net: nn.Module) -> tuple[tuple[Variable, ...], ...]:
+        frame = sys._getframe()
+        return named_model(net, frame), named_model(nn.ReLU(), frame), named_model(None, frame)
+
+    given = nn.Tanh()
+
+    def run() -> tuple[tuple[Variable, ...], ...]:
+        return look(given)
+
+    (own,), (other,), none = run()
+    assert (own.name, own.value) == ("net", given)
+    assert other.name == "model"
+    assert none == ()
