@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
-from rich.text import Text
+from rich.text import Span, Text
 
 from gradinspect.analyses.memory.saved_rows import SavedRow
 from gradinspect.renderers.data.json import json_text
@@ -68,6 +68,15 @@ def render_saved_table(
         yield Text(cut_end(f"not shown at this width: {', '.join(table.dropped)}", width, "…"), "dim")
 
 
+class _Column(NamedTuple):
+    """One column of the table as it is written."""
+
+    name: str
+    step: _Step
+    width: int  # in cells
+    known: dict[tuple[str, str], str]  # what a cell says, and its kind -> the cell; most say the same as others
+
+
 class _Table:
     """Chooses what is said, so that the rows fit."""
 
@@ -86,16 +95,33 @@ class _Table:
         heading.rstrip()
         heading.truncate(self._page.width)
         yield heading
+        columns = [
+            _Column(column, self._how.get(column, _FULL), widths[column], {}) for column in COLUMNS if widths[column]
+        ]
         for row in self._rows:
-            line = Text(no_wrap=True, end="")
-            for column in COLUMNS:
-                if widths[column]:
-                    cell = self._cell(row, column, self._how.get(column, _FULL))
-                    text = _aligned(column, cell, widths[column])
-                    line.append(GAP if line else "").append(text, _style(row, column))
-            line.rstrip()
-            line.truncate(self._page.width)  # a very narrow terminal loses the last columns
-            yield line
+            yield self._line(row, columns)
+
+    def _line(self, row: SavedRow, columns: Sequence["_Column"]) -> Text:
+        """Write one row. There may be a million, so rich gets the whole text with its styles at once."""
+        cells, spans, end = [], [], 0
+        for column in columns:
+            words = _words(row, column.name, column.step.how, self._total)
+            key = (words, row.kind)
+            cell = column.known.get(key)
+            if cell is None:
+                cell = _aligned(column.name, self._fitted(words, row, column.name, column.step), column.width)
+                if column.name != "#":  # which is another one in each row
+                    column.known[key] = cell
+            cells.append(cell)
+            start, end = end, end + len(cell) + len(GAP)
+            style = _style(row, column.name)
+            if style:
+                spans.append(Span(start, end - len(GAP), style))
+        line = Text(GAP.join(cells), no_wrap=True, end="", spans=spans)
+        line.rstrip()
+        if cell_len(line.plain) > self._page.width:  # a very narrow terminal loses the last columns
+            line.truncate(self._page.width)
+        return line
 
     def _steps_needed(self) -> list[_Step]:
         taken: list[_Step] = []
@@ -120,12 +146,17 @@ class _Table:
             return 0
         key = step._replace(column=column)
         if key not in self._known:
-            widest = max((cell_len(self._cell(row, column, step)) for row in self._rows), default=0)
+            widest = self._widest(column, step)
             self._known[key] = max(widest, cell_len(HEADS.get(column, column))) if widest or column in ALWAYS else 0
         return self._known[key]
 
-    def _cell(self, row: SavedRow, column: str, step: _Step) -> str:
-        text = self._page.visible(_words(row, column, step.how, self._total))
+    def _widest(self, column: str, step: _Step) -> int:
+        """Return how many cells the widest row takes; most rows say the same as others."""
+        said = {(_words(row, column, step.how, self._total), row.kind): row for row in self._rows}
+        return max((cell_len(self._fitted(words, row, column, step)) for (words, _), row in said.items()), default=0)
+
+    def _fitted(self, words: str, row: SavedRow, column: str, step: _Step) -> str:
+        text = self._page.visible(words)
         cells = max(step.cells, MAX_SHAPE) if column == "value" and row.kind == "tensor" else step.cells
         if not step.cells or cell_len(text) <= cells:
             return text
