@@ -71,3 +71,37 @@ def test_a_graph_that_has_everything_is_fine() -> None:
     kept = graph(op("TanhBackward0", 1, sequence_nr=2, saved=(saved("_saved_result", 4, storage=0),)), leaf("w", 4))
 
     assert list(second_backward_findings(BackwardStarts(kept, BACKWARD, [first_call()]))) == []
+
+
+OTHER = Frame(file="rnn.py", line=13, code="(loss_a + loss_b).backward()")
+
+
+def advice(root: str | None, *, call_root: str | None, line: Frame = OTHER) -> str:
+    """Return the remedy where a new node reads an old one that is not the root of the earlier call."""
+    recorded = replace(joined(7), roots=(Root(node=0, name=root),))
+    call = replace_call(first_call(), call_root)
+    (found,) = second_backward_findings(BackwardStarts(recorded, line, [call]))
+    return found.remedy
+
+
+def replace_call(call: EarlierCall, root: str | None) -> EarlierCall:
+    """Give a call another root, and one node more than the new graph reads."""
+    return EarlierCall(name=call.name, frame=call.frame, root=root, nodes=frozenset(range(4)), clock=call.clock)
+
+
+def test_two_losses_that_share_a_part() -> None:
+    """The earlier one is named by its variable, or as the loss."""
+    assert advice("loss_b", call_root="loss_a").startswith(
+        "If loss_a at rnn.py:12 is not meant to train what rnn.py:10"
+    )
+    assert advice("loss_b", call_root=None).startswith("If the loss at rnn.py:12 is not meant to train what rnn.py:10")
+    assert advice("loss_b", call_root="loss_a", line=BACKWARD).startswith("Compute rnn.py:10 again in each iteration")
+
+
+def test_a_loss_that_contains_another_is_enough() -> None:
+    """What the new graph reads is the root of the earlier call."""
+    recorded = replace(joined(7), roots=(Root(node=0, name="total"),))
+    call = EarlierCall(name="backward #1", frame=BACKWARD, root="loss_a", nodes=frozenset({0, 1, 2}), clock=4)
+    (found,) = second_backward_findings(BackwardStarts(recorded, OTHER, [call]))
+
+    assert found.remedy == ("total contains loss_a: call total.backward() only, without loss_a.backward() before it.")

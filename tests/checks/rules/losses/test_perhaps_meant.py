@@ -63,3 +63,13 @@ def test_a_term_that_is_added_twice_is_named() -> None:
         "is added to the loss 2 times, at an unknown line."
     ]
     assert not [*repeated_terms(weighed), *repeated_terms(matrices)]
+
+
+def test_numbers_are_added_by_stacking_too() -> None:
+    """A stack of numbers is summed; one of vectors is something else."""
+    term, other = op("MeanBackward0", None, shape=()), op("SumBackward0", None, shape=())
+    direct = graph(op("StackBackward0", 1, 1, 2, shape=(3,)), term, other)
+    vectors = graph(op("StackBackward0", 1, 1, shape=(2, 4)), op("MeanBackward0", None, shape=(4,)))
+    weighed = graph(added(1, 2, alpha=2), added(2, 2), term)
+
+    assert [len(list(repeated_terms(one))) for one in (direct, vectors, weighed, graph(roots=()))] == [1, 0, 0, 0]

@@ -2,11 +2,12 @@
 
 import pytest
 from factories import graph, leaf, op
+from msgspec.structs import replace
 
 from gradinspect.checks.facts import BackwardStarts
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.losses.softmax_axis import axis_findings
-from gradinspect.graph import Frame, Graph, Node, SavedValue
+from gradinspect.graph import Frame, Graph, ModuleCall, Node, SavedValue
 
 LINE = Frame(file="train.py", line=3, code="p = torch.log_softmax(model(x), dim=0)")
 
@@ -76,3 +77,61 @@ def test_a_softmax_over_one_column() -> None:
 def test_the_axis_of_the_classes_or_of_a_set_is_right(nodes: tuple[Node, ...]) -> None:
     """Classes on axis 1 or moved there, a learned matrix, pooling over a set, attention to one key."""
     assert found(*nodes) == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "dim", "is_found"),
+    [
+        ("AddmmBackward0", (8, 4), 0, True),
+        ("ConvolutionBackward0", (8, 4), 0, True),
+        ("AddmmBackward0", (8, 4), 1, False),
+        ("AddmmBackward0", (8, 4, 2), 0, False),  # a set of vectors, perhaps
+        ("SumBackward1", (8, 4), 0, False),  # not straight from a layer
+    ],
+)
+def test_before_another_loss_only_the_batch_of_a_layers_scores_is_wrong(
+    layer: str, shape: tuple[int, ...], dim: int, is_found: bool
+) -> None:
+    """Elsewhere it may be a pooling over a set."""
+    findings = found(
+        op("MseLossBackward0", 1, shape=()), softmax("SoftmaxBackward0", 2, shape, dim), op(layer, 3, shape=shape)
+    )
+
+    assert [finding.text.split(", of")[0] for finding in findings] == ["softmax runs over axis 0, the batch"] * is_found
+
+
+def test_a_log_likelihood_takes_classes_on_axis_1_of_any_shape() -> None:
+    """Of the log of a softmax as well; the axis is named by its number, and the module by its class."""
+    (of_pixels,) = found(
+        op("NllLoss2DBackward0", 1, shape=()), softmax("LogSoftmaxBackward0", 2, (8, 4, 5), 2), op("AddmmBackward0", 3)
+    )
+    (of_log,) = found(
+        op("NllLossBackward0", 1, shape=()), op("LogBackward0", 2, shape=(8, 4)),
+        softmax("SoftmaxBackward0", 3, (8, 4), 0), op("AddmmBackward0", 4),
+    )  # fmt: skip
+    recorded = graph(
+        op("NllLossBackward0", 1, shape=()),
+        replace(softmax("LogSoftmaxBackward0", 2, (8, 4), 0), module=0), op("AddmmBackward0", 3), leaf("w", 4),
+        frames=(LINE,), modules=(ModuleCall(path="act", class_name="LogSoftmax"),),
+    )  # fmt: skip
+    (of_module,) = axis_findings(BackwardStarts(recorded))
+
+    assert of_pixels.text.startswith(
+        "log_softmax runs over axis 2, of [8, 4, 5]; the loss expects the classes on axis 1"
+    )
+    assert of_log.text.startswith("softmax runs over axis 0, the batch")
+    assert of_module.text.startswith("log_softmax (module act, LogSoftmax) runs over axis 0")
+    assert of_module.remedy == "Pass dim=1 where that LogSoftmax is made."
+    assert [place.role for place in of_log.places] == ["softmax"]
+
+
+def test_one_column_of_a_log_is_exactly_zero() -> None:
+    """In a loss or a sum of all elements; where they meet others, nothing is said."""
+    column = softmax("LogSoftmaxBackward0", 2, (8, 1), 1)
+    (finding,) = found(op("NllLossBackward0", 1, shape=()), column, op("AddmmBackward0", 3))
+    partial = found(op("SumBackward1", 1, shape=(1,)), column, op("AddmmBackward0", 3))
+    unknown = found(op("NllLossBackward0", 1, shape=()), softmax("LogSoftmaxBackward0", 2, (8, 1), 5), op("A", 3))
+    empty = found(op("NllLossBackward0", 1, shape=()), softmax("LogSoftmaxBackward0", 2, (0, 1), 1), op("A", 3))
+
+    assert "every output is exactly 0, whatever the scores are" in finding.text
+    assert (partial, unknown, empty) == ([], [], [])

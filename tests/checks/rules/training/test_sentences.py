@@ -234,10 +234,39 @@ GI372 backward=5 [blocks]
 
 
 def test_a_result_that_is_thrown_away() -> None:
-    """The call, and what would change something."""
-    assert said(DroppedResult(name="clamp", called=line(3), backward=line(5))) == snapshot("""\
+    """The call, and the assignment that would keep it, as far as the line shows what it is."""
+    one = DroppedResult(name="clamp", called=line(3), backward=line(5))
+    codes = [
+        "x.clamp(0, 1)", "F.relu(self.x)", "torch.clamp(h[0], 1)", "relu(x)", "f(x).clamp(0)", "x.view(2).clamp(0)",
+        "y = x.clamp(0)", "x", "if x.clamp(0):",
+    ]  # fmt: skip
+    remedies = [
+        finding.remedy.removeprefix("Assign the result at train.py:3")
+        for code in codes
+        for finding in findings_on(replace(one, called=line(3, code)))
+    ]
+
+    assert said(one, replace(one, called=None)) == snapshot("""\
 GI307 called=3 backward=5 []
   clamp() returns a new tensor and leaves the one that it is given as it is. train.py:3 does not use
   what it returns, so the call has no effect, and backward goes through the tensor as it was.
-  -> Assign the result at train.py:3 to a variable, and use that from there on.\
+  -> Assign the result at train.py:3 to a variable, and use that from there on.
+GI307 backward=5 []
+  clamp() returns a new tensor and leaves the one that it is given as it is. an unknown line does
+  not use what it returns, so the call has no effect, and backward goes through the tensor as it
+  was.
+  -> Assign the result at an unknown line to a variable, and use that from there on.\
 """)
+    assert remedies == snapshot(
+        [
+            ": x = x.clamp(0, 1)",
+            ": self.x = F.relu(self.x)",
+            ": h[0] = torch.clamp(h[0], 1)",
+            ": x = relu(x)",
+            " to a variable, and use that from there on.",
+            " to a variable, and use that from there on.",
+            " to a variable, and use that from there on.",
+            " to a variable, and use that from there on.",
+            " to a variable, and use that from there on.",
+        ]
+    )
