@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
@@ -13,6 +14,8 @@ from torch.utils.checkpoint import checkpoint
 from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Graph, SavedValue
 from gradinspect.recording.capture import capture_graph
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.saved import raw_tensor
 
 
 def saved_of(graph: Graph, node: str, name: str) -> list[SavedValue]:
@@ -360,3 +363,100 @@ def test_a_storage_without_a_name_has_the_most_telling_origin() -> None:
     graph = capture_graph(squared(x.exp()).sum())
 
     assert [(storage.name, storage.origin) for storage in graph.storages] == [(None, "activation"), ("x", "input")]
+
+
+@pytest.fixture
+def without_raw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be a torch that does not let us read a saved tensor without running its hook."""
+    for module in ("recording.saved", "torch_api.saved"):
+        monkeypatch.setattr(f"gradinspect.{module}.can_read_raw", lambda: False)
+
+
+@pytest.mark.usefixtures("without_raw")
+def test_where_no_hook_can_be_a_tensor_is_read_as_the_engine_does() -> None:
+    """What the recorder has seen being made without hooks; everything else is unreadable, as a hook might run."""
+    x = torch.ones(2, requires_grad=True)
+    before = x.exp()
+    with Recorder() as recorder:
+        y = before.exp()
+        with saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
+            hooked = y.exp()
+        z = KeepsBoth.apply(hooked, 2.0)
+    graph = capture_graph(z, recorder=recorder)
+    statuses = [value.status for value in saved_of(graph, "ExpBackward0", "_saved_result")]
+    of_list = [value.status for value in saved_of(graph, "KeepsBothBackward", "saved_tensors")]
+
+    assert statuses == ["unreadable", "live", "unreadable"]
+    assert of_list == ["live", "live"]
+    assert [value.status for value in saved_of(capture_graph(y), "ExpBackward0", "_saved_result")] == ["unreadable"] * 2
+
+
+@pytest.mark.usefixtures("without_raw")
+def test_what_the_engine_refuses_is_recorded_as_its_error_says() -> None:
+    """Both versions and the shape of what was written to, or that it was freed; a value that is none is none."""
+    x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+    with Recorder() as recorder:
+        y = x.exp()
+        y.add_(1)
+        loss = torch.nn.functional.linear(y.detach(), x).sum() + y.sum()
+        gone = x.sin().sum()
+    gone.backward()
+    (stale,) = saved_of(capture_graph(loss, recorder=recorder), "ExpBackward0", "_saved_result")
+    (freed,) = saved_of(capture_graph(gone, recorder=recorder), "SinBackward0", "_saved_self")
+
+    assert (stale.status, freed.status) == ("modified", "freed")
+    assert stale.tensor is not None
+    assert (stale.tensor.version, stale.tensor.expected_version) == (1, 0)
+    assert (stale.tensor.info.shape, stale.tensor.info.dtype, stale.tensor.num_bytes) == ((2, 3), "float64", 48)
+
+
+def test_a_recorded_tensor_is_fetched_again_from_its_node() -> None:
+    """The same memory, of an element of a list too; nothing where it was freed or is behind hooks."""
+    y = KeepsBoth.apply(torch.ones(2, requires_grad=True) * 1, 2.5)
+    with saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
+        hooked = y.exp()
+    values = {value.index: value for value in saved_of(capture_graph(y), "KeepsBothBackward", "saved_tensors")}
+    (packed,) = saved_of(capture_graph(hooked), "ExpBackward0", "_saved_result")
+    fetched = raw_tensor(y.grad_fn, values[1])
+
+    assert fetched is not None
+    assert fetched.data_ptr() == y.data_ptr()
+    assert raw_tensor(hooked.grad_fn, packed) is None
+    assert raw_tensor(hooked.grad_fn, replace(packed, status="live")) is None
+    assert raw_tensor(y.grad_fn, replace(values[1], status="freed")) is None
+    assert raw_tensor(y.grad_fn, replace(values[1], index=7)) is None
+
+
+def test_a_view_has_its_strides_and_offset() -> None:
+    """A contiguous tensor has none."""
+    x = torch.arange(6.0).view(2, 3).requires_grad_()
+
+    def squared(y: torch.Tensor) -> torch.Tensor:  # whose name is gone when the graph is recorded
+        return y * y
+
+    graph = capture_graph((squared(x.t()[1:]).sum(), squared(x).sum()))
+    tensors = {value.tensor.strides: value.tensor for value in saved_of(graph, "MulBackward0", "_saved_self")
+               if value.tensor is not None}  # fmt: skip
+
+    assert tensors.keys() == {None, (1, 3)}
+    assert (tensors[1, 3].storage_offset, tensors[1, 3].num_bytes, tensors[None].storage_offset) == (1, 16, 0)
+
+
+def test_what_a_model_makes_for_itself_is_no_input() -> None:
+    """A mask that it draws is an activation; its argument, what has a name, and a leaf outside of models are inputs."""
+
+    class Masks(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * torch.full((2,), 2.0) * x.detach()
+
+    def run(recorder: Recorder) -> Graph:
+        given = torch.ones(2, requires_grad=True)
+        with recorder:
+            made = Masks()(given)
+            outside = made * torch.full((2,), 3.0)
+        return capture_graph(outside, recorder=recorder)
+
+    graph = run(Recorder())
+    origins = [value.origin for value in saved_of(graph, "MulBackward0", "_saved_other") if value.status == "live"]
+
+    assert origins == ["input", "input", "activation"]

@@ -1,9 +1,23 @@
 """What surrounds a line in its file."""
 
 import ast
+import sys
+import sysconfig
 from pathlib import Path
+from types import ModuleType
 
-from gradinspect.recording.source_structure import calls_in, enclosing, first_line, last_line
+import pytest
+
+from gradinspect.recording.source_structure import (
+    attribute_reads,
+    attribute_writes,
+    calls_in,
+    calls_of,
+    enclosing,
+    first_line,
+    last_line,
+    own_sources,
+)
 
 SOURCE = """\
 import torch
@@ -38,3 +52,64 @@ def test_what_is_no_source_has_no_scopes(tmp_path: Path) -> None:
 
     assert enclosing(str(tmp_path / "none.py"), 1) == []
     assert enclosing(str(broken), 1) == []
+
+
+NET = """\
+class Net:
+    def __init__(self):
+        self.scale = 1
+        setattr(self, "scale", 2)
+        setattr(self, "other", 3)
+        self.zebra = self.scale
+
+    def run(self, model):
+        if model.scale:
+            model.scale = self.scale + 1
+        model.step().save()
+        self.step(model)
+        step(model)
+"""
+
+
+def test_what_a_file_does_with_an_attribute_or_a_method(tmp_path: Path) -> None:
+    """Where it is set, by an assignment or by setattr(), in order of lines; what it is read of; its calls."""
+    file = tmp_path / "net.py"
+    file.write_text(NET)
+    writes = [
+        (ast.unparse(target), target.lineno, [type(one).__name__ for one in around if isinstance(one, ast.stmt)])
+        for target, around in attribute_writes(str(file), "scale")
+    ]
+
+    assert writes == [
+        ("self", 3, ["Assign", "FunctionDef", "ClassDef"]), ("self", 4, ["Expr", "FunctionDef", "ClassDef"]),
+        ("model", 10, ["Assign", "If", "FunctionDef", "ClassDef"]),
+    ]  # fmt: skip
+    assert sorted(attribute_reads(str(file), "scale")) == ["model", "self", "self"]
+    assert [ast.unparse(call) for call in calls_of(str(file), "step")] == ["self.step(model)", "model.step()"]
+    assert list(attribute_writes(str(tmp_path / "none.py"), "scale")) == []
+    assert [ast.unparse(call) for call in calls_of(str(tmp_path / "none.py"), "step")] == []
+
+
+def test_the_programs_own_files_with_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script first; neither those without the text, nor those of Python and of packages, nor what has no file."""
+    files = {}
+    for name in ("script", "helper", "unrelated"):
+        files[name] = tmp_path / f"{name}.py"
+        files[name].write_text("model.eval()\n" if name != "unrelated" else "pass\n")
+        module = ModuleType("__main__" if name == "script" else name)
+        module.__file__ = str(files[name])
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(sys.modules, "nothing", None)
+
+    assert next(own_sources("model.eval()")) == str(files["script"])
+    found = [Path(file).name for file in own_sources("model.eval()") if Path(file).parent == tmp_path]
+    assert found == ["script.py", "helper.py"]
+    assert not [file for file in own_sources("def ") if file.startswith(sysconfig.get_path("stdlib") + "/ast")]
+
+
+def test_a_node_that_says_no_last_line_ends_on_its_first() -> None:
+    """A tree may be made by hand."""
+    made = ast.Name("x")
+    made.lineno = 7
+
+    assert (first_line(made), last_line(made)) == (7, 7)

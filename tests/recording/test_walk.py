@@ -78,9 +78,14 @@ def test_every_edge_points_to_a_larger_number() -> None:
         edge.next_node > number for number, edges in enumerate(walk.next_edges) for edge in edges if edge is not None
     ]
     in_creation_order = walk.is_in_creation_order
+    names = [node.name() for node in walk.nodes]
+    numbers = dict(walk.numbers)
+    places = {node: number for number, node in enumerate(walk.nodes)}
     walk.close()
 
     assert all(points_forward)
+    assert names == ["AddBackward0", "SumBackward0", *["MulBackward0"] * 51, "torch::autograd::AccumulateGrad"]
+    assert numbers == places
     assert not in_creation_order
 
 
@@ -101,3 +106,53 @@ def test_a_closed_walk_is_empty() -> None:
     walk.close()
 
     assert (walk.nodes, walk.numbers) == ([], {})
+
+
+class Keeps(torch.autograd.Function):
+    """Keeps something on ctx under the name that AccumulateGrad has for its leaf."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        """Double."""
+        ctx.variable = torch.ones(1)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        """Double."""
+        return grad * 2
+
+
+def test_the_leaves_are_what_backward_accumulates_into() -> None:
+    """By number, also when asked again; what a custom Function keeps on ctx is none."""
+    x, w = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    walk = Walk([(Keeps.apply(x) * w).grad_fn])
+    found = [walk.leaves(), walk.leaves()]
+    numbers = [number for number, node in enumerate(walk.nodes) if node.name() == "torch::autograd::AccumulateGrad"]
+    walk.close()
+
+    assert [list(leaves) for leaves in found] == [numbers, numbers]
+    assert {id(leaf) for leaf in found[0].values()} == {id(x), id(w)}
+    assert walk.leaves() == {}
+
+
+def test_nodes_of_two_threads_are_sorted_by_their_edges_latest_first() -> None:
+    """Those that nothing orders keep the order of their numbers."""
+    x = torch.ones(1, requires_grad=True)
+    parts: list[torch.Tensor] = []
+    for _ in range(20):
+        x.exp()
+    late = x.sin()
+
+    def work() -> None:
+        parts.append(late.cos())
+        parts.append(parts[0].tan())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    walk = Walk([(parts[1] + x.exp()).grad_fn])
+    names = [node.name().removeprefix("torch::autograd::") for node in walk.nodes]
+    walk.close()
+
+    assert names == ["AddBackward0", "ExpBackward0", "TanBackward0", "CosBackward0", "SinBackward0", "AccumulateGrad"]
