@@ -149,7 +149,7 @@ def _answer(run: Callable[[], object], words: Sequence[str], say: Callable[[str]
 
 def _sentence(error: Exception, words: Sequence[str]) -> str:
     """Describe a parser error or a lack of memory; "" for any other error."""
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+    if _is_lack_of_memory(error):
         return "Not enough memory. Free some, raise the limit (ulimit -v), or capture a smaller step of the program."
     if not hasattr(error, "format_message"):
         return ""
@@ -159,6 +159,28 @@ def _sentence(error: Exception, words: Sequence[str]) -> str:
     if is_verb and hasattr(error, "possibilities"):
         return _unknown_option(error, words, help_of)
     return f"{_usage_sentence(error, words)} Try: {help_of}"
+
+
+def _is_lack_of_memory(error: Exception) -> bool:
+    """Return whether there was no memory for Python, for a system call, or for a shared library."""
+    match error:
+        case MemoryError():
+            return True
+        case OSError():
+            return error.errno == errno.ENOMEM
+        case ImportError():  # the loader's words; there is no number
+            return "failed to map segment" in str(error) or "cannot allocate memory" in str(error).lower()
+        case SystemError():  # CPython fails so where it has no memory for an exception
+            return _is_address_space_limited()
+    return False
+
+
+def _is_address_space_limited() -> bool:
+    try:
+        import resource  # noqa: PLC0415  # not on Windows, and rarely needed
+    except ImportError:
+        return False
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def _unknown_option(error: Any, words: Sequence[str], help_of: str) -> str:  # noqa: ANN401  # the parser's own class

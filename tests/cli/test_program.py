@@ -480,7 +480,15 @@ def test_an_unknown_option_may_be_the_scripts(words: list[str], sentence: str) -
     assert (done.returncode, done.stderr) == (2, f"gradinspect: {sentence}\n")
 
 
-@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory", "a/package")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory", "a/package"),
+        ImportError("libx.so: failed to map segment from shared object"),
+        SystemError("error return without exception set"),
+    ],
+)
 def test_a_lack_of_memory_is_one_sentence(
     capture_file: str, error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -490,9 +498,26 @@ def test_a_lack_of_memory_is_one_sentence(
         raise error
 
     monkeypatch.setattr("gradinspect.cli.trace.report_on", fail)
+    monkeypatch.setattr("gradinspect.cli.program._is_address_space_limited", lambda: True)
 
     assert main(["trace", capture_file]) == 2
     assert capsys.readouterr().err == (
         "gradinspect: Not enough memory. Free some, raise the limit (ulimit -v), or capture a smaller step of the "
         "program.\n"
     )
+
+
+@pytest.mark.parametrize("error", [SystemError("error return without exception set"), ImportError("No module 'x'")])
+def test_an_error_of_python_without_a_limit_is_no_lack_of_memory(
+    capture_file: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps its traceback, like a library that is missing."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("gradinspect.cli.trace.report_on", fail)
+    monkeypatch.setattr("gradinspect.cli.program._is_address_space_limited", lambda: False)
+
+    with pytest.raises(type(error)):
+        main(["trace", capture_file])
