@@ -1,8 +1,15 @@
 """Run a program that prevents torch from being imported, so that it fails as with python. Imports no torch."""
 
+import sys
+
 from gradinspect.runner.process_state import ProcessState
 from gradinspect.runner.program import print_error, run_program
 from gradinspect.source import Expression, Module, Script
+
+
+# With this, torch refuses another import, and the program's would not fail for its own reason.
+# Source: torch/__init__.py, torch 2.15.
+_STARTED = "_torch_import_started"
 
 
 class _NeverStopped:
@@ -23,6 +30,7 @@ def run_without_torch(
         The name of the error that it failed with; "" if it did not fail.
     """
     if not isinstance(source, Expression):
+        vars(sys).pop(_STARTED, None)
         process_state.start_program(source)
         try:
             end = run_program(source, arguments, _NeverStopped())

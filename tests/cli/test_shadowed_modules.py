@@ -158,3 +158,18 @@ def test_a_file_in_the_way_of_torch_is_as_under_python(name: str, content: str, 
         assert sentence.startswith("gradinspect: PyTorch cannot be imported by 'train.py'")
     else:
         assert "MulBackward0" in watched.stdout
+
+
+def test_a_torch_that_can_be_imported_only_once_fails_for_its_own_reason(tmp_path: Path) -> None:
+    """From 2.15 on, torch refuses a second import after a failed one; the program's import is the second."""
+    (tmp_path / "torch.py").write_text(
+        "import sys\nif getattr(sys, '_torch_import_started', False): raise ImportError('only once')\n"
+        "sys._torch_import_started = True\nraise ValueError('mine')\n"
+    )
+    (tmp_path / "train.py").write_text("print('begin')\nimport torch\n")
+    done = run("-m", "gradinspect", "trace", "train.py", cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (3, "begin\n")
+    *_, error, sentence = done.stderr.splitlines()
+    assert error == "ValueError: mine"
+    assert sentence == "gradinspect: PyTorch cannot be imported by 'train.py': ValueError."
