@@ -186,6 +186,7 @@ def _start_server(fork_server: Any, *, has_ours: bool) -> socket.socket:  # noqa
         theirs.close()
         return ours
     ours.close()
+    _be_silent()
     status = 1
     try:
         select.select([theirs], [], [])
@@ -243,7 +244,8 @@ def changed_source(mutant: Mutant) -> str | None:
     source = mutant.path.read_text(encoding="utf-8")
     try:
         changed: str | None = mutate_code(source, plugins.get_operator(mutant.operator)(), mutant.occurrence)
-    except AttributeError:  # its ExceptionReplacer knows no dotted names
+        ast.parse(changed or "")
+    except (AttributeError, SyntaxError):  # its ExceptionReplacer knows no dotted names; `*` of arguments is no product
         return None
     return None if changed == source else changed
 
@@ -279,10 +281,14 @@ def _replace(path: str, source: str) -> None:
 
 
 def _run_tests(tests: list[str], *more: object) -> int:
+    _be_silent()
+    return int(pytest.main([*tests, *_OPTIONS, *([] if more else ["-x"])], plugins=more))
+
+
+def _be_silent() -> None:
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
-    return int(pytest.main([*tests, *_OPTIONS, *([] if more else ["-x"])], plugins=more))
 
 
 def drawn(everything: list[Mutant], size: int, chance: random.Random) -> list[Mutant]:

@@ -1,8 +1,21 @@
-"""How findings are chosen: by code, and once each."""
+"""How findings are chosen, by code and once each; their lines and their words."""
 
+import pytest
+from factories import graph, op
 from msgspec.structs import replace
 
-from gradinspect.checks.findings import Finding, place_of, selected
+from gradinspect.checks.findings import (
+    Finding,
+    caller_in,
+    caller_of_helper,
+    check_codes,
+    line_of,
+    listed,
+    place_of,
+    place_to_change,
+    selected,
+)
+from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame
 
 BACKWARD = Frame(file="train.py", line=9, code="loss.backward()")
@@ -15,3 +28,83 @@ def test_codes_choose_and_the_same_lines_count_once() -> None:
     assert selected([ONCE, EACH_TIME, ONCE], (), ()) == (ONCE, EACH_TIME)
     assert selected([ONCE, EACH_TIME], ("GI6",), ()) == (EACH_TIME,)
     assert selected([ONCE, EACH_TIME], (), ("GI6",)) == (ONCE,)
+
+
+def frame(line: int, function: str = "step", file: str = "train.py") -> Frame:
+    """Make a line of a function."""
+    return Frame(file=file, line=line, function=function, code=f"line {line}")
+
+
+def test_a_code_may_be_spelled_in_any_case_and_several_in_one_word() -> None:
+    """A beginning of a code is one too; what none begins with is an error that names all."""
+    known = ["GI101", "GI102", "GI301"]
+
+    assert check_codes(["gi101", " GI3 , gi1,,"], known) == ("GI101", "GI3", "GI1")
+    assert check_codes(["GI"], known) == ("GI",)
+    for wrong in ("GI9", "G", "101"):
+        with pytest.raises(GradInspectError, match=f"No rule has the code '{wrong}'. Known codes: GI101, GI102, GI301"):
+            check_codes([wrong], known)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["a"], "a"),
+        (["a", "b"], "a and b"),
+        (["a", "b", "c", "d"], "a, b, c and d"),
+        (["a", "b", "c", "d", "e"], "a, b, c, d and 1 more"),
+        (["a"] * 2000, "a, a, a, a and 1,996 more"),
+    ],
+)
+def test_names_are_listed_as_in_a_sentence(names: list[str], text: str) -> None:
+    """Four, and how many more."""
+    assert listed(names) == text
+
+
+def test_the_line_to_change_is_the_second_of_the_program_itself() -> None:
+    """A caller does not count; without a line of the program it is that of a library."""
+    read, wrote = frame(3), frame(5, file="lib.py")
+    places = (*place_of("saved", read, frame(30)), *place_of("written", wrote), *place_of("backward", frame(9)))
+    finding = replace(ONCE, places=places)
+
+    def line_to_change(own: set[str], changed: Finding = finding) -> int | None:
+        place = place_to_change(changed, own)
+        return None if place is None else place.line
+
+    assert [place.role for place in places] == ["saved", "called", "written", "backward"]
+    assert line_to_change({"train.py", "lib.py"}) == 5
+    assert line_to_change({"train.py"}) == 3
+    assert line_to_change(set()) == 5
+    assert line_to_change({"train.py"}, ONCE) == 9
+    assert line_to_change({"train.py"}, replace(ONCE, places=())) is None
+
+
+def test_the_caller_of_a_helper_is_named() -> None:
+    """Not that of the training loop, of forward(), of a lambda, of a function that calls itself, nor a library's."""
+    helper, caller, loop = frame(3, "scale"), frame(8, "train"), frame(9, "train")
+    library = replace(caller, is_library=True)
+
+    assert caller_of_helper(helper, caller, loop) == caller
+    assert caller_of_helper(helper, caller, None) == caller
+    assert caller_of_helper(helper, caller, frame(4, "scale")) is None
+    assert caller_of_helper(frame(3, "Net.forward"), caller, loop) is None
+    assert caller_of_helper(frame(3, "<lambda>"), caller, loop) is None
+    assert caller_of_helper(helper, frame(4, "scale"), loop) is None
+    assert caller_of_helper(helper, library, loop) is None
+    assert caller_of_helper(None, caller, loop) is None
+    assert caller_of_helper(helper, None, loop) is None
+    assert caller_of_helper(helper, frame(4, "scale", "other.py"), loop) == frame(4, "scale", "other.py")
+
+
+def test_the_caller_of_the_line_that_made_a_node() -> None:
+    """As the record of its frames says."""
+    frames = (frame(8, "train"), replace(frame(3, "scale"), caller=0), frame(4, "main"))
+    made = graph(op("A", 1, frame=1), op("B", 2, frame=2), op("C"), frames=frames)
+
+    assert [caller_in(made, node, None) for node in made.nodes] == [frames[0], None, None]
+
+
+def test_a_line_that_is_not_known_is_said_to_be() -> None:
+    """And has no place."""
+    assert (line_of(BACKWARD), line_of(None)) == ("train.py:9", "an unknown line")
+    assert place_of("made", None, BACKWARD) == ()
