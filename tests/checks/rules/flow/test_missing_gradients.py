@@ -216,3 +216,26 @@ def test_the_cut_nearest_to_the_loss_is_chosen() -> None:
     assert nearest_cut([python], calls) == [0]
     assert nearest_cut([off, FlowOutcome("cut", cut=3, cause="grad_off")], calls) == [0, 1]
     assert nearest_cut([FlowOutcome("unread")], calls) == []
+
+
+def test_what_is_unused_may_be_used_later() -> None:
+    """After four times as many calls, ten at least; modules that were not called are named, each once."""
+
+    def unread(calls: int | None, *modules: str | None) -> Finding:
+        names = [MissingGradient(name=f"w{place}", kind="unread", noticed=NOTICED, module=module, num_calls=calls)
+                 for place, module in enumerate(modules)]  # fmt: skip
+        (finding,) = missing_findings(names)
+        return finding
+
+    assert unread(2, "head").remedy.endswith(" If a later step uses head, check more calls: --steps 10.")
+    assert unread(3, None).remedy.endswith(" If a later step uses it, check more calls: --steps 12.")
+    assert unread(None, None).remedy.endswith("find_unused_parameters=True.")
+    assert unread(1, "head", "head").text.startswith(
+        "No gradient reaches w0 and w1: head was not called in 1 observed backward call."
+    )
+    assert unread(2, "head", "tail").text.startswith(
+        "No gradient reaches w0 and w1: head and tail were not called in 2 observed backward calls."
+    )
+    assert unread(None, None).text == (
+        "No gradient reaches w0: no operator on the way to the loss reads it. opt holds it but never updates it."
+    )
