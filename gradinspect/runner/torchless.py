@@ -6,7 +6,6 @@ from gradinspect.runner.process_state import ProcessState
 from gradinspect.runner.program import print_error, run_program
 from gradinspect.source import Expression, Module, Script
 
-
 # With this, torch refuses another import, and the program's would not fail for its own reason.
 # Source: torch/__init__.py, torch 2.15.
 _STARTED = "_torch_import_started"
