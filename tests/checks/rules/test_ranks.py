@@ -67,6 +67,7 @@ def test_graphs_that_differ_are_told_once() -> None:
     assert found.code == "GI902"
     assert found.text.startswith("Rank 1 has AddmmBackward0 here, and rank 0 does not. The averaged gradients")
     assert [(place.role, place.line) for place in found.places] == [("rank1", 10), ("backward", 30)]
+    assert found.remedy.startswith(f"Base the decision that leads to {found.places[0].file}:10 on something that all")
     assert list(rank_findings([rank(0, BODY_NODE, EXTRA_NODE), rank(1, EXTRA_NODE, BODY_NODE)], BACKWARD)) == []
     assert list(rank_findings([rank(0, BODY_NODE, may_differ=True), rank(1, EXTRA_NODE)], BACKWARD)) == []
 
@@ -77,3 +78,23 @@ def test_ranks_that_do_not_arrive_are_noted() -> None:
     assert missing_notes((1, 3)) == (
         "Ranks 1 and 3 did not reach the same backward call in time, so they were not compared.",
     )
+
+
+def test_graphs_that_differ_without_a_line_say_so() -> None:
+    """What differs was made by code that is not the user's."""
+    nameless = RankNode(name="TanhBackward0", module=None, frame=None)
+    (found,) = rank_findings([rank(0, BODY_NODE), rank(1, BODY_NODE, nameless)], BACKWARD)
+
+    assert [place.role for place in found.places] == ["backward"]
+    assert found.remedy.startswith("Base the decision that leads to an unknown line on")
+
+
+def test_what_no_rank_reaches_is_used_or_removed() -> None:
+    """What some reach is a question of what they run, and where."""
+    (nowhere,) = rank_findings([rank(0, unused=("a",)), rank(1, unused=("a",))], BACKWARD)
+    (on_one,) = rank_findings([rank(0, BODY_NODE, unused=("a",)), rank(1, BODY_NODE, EXTRA_NODE)], BACKWARD)
+
+    assert nowhere.text.startswith("Backward does not reach a on any rank. ")
+    assert nowhere.remedy.startswith("Use a in forward, remove what has them from the module, or pass find_unused")
+    assert on_one.text.startswith("Backward does not reach a on rank 0, but does on rank 1. ")
+    assert on_one.remedy.startswith(f"Run the same layers on every rank at {on_one.places[0].file}:10, or pass")

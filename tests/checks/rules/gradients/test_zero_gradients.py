@@ -1,13 +1,13 @@
 """Gradients that are zero before they reach their parameters, as findings, on graphs made by hand."""
 
 import pytest
-from factories import gradient_stats, gradient_through
+from factories import gradient_stats, gradient_through, graph, leaf, op
 
 from gradinspect.analyses.gradients.observed import gradient_notes
 from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.gradients.zero_gradients import shrunk_gradients, zero_findings
-from gradinspect.graph import GradientStats
+from gradinspect.graph import Gradients, GradientStats, NodeGradients
 
 
 def found(name: str, came: GradientStats, went: GradientStats) -> list[Finding]:
@@ -54,3 +54,37 @@ def test_how_much_is_left_is_told() -> None:
     assert finding.text.startswith(
         "SoftmaxBackward0 received a gradient of norm 2.0e+00 and returned one of 3.0e-08. Its outputs"
     )
+
+
+def difference(name: str, *next_edges: int | tuple[int, int] | None) -> list[Finding]:
+    """Judge a node in front of two layers, whose weights get zeros."""
+    zero = gradient_stats(0.0)
+    ran = (NodeGradients(node=0, order=0, incoming=(gradient_stats(1.0),)),
+           *(NodeGradients(node=number, order=number, incoming=(zero,)) for number in range(1, 5)))  # fmt: skip
+    recorded = graph(
+        op(name, *next_edges), op("AddmmBackward0", 3), op("AddmmBackward0", 4), leaf("a", 4), leaf("b", 4),
+        gradients=Gradients(nodes=ran),
+    )  # fmt: skip
+    return list(zero_findings(BackwardEnded(recorded, ())))
+
+
+@pytest.mark.parametrize(
+    ("name", "next_edges", "names"),
+    [
+        ("SubBackward0", (1, 1), [("a",)]),
+        ("DivBackward0", (2, 2), [("b",)]),
+        ("SubBackward0", (1, 2), []),
+        ("SubBackward0", ((1, 0), (1, 1)), []),  # two outputs of one node
+        ("SubBackward0", (1,), []),
+        ("SubBackward0", (None, None), []),
+        ("AddBackward0", (1, 1), []),
+    ],
+)
+def test_a_tensor_minus_or_over_itself_passes_nothing_on(
+    name: str, next_edges: tuple[int | tuple[int, int] | None, ...], names: list[tuple[str, ...]]
+) -> None:
+    """The parameters behind it get no other gradient."""
+    findings = difference(name, *next_edges)
+
+    assert [finding.subjects for finding in findings] == names
+    assert all("received a gradient and passed on its opposite as well" in finding.text for finding in findings)

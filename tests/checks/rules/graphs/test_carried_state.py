@@ -4,7 +4,7 @@ import pytest
 from factories import graph, leaf, op
 
 from gradinspect.checks.facts import EarlierCall, Held, Holds
-from gradinspect.checks.rules.graphs.carried_state import carried_remedy, is_carried, joins_in_time
+from gradinspect.checks.rules.graphs.carried_state import carried_remedy, is_carried, joins_in_time, made_under_name
 from gradinspect.graph import Frame, Graph
 
 BACKWARD = Frame(file="rnn.py", line=12, function="train", code="loss.backward()")
@@ -72,3 +72,35 @@ def test_a_value_made_before_the_loop_is_not_carried() -> None:
     later = iterations(line(11, "mean = mean + loss"), line(10, "loss = loss + mean"))
 
     assert [is_carried(recorded, joins_in_time(recorded, CALL)[0], CALL) for recorded in (once, later)] == [False, True]
+
+
+def test_a_value_that_its_own_line_reads_is_carried() -> None:
+    """So is one whose line has run again since, wherever it stands; another function says nothing."""
+    own = iterations(line(10, "h = cell(x, h)"), line(10, "h = cell(x, h)"))
+    elsewhere = iterations(line(10, "h = cell(x)", "f"), line(9, "y = head(h)", "g"))
+    again = graph(
+        op("MulBackward0", 1, 3, sequence_nr=4, frame=1), op("TanhBackward0", 2, sequence_nr=2, frame=0), leaf("w", 4),
+        op("TanhBackward0", None, sequence_nr=3, frame=0), frames=(line(5, "p = w.exp()"), line(10, "y = p")),
+    )  # fmt: skip
+
+    assert [is_carried(one, joins_in_time(one, CALL)[0], CALL) for one in (own, elsewhere, again)] == [
+        True, False, True,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "written"),
+    [
+        ("h = cell(x)", "h.detach()"),
+        ("h, s = cell(x)", "the detached result of rnn.py:10"),
+        ("cell(x)", "the detached result of rnn.py:10"),
+    ],
+)
+def test_an_old_value_is_written_without_its_graph(code: str, written: str) -> None:
+    """By its variable where there is one."""
+    recorded = iterations(line(10, code), line(12, "y = head(h)", "other"))
+    (join,) = joins_in_time(recorded, CALL)
+    made, detached = made_under_name(recorded, join)
+
+    assert made is not None
+    assert (made.line, detached) == (10, written)
