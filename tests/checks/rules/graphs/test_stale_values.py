@@ -2,6 +2,7 @@
 
 import pytest
 from factories import graph, leaf, op
+from msgspec.structs import replace
 
 from gradinspect.checks.rules.graphs.stale_values import MASKED_ASSIGNMENT, StaleValue, Write, stale_findings
 from gradinspect.graph import Frame, Graph
@@ -122,3 +123,60 @@ def test_what_the_same_lines_did_is_one_finding() -> None:
 
     assert [len(finding.subjects) for finding in found] == [2, 1]
     assert "saved z and y at version 0" in found[0].text
+
+
+def test_two_tensors_of_one_node_are_spoken_of_as_two() -> None:
+    """With each version that there is."""
+    write = Write(op="add_", frame=line("y += 1"))
+    one = value(write)
+    both = [one, replace(value(write, label="z"), version=3, expected_version=2)]
+    texts = [finding.text for values in ([one], both) for finding in stale_findings(recorded(), values, BACKWARD)]
+
+    assert texts[0].startswith("ExpBackward0 saved y at version 0. add_ modified it afterwards (now at version 1), so")
+    assert texts[1].startswith(
+        "ExpBackward0 saved y and z at versions 0 and 2. add_ modified them afterwards (now at versions 1 and 3), so"
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "write_line", "op_name", "remedy"),
+    [
+        ("x", 6, "div_", "Move train.py:6 after train.py:9, unless something in between needs the new values; in that "
+         "case use x.clone() at train.py:4, so that backward still has the values it needs."),
+        ("x", 12, "div_", "Use x.clone() at train.py:4, so that backward still has the values it needs."),
+        ("w", 12, "div_", "Compute with a new tensor instead of writing to w at train.py:12, or compute train.py:4 "
+         "again after the write."),
+        ("w", 9, "div_", "Compute with a new tensor instead of writing to w at train.py:9, or compute train.py:4 "
+         "again after the write."),
+        ("w", 3, "div_", "Compute with a new tensor instead of writing to w at train.py:3, or compute train.py:4 "
+         "again after the write."),
+        ("w", 6, "batch_norm_stats", "Move train.py:6 after train.py:9, unless something in between needs the new "
+         "values."),
+        ("w", 12, "batch_norm_stats", "At train.py:12, call the module in eval mode, or run it after train.py:9."),
+    ],
+)  # fmt: skip
+def test_a_write_that_is_not_recorded_moves_behind_backward_or_meets_a_copy(
+    label: str, write_line: int, op_name: str, remedy: str
+) -> None:
+    """It can move if it stands between the line that saved and backward; a copy needs a name on the line that saved."""
+    write = Write(op=op_name, frame=line("w.div_(2)", write_line))
+    (found,) = stale_findings(recorded(), [value(write, label=label)], BACKWARD)
+
+    assert found.remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("code", "written"),
+    [
+        ("y[m] = -1e-3", "y = y.masked_fill(m, -0.001)"),
+        ("y[m] *= 2", "y = torch.where(m, y * 2, y)"),
+        ("y[m] = z", "y = y.masked_scatter(m, z)"),
+        ("y[m] = float('-inf')", "y = y.masked_fill(m, float('-inf'))"),
+    ],
+)
+def test_an_assignment_by_a_mask_has_a_form_that_makes_a_new_tensor(code: str, written: str) -> None:
+    """For a number, a tensor, and what is computed from the old values."""
+    write = Write(op=MASKED_ASSIGNMENT, frame=line(code), is_tracked=True)
+    (found,) = stale_findings(recorded(), [value(write)], BACKWARD)
+
+    assert found.remedy == f"Write '{written}' at train.py:6, which makes a new tensor."
