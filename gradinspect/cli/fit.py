@@ -84,7 +84,7 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         answers_reads=not real,
         hint=hint,
         values_hint=VALUES_HINT,
-        counts_as_cuda=is_cuda(device, real=real),
+        counts_as_cuda=is_cuda(device, measured_by="--real" if real else None),
     )
     if search is not None and not isinstance(request.source, CaptureFile):
         if output:

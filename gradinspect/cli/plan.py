@@ -8,7 +8,15 @@ import typer
 
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.options.shared import TextOrJson
-from gradinspect.cli.options.whole_steps import VALUES_HINT, Hint, NumSteps, check_can_run_again, check_hint, size_of
+from gradinspect.cli.options.whole_steps import (
+    VALUES_HINT,
+    Hint,
+    NumSteps,
+    check_can_run_again,
+    check_hint,
+    is_cuda,
+    size_of,
+)
 from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
 from gradinspect.errors import FOUND_SOMETHING
 from gradinspect.request import Request
@@ -33,6 +41,10 @@ def plan(  # noqa: PLR0913  # one option for each kind of plan
     ] = None,
     steps: NumSteps = 2,
     hint: Hint = None,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", metavar="NAME", help="Count in the blocks of this device, and offload: cuda."),
+    ] = None,
     output_format: TextOrJson = "text",
 ) -> int:
     """Find what to checkpoint so that training steps fit into memory.
@@ -44,7 +56,14 @@ def plan(  # noqa: PLR0913  # one option for each kind of plan
     limit = size_of(f"--fit {fit}", fit)
     check_hint(hint)
     check_can_run_again(request, "plan")
-    asked = replace(request, fake=True, answers_reads=True, hint=hint, values_hint=VALUES_HINT)
+    asked = replace(
+        request,
+        fake=True,
+        answers_reads=True,
+        hint=hint,
+        values_hint=VALUES_HINT,
+        counts_as_cuda=is_cuda(device, measured_by="--try" if tries else None),
+    )
 
     from gradinspect.cli.running.planning import find_plan
     from gradinspect.renderers.data.plan import render_plan_json

@@ -140,6 +140,13 @@ class FrameTable:
         """Intern another line of a file in which a frame is, such as that of a decorator."""
         return self._intern(code, line, None)
 
+    def own_number(self, number: int) -> int:
+        """Return the innermost line of the program itself on the way outward; without one, the line itself."""
+        own: int | None = number
+        while own is not None and not is_own_file(self._keys[own][0].co_filename):
+            own = self._keys[own][2]
+        return number if own is None else own
+
     def is_within(self, number: int | None, caller: int) -> bool:
         """Return whether a frame is `caller`, or was called from it."""
         while number is not None and number != caller:
@@ -219,6 +226,16 @@ def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
         if is_user_file(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
+
+
+def own_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of the program itself, else of an installed package; None if there is neither."""
+    first = None
+    for user in user_frames(frame):
+        if is_own_file(user.f_code.co_filename):
+            return user
+        first = first or user
+    return first
 
 
 def file_of(frame: FrameType | None, base_folder: Path) -> str:

@@ -56,6 +56,13 @@ def answers_device(func: Any, args: tuple[Any, ...]) -> bool:
     return func is _DEVICE_OF and type(args[0]) is FakeTensor and type(args[0].fake_device) is torch.device
 
 
+def is_on_meta(tensor: Any) -> bool:
+    """Return whether a tensor has no memory in a real run either."""
+    if isinstance(tensor, FakeTensor):
+        return bool(tensor.fake_device.type == "meta")
+    return bool(tensor.is_meta)
+
+
 def loader_patches(make: Any) -> tuple[Patch, ...]:
     """Patch the start and the continuation of data loaders."""
     return Patch(dataloader.DataLoader, "__iter__", make), Patch(

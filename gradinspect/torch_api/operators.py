@@ -11,7 +11,9 @@ _OVERLOAD = private("torch._ops.OpOverload", "writes in place are not seen")
 _FLASH = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"
 _ATTENTION = private(f"{_FLASH}.default", "fit does not count the scratch memory of attention")
 _ATTENTION_BACKWARD = private(f"{_FLASH}_backward.default", "fit does not count the scratch memory of attention")
+_CONVERT = private("torch.ops.aten._to_copy.default", "plan does not count what comes back from the CPU")
 
+copying: tuple[Any, ...] = (torch.ops.aten.copy_.default, _CONVERT.or_else(None))
 cpu_attention: Any = _ATTENTION.or_else(None)
 cpu_attention_backward: Any = _ATTENTION_BACKWARD.or_else(None)
 

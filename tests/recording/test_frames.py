@@ -23,6 +23,7 @@ from gradinspect.recording.frames import (
     line_name,
     line_record,
     lines_from,
+    own_frame,
     short_file_name,
     source_line,
     user_frames,
@@ -174,3 +175,25 @@ def test_frames_of_python_itself_are_not_the_users() -> None:
 
     with entered() as found:
         assert found[:2] == ["entered", sys._getframe().f_code.co_name]
+
+
+def test_the_programs_own_line_is_named_rather_than_a_packages(tmp_path: Path) -> None:
+    """The innermost one on the way outward; where there is none, the innermost of all."""
+    installed = Path(sysconfig.get_path("purelib")) / "some_package" / "loss.py"
+    table, seen = FrameTable(), []
+
+    def note() -> None:
+        frame = sys._getframe(1)
+        number = table.number_of(frame)
+        own = None if number is None else next(table.chain(table.own_number(number)))
+        seen.append((own_frame(frame), own))
+
+    package: dict[str, Any] = {"note": note}
+    exec(compile("def loss():\n    note()\n", installed, "exec"), package)  # noqa: S102  # as if it were installed
+    exec(compile("\nloss()\n", tmp_path / "train.py", "exec"), {"loss": package["loss"]})  # noqa: S102
+    frame, own = seen[0]
+
+    assert frame is not None
+    assert own is not None
+    assert (frame.f_code.co_filename, own[1]) == (str(tmp_path / "train.py"), 2)
+    assert own[0].co_filename == str(tmp_path / "train.py")

@@ -37,6 +37,24 @@ class Checkpoint(Record, frozen=True, tag="checkpoint"):
     keeps_statistics: bool = False
 
 
+class Offload(Record, frozen=True, tag="offload"):
+    """What the forward of some modules saves is moved to the CPU, and back in backward."""
+
+    root: int
+    paths: tuple[str, ...]
+    class_name: str
+    num_alike: int  # modules of the repeated block
+
+
+class HalfSaves(Record, frozen=True, tag="half saves"):
+    """What the forward of some modules saves in float32 is held as bfloat16."""
+
+    root: int
+    paths: tuple[str, ...]
+    class_name: str
+    num_alike: int  # modules of the repeated block
+
+
 class ReleaseGradients(Record, frozen=True, tag="release gradients"):
     """Gradients are freed as soon as the optimizer has used them."""
 
@@ -69,6 +87,7 @@ class ChunkLoss(Record, frozen=True, tag="chunk loss"):
     projection: str  # its line: "model.py:46"
     loss: str
     loss_code: str
+    package_line: str = ""  # inside that line, where an installed package computes the loss
     is_converted: bool = False  # the program converts the logits to another dtype
 
 
@@ -97,7 +116,8 @@ class HeldVariable(Record, frozen=True):
     num_storages: int
 
 
-Change: TypeAlias = Checkpoint | ReleaseGradients | DeleteVariable | ChunkLoss | SplitBatch
+ModuleChange: TypeAlias = Checkpoint | Offload | HalfSaves
+Change: TypeAlias = ModuleChange | ReleaseGradients | DeleteVariable | ChunkLoss | SplitBatch
 
 
 class Plan(Record, frozen=True):
@@ -107,15 +127,20 @@ class Plan(Record, frozen=True):
 
     @property
     def num_modules(self) -> int:
-        """How many modules it checkpoints."""
-        return sum(len(change.paths) for change in checkpoints_of(self))
+        """How many modules it changes."""
+        return sum(len(change.paths) for change in module_changes_of(self))
 
 
 NO_CHANGE = Plan()
 
 
-def checkpoints_of(plan: Plan) -> list[Checkpoint]:
+def module_changes_of(plan: Plan) -> list[ModuleChange]:
     """List the changes to modules."""
+    return [change for change in plan.changes if isinstance(change, ModuleChange)]
+
+
+def checkpoints_of(plan: Plan) -> list[Checkpoint]:
+    """List the checkpoints among them."""
     return [change for change in plan.changes if isinstance(change, Checkpoint)]
 
 
@@ -126,7 +151,13 @@ def split_of(plan: Plan) -> SplitBatch | None:
 
 def is_exact(plan: Plan) -> bool:
     """Return whether gradients stay what they are to the last bit, where kernels compute the same twice."""
-    return not any(isinstance(change, ChunkLoss | SplitBatch) for change in plan.changes)
+    return not rounding_of(plan)
+
+
+def rounding_of(plan: Plan) -> int:
+    """Return how gradients are rounded: 0 as before, 1 otherwise, 2 in half precision."""
+    ranks = {ChunkLoss: 1, SplitBatch: 1, HalfSaves: 2}
+    return max((ranks.get(type(change), 0) for change in plan.changes), default=0)
 
 
 def describe_plan(plan: Plan) -> str:
@@ -146,11 +177,20 @@ def _describe(change: Change) -> str:
         case ChunkLoss():
             return f"compute the cross-entropy of {change.path} in {change.chunks} chunks"
         case Checkpoint():
-            number = len(change.paths)
-            of = f" of {change.num_alike}" if number != change.num_alike else ""
-            what = f"{number}{of} {change.class_name}" if change.num_alike > 1 else change.class_name
             kept = ", keeping matrix products, convolutions and attention" if change.kept else ""
-            return f"checkpoint {short_paths(change.paths)} ({what}){kept}"
+            return f"checkpoint {_modules(change)}{kept}"
+        case Offload():
+            return f"offload what {_modules(change)} saves to the CPU"
+        case HalfSaves():
+            return f"hold what {_modules(change)} saves as bfloat16, which changes gradients"
+
+
+def _modules(change: ModuleChange) -> str:
+    """Name the modules that are changed, and say how many of the repeated block they are."""
+    number = len(change.paths)
+    of = f" of {change.num_alike}" if number != change.num_alike else ""
+    what = f"{number}{of} {change.class_name}" if change.num_alike > 1 else change.class_name
+    return f"{short_paths(change.paths)} ({what})"
 
 
 def edits_of(plan: Plan) -> list[str]:
@@ -172,9 +212,10 @@ def _edit(change: Change) -> str:
                 f"call the optimizer's step() and zero_grad() after every {nth} backward only",
             ))  # fmt: skip
         case ChunkLoss():
+            within = f" (there {change.package_line} computes it)" if change.package_line else ""
             return (
-                f"at {change.loss}, {change.loss_code}: give what {change.path} is given at {change.projection} to the "
-                f"function below, with chunks={change.chunks}; the logits are not made"
+                f"at {change.loss}, {change.loss_code}{within}: give what {change.path} is given at "
+                f"{change.projection} to the function below, with chunks={change.chunks}; the logits are not made"
                 + (", so convert inside head, as the program does" if change.is_converted else "")
             )
         case _:

@@ -4,8 +4,19 @@ Its imports are local to one function, so that no name of the program changes.
 """
 
 import re
+from collections.abc import Sequence
 
-from gradinspect.analyses.planning.changes import Checkpoint, ChunkLoss, Plan, checkpoints_of, counted_paths
+from gradinspect.analyses.planning.changes import (
+    Checkpoint,
+    ChunkLoss,
+    HalfSaves,
+    ModuleChange,
+    Offload,
+    Plan,
+    counted_paths,
+    module_changes_of,
+)
+from gradinspect.analyses.planning.saved_code import HERE, halving_code, offloading_code, saves_call
 
 ROOT = "model"
 _PLAIN = re.compile(r"[\w.]+")
@@ -67,16 +78,32 @@ def code_of(plan: Plan, names: tuple[str, ...]) -> str:
         plan: The changes.
         names: What the program calls its outermost modules.
     """
-    checkpoints = checkpoints_of(plan)
-    if not checkpoints:
+    changes = module_changes_of(plan)
+    if not changes:
         return ""
-    calls = [_call(change, names[change.root]) for change in checkpoints]
-    return "\n".join([_helper(checkpoints), "", *calls]) + "\n"
+    calls = [_call(change, names[change.root], HERE) for change in changes]
+    return "\n".join([*_helpers(changes), *calls]) + "\n"
 
 
-def applied_code(checkpoints: list[Checkpoint]) -> str:
-    """Write the same for one outermost module, which is in the variable `ROOT`."""
-    return "\n".join([_helper(checkpoints), "", *(_call(change, ROOT) for change in checkpoints)])
+def applied_code(changes: Sequence[ModuleChange], host: str) -> str:
+    """Write the same for one outermost module, which is in the variable `ROOT`.
+
+    Args:
+        changes: To its modules.
+        host: The device to offload to.
+    """
+    return "\n".join([*_helpers(changes), *(_call(change, ROOT, host) for change in changes)])
+
+
+def _helpers(changes: Sequence[ModuleChange]) -> list[str]:
+    """Write the functions that are called."""
+    checkpoints = [change for change in changes if isinstance(change, Checkpoint)]
+    functions = [_helper(checkpoints)] if checkpoints else []
+    if any(isinstance(change, Offload) for change in changes):
+        functions.append(offloading_code())
+    if any(isinstance(change, HalfSaves) for change in changes):
+        functions.append(halving_code())
+    return [f"{function}\n" for function in functions]
 
 
 def _helper(checkpoints: list[Checkpoint]) -> str:
@@ -112,8 +139,10 @@ def _contexts(*, keeps: bool, counts: bool) -> list[str]:
     return ["", "    def contexts(module):", *(f"        {line}" for line in body)]
 
 
-def _call(change: Checkpoint, root: str) -> str:
+def _call(change: ModuleChange, root: str, host: str) -> str:
     paths = _paths(change.paths)
+    if not isinstance(change, Checkpoint):
+        return saves_call(change, root, paths, host)
     if not change.kept:
         return f"checkpoint_modules({root}, {paths})"
     kept = [f'    "{operator}",' for operator in change.kept]

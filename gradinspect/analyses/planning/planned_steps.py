@@ -1,6 +1,6 @@
 """The record of a run under a plan."""
 
-from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.analyses.memory.step import StepMemory, needed_bytes
 from gradinspect.analyses.planning.changes import (
     Change,
     ChunkLoss,
@@ -28,6 +28,8 @@ class PlannedSteps(Record, frozen=True):
     chunked: tuple[ChunkLoss, ...] = ()
     backward: tuple[str, str] = ("", "")  # line and code of a backward call
     held: tuple[HeldVariable, ...] = ()  # that cannot be deleted
+    moved_bytes: int = 0  # to the CPU and back, in one step
+    can_offload: bool = False  # the program has a device of its own
 
     @property
     def offers(self) -> tuple[Change, ...]:
@@ -40,8 +42,9 @@ def outcome_of(plan: Plan, steps: PlannedSteps) -> Outcome:
     last = steps.memory.steps[-1] if steps.memory.steps else None
     return Outcome(
         plan=plan,
-        peak_bytes=steps.memory.peak_bytes,
+        peak_bytes=needed_bytes(steps.memory),
         held_bytes=0 if last is None else last.held_bytes,
         flops=steps.flops,
+        moved_bytes=steps.moved_bytes,
         at=steps.memory.at,
     )

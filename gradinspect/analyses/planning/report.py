@@ -23,6 +23,7 @@ class PlanReport(Record, frozen=True):
     trial: Trial | None = None  # of the cheapest plan that fits
     held: tuple[HeldVariable, ...] = ()
     failures: tuple[str, ...] = ()
+    offloads: bool = False  # the program has a device of its own
 
     @property
     def fits(self) -> bool:

@@ -10,19 +10,20 @@ More checkpointed modules never need more memory until the peak lies elsewhere; 
 found by bisection, and each number that is looked at is measured.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from gradinspect.analyses.memory.step import Origin
-from gradinspect.analyses.planning.changes import Change, Checkpoint, ModuleUse, Plan, checkpoints_of, is_exact
-from gradinspect.analyses.structure.call_names import INDEX
+from gradinspect.analyses.planning.blocks import Block
+from gradinspect.analyses.planning.changes import (
+    Change,
+    ModuleChange,
+    Plan,
+    module_changes_of,
+    rounding_of,
+)
 from gradinspect.graph import Record
-
-MAX_BLOCKS = 6  # repeated blocks and large modules that are tried
-MIN_SHARE = 0.02  # of what all modules hold, for a block to be tried
-MIN_SHARE_OF_LEAF = 0.05  # of a module without submodules
-MAX_SHARE_OF_ONE = 0.6  # a single module with more than this would hold it all again while it is computed again
 
 
 class Outcome(Record, frozen=True):
@@ -32,6 +33,7 @@ class Outcome(Record, frozen=True):
     peak_bytes: int = 0
     held_bytes: int = 0  # after forward
     flops: int = 0
+    moved_bytes: int = 0  # to the CPU and back, in one step
     at: Origin | None = None  # the moment of the peak
     failure: str = ""  # why it cannot be done
 
@@ -47,53 +49,7 @@ class Search(Record, frozen=True):
     refused: tuple[str, ...] = ()  # why changes that round could not be made
 
 
-class Block(NamedTuple):
-    """Equal modules, or one large one."""
-
-    root: int
-    class_name: str
-    paths: tuple[str, ...]  # in the order of the model
-    saved_bytes: int
-    keeps_statistics: bool
-
-    def checkpointed(self, paths: Sequence[str], kept: tuple[str, ...] = ()) -> Checkpoint:
-        """Checkpoint some of them."""
-        return Checkpoint(
-            root=self.root,
-            paths=tuple(paths),
-            class_name=self.class_name,
-            num_alike=len(self.paths),
-            kept=kept,
-            keeps_statistics=self.keeps_statistics,
-        )
-
-
-def blocks_of(uses: Iterable[ModuleUse]) -> tuple[Block, ...]:
-    """Group modules of one class whose paths differ in numbers only; those that hold most come first."""
-    groups: dict[tuple[int, str, str], list[ModuleUse]] = defaultdict(list)
-    for use in uses:
-        if use.path:
-            groups[use.root, use.class_name, INDEX.sub("*", use.path)].append(use)
-    total = sum(use.saved_bytes for use in uses if not use.path)
-    blocks = [
-        Block(
-            root=alike[0].root,
-            class_name=alike[0].class_name,
-            paths=tuple(use.path for use in alike),
-            saved_bytes=sum(use.saved_bytes for use in alike),
-            keeps_statistics=any(use.keeps_statistics for use in alike),
-        )
-        for alike in groups.values()
-        if _is_worth_it(alike, total)
-    ]
-    return tuple(sorted(blocks, key=lambda block: -block.saved_bytes)[:MAX_BLOCKS])
-
-
-def _is_worth_it(alike: list[ModuleUse], total: int) -> bool:
-    held = sum(use.saved_bytes for use in alike)
-    if len(alike) == 1 and held > MAX_SHARE_OF_ONE * total:
-        return False
-    return held > total * (MIN_SHARE if alike[0].has_parts else MIN_SHARE_OF_LEAF)
+_Way: TypeAlias = Callable[[Block, Sequence[str]], ModuleChange]
 
 
 class PlanSearch:
@@ -101,7 +57,7 @@ class PlanSearch:
 
     def __init__(
         self, limit: int, blocks: Sequence[Block], kept: tuple[str, ...], measure: Callable[[Plan], Outcome],
-        *, rounds: bool = False,
+        *, rounds: bool = False, offloads: bool = False,
     ) -> None:  # fmt: skip
         """Set up.
 
@@ -111,6 +67,7 @@ class PlanSearch:
             kept: Expensive operators, whose results can be held instead of being computed again.
             measure: Runs a plan.
             rounds: Whether gradients may be rounded otherwise even if a plan fits without.
+            offloads: Whether what is saved can be moved to the CPU: the program has a device of its own.
         """
         self._limit = limit
         self._blocks = blocks
@@ -118,6 +75,7 @@ class PlanSearch:
         self._measure = measure
         self._outcomes: dict[Plan, Outcome] = {}
         self._rounds = rounds
+        self._offloads = offloads
         self._always: tuple[Change, ...] = ()
         self._refused: list[str] = []
 
@@ -132,8 +90,15 @@ class PlanSearch:
         self._outcomes[plain.plan] = plain
         self._accept(offers)
         self._try_modules()
-        if self._rounds or not any(map(self._fits, self._done())):
+        if self._offloads:
+            self._try_way(Block.offloaded)
+        exact = self._always
+        if self._rounds or not self._has_fitting():
             self._round(rounding)
+        if self._has_fitting():
+            self._always = exact
+        if self._rounds or not self._has_fitting():
+            self._try_way(Block.halved)
         self._drop_what_is_not_needed()
         fitting = sorted(filter(self._fits, self._done()), key=_cost)
         return Search(
@@ -152,8 +117,18 @@ class PlanSearch:
         """Checkpoint modules, if the changes that every plan has are not enough."""
         if not self._fits(self._of()):
             self._try_blocks()
-            if not any(map(self._fits, self._done())):
-                self._combine()
+            if not self._has_fitting():
+                self._combine(Block.checkpointed)
+
+    def _try_way(self, way: _Way) -> None:
+        """Change modules in one way: each block by itself, then blocks together; as little as fits."""
+        if self._fits(self._of()):
+            return
+        fitting = [block for block in self._blocks if self._fits(self._of(way(block, block.paths)))]
+        for block in fitting:
+            self._fewest(block, partial(way, block))
+        if not fitting:
+            self._combine(way)
 
     def _round(self, groups: Sequence[Sequence[Change]]) -> None:
         """Make changes after which gradients are rounded otherwise, until something fits; one of each group."""
@@ -170,7 +145,7 @@ class PlanSearch:
     def _helps(self, others: tuple[Change, ...], change: Change) -> bool:
         """Return whether the lowest peak is lower with a change."""
         lowest = self._lowest()
-        outcome = self._run(Plan(changes=(*others, change, *checkpoints_of(lowest.plan))))
+        outcome = self._run(Plan(changes=(*others, change, *module_changes_of(lowest.plan))))
         if outcome.failure:
             self._refused.append(outcome.failure)
         return not outcome.failure and outcome.peak_bytes < lowest.peak_bytes
@@ -192,45 +167,51 @@ class PlanSearch:
             for kept in self._modes:
                 fits_here = self._fits(self._of(block.checkpointed(block.paths, kept)))
                 if fits_here:
-                    self._fewest(block, kept)
+                    self._fewest(block, partial(block.checkpointed, kept=kept))
                     if not kept and self._modes[0] and not fits:
-                        self._fewest(block, (), rest=self._modes[0])
+                        self._fewest(block, block.checkpointed, rest=partial(block.checkpointed, kept=self._modes[0]))
                 fits = fits or fits_here
 
-    def _fewest(self, block: Block, kept: tuple[str, ...], *others: Change, rest: tuple[str, ...] = ()) -> None:
+    def _fewest(
+        self,
+        block: Block,
+        changed: Callable[[Sequence[str]], ModuleChange],
+        *others: Change,
+        rest: Callable[[Sequence[str]], ModuleChange] | None = None,
+    ) -> None:
         """Find the smallest number of modules that fits, by bisection.
 
         Args:
             block: All of its modules together fit.
-            kept: What these hold.
+            changed: Changes some of them.
             others: What is changed besides.
-            rest: What the other modules of the block hold instead of being computed wholly again; (): they are left.
+            rest: Changes the other modules of the block; None: they are left.
         """
         too_few, enough = 0, len(block.paths)
         while enough - too_few > 1:
             number = (too_few + enough) // 2
-            changes = [*others, block.checkpointed(block.paths[:number], kept)]
-            if rest:
-                changes.append(block.checkpointed(block.paths[number:], rest))
+            changes = [*others, changed(block.paths[:number])]
+            if rest is not None:
+                changes.append(rest(block.paths[number:]))
             if self._fits(self._of(*changes)):
                 enough = number
             else:
                 too_few = number
 
-    def _combine(self) -> None:
-        """Checkpoint one block after the other, the most helpful first, until it fits."""
-        whole = [block.checkpointed(block.paths) for block in self._blocks]
+    def _combine(self, way: _Way) -> None:
+        """Change one block after the other, the most helpful first, until it fits."""
+        whole = [way(block, block.paths) for block in self._blocks]
         order = sorted(range(len(whole)), key=lambda number: self._of(whole[number]).peak_bytes)
-        taken: list[Change] = []
+        taken: list[ModuleChange] = []
         best = self._of()
         for number in order:
-            if any(_overlaps(whole[number], change) for change in taken if isinstance(change, Checkpoint)):
+            if any(_overlaps(whole[number], change) for change in taken):
                 continue
             outcome = self._of(*taken, whole[number])
             if outcome.failure or outcome.peak_bytes >= best.peak_bytes:
                 continue
             if self._fits(outcome):
-                self._fewest(self._blocks[number], (), *taken)
+                self._fewest(self._blocks[number], partial(way, self._blocks[number]), *taken)
                 return
             taken.append(whole[number])
             best = outcome
@@ -250,6 +231,9 @@ class PlanSearch:
             self._outcomes[plan] = self._measure(plan)
         return self._outcomes[plan]
 
+    def _has_fitting(self) -> bool:
+        return any(map(self._fits, self._done()))
+
     def _done(self) -> Iterator[Outcome]:
         return (outcome for outcome in self._outcomes.values() if not outcome.failure)
 
@@ -257,18 +241,23 @@ class PlanSearch:
         return not outcome.failure and outcome.peak_bytes <= self._limit
 
 
-def _cost(outcome: Outcome) -> tuple[bool, int, int, int, int]:
-    """Order plans: those that keep every bit first, then by work, then by how much is changed."""
+def _cost(outcome: Outcome) -> tuple[int, bool, int, int, int, int, int]:
+    """Order plans: those that keep every bit first, then those that move nothing, then by work, and by what changes.
+
+    What a byte that is moved costs beside an operation, only a run on the device would show.
+    """
     return (
-        not is_exact(outcome.plan),
+        rounding_of(outcome.plan),
+        outcome.moved_bytes > 0,
         outcome.flops,
+        outcome.moved_bytes,
         outcome.plan.num_modules,
         len(outcome.plan.changes),
         outcome.peak_bytes,
     )
 
 
-def _overlaps(one: Checkpoint, other: Checkpoint) -> bool:
+def _overlaps(one: ModuleChange, other: ModuleChange) -> bool:
     """Return whether a module of one is inside a module of the other, or is the same."""
     pairs = ((a, b) for a in one.paths for b in other.paths) if one.root == other.root else ()
     return any(a == b or a.startswith(f"{b}.") or b.startswith(f"{a}.") for a, b in pairs)

@@ -1,6 +1,7 @@
 """What a real run of a plan has shown, beside a real run of the plain program."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import sqrt
 
 from gradinspect.graph import Record
 
@@ -10,6 +11,7 @@ class GradientDigest(Record, frozen=True):
 
     digest: str
     norm: float
+    sums: tuple[float, ...] = ()  # of its values with drawn signs: their squares add up to about the norm's square
 
 
 class RealSteps(Record, frozen=True):
@@ -29,18 +31,22 @@ class Trial(Record, frozen=True):
     bit_equal: bool | None  # gradients; None: two runs of the plain program differ, so they cannot be compared
     num_different: int = 0  # gradients
     num_compared: int = 0
-    largest_difference: float = 0.0  # of norms, relative
+    difference: float = 0.0  # its norm, of all gradients together, relative; about a tenth may be wrong of it
 
 
 def compare_gradients(plain: RealSteps, planned: RealSteps) -> tuple[int, int, float]:
-    """Compare two runs: how many gradients there are, how many differ, and by how much their norms do."""
+    """Compare two runs: how many gradients there are, how many differ, and by how much all do together."""
     pairs = [
         pair for calls in zip(plain.gradients, planned.gradients, strict=False) for pair in zip(*calls, strict=False)
     ]
     different = [(one, other) for one, other in pairs if one.digest != other.digest]
     shapes_differ = list(map(len, plain.gradients)) != list(map(len, planned.gradients))
-    relative = [abs(one.norm - other.norm) / max(abs(one.norm), 1e-30) for one, other in different]
-    return len(pairs), len(different) + shapes_differ, max(relative, default=0.0)
+    apart = _norm(a - b for one, other in different for a, b in zip(one.sums, other.sums, strict=False))
+    return len(pairs), len(different) + shapes_differ, apart / max(_norm(one.norm for one, _ in pairs), 1e-30)
+
+
+def _norm(values: Iterable[float]) -> float:
+    return sqrt(sum(value * value for value in values))
 
 
 def seconds_of_a_step(runs: Sequence[RealSteps]) -> tuple[float, float] | None:

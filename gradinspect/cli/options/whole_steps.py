@@ -59,16 +59,21 @@ def check_hint(hint: float | None, *, real: bool = False) -> None:
         raise GradInspectError(f"'--hint {hint:g}' is for fake tensors, and --real has values.", "Remove this option.")
 
 
-def is_cuda(device: str | None, *, real: bool) -> bool:
+def is_cuda(device: str | None, *, measured_by: str | None) -> bool:
     """Return whether to count as on a GPU.
+
+    Args:
+        device: That was asked for.
+        measured_by: The option that has the program run with values, if it was given.
 
     Raises:
         GradInspectError: The allocator of that device is not known, or the run is measured where it is.
     """
     if device is not None and device.partition(":")[0] not in ("cpu", "cuda"):
         raise GradInspectError(f"The allocator of '--device {device}' is not known.", "Give cpu or cuda.")
-    if device is not None and real:
+    if device is not None and measured_by is not None:
         raise GradInspectError(
-            f"'--device {device}' is for a prediction, and --real measures the device of the program.", "Remove one."
+            f"'--device {device}' is for a prediction, and {measured_by} measures the device of the program.",
+            "Remove one.",
         )
     return device is not None and device.startswith("cuda")

@@ -1,9 +1,10 @@
 """Search for a plan, and try it."""
 
+from gradinspect.analyses.planning.blocks import blocks_of
 from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, SplitBatch, split_of
 from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
 from gradinspect.analyses.planning.report import PlanReport
-from gradinspect.analyses.planning.search import PlanSearch, blocks_of
+from gradinspect.analyses.planning.search import PlanSearch
 from gradinspect.analyses.planning.trial import Trial, compare_gradients, seconds_of_a_step
 from gradinspect.cli.running.planned_runs import PlannedRuns
 from gradinspect.cli.running.sign_of_life import sign_of_life
@@ -28,7 +29,9 @@ def find_plan(
     runs = PlannedRuns(request, num_steps, size)
     plain = runs.plain()
     with sign_of_life(f"plans of {escape_control(request.label)}"):
-        search = PlanSearch(limit, blocks_of(plain.uses), plain.products, runs.measure, rounds=rounds)
+        search = PlanSearch(
+            limit, blocks_of(plain.uses), plain.products, runs.measure, rounds=rounds, offloads=plain.can_offload
+        )
         found = search.run(outcome_of(NO_CHANGE, plain), plain.offers, [plain.chunked, _splits(plain, size)])
         trial, failures = None, list[str]()
         if tries and found.fitting:
@@ -44,6 +47,7 @@ def find_plan(
         notes=plain.memory.notes,
         not_counted=plain.memory.not_counted,
         held=plain.held,
+        offloads=plain.can_offload,
         trial=trial,
         failures=tuple(failures),
     )
@@ -73,7 +77,7 @@ def _try(runs: PlannedRuns, plan: Plan) -> Trial:
     rounds = [(runs.real_steps(NO_CHANGE), runs.real_steps(plan)) for _ in range(ROUNDS)]
     plain, planned = rounds[0]
     is_split = split_of(plan) is not None  # then batches differ from those of the plain run
-    num_compared, num_different, largest = (0, 0, 0.0) if is_split else compare_gradients(plain, planned)
+    num_compared, num_different, difference = (0, 0, 0.0) if is_split else compare_gradients(plain, planned)
     is_repeatable = not is_split and not compare_gradients(plain, rounds[1][0])[1]
     return Trial(
         plain_peak_bytes=plain_peak,
@@ -83,5 +87,5 @@ def _try(runs: PlannedRuns, plan: Plan) -> Trial:
         bit_equal=not num_different if is_repeatable else None,
         num_different=num_different,
         num_compared=num_compared,
-        largest_difference=largest,
+        difference=difference,
     )

@@ -22,7 +22,7 @@ from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker
 from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses, running_node, watched_allocations
-from gradinspect.torch_api.fakes import FakeTensor, answers_device
+from gradinspect.torch_api.fakes import FakeTensor, answers_device, is_on_meta
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.torch_api.operators import operator_name, shows_its_arguments
 from gradinspect.torch_api.tensors import key_of_storage
@@ -130,7 +130,7 @@ class StorageTracker(TorchDispatchMode):
 
     def _note(self, tensor: torch.Tensor, func: Any, node: Any, twin_of: Life | None) -> None:
         """Add the memory of a result, unless it is known; it may have another size now."""
-        storage = storage_of(tensor)
+        storage = None if is_on_meta(tensor) else storage_of(tensor)
         if storage is None:
             return
         found = self._lives.get(key_of_storage(storage))

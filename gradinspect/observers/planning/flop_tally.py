@@ -1,4 +1,8 @@
-"""Count the floating point operations that a program takes, operator by operator, recomputation included."""
+"""Count the floating point operations that a program takes, operator by operator, recomputation included.
+
+An operator counts when the next one begins: what follows the memory runs around this, and has seen by then whether the
+steps that count had ended before it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,21 +19,34 @@ class FlopTally(TorchDispatchMode):
         """Start at zero.
 
         Args:
-            is_counting: Whether the steps that count are still running, after the operator.
+            is_counting: Whether the steps that count are still running.
         """
         super().__init__()
-        self.flops = 0
+        self._flops = 0
+        self._pending = 0  # of the last operator
         self.operators: set[str] = set()  # of forward: "aten.mm.default"
         self._is_counting = is_counting
+
+    @property
+    def flops(self) -> int:
+        """How many there were."""
+        self._take()
+        return self._flops
+
+    def _take(self) -> None:
+        """Count the last operator."""
+        self._flops += self._pending if self._pending and self._is_counting() else 0
+        self._pending = 0
 
     def __torch_dispatch__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run the operator, and count it."""
+        self._take()
         result = func(*args, **(kwargs or {}))
         flops = call_flops(func, args, kwargs or {}, result)
         if flops and self._is_counting():
-            self.flops += flops
+            self._pending = flops
             if running_node() is None:
                 self.operators.add(str(func))
         return result

@@ -18,11 +18,12 @@ from gradinspect.analyses.planning.changes import (
     DeleteVariable,
     Plan,
     ReleaseGradients,
-    checkpoints_of,
+    module_changes_of,
     split_of,
 )
 from gradinspect.analyses.planning.code import ROOT, applied_code
 from gradinspect.analyses.planning.deletions import Spot
+from gradinspect.analyses.planning.saved_code import HERE, NOWHERE
 from gradinspect.observers.planning.accumulation import Accumulation
 from gradinspect.observers.planning.chunked_loss import ChunkedLoss
 from gradinspect.observers.planning.outermost_modules import OutermostModules
@@ -43,6 +44,7 @@ class AppliedPlan:
         self.roots = OutermostModules(run.recorder)
         self._base_folder = run.base_folder
         self._plan = plan
+        self._host = NOWHERE if run.request.fake else HERE
         self._chunked = next((change for change in plan.changes if isinstance(change, ChunkLoss)), None)
         self._loss = None if self._chunked is None else ChunkedLoss(self._chunked.chunks, self._failed)
         self._handles = ExitStack()
@@ -92,9 +94,9 @@ class AppliedPlan:
 
     def _change(self, root: nn.Module, number: int) -> None:
         """Change an outermost module that is about to run for the first time."""
-        changes = [change for change in checkpoints_of(self._plan) if change.root == number]
+        changes = [change for change in module_changes_of(self._plan) if change.root == number]
         if changes:
-            exec(compile(applied_code(changes), _FILE, "exec"), {ROOT: root})  # noqa: S102  # what is printed
+            exec(compile(applied_code(changes, self._host), _FILE, "exec"), {ROOT: root})  # noqa: S102  # what is printed
         if self._loss is not None and self._chunked is not None and self._chunked.root == number:
             self._loss.attach(root.get_submodule(self._chunked.path))
 

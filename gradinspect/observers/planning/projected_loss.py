@@ -98,7 +98,8 @@ class ProjectedLoss:
 
     def _offer(self, root: int, path: str, chunks: int) -> ChunkLoss:
         projection, loss = self._found or (None, None)
-        where, what = self._line(None if projection is None else projection.frame), self._line(loss)
+        where, inner = self._line(None if projection is None else projection.frame), self._line(loss)
+        what = self._line(None if loss is None else self._run.recorder.frames.own_number(loss))
         return ChunkLoss(
             root=root,
             path=path,
@@ -106,6 +107,7 @@ class ProjectedLoss:
             projection=where[0],
             loss=what[0],
             loss_code=what[1],
+            package_line=inner[0] if inner[0] != what[0] else "",
             is_converted=projection is not None and projection.is_converted,
         )
 

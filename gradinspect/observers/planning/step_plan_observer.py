@@ -3,16 +3,19 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+import torch
+
 from gradinspect.analyses.planning.changes import Plan
 from gradinspect.analyses.planning.planned_steps import PlannedSteps
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.planning.flop_tally import FlopTally
 from gradinspect.observers.planning.held_variables import HeldVariables
 from gradinspect.observers.planning.module_uses import ModuleUses
+from gradinspect.observers.planning.moved_bytes import MovedBytes
 from gradinspect.observers.planning.plan_changes import AppliedPlan
 from gradinspect.observers.planning.projected_loss import ProjectedLoss
 from gradinspect.observers.planning.zeroed_gradients import ZeroedGradients
-from gradinspect.recording.frames import line_record, user_frames
+from gradinspect.recording.frames import line_record, own_frame
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
@@ -29,6 +32,8 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._steps = StepMemoryObserver(run, num_steps)
         self._applied = AppliedPlan(plan, run)
         self._tally = FlopTally(lambda: self._steps.is_counting)
+        self._moved = MovedBytes(lambda: self._steps.is_counting)
+        self._can_offload = run.request.counts_as_cuda
         self._uses = ModuleUses(run, self._applied.roots)
         self._backward = ("", "")
         self._held = HeldVariables(run.base_folder)
@@ -51,6 +56,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         with ExitStack() as stack:
             if self._run.request.fake:
                 stack.enter_context(self._tally)  # first: it holds arguments, and the other mode counts who holds them
+                stack.enter_context(self._moved)
                 self._run.recorder.listeners.append(self._loss)
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)
@@ -60,10 +66,12 @@ class StepPlanObserver(Observer[PlannedSteps]):
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a backward call as `fit` does, and at what the modules hold for it."""
         self.problem = self.problem or self._applied.problem or self._steps.problem
-        user = None if call.frame is None else next(user_frames(call.frame), None)
+        user = own_frame(call.frame)
         if user is not None:
             record = line_record(user.f_code, user.f_lineno, self._run.base_folder)
             self._backward = (f"{record.file}:{record.line}", record.code)
+        outputs = [output for output in call.outputs if isinstance(output, torch.Tensor)]
+        self._can_offload = self._can_offload or any(output.device.type != "cpu" for output in outputs)
         end = self._steps.on_call(call)
         if end is not None and self._run.request.fake:
             self._uses.note(self._steps.ledger)
@@ -91,4 +99,6 @@ class StepPlanObserver(Observer[PlannedSteps]):
             backward=self._backward,
             chunked=self._loss.offers(),
             held=held,
+            moved_bytes=self._moved.num_bytes // max(len(memory.steps), 1),
+            can_offload=self._can_offload,
         )

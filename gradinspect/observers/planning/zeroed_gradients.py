@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 
 from gradinspect.analyses.planning.changes import ReleaseGradients
 from gradinspect.observers.memory.step_phases import StepPhases
-from gradinspect.recording.frames import line_record, user_frames
+from gradinspect.recording.frames import line_record, own_frame
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.noticing import noticing
 from gradinspect.torch_api.patches import patched
@@ -44,7 +44,7 @@ class ZeroedGradients:
         keeps_zeros = kwargs.get("set_to_none", args[0] if args else True) is False
         is_late = self._phases.phase == "forward" and self._phases.num_optimizer_steps > 0
         if self.release is None and (keeps_zeros or is_late) and self._phases.phase != "backward":
-            frame = next(user_frames(caller), None)
+            frame = own_frame(caller)
             if frame is not None:
                 record = line_record(frame.f_code, frame.f_lineno, self._run.base_folder)
                 self.release = ReleaseGradients(line=f"{record.file}:{record.line}", code=record.code)

@@ -26,8 +26,10 @@ from gradinspect.units import format_bytes, format_count
 MAX_PLANS = 5
 _TRIED = (
     "Tried: checkpoints of modules, whole and selective, freeing gradients earlier, deleting variables; if nothing "
-    "else fits, a cross-entropy in chunks and, with --split, smaller batches. Not tried: offloading."
+    "else fits, a cross-entropy in chunks, with --split smaller batches, and saved tensors in half precision."
 )
+_OFFLOADED = "What modules save was also offloaded to the CPU: a run on the device shows what the moves cost."
+_NOT_OFFLOADED = "Not tried: offloading to the CPU, where the program runs (--device cuda)."
 
 
 class PlanPage(Page):
@@ -48,13 +50,13 @@ class PlanPage(Page):
         yield Text()
         for note in (*report.search.refused, *map(held_sentence, report.held), *report.notes):
             yield from self.paragraph(note)
-        yield from self.paragraph(_TRIED)
+        yield from self.paragraph(f"{_TRIED} {_OFFLOADED if report.offloads else _NOT_OFFLOADED}")
         yield from self.paragraph(f"Not counted: {', '.join(report.not_counted)}.")
 
     def _table(self, report: PlanReport) -> Iterator[Text]:
         """Yield the plain program, then the plans that fit, or the one that needs least."""
         search = report.search
-        shown = search.fitting[:MAX_PLANS] if search.fitting else (search.lowest,)
+        shown = _shown(search.fitting) if search.fitting else (search.lowest,)
         rows = [search.plain, *(outcome for outcome in shown if outcome.plan.changes)]
         yield Text()
         yield Text(f"{'peak':>12}{'held':>12}{'FLOPs':>8}  plan", "bold")
@@ -62,7 +64,7 @@ class PlanPage(Page):
             ratio = flops_ratio(outcome, search.plain)
             work = "" if ratio is None else f"x{ratio:.2f}"
             start = f"{format_bytes(outcome.peak_bytes):>12}{format_bytes(outcome.held_bytes):>12}{work:>8}  "
-            first, *rest = self.paragraph(describe_plan(outcome.plan), " " * len(start))
+            first, *rest = self.paragraph(_described(outcome), " " * len(start))
             yield Text(start) + first[len(start) :]
             yield from rest
         more = len(search.fitting) - MAX_PLANS
@@ -85,6 +87,20 @@ class PlanPage(Page):
             yield from self.paragraph(_where(report), "  ")
             yield Text()
             yield from (Text(line) for line in code.splitlines())
+
+
+def _shown(fitting: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+    """Choose the cheapest plans, with one that moves something, if there is one: what that costs is not known."""
+    first = next((outcome for outcome in fitting if outcome.moved_bytes), None)
+    if first is None or first in fitting[:MAX_PLANS]:
+        return fitting[:MAX_PLANS]
+    return (*fitting[: MAX_PLANS - 1], first)
+
+
+def _described(outcome: Outcome) -> str:
+    """Say what a plan changes, and what it moves."""
+    moved = f"; {format_bytes(outcome.moved_bytes)} moved in a step" if outcome.moved_bytes else ""
+    return describe_plan(outcome.plan) + moved
 
 
 def _verdict(report: PlanReport) -> str:
@@ -138,5 +154,5 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
     else:
         yield (
             f"{trial.num_different} of {compared} differ from those of the plain run, "
-            f"their norms by at most {trial.largest_difference:.1e}"
+            f"all together by about {trial.difference:.1e} of their norm"
         )

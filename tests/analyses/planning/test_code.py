@@ -8,13 +8,16 @@ from inline_snapshot import snapshot
 
 from gradinspect.analyses.planning.changes import (
     Checkpoint,
+    ChunkLoss,
     DeleteVariable,
+    HalfSaves,
+    Offload,
     Plan,
     ReleaseGradients,
     describe_plan,
     edits_of,
 )
-from gradinspect.analyses.planning.code import code_of
+from gradinspect.analyses.planning.code import applied_code, code_of
 
 FIRST = Checkpoint(root=0, paths=("h.0", "h.1", "h.2"), class_name="Block", num_alike=5)
 KEEPING = Checkpoint(
@@ -75,6 +78,35 @@ def test_each_change_is_described_in_a_line() -> None:
     ]
     assert describe_plan(Plan()) == "no change"
     assert code_of(Plan(changes=(release,)), ("net",)) == ""
+
+
+def test_what_is_held_otherwise_is_described_and_called() -> None:
+    """Both functions stand once, and our own runs offload to another place than the program."""
+    offload = Offload(root=0, paths=("h.0", "h.1", "h.2"), class_name="Block", num_alike=4)
+    half = HalfSaves(root=0, paths=("head",), class_name="Linear", num_alike=1)
+    plan = Plan(changes=(offload, half))
+
+    assert describe_plan(plan).split("; ") == [
+        "offload what h.0-2 (3 of 4 Block) saves to the CPU",
+        "hold what head (Linear) saves as bfloat16, which changes gradients",
+    ]
+    assert code_of(plan, ("net",)).endswith(
+        'offload_saved(net, [f"h.{n}" for n in range(3)])\nsave_in_half(net, ["head"])\n'
+    )
+    assert applied_code([offload, half], "meta").count("def offload_saved(") == 1
+    assert """for n in range(3)], to='meta')""" in applied_code([offload, half], "meta")
+
+
+def test_the_line_of_a_loss_is_the_programs_own() -> None:
+    """Where an installed package computes it, that line is named beside it."""
+    chunked = ChunkLoss(
+        root=0, path="head", chunks=8, projection="model.py:5", loss="train.py:6", loss_code="loss = model(x)",
+        package_line="transformers/loss/loss_utils.py:40",
+    )  # fmt: skip
+
+    assert edits_of(Plan(changes=(chunked,)))[0].startswith(
+        "at train.py:6, loss = model(x) (there transformers/loss/loss_utils.py:40 computes it): give what head"
+    )
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda name: "." not in name), min_size=1, max_size=4, unique=True))

@@ -1,16 +1,20 @@
 """The search for the cheapest plan: on a model of memory that is a sum."""
 
+from gradinspect.analyses.planning.blocks import blocks_of
 from gradinspect.analyses.planning.changes import (
     Change,
     Checkpoint,
     ChunkLoss,
     DeleteVariable,
+    HalfSaves,
     ModuleUse,
+    Offload,
     Plan,
     ReleaseGradients,
     checkpoints_of,
+    rounding_of,
 )
-from gradinspect.analyses.planning.search import Outcome, PlanSearch, Search, blocks_of
+from gradinspect.analyses.planning.search import Outcome, PlanSearch, Search
 
 KEPT = ("aten.mm.default",)
 RELEASE = ReleaseGradients(line="train.py:9", code="optimizer.zero_grad()")
@@ -26,8 +30,13 @@ USES = (
 
 def measured(plan: Plan) -> Outcome:
     """Need 1,000 bytes, of which gradients are 100; computing a block again costs 10, without its products 1."""
-    peak, flops = 1000, 1000
+    peak, flops, moved = 1000, 1000, 0
     for change in plan.changes:
+        if isinstance(change, Offload | HalfSaves):
+            saved = len(change.paths) * (60 if change.paths[0].endswith("mlp") else 100)
+            peak -= saved if isinstance(change, Offload) else saved // 2
+            moved += saved if isinstance(change, Offload) else 0
+            continue
         if not isinstance(change, Checkpoint):
             peak -= 200 if isinstance(change, ChunkLoss) else 100
             flops += 50 * isinstance(change, ChunkLoss)
@@ -35,7 +44,8 @@ def measured(plan: Plan) -> Outcome:
         size = 60 if change.paths[0].endswith("mlp") else 100
         peak -= len(change.paths) * (size // 2 if change.kept else size)
         flops += len(change.paths) * (1 if change.kept else 10)
-    return Outcome(plan=plan, peak_bytes=max(peak, 50 if CHUNKED in plan.changes else 250), flops=flops)
+    lowest = 50 if CHUNKED in plan.changes else 250
+    return Outcome(plan=plan, peak_bytes=max(peak, lowest), flops=flops, moved_bytes=moved)
 
 
 def found(limit: int, *offers: Change) -> Search:
@@ -89,9 +99,28 @@ def test_gradients_are_rounded_otherwise_only_if_nothing_else_fits() -> None:
 
     assert not any(CHUNKED in outcome.plan.changes for outcome in exact.fitting)
     assert CHUNKED not in asked.fitting[0].plan.changes
-    assert CHUNKED in asked.fitting[-1].plan.changes
+    assert CHUNKED in [outcome for outcome in asked.fitting if rounding_of(outcome.plan) < 2][-1].plan.changes
     assert all(CHUNKED in outcome.plan.changes for outcome in needed.fitting)
     assert modules(needed.fitting[0]) == [("h.0", 4, False), ("h.4", 4, True)]
+
+
+def test_saved_tensors_are_offloaded_where_there_is_a_device() -> None:
+    """As few as fit; a plan that moves nothing comes first, as only a run shows what a move costs."""
+    search = PlanSearch(700, blocks_of(USES), KEPT, measured, offloads=True).run(measured(Plan()), [])
+    moving = [outcome for outcome in search.fitting if outcome.moved_bytes]
+
+    assert search.fitting[-len(moving) :] == tuple(moving)
+    assert moving[0].plan.changes == (Offload(root=0, paths=("h.0", "h.1", "h.2"), class_name="Block", num_alike=8),)
+    assert {outcome.moved_bytes for outcome in found(700).fitting} == {0}
+
+
+def test_saves_in_half_precision_come_last() -> None:
+    """They are tried if nothing else fits, or if that is asked for."""
+    first, *others = (one.plan.changes for one in rounded(700, rounds=True).fitting if rounding_of(one.plan) > 1)
+
+    assert first == (HalfSaves(root=0, paths=tuple(f"h.{n}" for n in range(6)), class_name="Block", num_alike=8),)
+    assert rounded(700, rounds=True).fitting[-1].plan.changes == others[-1]
+    assert not any(isinstance(change, HalfSaves) for one in rounded(700).fitting for change in one.plan.changes)
 
 
 def test_a_loss_that_cannot_be_changed_is_not_tried_again() -> None:

@@ -21,7 +21,7 @@ def page(limit: int, *, measured: int | None = None, bit_equal: bool | None = Tr
     """Write the page of a plan that may have been tried."""
     trial = None if measured is None else Trial(
         plain_peak_bytes=4096, measured_peak_bytes=measured, plain_seconds=(1.0, 1.0), seconds=(1.25, 1.5),
-        bit_equal=bit_equal, num_compared=7, num_different=0 if bit_equal else 2, largest_difference=1e-7,
+        bit_equal=bit_equal, num_compared=7, num_different=0 if bit_equal else 2, difference=1e-7,
     )  # fmt: skip
     search = Search(
         limit=limit, plain=PLAIN, fitting=(BEST,) if limit >= BEST.peak_bytes else (), lowest=BEST, num_runs=5
@@ -61,7 +61,7 @@ def test_what_was_measured_has_the_last_word() -> None:
 
 def test_gradients_that_differ_are_counted() -> None:
     """And where two plain runs differ, nothing is claimed."""
-    assert "2 of 7 gradients differ from those of the plain run, their norms by at most" in page(
+    assert "2 of 7 gradients differ from those of the plain run, all together by about" in page(
         3000, measured=2048, bit_equal=False
     )
     assert "gradients cannot be compared: two plain runs differ" in page(3000, measured=2048, bit_equal=None)
