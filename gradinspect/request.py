@@ -32,6 +32,7 @@ class Request:
     quiet: bool = False
     fake: bool = False  # run on fake tensors
     values_hint: str = "Move it after the backward call, or run without --fake."  # where fake tensors lack a value
+    sizes_hint: str = "Move it after the backward call, or run without --fake."  # where a size depends on values
     answers_reads: bool = False  # of a fake scalar that is printed: give it a number
     hint: float | None = None  # the number that every read of a fake scalar gets
     device: str | None = None  # of fake tensors for which the program names none

@@ -11,6 +11,7 @@ from gradinspect.cli.options.request import OF_THE_GRAPH, check_no_run_option, t
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.options.shared import TextOrJson
 from gradinspect.cli.options.whole_steps import (
+    SIZES_HINT,
     VALUES_HINT,
     Hint,
     NumSteps,
@@ -84,6 +85,7 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         answers_reads=not real,
         hint=hint,
         values_hint=VALUES_HINT,
+        sizes_hint=SIZES_HINT,
         counts_as_cuda=is_cuda(device, measured_by="--real" if real else None),
     )
     if search is not None and not isinstance(request.source, CaptureFile):

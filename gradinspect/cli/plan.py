@@ -9,7 +9,6 @@ import typer
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.options.shared import TextOrJson
 from gradinspect.cli.options.whole_steps import (
-    VALUES_HINT,
     Hint,
     NumSteps,
     check_can_run_again,
@@ -22,6 +21,9 @@ from gradinspect.errors import FOUND_SOMETHING
 from gradinspect.request import Request
 
 # ruff: noqa: PLC0415  # what --help need not wait for
+
+_VALUES_HINT = "Give the number to answer with: --hint 1."
+_SIZES_HINT = "Give it a fixed size, such as a capacity of each expert, or measure the program as it is: fit --real."
 
 
 @takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root", "goes_on"}, reads_captures=False)
@@ -61,7 +63,8 @@ def plan(  # noqa: PLR0913  # one option for each kind of plan
         fake=True,
         answers_reads=True,
         hint=hint,
-        values_hint=VALUES_HINT,
+        values_hint=_VALUES_HINT,
+        sizes_hint=_SIZES_HINT,
         counts_as_cuda=is_cuda(device, measured_by="--try" if tries else None),
     )
 

@@ -23,10 +23,11 @@ from gradinspect.fake.values import AnsweredReads
 from gradinspect.recording.frames import RUNNERS, is_user_file
 from gradinspect.recording.tensors import PLAIN_TYPES
 from gradinspect.torch_api.fake_objects import NoSuchRankError
-from gradinspect.torch_api.fakes import NEEDS_VALUES, FakeTensor, fake_tensor_mode
+from gradinspect.torch_api.fakes import NEEDS_SIZE, NEEDS_VALUES, FakeTensor, fake_tensor_mode
 
 FAKE_TYPES = (*PLAIN_TYPES, FakeTensor)
 WARNING = "Fake tensors: shapes and bytes are those of a real run, values are not."
+_SIZED = "makes a tensor whose size depends on values"
 _NUMPY = ".numpy() is not supported for tensor subclasses."
 _NO_DATA = "but its data is not allocated yet"  # c10/core/TensorImpl.h, torch 2.13
 _WITH_DATA = "Run one rank alone, with --world-size, or run without --fake; fit has --real."
@@ -81,12 +82,13 @@ class FakeRun:
         self._stack.close()
 
 
-def explain_fake_error(error: BaseException | None, hint: str) -> GradInspectError | None:
+def explain_fake_error(error: BaseException | None, hint: str, sizes_hint: str) -> GradInspectError | None:
     """Explain an error caused by missing values, with its line; None for the program's own errors.
 
     Args:
         error: The error that the program raised.
         hint: What to do about a line that reads values.
+        sizes_hint: What to do about a line that makes a tensor whose size depends on them.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -94,7 +96,8 @@ def explain_fake_error(error: BaseException | None, hint: str) -> GradInspectErr
         if isinstance(error, GradInspectError):
             return error
         if isinstance(error, NEEDS_VALUES) or _NUMPY in text_of(error):
-            return GradInspectError(f"{_place(error)} reads values, which fake tensors do not have.", hint)
+            what, help_ = (_SIZED, sizes_hint) if isinstance(error, NEEDS_SIZE) else ("reads values", hint)
+            return GradInspectError(f"{_place(error)} {what}, which fake tensors do not have.", help_)
         if (explained := _explain_missing_ranks(error)) is not None:
             return explained
         if _NO_DATA in text_of(error):

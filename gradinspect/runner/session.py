@@ -211,7 +211,11 @@ class Session(Generic[T]):
             KeyboardInterrupt: It was interrupted, and nothing was recorded.
             ScriptFailedError: It failed, and nothing was recorded.
         """
-        if self._request.fake and self._observer.has_left and explain_fake_error(error, self._request.values_hint):
+        if (
+            self._request.fake
+            and self._observer.has_left
+            and explain_fake_error(error, self._request.values_hint, self._request.sizes_hint)
+        ):
             return  # it would have been stopped before that
         self.failure = self._failure_of(error)
         self.exit_code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else SCRIPT_FAILED
@@ -258,7 +262,7 @@ class Session(Generic[T]):
     def _explain(self, error: BaseException) -> None:
         """Raise one sentence in place of an error caused by fake tensors."""
         is_fake = self._request.fake and not self._has_answer()
-        explained = explain_fake_error(error, self._request.values_hint) if is_fake else None
+        explained = explain_fake_error(error, self._request.values_hint, self._request.sizes_hint) if is_fake else None
         if explained is not None:
             raise explained from None
 

@@ -33,6 +33,10 @@ unset_fake_temporarily: Any = _UNSET.or_refuse()
 _DEVICE_OF: Any = _DEVICE.or_else(_NoFakeTensor)
 reads_scalar: Any = _READ.or_else(None)  # the operator behind `item()`
 NEEDS_VALUES: tuple[Any, ...] = tuple(name.value for name in _ERRORS if name.is_there)
+_SIZE = private(
+    f"{_FAKE}.DynamicOutputShapeException", "sizes that depend on values are reported as values that are read"
+)
+NEEDS_SIZE: tuple[Any, ...] = (_SIZE.value,) if _SIZE.is_there else ()
 
 
 def fake_tensor_mode() -> Any:

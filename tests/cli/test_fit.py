@@ -76,6 +76,9 @@ def test_each_grouping_is_shown(by: str) -> None:
     [
         (READS, (), "'if loss < 3:' (train.py:9) reads values, which fake tensors do not have. "
          "Run with --real, or give the number to answer with: --hint 1.\n"),
+        (READS.replace("if loss < 3:", "if weight[weight < 3].numel():"), ("--hint", "1"),
+         "'if weight[weight < 3].numel():' (train.py:9) makes a tensor whose size depends on values, which fake "
+         "tensors do not have. Run with --real.\n"),
         (READS, ("--hint", "nan"), "'--hint nan' is not a finite number. Give one such as --hint 1.\n"),
         (READS, ("--hint", "2", "--real"),
          "'--hint 2' is for fake tensors, and --real has values. Remove this option.\n"),
@@ -89,7 +92,8 @@ def test_each_grouping_is_shown(by: str) -> None:
          "'--device cuda' is for a prediction, and --real measures the device of the program. Remove one.\n"),
         (PROGRAMS["SGD"], ("--limit", "0"), "'--limit 0' leaves no memory at all. Give a size such as 24GiB.\n"),
     ],
-    ids=["values", "hint is no number", "hint of values", "no backward", "no size", "no device", "real device", "0"],
+    ids=["values", "size of values", "hint is no number", "hint of values", "no backward", "no size", "no device",
+         "real device", "0"],
 )  # fmt: skip
 def test_what_cannot_be_done_is_one_sentence(
     program: str, options: tuple[str, ...], sentence: str, tmp_path: Path

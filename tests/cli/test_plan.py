@@ -236,6 +236,28 @@ def test_a_device_that_is_not_here_is_not_measured(tmp_path: Path) -> None:
     assert "'--device cuda' is for a prediction, and --try measures the device of the program." in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "options", "sentence"),
+    [
+        ("if loss > 3: pass", (),
+         "reads values, which fake tensors do not have. Give the number to answer with: --hint 1."),
+        ("chosen, = torch.where(x[:, 0] > 0)", ("--hint", "1"),
+         "makes a tensor whose size depends on values, which fake tensors do not have. Give it a fixed size, such as a "
+         "capacity of each expert, or measure the program as it is: fit --real."),
+    ],
+    ids=["value", "size"],
+)  # fmt: skip
+def test_what_needs_values_is_one_sentence(line: str, options: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+    """With what helps under `plan`, which runs on fake tensors only."""
+    (tmp_path / "train.py").write_text(
+        BATCHES.replace("    optimizer.zero_grad()", f"    {line}\n    optimizer.zero_grad()")
+    )
+    done = gradinspect("plan", "train.py", "--fit", "1MiB", *options, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr == f"gradinspect: '{line}' (train.py:11) {sentence}\n"
+
+
 def test_a_batch_is_split(tmp_path: Path) -> None:
     """Gradients are added up: the optimizer steps once for all parts, and the peak is the allocator's."""
     status, figures = planned(BATCHES, tmp_path, "--fit", "300KiB", "--split", "batch_size", "--try")

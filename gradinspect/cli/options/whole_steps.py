@@ -12,6 +12,7 @@ from gradinspect.source import STDIN, CaptureFile, Script
 from gradinspect.units import parse_bytes
 
 VALUES_HINT = "Run with --real, or give the number to answer with: --hint 1."
+SIZES_HINT = "Run with --real."
 NumSteps: TypeAlias = Annotated[int, typer.Option(min=1, metavar="N", help="Training steps to watch.")]
 Hint: TypeAlias = Annotated[
     float | None,
