@@ -114,7 +114,7 @@ def try_out(mutant: Mutant, tests: list[str], patience_s: float, *, is_changed: 
         os.setsid()
         replace_source(str(mutant.path), changed or "")
         commands_in_forks()
-        os._exit(run_tests([str(ROOT / test) for test in tests]))
+        os._exit(run_tests([f"{ROOT}/{test}" for test in tests]))
     ends = time.monotonic() + patience_s
     while time.monotonic() < ends:
         done, status = os.waitpid(pid, os.WNOHANG)

@@ -265,4 +265,4 @@ def short_file_name(file: str, base_folder: Path) -> str:
     try:
         return path.relative_to(base_folder).as_posix()
     except ValueError:
-        return "/".join(path.parts[-2:])
+        return "/".join(path.parts[1:][-2:])  # without the root
