@@ -7,6 +7,7 @@ a fake CUDA tensor can be made, but the first autograd op on it aborts the proce
 the op runs, but not the one that a device would run. So such a tensor is rejected as soon as it is made.
 """
 
+import os
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -33,6 +34,7 @@ _NO_DATA = "but its data is not allocated yet"  # c10/core/TensorImpl.h, torch 2
 _WITH_DATA = "Run one rank alone, with --world-size, or run without --fake; fit has --real."
 _NO_COLLECTIVE = "Backend fake does not support"
 _NAMESPACES = ("c10d.", "_c10d_functional.")  # of an operator that fake tensors do not know
+_PIPELINING = os.path.join("torch", "distributed", "pipelining", "")  # noqa: PTH118  # Path drops the last separator
 _ALL_RANKS = "Run all ranks: torchrun -m gradinspect."
 _NO_KERNELS = "not linked with support for cuda"
 _NO_DRIVER = "Found no NVIDIA driver"
@@ -95,11 +97,11 @@ def explain_fake_error(error: BaseException | None, hint: str, sizes_hint: str) 
         seen.add(id(error))
         if isinstance(error, GradInspectError):
             return error
+        if (explained := _explain_missing_ranks(error)) is not None:
+            return explained
         if isinstance(error, NEEDS_VALUES) or _NUMPY in text_of(error):
             what, help_ = (_SIZED, sizes_hint) if isinstance(error, NEEDS_SIZE) else ("reads values", hint)
             return GradInspectError(f"{_place(error)} {what}, which fake tensors do not have.", help_)
-        if (explained := _explain_missing_ranks(error)) is not None:
-            return explained
         if _NO_DATA in text_of(error):
             what = "needs the data of tensors, as communication between processes does, and fake tensors have none."
             return GradInspectError(f"{_place(error)} {what}", _WITH_DATA)
@@ -115,10 +117,20 @@ def _explain_missing_ranks(error: BaseException) -> GradInspectError | None:
     """Explain an error caused by ranks that are not there."""
     if isinstance(error, NoSuchRankError):
         return GradInspectError(f"{_place(error)} {text_of(error)}, which --world-size does not run.", _ALL_RANKS)
+    if isinstance(error, NEEDS_VALUES) and _is_of_pipeline(error):
+        waits = "waits for what other stages of the pipeline send, which --world-size does not run"
+        return GradInspectError(f"{_place(error)} {waits}.", _ALL_RANKS)
     if _NO_COLLECTIVE in text_of(error) or text_of(error).startswith(_NAMESPACES):
         needs = "needs a collective that only a real process group can answer"
         return GradInspectError(f"{_place(error)} {needs}: {text_of(error).splitlines()[0]}.", _ALL_RANKS)
     return None
+
+
+def _is_of_pipeline(error: BaseException) -> bool:
+    """Return whether torch's pipelining reads values itself, rather than a stage that it runs."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    inner = next((file for file in reversed(files) if _PIPELINING in file or is_user_file(file)), "")
+    return _PIPELINING in inner
 
 
 def _place(error: BaseException) -> str:

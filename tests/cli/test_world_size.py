@@ -28,6 +28,14 @@ distributed.{call}
 torch.ones(3, requires_grad=True).sum().backward()
 """
 
+PIPELINE = """
+import torch
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+torch.distributed.init_process_group("gloo")
+stage = PipelineStage(torch.nn.Linear(8, 8), 1, 4, torch.device("cpu"))
+ScheduleGPipe(stage, n_microbatches=2).step()
+"""
+
 
 def beside_others(kind: str, size: int) -> list[dict[str, Any]]:
     """Measure each rank of a job by the allocator's events."""
@@ -133,6 +141,18 @@ def test_what_other_ranks_would_send_is_shaped_or_named(call: str, rank: int, sa
 
     assert done.stdout.startswith(f"{8 + rank} 16 ['{seen}', '{seen}']\n")
     assert (done.returncode, done.stderr.replace("gradinspect: ", "").strip()) == (2 if said else 0, said)
+
+
+def test_a_pipeline_stage_that_waits_for_others_is_one_sentence(tmp_path: Path) -> None:
+    """Torch's schedules shake hands, and stages send shapes: no advice about values of the program."""
+    (tmp_path / "train.py").write_text(PIPELINE)
+    done = gradinspect("fit", "train.py", "--world-size", "4", "--rank", "1", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "gradinspect: 'ScheduleGPipe(stage, n_microbatches=2).step()' (train.py:6) waits for what other stages of the "
+        "pipeline send, which --world-size does not run. Run all ranks: torchrun -m gradinspect.\n"
+    )
 
 
 @pytest.mark.parametrize(
