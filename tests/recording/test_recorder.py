@@ -369,3 +369,29 @@ def test_a_node_without_a_line_has_none() -> None:
 
     assert [frame is None for frame in frames] == [True, False, True]
     assert list(recorder.frames.lines())[-1][0] == __file__
+
+
+class Overrides(torch.Tensor):
+    """Has a `__torch_function__` of its own."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Forward."""
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Quiet(torch.Tensor):
+    """Switches it off, as a parameter does."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+
+def test_only_tensors_that_override_functions_are_said_to() -> None:
+    """While we watch as without us: our mode is no reason for torch to leave its fast paths."""
+    x = torch.ones(1)
+    asked = [(x,), (nn.Parameter(x),), (x.as_subclass(Quiet),), (object(),), (x, x.as_subclass(Overrides)), ()]
+    plain = [torch.overrides.has_torch_function(arguments) for arguments in asked]
+    with Recorder():
+        watched = [torch.overrides.has_torch_function(arguments) for arguments in asked]
+
+    assert watched == plain == [False, False, False, False, True, False]

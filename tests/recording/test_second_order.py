@@ -134,3 +134,25 @@ def test_it_is_not_for_those_who_watch() -> None:
 
     assert done.returncode == 2
     assert "'grads' has no option '--create-graph'." in done.stderr
+
+
+class Ignores(torch.autograd.Function):
+    """Gives its second argument no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Add."""
+        ctx.save_for_backward(x)
+        return x**2 + y
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Differentiate by the first alone."""
+        return grad * 2 * ctx.saved_tensors[0], None
+
+
+def test_a_leaf_that_gets_no_gradient_is_left_out() -> None:
+    """The others have theirs."""
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+
+    assert len(second(Ignores.apply(x, y).sum()).roots) == 1
