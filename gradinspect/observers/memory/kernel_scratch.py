@@ -26,10 +26,7 @@ from gradinspect.torch_api.profiling import has_memory_events, profiled_events
 
 MAX_TRIAL_BYTES = 2**28  # of the arguments
 MAX_TRIAL_PRODUCTS = 2**33  # multiplications: about a second on one core
-UNKNOWN_SCRATCH = (
-    "A convolution, recurrent layer, attention or half-precision matrix product is too large to be run for its scratch "
-    "memory, which is not counted."
-)
+UNKNOWN_SCRATCH = "Some kernels are too large to be run for their scratch memory, which is not counted."
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -110,7 +107,16 @@ class KernelScratch:
         self._counters: dict[Any, Callable[[tuple[Any, ...]], int] | None] = {}
 
     def bytes_of(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-        """Return what an operator needs at its peak beyond its arguments; 0 if that is only what it returns."""
+        """Return what an operator needs at its peak beyond its arguments; 0 if that is only what it returns.
+
+        Also 0 if it cannot be asked: its arguments are symbolic, or it refuses zeros.
+        """
+        try:
+            return self._bytes_of(func, args, kwargs)
+        except Exception:  # the program goes on as it would
+            return 0
+
+    def _bytes_of(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         if func not in self._counters:
             self._counters[func] = _counter_of(func)
         count = self._counters[func]

@@ -1,0 +1,48 @@
+"""What kernels need for themselves: asked from the kernel, and never at the program's expense."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from gradinspect.observers.memory import kernel_scratch
+from gradinspect.observers.memory.kernel_scratch import MAX_TRIAL_BYTES, UNKNOWN_SCRATCH, KernelScratch
+
+
+def test_a_kernel_is_asked_once_for_equal_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layer runs again and again with the same shapes."""
+    asked: list[Any] = []
+    monkeypatch.setattr(kernel_scratch, "_measured", lambda func, *looks: asked.append((func, looks)) or 64)
+    scratch = KernelScratch()
+    with FakeTensorMode():
+        found = [scratch.bytes_of(torch.ops.aten.sum.default, (torch.empty(size),), {}) for size in (3, 3, 4)]
+
+    assert found == [64, 64, 64]
+    assert len(asked) == 2
+
+
+def test_a_kernel_that_refuses_zeros_has_no_known_scratch() -> None:
+    """The program goes on: it may never have given such arguments."""
+    scratch = KernelScratch()
+    with FakeTensorMode():
+        scattered = (torch.empty(2), 0, torch.empty(2, 2, dtype=torch.int64), torch.empty(2))
+
+        assert scratch.bytes_of(torch.ops.aten.scatter_add.default, scattered, {}) == 0
+
+
+def test_arguments_that_cannot_be_described_have_no_known_scratch() -> None:
+    """Whatever a program passes to an operator, it gets its own error, not ours."""
+    scratch = KernelScratch()
+    with FakeTensorMode():
+        assert scratch.bytes_of(torch.ops.aten.sum.default, (torch.empty(2), {}), {}) == 0
+        assert scratch.bytes_of(torch.ops.aten.mm.default, (torch.empty(2, 2, dtype=torch.bfloat16),), {}) == 0
+
+
+def test_a_kernel_that_is_too_large_is_named() -> None:
+    """The reader is told what is not counted."""
+    scratch = KernelScratch()
+    with FakeTensorMode():
+        assert scratch.bytes_of(torch.ops.aten.sum.default, (torch.empty(MAX_TRIAL_BYTES),), {}) == 0
+
+    assert list(scratch.notes) == [UNKNOWN_SCRATCH]
