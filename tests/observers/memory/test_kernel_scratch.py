@@ -13,7 +13,12 @@ from gradinspect.observers.memory.kernel_scratch import MAX_TRIAL_BYTES, UNKNOWN
 def test_a_kernel_is_asked_once_for_equal_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     """A layer runs again and again with the same shapes."""
     asked: list[Any] = []
-    monkeypatch.setattr(kernel_scratch, "_measured", lambda func, *looks: asked.append((func, looks)) or 64)
+
+    def measured(*call: Any) -> int:
+        asked.append(call)
+        return 64
+
+    monkeypatch.setattr(kernel_scratch, "_measured", measured)
     scratch = KernelScratch()
     with FakeTensorMode():
         found = [scratch.bytes_of(torch.ops.aten.sum.default, (torch.empty(size),), {}) for size in (3, 3, 4)]
