@@ -5,7 +5,7 @@ oneDNN's convolutions, recurrent layers and matrix products in half precision co
 own, how large only oneDNN knows; attention has buffers for each thread. So each is run once, on zeros of the same
 shapes, strides and dtypes, while torch's profiler lists what the allocator gives out. So are some kernels that are
 written in terms of others, and what converts operands of different dtypes. Equal ones are measured once. One that would
-need more than a second or 256 MiB is not: the reader is told. Which operators have scratch was found by running torch's
+need more than a second or 128 MiB is not: the reader is told. Which operators have scratch was found by running torch's
 own samples of all of them, on torch 2.13.
 """
 
@@ -24,7 +24,7 @@ from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.operators import cpu_attention, cpu_attention_backward, operator_name
 from gradinspect.torch_api.profiling import has_memory_events, profiled_events
 
-MAX_TRIAL_BYTES = 2**28  # of the arguments
+MAX_TRIAL_BYTES = 2**27  # of the arguments
 MAX_TRIAL_PRODUCTS = 2**33  # multiplications: about a second on one core
 UNKNOWN_SCRATCH = "Some kernels are too large to be run for their scratch memory, which is not counted."
 _HALF = (torch.float16, torch.bfloat16)
