@@ -139,11 +139,6 @@ def module_changes_of(plan: Plan) -> list[ModuleChange]:
     return [change for change in plan.changes if isinstance(change, ModuleChange)]
 
 
-def checkpoints_of(plan: Plan) -> list[Checkpoint]:
-    """List the checkpoints among them."""
-    return [change for change in plan.changes if isinstance(change, Checkpoint)]
-
-
 def split_of(plan: Plan) -> SplitBatch | None:
     """Return how it splits the batch."""
     return next((change for change in plan.changes if isinstance(change, SplitBatch)), None)

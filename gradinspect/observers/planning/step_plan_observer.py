@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 
-from gradinspect.analyses.planning.changes import Plan
+from gradinspect.analyses.planning.changes import Offload, Plan
 from gradinspect.analyses.planning.planned_steps import PlannedSteps
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.planning.flop_tally import FlopTally
@@ -32,6 +32,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._steps = StepMemoryObserver(run, num_steps)
         self._applied = AppliedPlan(plan, run)
         self._tally = FlopTally(lambda: self._steps.is_counting)
+        self._offloads = any(isinstance(change, Offload) for change in plan.changes)
         self._moved = MovedBytes(lambda: self._steps.is_counting)
         self._can_offload = run.request.counts_as_cuda
         self._uses = ModuleUses(run, self._applied.roots)
@@ -56,7 +57,8 @@ class StepPlanObserver(Observer[PlannedSteps]):
         with ExitStack() as stack:
             if self._run.request.fake:
                 stack.enter_context(self._tally)  # first: it holds arguments, and the other mode counts who holds them
-                stack.enter_context(self._moved)
+                if self._offloads:  # else it would look at every operator for nothing
+                    stack.enter_context(self._moved)
                 self._run.recorder.listeners.append(self._loss)
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)

@@ -11,7 +11,6 @@ from gradinspect.analyses.planning.changes import (
     Offload,
     Plan,
     ReleaseGradients,
-    checkpoints_of,
     rounding_of,
 )
 from gradinspect.analyses.planning.search import Outcome, PlanSearch, Search
@@ -55,7 +54,11 @@ def found(limit: int, *offers: Change) -> Search:
 
 def modules(outcome: Outcome) -> list[tuple[str, int, bool]]:
     """List what a plan checkpoints: the first module, how many, and whether products are kept."""
-    return [(change.paths[0], len(change.paths), bool(change.kept)) for change in checkpoints_of(outcome.plan)]
+    return [
+        (change.paths[0], len(change.paths), bool(change.kept))
+        for change in outcome.plan.changes
+        if isinstance(change, Checkpoint)
+    ]
 
 
 def test_modules_that_differ_in_numbers_are_one_block() -> None:
