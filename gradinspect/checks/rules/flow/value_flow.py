@@ -11,7 +11,6 @@ from msgspec import Struct
 
 OUTSIDE = -1  # a tensor that no call was seen to make
 NO_LEAF = -1
-_NONE_MEET, _SOME_MEET, _ALL_MEET = 0, 1, 2  # NOTE [The cut that counts]
 _FROM_PYTHON = frozenset(("tensor", "as_tensor", "asarray", "full", "new_tensor", "scalar_tensor", "from_numpy"))
 
 # How a call returned a value without its graph.
@@ -100,7 +99,7 @@ def flow_outcomes(calls: Sequence[Call], starts: Sequence[Read], root: Read) -> 
         first = next((number for number in seen if number not in made), None)
         cut = cuts.get(place)
         outcome = None if cut is None else _outcome_of_cut(ways, cut, first, bit, root)
-        if cut is None or cut.meeting == _ALL_MEET:
+        if cut is None or cut.is_met:
             reading = [number for number in seen if number not in made]
             left = _outcome_without_cut(calls, reading, [n for n in reading if live[n] & bit], needed, root)
             outcome = left if outcome is None or left.kind == "cut" else outcome
@@ -192,7 +191,7 @@ class _Cut(NamedTuple):
 
     read: Read
     used: int | None  # the call that reads it; None: it is the root
-    meeting: int  # how much of what comes of it meets its start again: NOTE [The cut that counts]
+    is_met: bool  # what comes of it meets its start again: NOTE [The cut that counts]
 
 
 def _cuts(ways: _Ways, root: Read) -> dict[int, _Cut]:
@@ -201,46 +200,36 @@ def _cuts(ways: _Ways, root: Read) -> dict[int, _Cut]:
     NOTE [The cut that counts]
     An action is sampled from a policy and used as the index of its own log-probabilities. The index has no gradient,
     but the log-probabilities have, so if they are detached later, that is why no gradient arrives. So a cut counts less
-    if what comes of it meets a value of the same start that has its graph: least if all ways to the root lead there.
+    if what comes of it meets a value of the same start that has its graph. If that is so of every cut, a graph leads
+    from the root to the start.
     """
     cuts: dict[int, _Cut] = {}
-    alone, met = _meetings(ways, root)
+    met = _meetings(ways)
     for number in ways.needed:
         for read in ways.calls[number].reads:
             if read.call != OUTSIDE and not read.leads_back:
                 for place in _places(ways.live[read.call]):
-                    meeting = _meeting(alone[read.call] >> place, met[read.call] >> place)
-                    _note_cut(cuts, place, _Cut(read, number, meeting))
+                    _note_cut(cuts, place, _Cut(read, number, is_met=bool(met[read.call] & 1 << place)))
     if root.call != OUTSIDE and not root.leads_back:
         for place in _places(ways.live[root.call]):
-            _note_cut(cuts, place, _Cut(root, None, _NONE_MEET))
+            _note_cut(cuts, place, _Cut(root, None, is_met=False))
     return cuts
-
-
-def _meeting(alone: int, met: int) -> int:
-    if not met & 1:
-        return _NONE_MEET
-    return _SOME_MEET if alone & 1 else _ALL_MEET
 
 
 def _note_cut(cuts: dict[int, _Cut], place: int, cut: _Cut) -> None:
     known = cuts.get(place)
-    if known is None or cut.meeting < known.meeting:
+    if known is None or (known.is_met and not cut.is_met):
         cuts[place] = cut
 
 
-def _meetings(ways: _Ways, root: Read) -> tuple[dict[int, int], dict[int, int]]:
-    """Return for each call the starts whose graph some way from its result to the root does not meet, or does."""
-    alone, met = dict.fromkeys(ways.needed, 0), dict.fromkeys(ways.needed, 0)
-    if root.call != OUTSIDE:
-        alone[root.call] = ~0
+def _meetings(ways: _Ways) -> dict[int, int]:
+    """Return for each call the starts whose graph some way from its result to the root meets."""
+    met = dict.fromkeys(ways.needed, 0)
     for number in reversed(ways.needed):
-        live = ways.live[number]
         for read in ways.calls[number].reads:
             if read.call != OUTSIDE:
-                alone[read.call] |= alone[number] & ~live
-                met[read.call] |= met[number] | live
-    return alone, met
+                met[read.call] |= met[number] | ways.live[number]
+    return met
 
 
 def _outcome_of_cut(ways: _Ways, cut: _Cut, first: int | None, bit: int, root: Read) -> FlowOutcome:

@@ -130,5 +130,52 @@ def test_an_optimizers_past_updates_are_no_terms() -> None:
 
 def test_a_loss_without_graph_has_no_terms() -> None:
     """It is refused, and told elsewhere."""
-    assert not list(lost_terms(NETWORK, dead(2), is_parameter))
-    assert not list(lost_terms(NETWORK, Read(is_live=True), is_parameter))
+    calls = [*NETWORK, Call("add", (live(0), dead(2)))]
+
+    assert not list(lost_terms(calls, dead(3), is_parameter))
+    assert not list(lost_terms(calls, Read(is_live=True), is_parameter))
+
+
+def test_each_term_is_found_once() -> None:
+    """However many ways lead to it, and beside what cannot be looked into."""
+    total, unknown = Call("add", (live(0), dead(2))), Call("cross_entropy", (live(0),))
+    unseen = Call("add", (live(0), dead(2), Read(is_live=True)))
+
+    assert found(total, Call("add", (live(3), live(3)))) == [LostTerm(1, 3)]
+    assert found(total, unknown, Call("add", (live(3), live(4)))) == [LostTerm(1, 3)]
+    assert found(unseen) == [LostTerm(1, 3)]
+
+
+def test_a_gradient_does_not_pass_a_leaf() -> None:
+    """Neither what a leaf was made of is a term, nor the gradient that it was updated with."""
+    total = Call("add", (live(0), dead(2)))
+    updated = Call("square", (Read(2, leaf=0, is_live=True),))
+
+    assert not found(total, Call("add", (Read(3, leaf=7, is_live=True), live(0))))
+    assert not found(updated, Call("add", (live(0), dead(3))))
+
+
+@pytest.mark.parametrize(("taken_of", "is_found"), [(0, False), (1, True)])
+def test_an_update_of_a_tensor_that_is_no_leaf(taken_of: int, *, is_found: bool) -> None:
+    """As of activations that move along their own gradient."""
+    calls = [
+        Call("linear", (WEIGHT, DATA)),
+        Call("tanh", (WEIGHT,)),
+        Call("grad", (live(0), live(1)), cause="gradient", wrt=(live(taken_of),)),
+        Call("sub", (live(0), dead(2))),
+    ]
+
+    assert list(lost_terms(calls, live(3), is_parameter)) == [LostTerm(2, 3)] * is_found
+
+
+@pytest.mark.parametrize(("loss", "is_found"), [("mean", True), ("pow", False)])
+def test_a_gradient_that_was_read_from_grad(loss: str, *, is_found: bool) -> None:
+    """What it depends on is not known: as a term of a sum it is reported, in a residual not."""
+    calls = [
+        Call("linear", (WEIGHT, DATA)),
+        Call("torch.Tensor.grad.__get__", cause="gradient"),
+        Call("add", (live(0), dead(1))),
+        Call(loss, (live(2),)),
+    ]
+
+    assert list(lost_terms(calls, live(3), is_parameter)) == [LostTerm(1, 2)] * is_found

@@ -216,6 +216,7 @@ def test_the_cut_nearest_to_the_loss_is_chosen() -> None:
     assert nearest_cut([python], calls) == [0]
     assert nearest_cut([off, FlowOutcome("cut", cut=3, cause="grad_off")], calls) == [0, 1]
     assert nearest_cut([FlowOutcome("unread")], calls) == []
+    assert nearest_cut([FlowOutcome("cut", cut=0, cause="detach")], [Call("op"), Call("op", frame=1)]) == [0]
 
 
 def test_what_is_unused_may_be_used_later() -> None:
@@ -239,3 +240,51 @@ def test_what_is_unused_may_be_used_later() -> None:
     assert unread(None, None).text == (
         "No gradient reaches w0: no operator on the way to the loss reads it. opt holds it but never updates it."
     )
+
+
+def test_one_and_several_are_told_apart() -> None:
+    """In what becomes of them and in the advice; names that are equal are one."""
+
+    def dropped(*names: str) -> Finding:
+        (finding,) = missing_findings([
+            MissingGradient(name=name, kind="unused", cause="gradient", noticed=NOTICED, op="exp", cut=line(9))
+            for name in names
+        ])  # fmt: skip
+        return finding
+
+    def unread(*names: str) -> Finding:
+        (finding,) = missing_findings([MissingGradient(name=name, kind="unread", noticed=NOTICED) for name in names])
+        return finding
+
+    assert dropped("a").text == (
+        "No gradient reaches a. What is computed from it ends at train.py:9 with exp, and the loss does not depend on "
+        "it."
+    )
+    assert dropped("a", "a").remedy == "Add what train.py:9 computes to the loss, or remove it from the optimizer."
+    assert dropped("a", "b").remedy == "Add what train.py:9 computes to the loss, or remove them from the optimizer."
+    assert unread("a", "a").text.endswith("the loss reads it. opt holds it but never updates it.")
+    assert unread("a", "b").text.endswith("the loss reads them. opt holds them but never updates them.")
+    assert unread("a", "b").remedy.startswith("Use them in forward, or remove them from the optimizer.")
+
+
+def test_the_call_of_the_helper_that_detached_is_named() -> None:
+    """But not of the scope that disabled gradients."""
+    helper = {"called": line(30)}
+    (by_helper,) = missing_findings([cut("a", **helper)])
+    (by_scope,) = missing_findings([cut("a", cause="grad_off", off=line(2, "with torch.no_grad():"), **helper)])
+
+    assert [(place.role, place.line) for place in by_helper.places][1:3] == [("detached", 5), ("called", 30)]
+    assert [place.role for place in by_scope.places].count("called") == 0
+
+
+def test_a_tensor_that_is_no_leaf() -> None:
+    """What made it, if that is known; with leaves that have a name, it is an intermediate tensor."""
+    named = nonleaf_finding("w", "mul", line(2), line(9), line(10))
+    unnamed = nonleaf_finding("w", "", line(2), None, line(10))
+    inner = nonleaf_finding("h", "mul", line(2), line(9), line(10), ["a", "b"])
+
+    assert named.text.startswith("w.grad is None: mul made it from another tensor, which is the leaf.")
+    assert [(place.role, place.line) for place in named.places] == [("made", 2), ("backward", 9), ("read", 10)]
+    assert "call requires_grad_() on the result of mul, as in" in named.remedy
+    assert "call requires_grad_() on the result of the operator, as in" in unnamed.remedy
+    assert inner.remedy == "Call h.retain_grad() before backward, or read the .grad of a and b."

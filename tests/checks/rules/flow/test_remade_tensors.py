@@ -13,6 +13,10 @@ from gradinspect.checks.rules.flow.remade_tensors import Remade, collects, remad
         ("loss = torch.tensor([one.item() for one in losses])", "torch.stack([one for one in losses])"),
         ("loss = torch.tensor([float(a), b.detach().cpu().item()])", "torch.stack([a, b])"),
         ("loss = torch.from_numpy(np.array(scores)).mean()", "torch.stack(scores)"),
+        ("w = torch.tensor([f(a), f(), int(a, 2)])", "torch.stack([f(a), f(), int(a, 2)])"),
+        ("w = torch.tensor([a.mean(), a.cpu(b), int(c)])", "torch.stack([a.mean(), a.cpu(b), c])"),
+        (f"w = torch.tensor([{'a' * 38}])", f"torch.stack([{'a' * 38}])"),
+        (f"w = torch.tensor([{'a' * 39}])", "torch.stack() of the same list"),
         (f"m = torch.tensor([{', '.join(['self.coefficient'] * 4)}])", "torch.stack() of the same list"),
     ],
 )

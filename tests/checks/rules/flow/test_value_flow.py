@@ -5,9 +5,12 @@ import pytest
 from gradinspect.checks.rules.flow.value_flow import (
     OUTSIDE,
     Call,
+    DetachCause,
     FlowOutcome,
     Read,
     ancestors,
+    calls_behind,
+    descendants,
     flow_outcomes,
     short_name,
 )
@@ -198,3 +201,113 @@ def test_ancestors() -> None:
 def test_short_names(op: str, name: str) -> None:
     """An attribute is called as the program writes it."""
     assert short_name(op) == name
+
+
+def test_a_number_counts_before_a_cut_of_which_all_meets_its_graph_again() -> None:
+    """But not before one whose value goes on alone; each start has cuts of its own."""
+    calls = [
+        Call("torch.nn.functional.linear", (LEAF,)),
+        Call("torch.Tensor.argmax", (of(0),), cause="integer"),
+        Call("torch.gather", (of(0), of(1, is_live=False))),
+        Call("torch.Tensor.item", (of(0),), cause="python"),
+        Call("torch.tensor"),
+        Call("torch.add", (of(2), of(4, is_live=False))),
+    ]
+    detached = [*calls, Call("torch.mul", (of(5, is_live=False), Read(leaf=1, is_live=True)))]
+    starts = [Read(leaf=1, is_live=True), LEAF, Read(leaf=2, is_live=True)]
+
+    assert outcome(calls[:3]).cause == "integer"
+    assert outcome(calls).cause == "python"
+    assert outcome(detached).cut == 5
+    assert [one.cut for one in flow_outcomes(detached, starts, of(6))] == [6, 5, None]
+
+
+def test_of_several_cuts_the_first_is_named() -> None:
+    """Whether or not all of them meet the graph again."""
+    cuts = [Call("exp", (LEAF,)), *(Call("argmax", (of(0),), cause="integer") for _ in range(2))]
+    again = of(1, is_live=False), of(2, is_live=False)
+
+    assert outcome([*cuts, Call("stack", again), Call("mul", (of(3, is_live=False),))]).cut == 1
+    assert outcome([*cuts, Call("gather", (of(0), *again)), Call("gather", (of(3), *reversed(again)))]).cut == 1
+
+
+def test_a_loss_that_no_call_made_is_reached_by_nothing() -> None:
+    """What was detached on the way to something else is no cut of it."""
+    calls = [Call("torch.exp", (LEAF,)), Call("torch.Tensor.detach", (of(0),), cause="detach")]
+
+    assert outcome(calls, Read()) == FlowOutcome("unused", first=0, cut=0)
+    assert outcome(calls, Read(is_live=True)) == FlowOutcome("unused", first=0, cut=0)
+    assert outcome([Call("torch.Tensor.item", (LEAF,), cause="python")], Read()) == FlowOutcome(
+        "cut", first=0, cut=0, cause="python", path=(0,), exits=(0,)
+    )
+
+
+def test_a_scope_without_gradients_that_begins_after_the_cut_is_not_left() -> None:
+    """What used the value is the call that read it first."""
+    calls = [
+        Call("torch.Tensor.detach", (LEAF,), cause="detach"),
+        Call("torch.mul", (of(0, is_live=False),), is_off=True),
+        Call("torch.mul", (of(1, is_live=False), Read(leaf=1, is_live=True))),
+    ]
+
+    assert outcome(calls).used == 1
+
+
+def test_the_leaf_that_a_value_became_was_made_of_it() -> None:
+    """After the cut, and not of another start's value, nor of one that came from elsewhere."""
+    calls = [
+        Call("torch.exp", (LEAF,)),
+        Call("torch.rand"),
+        Call("torch.exp", (Read(leaf=1, is_live=True),)),
+        Call("torch.Tensor.detach", (of(0),), cause="detach"),
+        Call("torch.ones"),
+        Call("torch.Tensor.detach", (of(2),), cause="detach"),
+        Call("torch.clone", (of(3, is_live=False),)),
+    ]
+    leaves = [Read(call, leaf=10 + call, is_live=True) for call in (1, 4, 5, 6)]
+    calls.append(Call("torch.stack", (*leaves, of(3, is_live=False))))
+    found = flow_outcomes(calls, [Read(leaf=1, is_live=True), LEAF], of(7))
+
+    assert [(one.first, one.cut, one.into) for one in found] == [(2, 5, 15), (0, 3, 16)]
+    assert outcome([*calls[:4], Call("torch.stack", (leaves[0], of(3, is_live=False)))]).into == -1
+
+
+@pytest.mark.parametrize(
+    ("cause", "op", "found"),
+    [("integer", "gt", "rewrapped"), ("unknown", "gt", "unknown"), ("copy", "gt", "copy"), (None, "tensor", "copy")],
+)
+def test_how_a_leaf_lost_the_graph(cause: DetachCause | None, op: str, found: DetachCause) -> None:
+    """By the call that made it, but integers become no leaf by themselves."""
+    calls = [Call(op, (LEAF,), cause=cause), Call("mul", (Read(0, leaf=4, is_live=True),))]
+
+    assert outcome(calls).cause == found
+
+
+def test_the_first_use_of_each_start() -> None:
+    """Each has its own."""
+    starts = [Read(leaf=leaf, is_live=True) for leaf in range(3)]
+    calls = [Call("detach", (start,), cause="detach") for start in starts]
+    calls.append(Call("stack", tuple(of(call, is_live=False) for call in range(3))))
+
+    assert [one.first for one in flow_outcomes(calls, starts, of(3))] == [0, 1, 2]
+
+
+def test_descendants_and_what_a_gradient_walks_through() -> None:
+    """Each call once; a gradient passes only operators that are named, and ends at leaves and at what has no graph."""
+    calls = [
+        Call("randn"),
+        Call("mul", (of(0), LEAF)),
+        Call("torch.Tensor.add_", (of(1), of(1), of(0, is_live=False))),
+        Call("torch.Tensor.__add__", (of(0), of(2), of(2), Read(1, leaf=3, is_live=True))),
+        Call("exp"),
+    ]
+
+    assert descendants(calls, 1) == {1, 2, 3}
+    assert descendants(calls, 0) == {0, 1, 2, 3}
+    assert descendants(calls, 4) == {4}
+    assert list(calls_behind(calls, of(3), {"add"})) == [3, 2, 1, 0]
+    assert list(calls_behind(calls, of(3), {"add", "mul"})) == [3, 2, 1, 0]
+    assert list(calls_behind(calls, of(2), {"mul"})) == [2]
+    assert list(calls_behind(calls, of(3, is_live=False), {"add"})) == []
+    assert list(calls_behind(calls, Read(3, leaf=1, is_live=True), {"add"})) == []
+    assert list(calls_behind(calls, Read(is_live=True), {"add"})) == []
