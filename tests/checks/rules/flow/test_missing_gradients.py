@@ -269,9 +269,9 @@ def test_one_and_several_are_told_apart() -> None:
 
 def test_the_call_of_the_helper_that_detached_is_named() -> None:
     """But not of the scope that disabled gradients."""
-    helper = {"called": line(30)}
-    (by_helper,) = missing_findings([cut("a", **helper)])
-    (by_scope,) = missing_findings([cut("a", cause="grad_off", off=line(2, "with torch.no_grad():"), **helper)])
+    called = line(30)
+    (by_helper,) = missing_findings([cut("a", called=called)])
+    (by_scope,) = missing_findings([cut("a", cause="grad_off", off=line(2, "with torch.no_grad():"), called=called)])
 
     assert [(place.role, place.line) for place in by_helper.places][1:3] == [("detached", 5), ("called", 30)]
     assert [place.role for place in by_scope.places].count("called") == 0

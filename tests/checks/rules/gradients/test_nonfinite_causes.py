@@ -61,6 +61,17 @@ def test_a_softmax_is_to_blame_where_its_input_was_masked() -> None:
     assert cause is not None
     assert (cause.where, [place.role for place in cause.places]) == (MASK, ["masked"])
     assert derivative_cause(plain, plain.nodes[0]) is None
+    alone = made("float32", op("SoftmaxBackward0", None))
+    assert derivative_cause(alone, alone.nodes[0]) is None
+
+
+def test_the_first_input_of_a_logarithm_decides() -> None:
+    """Not another one, as of an operator of several."""
+    logarithm = made("float32", op("LogBackward0", None, 1), op("SoftmaxBackward0", None))
+    cause = derivative_cause(logarithm, logarithm.nodes[0])
+
+    assert cause is not None
+    assert cause.remedy == "Clamp its input: x.clamp(min=1e-8)."
 
 
 @pytest.mark.parametrize(

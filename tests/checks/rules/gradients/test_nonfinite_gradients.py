@@ -10,7 +10,7 @@ from gradinspect.analyses.gradients.observed import gradient_notes
 from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.gradients.nonfinite_gradients import NonfiniteValue, loss_finding, nonfinite_findings
-from gradinspect.graph import Frame, GradientStats
+from gradinspect.graph import Frame, Gradients, GradientStats, NodeGradients
 
 MADE = Frame(file="train.py", line=7, code="p = f(h)")
 BACKWARD = Frame(file="train.py", line=9, code="loss.backward()")
@@ -91,3 +91,50 @@ def test_zero_times_infinity_is_told_from_overflow() -> None:
     assert "0 * inf" not in early.text
     assert "elements infinite" in infinite.text
     assert "0 * inf" not in infinite.text
+
+
+@pytest.mark.parametrize(
+    ("operand", "words", "remedy"),
+    [
+        ("Log", "infinite or NaN in the forward pass already, made by log, though the loss is finite. The logarithm of "
+         "0 is infinite. The logarithm of a negative number is NaN.", "At train.py:7, clamp its input"),
+        ("Acos", "NaN in the forward pass already, made by acos, though the loss is finite. Outside -1 and 1 it is "
+         "NaN.", "At train.py:7, clamp its input with a margin"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("reader", [0, 1])
+def test_a_factor_that_was_not_finite_in_the_forward_pass(reader: int, operand: str, words: str, remedy: str) -> None:
+    """It is named instead of the product, which is the root, or read by it."""
+    one, nan, made_by = gradient_stats(1.0), replace(BAD, norm=math.nan), op(f"{operand}Backward0", None, frame=0)
+    product = op("MulBackward0", reader + 1, reader + 2, frame=1)
+    recorded = graph(
+        *[op("SinBackward0", 1)] * reader, product, made_by, leaf("w", 2), frames=(MADE, replace(MADE, line=8)),
+        gradients=Gradients(nodes=(
+            *[NodeGradients(node=0, order=0, incoming=(one,), outgoing=(one,))] * reader,
+            NodeGradients(node=reader, order=1, incoming=(one,), outgoing=(nan, nan)),
+        )),
+    )  # fmt: skip
+    (finding,) = nonfinite_findings(BackwardEnded(recorded, gradient_notes(recorded), BACKWARD))
+    same_line = replace(recorded, nodes=(*recorded.nodes[:reader], replace(product, frame=0), *recorded.nodes[-2:]))
+    (at_one_line,) = nonfinite_findings(BackwardEnded(same_line, gradient_notes(same_line), BACKWARD))
+
+    assert finding.text.startswith("MulBackward0 received a finite gradient and made 6 of 20 elements NaN")
+    assert f"what it multiplies by was {words}" in finding.text
+    assert finding.remedy.startswith(remedy)
+    assert [(place.role, place.line) for place in finding.places] == [("made", 7), ("used", 8), ("backward", 9)]
+    assert [(place.role, place.line) for place in at_one_line.places] == [("made", 7), ("backward", 9)]
+
+
+@pytest.mark.parametrize(("name", "is_masked"), [("SoftmaxBackward0", False), ("SqrtBackward0", True)])
+def test_the_root_itself_may_be_to_blame(name: str, *, is_masked: bool) -> None:
+    """It is named by its class and line; a softmax over masked values is not masked by its own result."""
+    came = replace(gradient_stats(1.0), num_zeros=6)
+    ran = NodeGradients(node=0, order=0, incoming=(came,), outgoing=(replace(BAD, norm=math.nan),))
+    recorded = graph(
+        op(name, 1, frame=0), op("MaskedFillBackward0", 2), leaf("w", 2), frames=(MADE,),
+        gradients=Gradients(nodes=(ran,)),
+    )  # fmt: skip
+    (finding,) = nonfinite_findings(BackwardEnded(recorded, gradient_notes(recorded), BACKWARD))
+
+    assert finding.text.startswith(f"{name} received a finite gradient and made 3 of 10 elements NaN.")
+    assert ("0 * inf" in finding.text) == is_masked

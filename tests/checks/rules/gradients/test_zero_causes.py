@@ -3,7 +3,8 @@
 import pytest
 from factories import graph, leaf, op
 
-from gradinspect.checks.rules.gradients.zero_causes import length_one_cause
+from gradinspect.checks.facts import BackwardEnded, LeafValues
+from gradinspect.checks.rules.gradients.zero_causes import dead_unit_cause, length_one_cause
 from gradinspect.graph import Frame, Graph, Node, SavedValue
 
 LINE = Frame(file="train.py", line=4, code="scores.topk(1)")
@@ -67,3 +68,67 @@ def test_what_was_selected_before_is_normalized_before() -> None:
     )
     assert summed is not None
     assert summed.startswith("For one output, use sigmoid")
+
+
+def test_only_what_keeps_the_values_is_passed_on_the_way_to_a_product() -> None:
+    """As of a row that is put somewhere; what a function makes of the weights are others."""
+    weights, product = softmax(3, (8, 1, 5), 1), op("MulBackward0", 1)
+    passed, changed = (
+        remedy_of(product, op(name, 2), weights, op("AddmmBackward0", 4), number=2)
+        for name in ("ScatterBackward0", "ExpBackward0")
+    )
+
+    assert passed is not None
+    assert passed.startswith("Normalize over the dimension that the weights are summed over, dimension 2")
+    assert changed is not None
+    assert changed.startswith("For one output, use sigmoid")
+
+
+WEIGHT, BIAS, LAYER = 2, 3, Frame(file="net.py", line=12)
+
+
+def dead_unit(
+    values: LeafValues | None, *, layer: str = "AddmmBackward0", shape: tuple[int, ...] = (4,), name: str | None = "b"
+) -> tuple[str, str] | None:
+    """Explain the ReLU after a layer by the values of its bias: why, and what to do."""
+    recorded = graph(
+        op("ReluBackward0", 1), op(layer, None, WEIGHT, BIAS), leaf("w", 4, 4), leaf(name, *shape), frames=(LINE,)
+    )
+    cause = dead_unit_cause(BackwardEnded(recorded, (), values_of={BIAS: values}.get), 0)
+    assert cause is None or [(place.role, place.line) for place in cause.places] == [("bias", 12)]
+    return None if cause is None else (cause.why, cause.remedy)
+
+
+@pytest.mark.parametrize("layer", ["AddmmBackward0", "ConvolutionBackward0", "AddBackward0"])
+@pytest.mark.parametrize(("name", "bias"), [("b", "bias b was"), (None, "bias was")])
+def test_a_bias_that_was_set_below_zero_explains_a_dead_unit(layer: str, name: str | None, bias: str) -> None:
+    """With its line and its highest value."""
+    assert dead_unit(LeafValues("fill", LAYER, lambda: -0.5), layer=layer, name=name) == (
+        f"Every element is negative: the unit is dead. Its {bias} set at net.py:12, and is at most -0.5.",
+        "Use leaky_relu or gelu, or set the bias to 0 at net.py:12.",
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        None,
+        LeafValues("uniform", LAYER, lambda: -0.5),
+        LeafValues("fill", LAYER, lambda: 0.0),
+        LeafValues("fill", None, lambda: -0.5),
+    ],
+)
+def test_other_biases_explain_nothing(values: LeafValues | None) -> None:
+    """Drawn at random, not below zero, set at an unknown line, or not known."""
+    assert dead_unit(values) is None
+
+
+def test_only_the_bias_of_a_layer_explains_a_dead_unit() -> None:
+    """A matrix is none, and a product has none; the input of the unit may need no gradient."""
+    low = LeafValues("fill", LAYER, lambda: -0.5)
+    alone = graph(op("ReluBackward0", None))
+
+    assert dead_unit(low, shape=(4, 4)) is None
+    assert dead_unit(low, shape=()) is None
+    assert dead_unit(low, layer="MulBackward0") is None
+    assert dead_unit_cause(BackwardEnded(alone, ()), 0) is None

@@ -1,13 +1,16 @@
 """Gradients that are zero before they reach their parameters, as findings, on graphs made by hand."""
 
+from itertools import pairwise
+
 import pytest
 from factories import gradient_stats, gradient_through, graph, leaf, op
+from msgspec.structs import replace
 
-from gradinspect.analyses.gradients.observed import gradient_notes
+from gradinspect.analyses.gradients.observed import GradientNote, gradient_notes
 from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding
-from gradinspect.checks.rules.gradients.zero_gradients import shrunk_gradients, zero_findings
-from gradinspect.graph import Gradients, GradientStats, NodeGradients
+from gradinspect.checks.rules.gradients.zero_gradients import shrunk_gradients, zero_findings, zeroed_inside
+from gradinspect.graph import Frame, Gradients, GradientStats, Node, NodeGradients, SavedValue
 
 
 def found(name: str, came: GradientStats, went: GradientStats) -> list[Finding]:
@@ -76,6 +79,8 @@ def difference(name: str, *next_edges: int | tuple[int, int] | None) -> list[Fin
         ("SubBackward0", (1, 2), []),
         ("SubBackward0", ((1, 0), (1, 1)), []),  # two outputs of one node
         ("SubBackward0", (1,), []),
+        ("SubBackward0", (), []),
+        ("DivBackward0", (None, 1), []),
         ("SubBackward0", (None, None), []),
         ("AddBackward0", (1, 1), []),
     ],
@@ -88,3 +93,110 @@ def test_a_tensor_minus_or_over_itself_passes_nothing_on(
 
     assert [finding.subjects for finding in findings] == names
     assert all("received a gradient and passed on its opposite as well" in finding.text for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "why"),
+    [
+        ("DivBackward0", "floor", "The derivative of a division that rounds is zero everywhere."),
+        ("DivBackward0", None, "The cause is unknown."),
+        ("MulBackward0", "floor", "The other factor is zero everywhere, as a mask may be."),
+        ("FloorBackward0", None, "Its derivative is zero everywhere."),
+    ],
+)
+def test_a_division_that_rounds_is_told_from_others(name: str, mode: str | None, why: str) -> None:
+    """By its rounding mode."""
+    recorded = gradient_through(name, gradient_stats(1.0), gradient_stats(0.0))
+    saved = (SavedValue(name="_saved_rounding_mode", kind="str", value=mode),)
+    first, node, weight = recorded.nodes
+    recorded = replace(recorded, nodes=(first, replace(node, saved=saved), weight))
+    (finding,) = zero_findings(BackwardEnded(recorded, gradient_notes(recorded)))
+
+    assert f"returned only zeros. {why}" in finding.text
+
+
+def stuck(*names: str, kind: str = "killed", layer: tuple[int, ...] = (4, 4), norm: float = 0.0) -> list[str]:
+    """Judge a ReLU between a layer of zeros and its weights: which codes it has if it is said to be to blame."""
+    zero, one = gradient_stats(0.0), gradient_stats(1.0)
+    ran = [
+        NodeGradients(node=number, order=number, incoming=(stats,))
+        for number, stats in enumerate((one, one, zero, zero))
+    ]
+    recorded = graph(
+        op("ReluBackward0", 1), op("AddmmBackward0", 3, 2), leaf("w", *layer), leaf("b", 4),
+        gradients=Gradients(nodes=tuple(ran), weight_norms={2: norm, 3: 0.0}),
+    )  # fmt: skip
+    note = GradientNote(kind=kind, text="", node=0, parameters=names)  # type: ignore[arg-type]
+    return [finding.code for finding in zero_findings(BackwardEnded(recorded, [note]))]
+
+
+def test_weights_that_are_zeros_explain_zero_gradients() -> None:
+    """If nothing is beside them but biases; another matrix, or a bias alone, they do not explain."""
+    assert stuck("w") == []
+    assert stuck("w", "b") == []
+    assert stuck("b") == ["GI601"]
+    assert stuck("w", "other") == ["GI601"]
+    assert stuck("w", norm=1.0) == ["GI601"]
+    assert stuck("w", layer=(4,)) == ["GI601"]
+
+
+def test_other_notes_are_no_zero_gradients() -> None:
+    """Neither those of another kind, nor of nodes that concern no parameter."""
+    assert stuck("b", kind="infected") == []
+    assert stuck("b", kind="unreached") == []
+    assert stuck() == []
+
+
+def inside(*nodes: Node, kind: str = "killed", number: int | None = 1) -> list[int]:
+    """Return the lines of what lets nothing through inside a network; node 1 is to blame."""
+    lines = tuple(Frame(file="net.py", line=10 + place) for place in range(3))
+    note = GradientNote(kind=kind, text="", node=number)  # type: ignore[arg-type]
+    found = zeroed_inside(BackwardEnded(graph(*nodes, frames=lines), [note, note]))
+    assert {place.role for place in found} <= {"zeroed"}
+    return [place.line for place in found]
+
+
+@pytest.mark.parametrize(
+    ("reader", "is_inside"),
+    [
+        ((op("AddmmBackward0", 4, 1, 2), op("TBackward0", 3), leaf("v", 3, 2)), True),
+        ((op("MmBackward0", 1, 3), op("ViewBackward0", 3), leaf("v", 3, 2)), True),
+        ((op("MmBackward0", 1, 2), op("ViewBackward0", 3), leaf("v", 3, 2)), False),  # a view is no weight
+        ((op("MulBackward0", 1, 3), op("ViewBackward0", 3), leaf("v", 3)), False),  # a vector is none
+        ((op("SubBackward0", 1, 2), op("TBackward0", None), leaf("v", 3, 2)), False),
+        ((op("SumBackward0", 1), op("TBackward0", 3), leaf("v", 3, 2)), False),  # a loss reads no weights
+        ((op("MulBackward0", 1, 4), op("TBackward0", 3), leaf("v", 3, 2)), False),  # those before it are others
+    ],
+)
+def test_a_unit_inside_a_network_is_dead(reader: tuple[Node, Node, Node], *, is_inside: bool) -> None:
+    """A layer with weights reads what it made; a loss that is zero because its margin is kept has none after it."""
+    layer, view, weight = reader
+    nodes = layer, op("ReluBackward0", 4, frame=1), view, weight, leaf("w", 3, 3)
+
+    assert inside(*nodes) == [11] * is_inside
+    assert inside(*nodes, kind="infected") == []
+    assert inside(*nodes, number=None) == []
+
+
+def test_readers_further_on_count_too() -> None:
+    """Past other operators, of which several may read the same."""
+    assert inside(
+        op("MmBackward0", 2, 4), op("ReluBackward0", 5, frame=1), op("AddBackward0", 3, 1), op("ExpBackward0", 1),
+        leaf("v", 3, 2), leaf("w", 3, 3),
+    ) == [11]  # fmt: skip
+
+
+def test_each_squashing_node_is_looked_at() -> None:
+    """Also after one that passes its gradient on, and one of which no weight depends alone."""
+    norms = [1.0, 0.5, 1e-8, 1e-16]
+    ran = [
+        NodeGradients(node=place, order=place, incoming=(gradient_stats(came),), outgoing=(None, gradient_stats(went)))
+        for place, (came, went) in enumerate(pairwise(norms))
+    ]
+    names = ("TanhBackward0", "SigmoidBackward0", "ErfBackward0")
+    recorded = graph(
+        *(op(name, place + 1) for place, name in enumerate(names)), op("AddBackward0", 4, 5), leaf("a", 4),
+        leaf(None, 4), gradients=Gradients(nodes=tuple(ran)),
+    )  # fmt: skip
+
+    assert [(note.node, note.parameters) for note in shrunk_gradients(recorded)] == [(1, ("a", "#5")), (2, ("a", "#5"))]
