@@ -33,10 +33,10 @@ class Reach(NamedTuple):
     seconds: dict[str, float]  # of each test that passes
 
     def tests_of(self, path: Path, line: int) -> list[str]:
-        """List the tests that reach a line, or its file if the line runs only on import; the fastest first."""
+        """List the tests that reach a line; if it runs only on import, its file, or else all; the fastest first."""
         lines = self.of_line.get(path, {})
         tests = lines.get(line, set()) & self.seconds.keys()
-        tests = tests or set().union(*lines.values()) & self.seconds.keys()
+        tests = tests or set().union(*lines.values()) & self.seconds.keys() or set(self.seconds)
         chosen, total = [], 0.0
         for test in sorted(tests, key=lambda test: (self.seconds.get(test, 0.0), test)):
             total += self.seconds.get(test, 0.0)
@@ -74,6 +74,7 @@ def reach_of(tested: list[str], package: Path, folder: Path) -> Reach:
     """Run all tests of some folders once, in a fork."""
     data, times = folder / "reach", folder / "times"
     if not times.exists():
+        ended, open_until_then = os.pipe()
         pid = os.fork()
         if pid == 0:
             measured = coverage.Coverage(
@@ -87,6 +88,8 @@ def reach_of(tested: list[str], package: Path, folder: Path) -> Reach:
             passed = {test: seconds for test, seconds in contexts.seconds.items() if test not in contexts.failed}
             times.write_text(repr(passed))
             os._exit(0)
+        os.close(open_until_then)
+        os.read(ended, 1)  # when the last fork has ended, which may still have been saving what it has measured
         os.waitpid(pid, 0)
     read = coverage.CoverageData(str(data))
     read.read()  # else the first update erases what is there

@@ -47,16 +47,36 @@ def test_the_others_are_no_findings() -> None:
     right = CheckedFunction(name="Swish", verdict="correct")
     unchecked = CheckedFunction(name="Noise", verdict="not checked", reason="its results differ from call to call")
 
+    wrong = CheckedFunction(name="Cube", verdict="wrong backward")
+
     assert list(derivative_findings([right, unchecked])) == []
+    assert [found.subjects for found in derivative_findings([right, wrong, unchecked, wrong])] == [("Cube",)] * 2
     assert unchecked_notes([right, unchecked]) == ("Noise was not checked: its results differ from call to call.",)
 
 
 @pytest.mark.parametrize(
     ("numeric", "backward", "is_wrong"),
-    [(1.0, 1.005, False), (1.0, 1.1, True), (0.0, 1e-6, False), (0.0, 0.1, True), (1.0, float("nan"), True)],
+    [
+        (1.0, 1.005, False),
+        (1.0, 1.1, True),
+        (0.0, 1e-6, False),
+        (0.0, 1e-4, False),
+        (0.0, 0.1, True),
+        (1.0, float("nan"), True),
+    ],
 )
 def test_derivatives_are_compared_as_far_as_finite_differences_are_accurate(
     numeric: float, backward: float, is_wrong: bool
 ) -> None:
     """One part in a hundred; NaN is never right."""
     assert Slope(argument="x", numeric=numeric, backward=backward).is_wrong == is_wrong
+
+
+def test_writing_into_the_gradient() -> None:
+    """Is a wrong backward, whatever its numbers are."""
+    function = CheckedFunction(name="Clip", verdict="writes gradient", defined=DEFINED)
+    (found,) = derivative_findings([function])
+
+    assert found.code == "GI201"
+    assert found.text.startswith("Clip.backward writes into the gradient that it receives.")
+    assert found.remedy.startswith("At cube.py:8, make a new tensor instead")

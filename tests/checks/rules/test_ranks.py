@@ -3,7 +3,7 @@
 from factories import graph, leaf, op
 
 from gradinspect.checks.rules.ranks import RankNode, RankSummary, missing_notes, rank_findings, summarize_rank
-from gradinspect.graph import Frame
+from gradinspect.graph import Frame, ModuleCall
 
 BODY = Frame(file="net.py", line=8, code="h = body(x)")
 EXTRA = Frame(file="net.py", line=10, code="h = extra(h)")
@@ -30,6 +30,7 @@ def test_a_loop_counts_once_however_long() -> None:
     )
 
     assert summarize_rank(once, 0, ()).nodes == summarize_rank(thrice, 0, ()).nodes
+    assert not summarize_rank(once, 0, ()).may_differ
     assert [node.name for node in summarize_rank(once, 0, ()).nodes] == ["AddmmBackward0", "SumBackward0"]
 
 
@@ -98,3 +99,31 @@ def test_what_no_rank_reaches_is_used_or_removed() -> None:
     assert nowhere.remedy.startswith("Use a in forward, remove what has them from the module, or pass find_unused")
     assert on_one.text.startswith("Backward does not reach a on rank 0, but does on rank 1. ")
     assert on_one.remedy.startswith(f"Run the same layers on every rank at {on_one.places[0].file}:10, or pass")
+
+
+def test_each_rank_has_a_line_of_its_own() -> None:
+    """That of the rank that uses a parameter is the one to change; a rank that is equal to the first has none."""
+    other = RankNode(name="TanhBackward0", module=None, frame=Frame(file="net.py", line=12))
+    (unused,) = rank_findings([rank(0, BODY_NODE, other, unused=("w",)), rank(1, BODY_NODE, EXTRA_NODE)], BACKWARD)
+    (differs,) = rank_findings(
+        [rank(0, BODY_NODE, EXTRA_NODE), rank(1, BODY_NODE, EXTRA_NODE), rank(2, BODY_NODE, other), rank(3)], BACKWARD
+    )
+
+    assert [(place.role, place.line) for place in unused.places] == [("rank1", 10), ("rank0", 12), ("backward", 30)]
+    assert "on every rank at net.py:10, or pass" in unused.remedy
+    assert [(place.role, place.line) for place in differs.places] == [("rank0", 10), ("rank2", 12), ("backward", 30)]
+    assert differs.text.startswith("Rank 0 has AddmmBackward0 here, and rank 2 does not. ")
+    assert differs.remedy.startswith("Base the decision that leads to net.py:10 on")
+
+
+def test_a_node_is_recognized_by_its_class_module_and_line() -> None:
+    """Whoever called that line."""
+    called = Frame(file="net.py", line=8, code="h = body(x)", caller=1, function="f")
+    one = graph(op("AddmmBackward0", 1, frame=0, module=0), leaf("w", 4), frames=(called, BACKWARD),
+                modules=(ModuleCall(path="body", class_name="Linear"),))  # fmt: skip
+    (node,) = summarize_rank(one, 3, ["w"], may_differ=True).nodes
+
+    assert node == RankNode(
+        name="AddmmBackward0", module="body", frame=Frame(file="net.py", line=8, code="h = body(x)", function="f")
+    )
+    assert summarize_rank(one, 3, ["w"], may_differ=True) == rank(3, node, unused=("w",), may_differ=True)

@@ -67,7 +67,7 @@ def constant_terms(calls: Sequence[Call], root: Read) -> Iterator[ConstantTerm]:
         if calls[number].name.strip("_") not in _SUMS:
             continue
         for read in calls[number].reads:
-            cut = _cut(calls, read.call) if not read.is_live and read.call != OUTSIDE else None
+            cut = None if read.is_live else _cut(calls, read.call)
             if cut is not None:
                 yield ConstantTerm(cut, number)
 

@@ -1,5 +1,6 @@
 """Saved tensors that were modified afterwards: findings that name the line that saved and the lines that wrote."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -22,6 +23,9 @@ from gradinspect.graph import Frame, Graph, Record, frame_of
 
 MASKED_ASSIGNMENT = "masked assignment"
 MAX_WRITES = 4  # lines that are shown
+_NUMBER = re.compile(  # as `ast.unparse` writes it
+    r"-?([\d.]+(e[-+]\d+)?|float\([^()]*\)|(math|np|numpy|torch)\.(inf|nan)|torch\.finfo\(.*\)\.(min|max))|True|False"
+)
 
 MODIFIED = Rule(
     doc=RuleDoc(
@@ -324,7 +328,7 @@ def _masked(part: PartAssignment) -> str | None:
 
 
 def _is_number(text: str) -> bool:
-    return text.lstrip("-").replace(".", "", 1).replace("e-", "", 1).isdigit() or text.startswith("float(")
+    return _NUMBER.fullmatch(text) is not None
 
 
 def _later_or_copy(graph: Graph, value: StaleValue, frame: Frame, backward: Frame | None) -> str:

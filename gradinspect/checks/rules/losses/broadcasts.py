@@ -100,7 +100,7 @@ def slipped_shape(op: str, shapes: tuple[Shape, Shape], is_learned: tuple[bool, 
     if len(left) != len(right):
         return grown_shape(left, right)
     grown = tuple(map(max, left, right))
-    if left == right or prod(left) < 2 or prod(right) < 2 or 0 in grown:
+    if left == right or prod(left) < 2 or prod(right) < 2:
         return None
     is_cross = grown not in shapes and _without_ones(left) == _without_ones(right)
     if op in LOSSES or (op in _DIFFERENCES and is_cross):

@@ -63,6 +63,14 @@ def test_only_what_is_added_is_a_term() -> None:
     assert terms(data, total="mul") == []
 
 
+def test_a_term_that_has_its_graph_is_none() -> None:
+    """Although something of it was detached."""
+    calls = [tensor("data", WEIGHT, cause="data"), tensor("mul", WEIGHT, Read(call=0)), tensor("add", live(1), live(1))]
+
+    assert not list(constant_terms(calls, live(2)))
+    assert not list(constant_terms([tensor("add", WEIGHT, Read())], live(0)))
+
+
 def test_of_several_cuts_the_first_is_named_if_all_are_mistakes() -> None:
     """One on purpose may be the reason for the others."""
     again = tensor("tensor", live(0), cause="copy")
@@ -80,6 +88,8 @@ def test_the_words_name_both_lines() -> None:
     found = constant_term_finding(calls, ConstantTerm(0, 1), (cut, used), backward)
 
     assert [(place.role, place.line) for place in found.places] == [("detached", 3), ("used", 5), ("backward", 7)]
-    assert found.text.startswith("What train.py:5 adds to the loss has no graph: ")
+    assert found.text.startswith(
+        "What train.py:5 adds to the loss has no graph: .data returns the values without their"
+    )
     assert found.text.endswith("Backward treats it as a constant, so it changes no gradient.")
     assert "train.py:3" in found.remedy

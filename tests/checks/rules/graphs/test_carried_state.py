@@ -104,3 +104,38 @@ def test_an_old_value_is_written_without_its_graph(code: str, written: str) -> N
 
     assert made is not None
     assert (made.line, detached) == (10, written)
+
+
+def test_where_to_detach_without_a_line_of_backward() -> None:
+    """Nothing can be added after it, and no function is the one that calls it."""
+    own = iterations(line(10, "h = cell(x, h)"), line(10, "h = cell(x, h)"))
+    other = iterations(line(10, "new = cell(x, h)"), line(9, "y = head(h)"))
+    elsewhere = iterations(line(10, "new = cell(x, h)", "f"), line(9, "y = head(h)", "f"))
+
+    def advice(recorded: Graph, backward: Frame | None) -> str:
+        return carried_remedy(recorded, joins_in_time(recorded, CALL), backward, lambda _name: None)
+
+    made_before = "Detach what rnn.py:10 made before the next iteration reads it at rnn.py:9."
+    assert (
+        advice(own, None) == "Detach what comes from the previous iteration: at rnn.py:10, write "
+        "'h = cell(x, h.detach())'."
+    )
+    assert advice(other, None) == made_before
+    assert advice(elsewhere, BACKWARD) == made_before
+    assert advice(other, BACKWARD) == "Hand new.detach() on to the next iteration (rnn.py:10)."
+
+
+def test_what_leads_to_an_earlier_call_is_old() -> None:
+    """Also what was made before it and that it did not go through, but what did not lead there is not."""
+    recorded = graph(
+        op("AddBackward0", 1, 4, sequence_nr=9),
+        op("MulBackward0", None, 2, sequence_nr=2),
+        op("TanhBackward0", 3, sequence_nr=1),
+        leaf("w", 4),
+        op("ExpBackward0", None, 3, sequence_nr=2),
+    )
+    call = EarlierCall(name="backward #1", frame=BACKWARD, root="loss", nodes=frozenset({1}), clock=3)
+
+    assert [(join.new.name, join.old.name) for join in joins_in_time(recorded, call)] == [
+        ("AddBackward0", "MulBackward0")
+    ]

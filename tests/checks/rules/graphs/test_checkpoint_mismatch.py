@@ -63,3 +63,25 @@ def test_a_run_that_ends_early_or_late() -> None:
     )
     assert [place.role for place in longer.places] == ["again", "backward"]
     assert "block.py:6" in longer.remedy
+
+
+def test_what_torch_compares() -> None:
+    """The number of tensors and their shapes; only where both agree it does not notice."""
+    one, other = kept(4, 2), kept(6, 2)
+    silent = [
+        (first, again, counts)
+        for first, again in ((one, other), (one, None), (None, other), (one, kept(6, 3)))
+        for counts in ((3, 3), (3, 2))
+        if "torch does not notice" in finding(first, again, *counts).text
+    ]
+
+    assert silent == [(one, other, (3, 3))]
+
+
+def test_the_line_that_is_known_is_named() -> None:
+    """That of the recomputation, else that of the forward pass, else none."""
+    remedies = [finding(first, again).remedy for first, again in ((kept(4, 2), None), (None, kept(6, 2)), (None, None))]
+
+    assert [remedy.partition(" before the block")[0] for remedy in remedies] == [
+        f"Make the decision that leads to {where}" for where in ("block.py:4", "block.py:6", "an unknown line")
+    ]

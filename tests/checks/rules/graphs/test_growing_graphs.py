@@ -2,9 +2,10 @@
 
 import pytest
 from factories import graph, leaf, op, saved
+from msgspec.structs import replace
 
 from gradinspect.checks.facts import EarlierCall
-from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory, earlier_rounds, growing_findings
+from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory, earlier_rounds, growing_findings, unused_finding
 from gradinspect.graph import Frame, Graph, SavedValue
 
 CELL = Frame(file="rnn.py", line=10, code="h = cell(x, h)")
@@ -88,3 +89,50 @@ def test_the_line_that_stores_is_named() -> None:
     assert [(place.role, place.line) for place in found.places] == [("stored", 13), ("backward", 12)]
     assert found.text.startswith("losses[*] holds 3 tensors with the graph")
     assert found.remedy == "At rnn.py:13, store a number or a tensor without history: item() or detach()."
+
+
+def test_an_iteration_begins_with_the_node_after_the_call() -> None:
+    """The clock of a call is the number of that node; the newest here is 6."""
+    assert [len(earlier_rounds(second_round(), [first_call(clock=clock)], BACKWARD)) for clock in (5, 6, 7)] == [
+        1,
+        1,
+        0,
+    ]
+
+
+def test_gradients_of_the_previous_iteration_keep_its_graph() -> None:
+    """That one is named, not an earlier one."""
+    holder = KeptHistory(held_by="gradient", num_tensors=2, num_rounds=1)
+    rounds = [first_call(frame=HEAD), first_call()]
+    (found,) = growing_findings(graph(op("SumBackward0", sequence_nr=6)), rounds, [holder], BACKWARD)
+
+    assert [(place.role, place.line) for place in found.places] == [("made", 12), ("backward", 12)]
+    assert found.text.startswith("2 gradients (.grad) of the previous iteration keep the graph that create_graph=True")
+
+
+@pytest.mark.parametrize(
+    ("stores", "lines", "where"),
+    [((), [], "an unknown line"), ((APPEND, CELL, HEAD), [13, 10], "rnn.py:13")],
+)
+def test_graphs_that_no_backward_goes_through(stores: tuple[Frame, ...], lines: list[int], where: str) -> None:
+    """Up to two lines that store them are shown, and the first is to change."""
+    holder = KeptHistory(held_by="variable", name="log[*]", num_tensors=2, num_rounds=2, stores=stores)
+    unused = unused_finding(holder, BACKWARD)
+    (held,) = growing_findings(graph(op("SumBackward0", sequence_nr=6)), [first_call()], [holder], BACKWARD)
+
+    assert [place.line for place in unused.places] == [place.line for place in held.places] == [*lines, 12]
+    assert unused.text.startswith("log[*] holds 2 tensors with a graph that no backward has gone through")
+    assert unused.remedy == (
+        f"Compute under torch.no_grad() what {where} stores, or store it without history: item() or detach()."
+    )
+    assert held.remedy == f"At {where}, store a number or a tensor without history: item() or detach()."
+
+
+def test_only_a_call_that_the_graph_goes_through_is_an_earlier_iteration() -> None:
+    """The last one of several; others are passed over."""
+    through, past = first_call(1, clock=2), first_call(7, clock=4)
+    (found,) = growing_findings(second_round(), [past, replace(through, name="backward #2"), past], [], BACKWARD)
+
+    assert "made before backward #2, which went through 1 node of this graph." in found.text
+    assert list(growing_findings(second_round(), [past], [], BACKWARD)) == []
+    assert list(growing_findings(second_round(), [first_call(1, clock=1)], [], BACKWARD)) == []

@@ -105,3 +105,50 @@ def test_a_loss_that_contains_another_is_enough() -> None:
     (found,) = second_backward_findings(BackwardStarts(recorded, OTHER, [call]))
 
     assert found.remedy == ("total contains loss_a: call total.backward() only, without loss_a.backward() before it.")
+
+
+def test_what_is_old_as_a_whole_is_known_by_its_root() -> None:
+    """The line that made the loss itself, not one before it, and whichever call it is that fails."""
+    old = replace(joined(3), nodes=(replace(joined(3).nodes[0], frame=1), *joined(3).nodes[1:]))
+    elsewhere, unknown = (
+        next(second_backward_findings(BackwardStarts(old, OTHER, calls))) for calls in ([first_call()], [])
+    )
+
+    assert [(place.role, place.line) for place in elsewhere.places] == [("made", 11), ("freed", 12), ("backward", 13)]
+    assert elsewhere.remedy == (
+        "Compute rnn.py:11, and what it reads, again before rnn.py:13, or call backward once on the sum of all losses "
+        "of that graph."
+    )
+    assert unknown.remedy == "Compute rnn.py:11 again before rnn.py:13."
+
+
+def test_several_nodes_that_have_lost_something_are_counted() -> None:
+    """And the last of several calls is the one that freed them."""
+    first, second, weight = joined(3).nodes
+    both = replace(joined(3), nodes=(replace(first, saved=(FREED, FREED)), second, weight))
+    (found,) = second_backward_findings(BackwardStarts(both, BACKWARD, [first_call(), first_call(frame=OTHER)]))
+
+    assert found.text == (
+        "backward #1 (rnn.py:13) freed the whole graph (2 nodes). 2 nodes have lost their saved tensors, so this "
+        "backward will fail."
+    )
+    assert found.subjects == ("MulBackward0", "TanhBackward0")
+
+
+def test_losses_without_a_name_are_the_sum_of_both() -> None:
+    """Or with the same name."""
+    call = EarlierCall(name="backward #1", frame=BACKWARD, root="loss", nodes=frozenset({2}), clock=4)
+    remedies = {
+        name: next(
+            second_backward_findings(
+                BackwardStarts(replace(joined(3), roots=(Root(node=0, name=name),)), OTHER, [call])
+            )
+        ).remedy
+        for name in ("loss", None, "other")
+    }
+
+    assert remedies["loss"] == remedies[None]
+    assert remedies[None] == (
+        "Both losses are known before rnn.py:12: call backward() once on the sum of both instead of both calls."
+    )
+    assert "call (loss + other).backward() once instead" in remedies["other"]

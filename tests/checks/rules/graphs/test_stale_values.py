@@ -4,6 +4,7 @@ import pytest
 from factories import graph, leaf, op
 from msgspec.structs import replace
 
+from gradinspect.checks.facts import EarlierCall
 from gradinspect.checks.rules.graphs.stale_values import MASKED_ASSIGNMENT, StaleValue, Write, stale_findings
 from gradinspect.graph import Frame, Graph
 
@@ -171,6 +172,13 @@ def test_a_write_that_is_not_recorded_moves_behind_backward_or_meets_a_copy(
         ("y[m] = -1e-3", "y = y.masked_fill(m, -0.001)"),
         ("y[m] *= 2", "y = torch.where(m, y * 2, y)"),
         ("y[m] = z", "y = y.masked_scatter(m, z)"),
+        ("y[m] = z[n]", "y = y.masked_scatter(m, z[n])"),
+        ("y[m] = -float('inf')", "y = y.masked_fill(m, -float('inf'))"),
+        ("y[m] = -torch.inf", "y = y.masked_fill(m, -torch.inf)"),
+        ("y[m] = -1e30", "y = y.masked_fill(m, -1e+30)"),
+        ("y[m] = torch.finfo(y.dtype).min", "y = y.masked_fill(m, torch.finfo(y.dtype).min)"),
+        ("y[m] = float(z) * z", "y = y.masked_scatter(m, float(z) * z)"),
+        ("y[m] = z.min", "y = y.masked_scatter(m, z.min)"),
         ("y[m] = float('-inf')", "y = y.masked_fill(m, float('-inf'))"),
     ],
 )
@@ -180,3 +188,146 @@ def test_an_assignment_by_a_mask_has_a_form_that_makes_a_new_tensor(code: str, w
     (found,) = stale_findings(recorded(), [value(write)], BACKWARD)
 
     assert found.remedy == f"Write '{written}' at train.py:6, which makes a new tensor."
+
+
+def test_up_to_four_lines_that_wrote_are_shown() -> None:
+    """The first ones, each once."""
+    writes = [Write(op="add_", frame=line("y += 1", 10 + place // 2)) for place in range(12)]
+    (found,) = stale_findings(recorded(), [value(*writes)], BACKWARD)
+
+    assert [place.line for place in found.places if place.role == "written"] == [10, 11, 12, 13]
+
+
+@pytest.mark.parametrize(
+    ("op_names", "begins"),
+    [
+        (("add_",), "add_ modified"),
+        (("add_", "mul_", "add_"), "add_ and mul_ modified"),
+        (("item assignment",), "Item assignment modified"),
+        (("Tensor.set",), "Tensor.set modified"),
+        (("relu",), "Relu modified"),
+        ((), "Code outside torch, such as NumPy, modified"),
+    ],
+)
+@pytest.mark.parametrize("expected", [0, None])
+def test_a_sentence_begins_with_a_capital_unless_with_a_name(
+    op_names: tuple[str, ...], begins: str, expected: int | None
+) -> None:
+    """Names of the program are written as they are."""
+    writes = [Write(op=op_name, frame=line("y += 1")) for op_name in op_names]
+    (found,) = stale_findings(recorded(), [value(*writes, expected=expected)], BACKWARD)
+
+    assert f". {begins} it afterwards" in found.text
+
+
+STEP = Write(op="addcdiv_", frame=line("opt.step()"), optimizer="opt")
+
+
+def earlier(*nodes: int, clock: int = 2, frame: Frame | None = BACKWARD) -> EarlierCall:
+    """Return an iteration before this one."""
+    return EarlierCall(name="backward #1", frame=frame, root="loss", nodes=frozenset(nodes), clock=clock)
+
+
+@pytest.mark.parametrize(
+    ("calls", "begins"),
+    [
+        ([], "Compute train.py:4 again after opt.step() at train.py:6."),
+        ([earlier(9)], "Compute train.py:4, and what it reads, inside the loop, so that it is made anew"),
+        ([earlier(9, clock=1)], "Compute train.py:4 again after"),  # it began before the value was saved
+        ([earlier(9, clock=0)], "Compute train.py:4 again after"),
+        ([earlier(9, frame=line("", 8))], "Compute train.py:4 again after"),  # another line is another loop
+        ([earlier(9, frame=line("", 10))], "Compute train.py:4 again after"),
+    ],
+)  # fmt: skip
+def test_what_was_computed_before_the_loop_in_which_it_is_written(calls: list[EarlierCall], begins: str) -> None:
+    """If an earlier call of the same line had the value already."""
+    (found,) = stale_findings(recorded(), [value(STEP)], BACKWARD, calls)
+
+    assert found.remedy.startswith(begins)
+
+
+def test_a_write_in_the_loop_of_what_is_computed_before_it() -> None:
+    """It is named by its line."""
+    write = Write(op="mul_", frame=line("y.mul_(2)"))
+    (found,) = stale_findings(recorded(), [value(write)], BACKWARD, [earlier(9)])
+    (unknown,) = stale_findings(recorded(), [value(Write(op="mul_", frame=None))], BACKWARD, [earlier(9)])
+
+    assert found.remedy.endswith("so that it is made anew after train.py:6; or run train.py:6 once, after the loop.")
+    assert unknown.remedy.startswith("Look for code that writes to it outside torch")
+
+
+def test_what_the_last_iteration_handed_on_is_detached() -> None:
+    """The last one of those that went through the value decides."""
+    old, new = line("h = cell(x, h)", 4), line("loss = head(h)", 5)
+    carried = graph(
+        op("SumBackward0", 1, sequence_nr=6, frame=1), op("TanhBackward0", 2, sequence_nr=5, frame=0),
+        op("TanhBackward0", 3, sequence_nr=1, frame=0), leaf("w", 2), frames=(old, new),
+    )  # fmt: skip
+    remedies = [
+        next(stale_findings(carried, [value(STEP, node=2)], BACKWARD, calls)).remedy
+        for calls in ([earlier(9, clock=5), earlier(1, clock=5)], [earlier(1, clock=5), earlier(9, clock=5)])
+    ]
+
+    assert remedies[0].startswith(
+        "Detach what one iteration hands on to the next: after loss_g.backward() at train.py:9, add 'h = h.detach()'."
+    )
+    assert remedies[1].startswith("Compute train.py:4, and what it reads, inside the loop")
+
+
+def test_what_the_loss_makes_of_a_value_is_computed_again_too() -> None:
+    """If another line did; the call is named as its line has it."""
+    first, second = recorded().nodes[:2]
+    lines = (SAVED, line("loss = y.sum()", 8))
+    other = replace(recorded(), nodes=(replace(first, frame=1), second, recorded().nodes[2]), frames=lines)
+    (made_by_other,) = stale_findings(other, [value(STEP, node=1)], BACKWARD)
+    (made_by_same,) = stale_findings(recorded(), [value(STEP)], None)
+    (without_root,) = stale_findings(replace(recorded(), roots=()), [value(STEP)], BACKWARD)
+
+    assert made_by_other.remedy == (
+        "Compute train.py:4 and what train.py:8 makes of it again after opt.step() at train.py:6. Or call the step "
+        "after loss_g.backward() at train.py:9, if the gradients of both should update these weights."
+    )
+    assert made_by_same.remedy.startswith("Compute train.py:4 again after opt.step() at train.py:6. Or call the step ")
+    assert "call the step after backward at an unknown line, if" in made_by_same.remedy
+    assert without_root.remedy.startswith("Compute train.py:4 again after opt.step()")
+
+
+def test_the_first_write_decides_how_to_write_instead() -> None:
+    """Whatever else wrote, on the same line or on others."""
+    frame = line("h[0].zero_(); h.relu_()")
+    recorded_write = Write(op="zero_", frame=frame, is_tracked=True)
+    unrecorded = Write(op="batch_norm_update", frame=frame)
+    texts = [
+        next(stale_findings(recorded(), [value(*writes)], BACKWARD)).remedy
+        for writes in ((recorded_write, unrecorded), (unrecorded, recorded_write))
+    ]
+
+    assert texts == [
+        "Write to a copy at train.py:6: clone() the tensor first.",
+        "Move train.py:6 after train.py:9, unless something in between needs the new values.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "has_form", "remedy"),
+    [
+        ("model(", True, "Write to a copy at train.py:6: clone() the tensor first."),
+        ("model(y)", False, "Write to a copy at train.py:6: clone() the tensor first."),
+        ("model(y)", True, "Remove inplace=True from the function or module that runs relu_ at train.py:6."),
+        ("y[0].relu_()", True, "Write to a copy: add 'y = y.clone()' before train.py:6."),
+    ],
+)
+def test_a_line_that_does_not_show_what_it_writes_to(code: str, has_form: bool, remedy: str) -> None:
+    """It has a function or a module with inplace=True, unless it is only a part of a statement."""
+    write = Write(op="relu_", frame=line(code), is_tracked=True, has_form=has_form)
+    (found,) = stale_findings(recorded(), [value(write)], BACKWARD)
+
+    assert found.remedy == remedy
+
+
+def test_an_operator_on_a_masked_part_by_a_tensor_has_no_such_form() -> None:
+    """It is written to a copy."""
+    write = Write(op=MASKED_ASSIGNMENT, frame=line("y[m] *= z"), is_tracked=True)
+    (found,) = stale_findings(recorded(), [value(write)], BACKWARD)
+
+    assert found.remedy == "Write to a copy: add 'y = y.clone()' before train.py:6."

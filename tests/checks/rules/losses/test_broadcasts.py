@@ -51,18 +51,30 @@ def test_accidental_broadcasting_shows_in_two_shapes(left: Shape, right: Shape, 
         ("mul", (8, 1), (8, 4), None),
         ("mse_loss", (8, 1), (1, 1), None),
         ("sub", (8, 4), (8, 4), None),
+        ("mse_loss", (8, 4), (8, 4), None),
+        ("mse_loss", (2, 1), (1, 2), (2, 2)),
+        ("mse_loss", (1, 1), (1, 4), None),
+        ("mse_loss", (0, 1), (1, 0), None),
+        ("mse_loss", (0, 1), (0, 4), None),
+        ("mse_loss", (8, 1), (8,), (8, 8)),
     ],
 )
 def test_shapes_of_equal_length_count_in_few_forms(op: str, left: Shape, right: Shape, grown: Shape | None) -> None:
     """A column of predictions against a row or several columns of targets, and what torch itself warns of."""
     assert grown == slipped_shape(op, (left, right), (True, False))
+    assert op != "mse_loss" or slipped_shape(op, (right, left), (False, True)) == grown
     if op != "mse_loss" and left != (8, 1):
         assert slipped_shape(op, (right, left), (False, True)) is None
 
 
-def operator(frame: Frame = ERROR, learned: tuple[bool, bool] = (True, False)) -> GrownOperator:
+def operator(
+    frame: Frame = ERROR,
+    learned: tuple[bool, bool] = (True, False),
+    shapes: tuple[Shape, Shape] = ((8, 1), (8,)),
+    number: int = 5,
+) -> GrownOperator:
     """`[8, 1] - [8]`."""
-    return GrownOperator(sequence_nr=5, op="sub", shapes=((8, 1), (8,)), is_learned=learned, frame=frame)
+    return GrownOperator(sequence_nr=number, op="sub", shapes=shapes, is_learned=learned, frame=frame)
 
 
 def squared_error(*between: Node, last: str = "MeanBackward0", before: str = "AddmmBackward0") -> Graph:
@@ -146,3 +158,100 @@ def test_an_operator_outside_the_graph_does_not_matter() -> None:
     elsewhere = GrownOperator(sequence_nr=77, op="sub", shapes=((8, 1), (8,)), is_learned=(True, False), frame=None)
 
     assert list(broadcast_findings(squared_error(), [elsewhere], None)) == []
+
+
+def said(*operators: GrownOperator, before: str = "AddmmBackward0", between: tuple[Node, ...] = ()) -> list[str]:
+    """Return the shapes and the remedy of each finding."""
+    found = broadcast_findings(squared_error(*between, before=before), operators, None)
+    return [f"{one.text}|{one.remedy.partition(': ')[2]}" for one in found]
+
+
+COLUMN: tuple[Shape, Shape] = ((8, 1), (1, 8))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "learned", "remedy"),
+    [
+        (((8, 1), (8,)), (True, False), "call squeeze(-1) on the [8, 1]."),
+        (((8,), (8, 1)), (True, False), "call squeeze(-1) on the [8, 1]."),
+        (((8,), (1, 8, 1)), (True, False), "call reshape(8) on the [1, 8, 1]."),
+        (((8, 1), (8, 8)), (True, False), "let what is learned have the shape [8, 8], or select what belongs to the "
+         "[8, 1]."),
+        (((8, 1), (1, 8)), (True, False), "call reshape(8, 1) on the [1, 8]."),
+        (((8, 1), (1, 8)), (False, True), "call reshape(1, 8) on the [8, 1]."),
+        (((8, 1), (8, 8)), (False, True), None),
+    ],
+)  # fmt: skip
+def test_how_to_give_both_sides_one_shape(
+    shapes: tuple[Shape, Shape], learned: tuple[bool, bool], remedy: str | None
+) -> None:
+    """Which side to change, and how."""
+    assert [text.partition("|")[2] for text in said(operator(learned=learned, shapes=shapes))] == (
+        [] if remedy is None else [remedy]
+    )
+
+
+def test_what_is_compared_is_counted() -> None:
+    """All pairs of a column and a row; each element with several targets."""
+    assert "Mean reduces all 64 pairs instead of 8 elements." in said(operator(shapes=COLUMN))[0]
+    assert "Mean compares each of 8 elements with 8." in said(operator(shapes=((8, 1), (8, 8))))[0]
+
+
+def test_every_operator_is_looked_at() -> None:
+    """Also after one that is on purpose, has two learned sides, or grows nothing."""
+    on_purpose = operator(Frame(file="train.py", line=3, code="d = a[:, None] - b"))
+    others = on_purpose, operator(learned=(True, True)), operator(shapes=((8,), (8,))), operator(number=6)
+
+    assert len(said(*others, operator())) == 1
+    assert len(said(operator(), *others)) == 1
+
+
+def test_pairs_of_equal_length_may_be_wanted() -> None:
+    """If the graph has them of two learned sides too, the line transposes, or a parameter is compared."""
+    learned = operator(learned=(True, True), shapes=COLUMN)
+    transposed = Frame(file="train.py", line=3, code="d = a - b.T")
+
+    assert len(said(operator(shapes=COLUMN))) == 1
+    assert said(learned, operator(shapes=COLUMN)) == []
+    assert len(said(learned, operator())) == 1  # of other lengths
+    assert said(operator(transposed, shapes=COLUMN)) == []
+    assert len(said(operator(transposed))) == 1
+    assert said(operator(shapes=COLUMN), between=(op("ExpBackward0", 2, shape=(8, 8)),)) == []  # no error
+
+
+def difference(prediction: Node, *, shapes: tuple[Shape, Shape] = ((8, 1), (8,)), function: str = "step") -> int:
+    """Count the findings for the mean of a prediction's difference to something."""
+    frames = (ERROR, LOSS, Frame(file="train.py", line=2, function=function, code="y = y.unsqueeze(1)"))
+    recorded = graph(
+        op("MeanBackward0", 1, shape=(), frame=1), op("SubBackward0", None, 2, shape=(8, 8), sequence_nr=5, frame=0),
+        prediction, leaf("w", 8), frames=frames,
+    )  # fmt: skip
+    return len(list(broadcast_findings(recorded, [operator(shapes=shapes)], None)))
+
+
+def test_a_dimension_that_the_same_function_added_is_intentional() -> None:
+    """On either side; of another function, or an unknown line, it is not known to be."""
+    assert difference(op("UnsqueezeBackward0", 3, shape=(8, 1), frame=2)) == 0
+    assert difference(op("UnsqueezeBackward0", 3, shape=(8, 1), frame=2), function="a") == 1
+    assert difference(op("UnsqueezeBackward0", 3, shape=(8, 1), frame=2), function="z") == 1
+    assert difference(op("UnsqueezeBackward0", 3, shape=(8, 1))) == 1
+    assert difference(op("ViewBackward0", 3, shape=(8, 1), frame=2)) == 1
+
+
+def test_a_parameter_that_is_compared_with_rows_is_intentional() -> None:
+    """As centers are, which have as many dimensions."""
+    assert difference(leaf("centers", 8, 1), shapes=COLUMN) == 0
+    assert difference(leaf("centers", 8, 1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("edges", "sizes", "is_found"),
+    [((2, None), (8, 8), False), ((2, 2), (8, 8), True), ((2, None), (8, 1), True), ((2, None), (9, 9), True)],
+)
+def test_a_mask_has_the_grown_shape(edges: tuple[int | None, ...], sizes: tuple[int, ...], *, is_found: bool) -> None:
+    """What is multiplied with it is given, and as large as the result."""
+    mask = op("MulBackward0", *edges, shape=(8, 8), saved=(saved("_saved_other", *sizes, storage=0),))
+    power = op("PowBackward0", 2, shape=(8, 8), saved=(saved("_saved_self", 8, 8, storage=0),))
+
+    assert bool(said(operator(), between=(mask,))) == is_found
+    assert said(operator(), between=(power,))

@@ -2,6 +2,7 @@
 
 import pytest
 from factories import graph, leaf, op
+from msgspec.structs import replace
 
 from gradinspect.checks.facts import BackwardStarts
 from gradinspect.checks.findings import Finding
@@ -60,6 +61,7 @@ def test_a_module_that_is_only_the_activation_can_be_removed() -> None:
         ("NllLossBackward0", "LogSoftmaxBackward0", "LogSoftmaxBackward0"),
         ("NllLossBackward0", "LogSoftmaxBackward0", "MulBackward0", "SoftmaxBackward0"),
         ("MeanBackward0", "LogSoftmaxBackward0", "SigmoidBackward0"),
+        ("MeanBackward0", "LogSoftmaxBackward0", "LogSoftmaxBackward0"),
         ("BinaryCrossEntropyBackward0", "SigmoidBackward0"),
         ("BinaryCrossEntropyWithLogitsBackward0", "AddmmBackward0"),
     ],
@@ -90,3 +92,77 @@ def test_a_loss_of_log_probabilities_gets_something_else(names: tuple[str, ...],
 def test_log_probabilities_may_be_computed_in_many_ways(made: str) -> None:
     """Only what cannot be one is reported."""
     assert log_probabilities(chain("NllLossBackward0", made)) == []
+
+
+def test_a_softmax_before_another_is_wrong_in_any_loss() -> None:
+    """A sigmoid before log_softmax only under a log-likelihood, where it is certainly meant to be one."""
+    (of_mean,) = activations(chain("MeanBackward0", "LogSoftmaxBackward0", "SoftmaxBackward0"))
+    (of_sigmoid,) = activations(chain("NllLossBackward0", "LogSoftmaxBackward0", "SigmoidBackward0"))
+
+    assert of_mean.code == of_sigmoid.code == "GI351"
+    assert "the output of sigmoid" in of_sigmoid.text
+
+
+@pytest.mark.parametrize(
+    ("shape", "end"),
+    [
+        ((8, 10), ": with 10 classes it is never below 1.461."),
+        ((10,), ": with 10 classes it is never below 1.461."),
+        ((8, 2), ": with 2 classes it is never below 0.313."),
+        ((8, 1), "."),
+        ((8, "s0"), "."),
+        ((), "."),
+    ],
+)
+def test_the_lowest_loss_follows_from_the_number_of_classes(shape: tuple[int, ...], end: str) -> None:
+    """On axis 1, or the only one, if it is known."""
+    first, loss, *others = chain("NllLossBackward0", "LogSoftmaxBackward0", "SoftmaxBackward0").nodes
+    loss = op(loss.name, 2, shape=shape, frame=1)
+    recorded = chain("NllLossBackward0", "LogSoftmaxBackward0", "SoftmaxBackward0")
+    (found,) = activations(replace(recorded, nodes=(first, loss, *others)))
+
+    assert found.text.endswith(f"the loss cannot come near 0{end}")
+
+
+def test_every_loss_is_looked_at() -> None:
+    """Also after one whose input needs no gradient; of several readers, the first names the function."""
+    nodes = (
+        op("AddBackward0", 1, 2, shape=(), frame=1), op("NllLossBackward0", None, shape=(), frame=1),
+        op("NllLossBackward0", 3, shape=(), frame=1), op("SoftmaxBackward0", 4, shape=(8, 10), frame=0),
+        leaf("weight", 10, 4),
+    )  # fmt: skip
+    several = (
+        op("AddBackward0", 1, 2, shape=(), frame=1), op("NllLossBackward0", 3, shape=(), frame=1),
+        op("MeanBackward0", 3, shape=(), frame=0), op("LogSoftmaxBackward0", 4, shape=(8, 10), frame=1),
+        op("SoftmaxBackward0", 5, shape=(8, 10), frame=0), leaf("weight", 10, 4),
+    )  # fmt: skip
+
+    assert len(log_probabilities(graph(*nodes, frames=(MODEL, LOSS)))) == 1
+    (found,) = activations(graph(*several, frames=(MODEL, LOSS)))
+    assert found.text.startswith("cross_entropy applies log_softmax itself, but its input is the output of softmax")
+
+
+@pytest.mark.parametrize(
+    ("made", "module", "what", "remedy"),
+    [
+        ("AddmmBackward0", 0, "the output of a layer (module last, Net), which is", "Apply log_softmax to the output"),
+        ("AddmmBackward0", None, "the output of addmm, which is not", "Apply log_softmax to the output of model.py:3"),
+        ("SoftmaxBackward0", 1, "the output of softmax (module act, Softmax): ", "Replace that Softmax by nn.LogSoft"),
+        ("SoftmaxBackward0", 0, "the output of softmax (module last, Net): ", "Replace softmax at model.py:3 by log_"),
+        ("SigmoidBackward0", 2, "the output of sigmoid (module sig, Sigmoid): ", "Replace sigmoid at model.py:3 by "),
+    ],
+)
+def test_what_a_log_likelihood_received(made: str, module: int | None, what: str, remedy: str) -> None:
+    """The layer, the function or the module that made it."""
+    modules = [ModuleCall(path=path, class_name=name) for path, name in (
+        ("last", "Net"), ("act", "Softmax"), ("sig", "Sigmoid"),
+    )]  # fmt: skip
+    nodes = (
+        op("NllLossBackward0", 1, shape=(), frame=1),
+        op(made, 2, shape=(8, 10), frame=0, module=module),
+        leaf("w", 4),
+    )
+    (found,) = log_probabilities(graph(*nodes, frames=(MODEL, LOSS), modules=tuple(modules)))
+
+    assert what in found.text
+    assert found.remedy.startswith(remedy)

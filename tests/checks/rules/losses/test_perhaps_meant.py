@@ -2,6 +2,7 @@
 
 import pytest
 from factories import graph, op
+from msgspec.structs import replace
 
 from gradinspect.checks.rules.flow.value_flow import Call, Read
 from gradinspect.checks.rules.losses.perhaps_meant import Bootstrap, bootstraps, repeated_terms
@@ -73,3 +74,30 @@ def test_numbers_are_added_by_stacking_too() -> None:
     weighed = graph(added(1, 2, alpha=2), added(2, 2), term)
 
     assert [len(list(repeated_terms(one))) for one in (direct, vectors, weighed, graph(roots=()))] == [1, 0, 0, 0]
+
+
+def test_a_prediction_without_its_graph_has_no_target() -> None:
+    """Nor has a regression on nothing; what is found under a mean is found beside other losses."""
+    calls = q_learning(target=live(1))
+    swapped = [*calls[:4], Call(op="torch.nn.functional.mse_loss", reads=(Read(call=0), live(3)))]
+    mean = [
+        *calls, Call(op="torch.nn.functional.mse_loss", reads=(live(0),)), Call(op="torch.exp", reads=(live(0),)),
+        Call(op="torch.stack", reads=(live(4), live(5), live(6))), Call(op="torch.Tensor.mean", reads=(live(7),)),
+    ]  # fmt: skip
+
+    assert not list(bootstraps(swapped, live(4)))
+    assert list(bootstraps(mean, live(8))) == [Bootstrap(3, 4)]
+
+
+def test_outputs_that_are_not_known_are_no_numbers() -> None:
+    """Neither of a stack, nor of what it stacks."""
+    term, stack = op("MeanBackward0", None, shape=()), op("StackBackward0", 1, 1, shape=(2,))
+    unknown = [
+        graph(replace(stack, forward_outputs=(None,)), term, roots=()),
+        graph(stack, replace(term, forward_outputs=(None,))),
+        graph(stack, replace(term, forward_outputs=())),
+    ]
+    first = replace(unknown[0], roots=graph(stack, term).roots)
+
+    assert [list(repeated_terms(one)) for one in (first, *unknown[1:])] == [[], [], []]
+    assert len(list(repeated_terms(graph(stack, term)))) == 1

@@ -87,6 +87,8 @@ def test_the_axis_of_the_classes_or_of_a_set_is_right(nodes: tuple[Node, ...]) -
         ("AddmmBackward0", (8, 4), 1, False),
         ("AddmmBackward0", (8, 4, 2), 0, False),  # a set of vectors, perhaps
         ("SumBackward1", (8, 4), 0, False),  # not straight from a layer
+        ("AddmmBackward0", (8,), 0, False),  # one example
+        ("AddmmBackward0", (8, 1), 0, False),
     ],
 )
 def test_before_another_loss_only_the_batch_of_a_layers_scores_is_wrong(
@@ -135,3 +137,54 @@ def test_one_column_of_a_log_is_exactly_zero() -> None:
 
     assert "every output is exactly 0, whatever the scores are" in finding.text
     assert (partial, unknown, empty) == ([], [], [])
+
+
+def test_only_what_goes_straight_into_a_log_likelihood_counts() -> None:
+    """Itself, or its logarithm; a view may have moved the axis."""
+
+    def judged(*between: str) -> int:
+        last = len(between) + 1
+        return len(found(
+            op("NllLossBackward0", 1, shape=()),
+            *(op(name, place + 2, shape=(8, 4)) for place, name in enumerate(between)),
+            softmax("SoftmaxBackward0", last + 1, (8, 4), 0), op("AddmmBackward0", last + 2),
+        ))  # fmt: skip
+
+    ways = [(), ("LogBackward0",), ("ExpBackward0",), ("TBackward0",), ("LogBackward0", "TBackward0")]
+    assert [judged(*way) for way in ways] == [1, 1, 0, 0, 0]
+    constant = op("LogBackward0", None, shape=(8, 4))
+    assert found(op("NllLossBackward0", 1, 2, shape=()), constant, softmax("SoftmaxBackward0", 3, (8, 4), 0)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "edges", "shape", "is_found"),
+    [
+        ("PowBackward0", (2,), (8, 1), True),
+        ("PowBackward0", (2, 3), (8, 1), False),  # with what else is learned
+        ("ExpBackward0", (2,), (8, 1), False),
+        ("ViewBackward0", (2,), (8,), True),
+        ("ExpandBackward0", (2,), (8, 5), False),
+    ],
+)
+def test_one_column_is_followed_through_arithmetic_with_constants(
+    name: str, edges: tuple[int, ...], shape: tuple[int, ...], *, is_found: bool
+) -> None:
+    """As long as its elements meet no others."""
+    findings = found(
+        op("MeanBackward0", 1, shape=()), op(name, *edges, shape=shape), softmax("SoftmaxBackward0", 3, (8, 1), 1)
+    )
+
+    assert bool(findings) == is_found
+
+
+def test_both_lines_are_named_if_they_differ() -> None:
+    """Those of the softmax and of the loss; each softmax is looked at."""
+    unknown = softmax("SoftmaxBackward0", 3, (8, 4), 7)
+    nodes = (
+        op("NllLossBackward0", 2, 1, shape=(), frame=1), unknown, softmax("LogSoftmaxBackward0", 3, (8, 4), 0),
+        op("AddmmBackward0", None),
+    )  # fmt: skip
+    lines = LINE, Frame(file="train.py", line=5, code="loss = nll(p, y)"), Frame(file="train.py", line=6)
+    (finding,) = axis_findings(BackwardStarts(graph(*nodes, frames=lines), lines[2]))
+
+    assert [(place.role, place.line) for place in finding.places] == [("softmax", 3), ("loss", 5), ("backward", 6)]

@@ -1,5 +1,8 @@
 """The rules about training loops, on facts made by hand."""
 
+import pytest
+from msgspec.structs import replace
+
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import findings_on
 from gradinspect.checks.rules.training.facts import EvalTraining, GradientMisuse, OptimizerMisuse, UnheldParameters
@@ -134,3 +137,27 @@ def test_the_layers_that_eval_mode_changes_are_named() -> None:
         "running statistics and do not update them."
     )
     assert lines_of(finding) == [("eval", 4), ("step", 9)]
+
+
+@pytest.mark.parametrize(
+    ("step", "backward", "moves"),
+    [
+        (line(1), line(2), True),
+        (line(2), line(2), False),
+        (line(3), line(2), False),
+        (None, line(2), False),
+        (line(1), None, False),
+        (replace(line(1), function="a"), line(2), False),
+        (replace(line(1), function="z"), line(2), False),
+        (replace(line(1), file="a.py"), line(2), False),
+    ],
+)
+def test_a_step_that_stands_before_backward_is_moved(
+    step: Frame | None, backward: Frame | None, *, moves: bool
+) -> None:
+    """In one function; otherwise it is the clearing that moves."""
+    fact = GradientMisuse(kind="cleared", optimizer="opt", names=("w",), backward=backward, step=step, cleared=None)
+    remedy = judged(fact).remedy
+
+    assert remedy.startswith("Move the step at" if moves else "Clear the gradients after")
+    assert ", something clears them, and opt steps without any." in judged(fact).text

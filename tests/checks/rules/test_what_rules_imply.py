@@ -1,0 +1,12 @@
+"""What some rules imply besides their findings."""
+
+from gradinspect.checks.registry import registry
+
+
+def test_what_a_finding_implies_for_the_run() -> None:
+    """Few end the program, explain gradients that look wrong afterwards, or count only if they are repeated."""
+    rules = registry().rules
+
+    assert {code for code, rule in rules.items() if rule.stops_run} == {"GI901"}
+    assert {code for code, rule in rules.items() if rule.explains_gradients} == {"GI353", "GI502"}
+    assert {code: rule.must_repeat for code, rule in rules.items() if rule.must_repeat} == {"GI601": 1, "GI602": 2}
