@@ -109,12 +109,8 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
             table = recorder.frames if recorder is not None else FrameTable()
             point = table.number_of(moment.frame)
             index, frame_records = table.records({f for f in (*frames, point) if f is not None}, moment.base_folder)
-            records = tuple(
-                [
-                    nodes.record(number, module, None if frame is None else index[frame], moment.makers)
-                    for number, (module, frame) in enumerate(zip(modules, frames, strict=True))
-                ]
-            )
+            lines = [None if frame is None else index[frame] for frame in frames]
+            records = tuple(nodes.records(modules, lines, moment.makers))
             records = with_local_shapes(records) if infos.has_local_shapes else records
             roots = tuple(
                 Root(

@@ -1,7 +1,7 @@
 """The floating point operations of a node: of the forward op that made it, and of its backward.
 
-What comes in: the record of a node, whose saved values and forward outputs have all shapes. What goes out: two counts,
-by torch's own formulas, which know matrix products, convolutions and attention. Other nodes have no count.
+What comes in: what is recorded of a node, whose saved values and forward outputs have all shapes. What goes out: two
+counts, by torch's own formulas, which know matrix products, convolutions and attention. Other nodes have no count.
 
 NOTE [What a backward computes]
 A node computes a gradient for each input that leads to another node. So the backward of `addmm` is one product for each
@@ -11,7 +11,7 @@ matrix that requires a gradient, each as large as the product of the forward op.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from gradinspect.graph import Node, SavedValue, Scalar
+from gradinspect.graph import Edge, SavedValue, Scalar, TensorInfo
 from gradinspect.torch_api.flops import operator_flops
 
 Shape: TypeAlias = tuple[int, ...]
@@ -32,23 +32,50 @@ def has_flops(name: str) -> bool:
     return name in _COUNTS
 
 
-def flops_of(node: Node) -> Flops:
-    """Count what a node's forward op took, and what its backward takes."""
-    count = _COUNTS.get(node.name)
-    return UNKNOWN if count is None else count(_Reader(node))
+class FlopTable:
+    """Counts for the nodes of one capture; nodes that resemble each other are counted once."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._known: dict[tuple[object, ...], tuple[Flops, object]] = {}
+
+    def of_node(
+        self,
+        name: str,
+        forward_outputs: Sequence[TensorInfo | None],
+        saved: Sequence[SavedValue],
+        next_edges: Sequence[Edge | None],
+    ) -> Flops:
+        """Count what a node's forward op took, and what its backward takes."""
+        count = _COUNTS.get(name)
+        if count is None:
+            return UNKNOWN
+        shared = [value if value.tensor is None else value.tensor.info for value in saved]  # by nodes that are alike
+        key = (name, *map(id, forward_outputs), *map(id, shared), *[edge is None for edge in next_edges])
+        known = self._known.get(key)
+        if known is None:
+            flops = count(_Reader(forward_outputs, saved, next_edges))
+            known = self._known[key] = (flops, (forward_outputs, shared))  # held, so that no other one gets its id
+        return known[0]
 
 
 class _Reader:
-    """Reads shapes and values from the record of a node."""
+    """Reads shapes and values from what is recorded of a node."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._saved = {value.name: value for value in node.saved}
+    def __init__(
+        self,
+        forward_outputs: Sequence[TensorInfo | None],
+        saved: Sequence[SavedValue],
+        next_edges: Sequence[Edge | None],
+    ) -> None:
+        self._forward_outputs = forward_outputs
+        self._saved = {value.name: value for value in saved}
+        self._next_edges = next_edges
 
     @property
     def out(self) -> Shape | None:
         """The shape of the first output."""
-        info = self._node.forward_outputs[0] if self._node.forward_outputs else None
+        info = self._forward_outputs[0] if self._forward_outputs else None
         return None if info is None else _sizes(info.shape)
 
     def shape(self, argument: str) -> Shape | None:
@@ -64,7 +91,7 @@ class _Reader:
 
     def leads_on(self, position: int) -> bool:
         """Whether a gradient is computed for an input: NOTE [What a backward computes]."""
-        edges = self._node.next_edges
+        edges = self._next_edges
         return position < len(edges) and edges[position] is not None
 
 

@@ -1,15 +1,14 @@
 """Make `Node` records of live nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from msgspec.structs import replace
 
 from gradinspect.catalog import Catalog
-from gradinspect.graph import Hook, Leaf, Node, NodeKind, TensorInfo
-from gradinspect.recording.flops import UNKNOWN, flops_of, has_flops
+from gradinspect.graph import Edge, Hook, Leaf, Node, NodeKind, SavedValue, TensorInfo
+from gradinspect.recording.flops import UNKNOWN, FlopTable, has_flops
 from gradinspect.recording.hooks import node_hooks, tensor_hooks
 from gradinspect.recording.names import Names
 from gradinspect.recording.saved import SavedNames, SavedReader
@@ -34,7 +33,7 @@ _KINDS: dict[str, NodeKind] = {"AccumulateGrad": "accumulate_grad", "CopySlices"
 class NodeClass:
     """The properties shared by all nodes of one Python type."""
 
-    __slots__ = ("function", "has_flops", "kind", "name", "saved")
+    __slots__ = ("function", "has_flops", "is_plain", "kind", "name", "saved")
 
     def __init__(self, node: Any, catalog: Catalog) -> None:
         """Inspect the type of a live node."""
@@ -45,6 +44,7 @@ class NodeClass:
         is_generated = is_generated_class(kind)
         self.name = kind.__name__ if is_generated else None  # for other types, each node has its own name
         self.has_flops = self.name is None or has_flops(self.name)
+        self.is_plain = False  # whether nodes have nothing but what torch generates for each
         if is_python_node(node):
             forward_class = function_class(node)
             self.function = f"{forward_class.__module__}.{forward_class.__qualname__}"
@@ -52,9 +52,21 @@ class NodeClass:
             self.saved = SavedNames((python_saved_names(),), has_context=True)
             return
         self.kind = _KINDS.get(kind.__name__, "generated" if is_generated else "opaque")
+        self.is_plain = self.kind == "generated" and not self.has_flops
         tensors, values = saved_names(kind)
         outputs = frozenset(f"_saved_{name}" for name in entry.outputs) if entry is not None else frozenset()
         self.saved = SavedNames(tuple(tensors), tuple(values), outputs)
+
+
+class _Shared(NamedTuple):
+    """What every node has."""
+
+    sequence_nr: int
+    next_edges: tuple[Edge | None, ...]
+    forward_outputs: tuple[TensorInfo | None, ...]
+    saved: tuple[SavedValue, ...]
+    module: int | None
+    frame: int | None
 
 
 class NodeRecorder:
@@ -78,6 +90,7 @@ class NodeRecorder:
         self._names = names
         self._has_hooks = has_hooks
         self._classes: dict[type, NodeClass] = {}
+        self._flops = FlopTable()
         self._saved = SavedReader(self.storages, self.infos, walk.numbers, saved_hooks)
 
     def node_class(self, node: Any) -> NodeClass:
@@ -87,45 +100,75 @@ class NodeRecorder:
             found = self._classes[type(node)] = NodeClass(node, self._catalog)
         return found
 
-    def record(
-        self, number: int, module: int | None, frame: int | None, makers: Mapping[int, Maker] = _NO_MAKERS
-    ) -> Node:
-        """Record everything about a node that can be read without running it.
+    def records(
+        self,
+        modules: Sequence[int | None],
+        frames: Sequence[int | None],
+        makers: Mapping[int, Maker] = _NO_MAKERS,
+    ) -> list[Node]:
+        """Record everything about the nodes that can be read without running them.
 
         NOTE [A ctx is a node]
         What a custom Function stores on `ctx` becomes attributes of its node, possibly named `name` or `register_hook`.
         So methods are looked up on the class.
+
+        Args:
+            modules: For each node the index of its module call.
+            frames: For each node the index of its line.
+            makers: By sequence number, the node whose backward made this one.
         """
-        walk = self._walk
-        node = walk.nodes[number]
-        sequence_nr = walk.sequence_nrs[number]
-        node_class = self._classes.get(type(node)) or self.node_class(node)
-        names = node_class.saved
-        recorded = Node(
-            name=node_class.name or type(node).name(node).removeprefix("torch::autograd::"),
+        walk, classes, read_saved, outputs_of = self._walk, self._classes, self._saved.read, self._forward_outputs
+        has_more = self._has_hooks or bool(makers)
+        found = []
+        places = zip(walk.nodes, walk.sequence_nrs, walk.next_edges, modules, frames, strict=True)
+        for node, sequence_nr, edges, module, frame in places:
+            node_class = classes.get(type(node)) or self.node_class(node)
+            names = node_class.saved
+            outputs = outputs_of(node)
+            saved = () if names.is_empty else read_saved(node, names, is_in_model=module is not None)
+            if has_more or not node_class.is_plain:
+                shared = _Shared(sequence_nr, edges, outputs, saved, module, frame)
+                found.append(self._record_more(node, node_class, shared, makers.get(sequence_nr)))
+                continue
+            recorded = Node(  # nearly all nodes; what is not passed costs nothing
+                name=node_class.name,  # type: ignore[arg-type]  # a plain class has one
+                kind="generated",
+                sequence_nr=None if sequence_nr >= UNKNOWN_NR else sequence_nr,
+                forward_outputs=outputs,
+                next_edges=edges,
+                saved=saved,
+                module=module,
+                frame=frame,
+            )
+            found.append(recorded)
+        return found
+
+    def _record_more(self, node: Any, node_class: NodeClass, shared: "_Shared", maker: Maker | None) -> Node:
+        """Record a node that has more than what torch generates for each."""
+        name = node_class.name or type(node).name(node).removeprefix("torch::autograd::")
+        flops = UNKNOWN
+        if node_class.has_flops:
+            flops = self._flops.of_node(name, shared.forward_outputs, shared.saved, shared.next_edges)
+        return Node(
+            name=name,
             kind=node_class.kind,
-            sequence_nr=None if sequence_nr >= UNKNOWN_NR else sequence_nr,
-            forward_outputs=self._forward_outputs(node),
-            next_edges=walk.next_edges[number],
-            saved=() if names.is_empty else self._saved.read(node, names, is_in_model=module is not None),
+            sequence_nr=None if shared.sequence_nr >= UNKNOWN_NR else shared.sequence_nr,
+            forward_outputs=shared.forward_outputs,
+            next_edges=shared.next_edges,
+            saved=shared.saved,
             leaf=self._leaf(node) if node_class.kind == "accumulate_grad" else None,
             function=node_class.function,
-            module=module,
-            frame=frame,
-            made_by=makers[sequence_nr].name if sequence_nr in makers else None,
+            module=shared.module,
+            frame=shared.frame,
+            made_by=None if maker is None else maker.name,
             hooks=self._node_hooks(node) if self._has_hooks else (),
+            flops=flops.forward,
+            backward_flops=flops.backward,
         )
-        if not node_class.has_flops:
-            return recorded
-        flops = flops_of(recorded)
-        return recorded if flops is UNKNOWN else replace(recorded, flops=flops.forward, backward_flops=flops.backward)
 
     def _forward_outputs(self, node: Any) -> tuple[TensorInfo | None, ...]:
         try:
-            metadata = forward_metadata(node)
-            if len(metadata) == 1:  # nearly all nodes
-                return (self.infos.of_metadata(metadata[0]),)
-            return tuple(map(self.infos.of_metadata, metadata))
+            return self.infos.of_outputs(forward_metadata(node))
         except (RuntimeError, AttributeError, TypeError):
             return (None,)
 

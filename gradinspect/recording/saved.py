@@ -23,7 +23,15 @@ from gradinspect.torch_api.saved import (
     unpack_hook,
     versions_in,
 )
-from gradinspect.torch_api.tensors import grad_fn_of, is_leaf, is_view, known_version, version_of
+from gradinspect.torch_api.tensors import (
+    grad_fn_here,
+    grad_fn_of,
+    is_leaf,
+    is_leaf_here,
+    is_view,
+    known_version,
+    version_of,
+)
 
 
 class SavedNames:
@@ -81,6 +89,7 @@ class SavedReader:
         self._is_in_model = False
         self._can_read_raw = can_read_raw()
         self._leaves: dict[tuple[int, str, int | None], tuple[torch.Tensor, SavedValue]] = {}
+        self._absent: dict[tuple[str, int | None, bool], SavedValue] = {}
 
     def read(self, node: Any, names: SavedNames, *, is_in_model: bool = False) -> tuple[SavedValue, ...]:
         """Record everything that a node saves. Runs no hook, never raises.
@@ -147,14 +156,16 @@ class SavedReader:
         if hook is not None:
             return self._packed_value(name, index, data, hook)
         if data is None:
-            return _absent_or_freed(node, name, index)
+            return self._absent_value(node, name, index)
         try:
             version = version_of(data)
         except RuntimeError:  # inference tensors have no version
             stale = None if data.is_inference() else _stale_versions(node, name, raw, index)
             return self._strange_value(name, index, data, is_output=is_output, versions=stale)
         versions = _stale_versions(node, name, raw, index) if version else None
-        return self._tensor_value(name, index, data, version, versions, is_output=is_output)
+        if versions is not None:
+            return self._strange_value(name, index, data, is_output=is_output, versions=versions)
+        return self._live_value(name, index, data, version, is_output)
 
     def _read_unhooked(self, node: Any, name: str, is_output: bool, index: int | None) -> SavedValue:
         """Read a value as the engine does, if it cannot have a hook: NOTE [Where no hook can be]."""
@@ -169,27 +180,47 @@ class SavedReader:
         version = known_version(tensor)
         if version is None:
             return self._strange_value(name, index, tensor, is_output=is_output)
-        return self._tensor_value(name, index, tensor, version, None, is_output=is_output)
+        return self._live_value(name, index, tensor, version, is_output)
 
-    def _tensor_value(  # all facts about one value
-        self, name: str, index: int | None, data: Any, version: int, versions: tuple[int, int] | None, *,
-        is_output: bool,
-    ) -> SavedValue:  # fmt: skip
-        if type(data) in self._infos.plain_types and versions is None:
+    def _absent_value(self, node: Any, name: str, index: int | None) -> SavedValue:
+        """Distinguish a value freed by backward from one that was never set; no hook is left to run."""
+        try:
+            getattr(node, name)
+            is_freed = False
+        except RuntimeError:
+            is_freed = True
+        key = (name, index, is_freed)
+        value = self._absent.get(key)
+        if value is None:
+            value = SavedValue(
+                name=name, index=index, kind="tensor" if is_freed else "none", status="freed" if is_freed else None
+            )
+            self._absent[key] = value
+        return value
+
+    def _live_value(
+        self, name: str, index: int | None, tensor: torch.Tensor, version: int, is_output: bool
+    ) -> SavedValue:
+        if type(tensor) in self._infos.plain_types:
             try:
-                return self._plain_value(name, index, data, version, is_output=is_output)
+                return self._plain_value(name, index, tensor, version, is_output)
             except (RuntimeError, NotImplementedError, TypeError):  # sparse, nested, symbolic, wrapped by functorch
                 pass
-        return self._strange_value(name, index, data, is_output=is_output, versions=versions)
+        return self._strange_value(name, index, tensor, is_output=is_output)
 
     def _plain_value(
-        self, name: str, index: int | None, tensor: torch.Tensor, version: int, *, is_output: bool
+        self, name: str, index: int | None, tensor: torch.Tensor, version: int, is_output: bool
     ) -> SavedValue:
         """Record a plain dense tensor: the common case, which must be fast."""
-        key = (id(tensor), name, index)
-        if key in self._leaves:  # a parameter saved by many nodes is the same object each time
-            return self._leaves[key][1]
-        made_by, origin = self._origin_of(tensor, version, is_output)
+        maker = None if version and is_view(tensor) else grad_fn_here(tensor)
+        origin: Origin
+        if maker is not None:
+            made_by, origin = self._numbers.get(maker), "output" if is_output else "activation"
+        else:
+            key = (id(tensor), name, index)
+            if key in self._leaves:  # a parameter saved by many nodes is the same object each time
+                return self._leaves[key][1]
+            made_by, origin = None, self._unmade_origin(tensor, version, is_output)
         storage = self._storages.look_up(tensor, origin)
         record = SavedTensor(
             info=self._infos.of_plain_tensor(tensor),
@@ -200,18 +231,18 @@ class SavedReader:
             version=version,
             made_by=made_by,
         )
-        is_known = storage.name is not None and origin == "input"
+        if origin != "input":
+            return SavedValue(name=name, index=index, kind="tensor", tensor=record, status="live", origin=origin)
         value = SavedValue(
             name=name,
             index=index,
             kind="tensor",
             tensor=record,
             status="live",
-            origin=storage.origin if is_known else origin,
-            origin_name=storage.name if is_known else None,
+            origin=origin if storage.name is None else storage.origin,
+            origin_name=storage.name,
         )
-        if origin == "input":
-            self._leaves[key] = (tensor, value)
+        self._leaves[key] = (tensor, value)
         return value
 
     def _origin_of(self, tensor: torch.Tensor, version: int, is_output: bool) -> tuple[int | None, Origin]:
@@ -219,12 +250,16 @@ class SavedReader:
 
         Reading the grad_fn of a view whose base was modified since creates a new node, so it is not read.
         """
-        if version and is_view(tensor):
-            return None, "output" if is_output else self._leaf_origin(tensor) if is_leaf(tensor) else "activation"
-        maker = grad_fn_of(tensor)
+        maker = None if version and is_view(tensor) else grad_fn_here(tensor)
         if maker is None:
-            return None, "output" if is_output else self._leaf_origin(tensor)
+            return None, self._unmade_origin(tensor, version, is_output)
         return self._numbers.get(maker), "output" if is_output else "activation"
+
+    def _unmade_origin(self, tensor: torch.Tensor, version: int, is_output: bool) -> Origin:
+        """Tell the origin of a tensor that no node made, as far as can be read."""
+        if is_output:
+            return "output"
+        return "activation" if version and is_view(tensor) and not is_leaf_here(tensor) else self._leaf_origin(tensor)
 
     def _leaf_origin(self, tensor: torch.Tensor) -> Origin:
         """Tell what came from outside a model from what it made for itself, such as a dropout mask."""
@@ -356,15 +391,6 @@ def _strides_of(tensor: torch.Tensor) -> tuple[tuple[Size, ...] | None, int]:
     except (RuntimeError, NotImplementedError):
         return None, 0
     return strides, offset if type(offset) is int else 0
-
-
-def _absent_or_freed(node: Any, name: str, index: int | None) -> SavedValue:
-    """Distinguish a value freed by backward from one that was never set; no hook is left to run."""
-    try:
-        getattr(node, name)
-    except RuntimeError:
-        return SavedValue(name=name, index=index, kind="tensor", status="freed")
-    return SavedValue(name=name, index=index, kind="none")
 
 
 def _stale_versions(node: Any, name: str, raw: Any, index: int | None) -> tuple[int, int] | None:

@@ -52,12 +52,12 @@ class StorageTable:
             storage = tensor.untyped_storage()
         except (RuntimeError, NotImplementedError):
             storage = _storage_behind_functorch(tensor)
-        entry = self._entries.get(key_of_storage(storage))
+        key = key_of_storage(storage)
+        entry = self._entries.get(key)
         if entry is None:
-            entry = StorageEntry(
-                storage, len(self._entries), tensor.device, *self._known.get(key_of_storage(storage), (origin, None))
-            )
-            self._entries[key_of_storage(storage)] = entry
+            known_origin, name = self._known.get(key, (origin, None))
+            entry = StorageEntry(storage, len(self._entries), tensor.device, known_origin, name)
+            self._entries[key] = entry
         elif entry.origin is not origin and entry.name is None and _RANK[origin] < _RANK[entry.origin]:
             entry.origin = origin
         return entry
@@ -82,13 +82,14 @@ class StorageTable:
 
     def records(self) -> tuple[Storage, ...]:
         """Make the records, in the order of their numbers."""
-        return tuple(
-            Storage(
-                num_bytes=_num_bytes(entry.storage), device=str(entry.device),
-                origin=entry.origin, name=entry.name,
+        devices: dict[object, str] = {}
+        records = []
+        for entry in self._entries.values():
+            device = devices.get(entry.device) or devices.setdefault(entry.device, str(entry.device))
+            records.append(
+                Storage(num_bytes=_num_bytes(entry.storage), device=device, origin=entry.origin, name=entry.name)
             )
-            for entry in self._entries.values()
-        )  # fmt: skip
+        return tuple(records)
 
 
 def _num_bytes(storage: Any) -> int:

@@ -1,5 +1,6 @@
 """Describe any live tensor as a `TensorInfo`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,20 +24,28 @@ class TensorInfoTable:
         self.plain_types = plain_types
         self.has_local_shapes = False
         self._plain: dict[tuple[Any, ...], TensorInfo] = {}
+        self._outputs: dict[tuple[Any, ...], tuple[TensorInfo]] = {}
         self._names: dict[object, str] = {}
 
-    def of_metadata(self, metadata: Any) -> TensorInfo:
-        """Describe one of a node's `_input_metadata`: the forward output that a gradient belongs to."""
+    def of_outputs(self, metadata: Sequence[Any]) -> tuple[TensorInfo, ...]:
+        """Describe a node's `_input_metadata`: the forward outputs that its gradients belong to.
+
+        Raises:
+            AttributeError, RuntimeError, TypeError: They cannot be read.
+        """
+        if len(metadata) != 1:
+            return tuple([info for one in metadata for info in self.of_outputs([one])])
+        (one,) = metadata  # of nearly all nodes
         try:
-            key = (tuple(metadata.shape), metadata.dtype, metadata.device)
-            info = self._plain.get(key)
-            if info is None:
-                info = self._plain[key] = self._make(*key)
+            key = (tuple(one.shape), one.dtype, one.device)
+            outputs = self._outputs.get(key)
+            if outputs is None:
+                outputs = self._outputs[key] = (self._plain.setdefault(key, self._make(*key)),)
         except (RuntimeError, TypeError):  # symbolic sizes have no hash, nested tensors no shape
-            shape = () if metadata.is_nested_tensor else metadata.shape
-            layout = "nested" if metadata.is_nested_tensor else "strided"
-            return self._make(shape, metadata.dtype, metadata.device, layout)
-        return info
+            shape = () if one.is_nested_tensor else one.shape
+            layout = "nested" if one.is_nested_tensor else "strided"
+            return (self._make(shape, one.dtype, one.device, layout),)
+        return outputs
 
     def of_plain_tensor(self, tensor: torch.Tensor) -> TensorInfo:
         """Describe a plain dense tensor.
@@ -44,7 +53,7 @@ class TensorInfoTable:
         Raises:
             RuntimeError, TypeError: It is not plain: nested, or with symbolic sizes.
         """
-        key = (tuple(tensor.shape), tensor.dtype, tensor.device)
+        key = (tensor.shape, tensor.dtype, tensor.device)
         info = self._plain.get(key)
         if info is None:
             info = self._plain[key] = self._make(*key)

@@ -91,9 +91,14 @@ def grad_fn_of(tensor: torch.Tensor) -> Any:
 
     It refuses for a view made in inference mode whose base was modified since.
     """
+    with plain_tensors_only():
+        return grad_fn_here(tensor)
+
+
+def grad_fn_here(tensor: torch.Tensor) -> Any:
+    """Return the same, where torch functions are already disabled."""
     try:
-        with plain_tensors_only():
-            return tensor.grad_fn
+        return tensor.grad_fn
     except RuntimeError:
         return None
 

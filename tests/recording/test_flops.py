@@ -11,13 +11,17 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gradinspect.graph import Edge, Node, SavedTensor, SavedValue, TensorInfo
 from gradinspect.recording.capture import capture_graph
-from gradinspect.recording.flops import UNKNOWN, flops_of
+from gradinspect.recording.flops import UNKNOWN, Flops, FlopTable
 from gradinspect.torch_api import flops
 
 
 def saved_tensor(info: TensorInfo) -> SavedTensor:
     """A saved tensor of which only the shape matters."""
     return SavedTensor(info, 0)
+
+
+def _flops_of(node: Node, table: FlopTable | None = None) -> Flops:
+    return (table or FlopTable()).of_node(node.name, node.forward_outputs, node.saved, node.next_edges)
 
 
 def attention(x: torch.Tensor) -> torch.Tensor:
@@ -91,7 +95,7 @@ def test_attention_of_other_devices(operator: str) -> None:
     )  # fmt: skip
     product = 2 * 2 * 4 * 7 * 7 * 8
 
-    assert flops_of(node) == (2 * product, 5 * product)
+    assert _flops_of(node) == (2 * product, 5 * product)
 
 
 @pytest.mark.parametrize("shape", [("batch", 4), (4,), ()])
@@ -101,8 +105,27 @@ def test_a_shape_that_is_no_matrix_is_unknown(shape: tuple[int | str, ...]) -> N
     saved = (SavedValue(name="_saved_self", kind="tensor", tensor=saved_tensor(info)),)
     node = Node(name="MmBackward0", kind="generated", saved=saved, forward_outputs=(info,))
 
-    assert flops_of(node).forward is None
-    assert flops_of(Node(name="MmBackward0", kind="generated")) == UNKNOWN
+    assert _flops_of(node).forward is None
+    assert _flops_of(Node(name="MmBackward0", kind="generated")) == UNKNOWN
+
+
+def test_nodes_of_one_capture_are_counted_by_their_own_shapes_and_edges() -> None:
+    """What is alike is counted once; another shape, or a gradient that is not wanted, has a count of its own."""
+    table = FlopTable()
+    matrix, wider = TensorInfo((2, 2), "float32"), TensorInfo((2, 3), "float32")
+
+    def product(right: TensorInfo, *edges: Edge | None) -> Flops:
+        saved = tuple(
+            SavedValue(name=name, kind="tensor", tensor=saved_tensor(info))
+            for name, info in (("_saved_self", matrix), ("_saved_mat2", right))
+        )
+        node = Node(name="MmBackward0", kind="generated", saved=saved, forward_outputs=(right,), next_edges=edges)
+        return _flops_of(node, table)
+
+    for _ in range(2):
+        assert product(matrix, Edge(1), Edge(2)) == (16, 32)
+        assert product(matrix, None, Edge(2)) == (16, 16)
+        assert product(wider, Edge(1), Edge(2)) == (24, 48)
 
 
 def test_calls_of_equal_shapes_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,10 +57,19 @@ def test_a_node_describes_what_its_forward_op_made() -> None:
     y: Any = torch.ones(2, 3, requires_grad=True) * 2
     nested: Any = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], requires_grad=True).sin()
 
-    assert table.of_metadata(y.grad_fn._input_metadata[0]) is table.of_tensor(y)
-    assert table.of_metadata(nested.grad_fn._input_metadata[0]) == TensorInfo(
-        shape=(), dtype="float32", layout="nested"
-    )
+    (described,) = table.of_outputs(y.grad_fn._input_metadata)
+    assert described is table.of_tensor(y)
+    assert table.of_outputs(nested.grad_fn._input_metadata) == (TensorInfo(shape=(), dtype="float32", layout="nested"),)
+
+
+def test_a_node_with_several_outputs_has_an_info_for_each() -> None:
+    """In their order; equal ones are the same."""
+    table = TensorInfoTable()
+    parts: Any = torch.ones(5, requires_grad=True).split([2, 1, 2])
+    first, second, third = table.of_outputs(parts[0].grad_fn._input_metadata)
+
+    assert [info.shape for info in (first, second, third)] == [(2,), (1,), (2,)]
+    assert first is third
 
 
 def test_a_symbolic_size_is_its_symbol() -> None:

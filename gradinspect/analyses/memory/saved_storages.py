@@ -27,23 +27,14 @@ def held_bytes_by_node(graph: Graph, order: Sequence[int] | None = None) -> list
         graph: The graph.
         order: All node ids; the first in it that saves a storage counts it. None: in order of ids.
     """
-    origins = origins_of_saved(graph)
+    ids = range(len(graph.nodes))
+    first = _first_savers(graph, ids)
+    origins = _origins(graph, first)
     num_bytes = [0] * len(graph.nodes)
-    for storage, node_id in _first_savers(graph, range(len(graph.nodes)) if order is None else order).items():
+    for storage, node_id in (first if order is None else _first_savers(graph, order)).items():
         if origins[storage] not in IN_MEMORY_ANYWAY:
             num_bytes[node_id] += graph.storages[storage].num_bytes
     return num_bytes
-
-
-def _first_savers(graph: Graph, order: Iterable[int]) -> dict[int, int]:
-    """Find the node that saves each storage first in an order of node ids."""
-    savers: dict[int, int] = {}
-    for node_id in order:
-        for value in graph.nodes[node_id].saved:
-            for storage in storages_of(value):
-                if storage not in savers:
-                    savers[storage] = node_id
-    return savers
 
 
 def origins_of_saved(graph: Graph) -> dict[int, Origin]:
@@ -52,10 +43,32 @@ def origins_of_saved(graph: Graph) -> dict[int, Origin]:
     That is the storage's own origin, or else that of the first saved value that refers to it and has one. Anything else
     (a pack hook's copy) exists only for backward, so it is an activation.
     """
-    origins: dict[int, Origin | None] = {}
-    for node in graph.nodes:
-        for value in node.saved:
+    return _origins(graph, _first_savers(graph, range(len(graph.nodes))))
+
+
+def _first_savers(graph: Graph, order: Iterable[int]) -> dict[int, int]:
+    """Find the node that saves each storage first in an order of node ids."""
+    nodes = graph.nodes
+    savers: dict[int, int] = {}
+    for node_id in order:
+        for value in nodes[node_id].saved:
+            tensor = value.tensor
+            if tensor is not None and tensor.storage is not None and not value.held_storages:  # nearly all
+                if tensor.storage not in savers:
+                    savers[tensor.storage] = node_id
+                continue
             for storage in storages_of(value):
-                if origins.get(storage) is None:
-                    origins[storage] = graph.storages[storage].origin or value.origin
-    return {storage: origin or "activation" for storage, origin in origins.items()}
+                savers.setdefault(storage, node_id)
+    return savers
+
+
+def _origins(graph: Graph, saved: Iterable[int]) -> dict[int, Origin]:
+    known = {storage: graph.storages[storage].origin for storage in saved}
+    unknown = {storage for storage, origin in known.items() if origin is None}
+    for node in graph.nodes if unknown else ():
+        for value in node.saved:
+            if value.origin is not None:
+                for storage in unknown.intersection(storages_of(value)):
+                    known[storage] = value.origin
+                    unknown.remove(storage)
+    return {storage: origin or "activation" for storage, origin in known.items()}

@@ -20,15 +20,19 @@ from gradinspect.graph import Graph, Node
 MIN_NODES_SPARED = 4
 MIN_NODES_OF_A_PAIR = 8
 MAX_PHASES_TRIED = 4
-NONE, LEAF = -1, -2  # targets that are not a position
+NONE, LEAF = -1, -2  # steps to what is not a position
+INNER = 0  # kind of an edge to a position
 
 
 class Wiring(NamedTuple):
-    """The structure of the graph by position: a number for each node's structure, and the targets of its edges."""
+    """The structure of the graph by position: a number for each node's structure, and where its edges lead.
+
+    Nodes whose edges lead equally far share one tuple of steps, and so do those with equal input numbers.
+    """
 
     positions: dict[int, int]  # node id -> position
     structure: list[int]
-    targets: list[tuple[int, ...]]
+    steps: list[tuple[int, ...]]  # for each edge how many positions further it leads, or NONE, or LEAF
     input_nrs: list[tuple[int, ...]]
 
 
@@ -42,23 +46,39 @@ class Repeat(NamedTuple):
 
 def read_wiring(graph: Graph, numbers: dict[Hashable, int]) -> Wiring:
     """Number the nodes' structures, so that equal numbers mean equal class, shapes and kinds of edges."""
-    node_ids = [index for index, node in enumerate(graph.nodes) if node.kind != "accumulate_grad"]
+    nodes = graph.nodes
+    node_ids = [index for index, node in enumerate(nodes) if node.kind != "accumulate_grad"]
     positions = {node_id: position for position, node_id in enumerate(node_ids)}
     wiring = Wiring(positions, [], [], [])
-    for node_id in node_ids:
-        node = graph.nodes[node_id]
-        targets = tuple(NONE if edge is None else positions.get(edge.next_node, LEAF) for edge in node.next_edges)
-        structure = (node.name, node.function, node.forward_outputs, _edge_kinds(graph, node, targets))
-        wiring.structure.append(numbers.setdefault(structure, len(numbers)))
-        wiring.targets.append(targets)
-        wiring.input_nrs.append(tuple(0 if edge is None else edge.input_nr for edge in node.next_edges))
+    known: dict[Hashable, int] = {}  # by the identity of descriptions, which are shared, and slow to hash
+    shared: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for position, node_id in enumerate(node_ids):
+        node = nodes[node_id]
+        steps, kinds, input_nrs = [], [], []
+        for edge in node.next_edges:
+            target = None if edge is None else positions.get(edge.next_node)
+            if target is not None:
+                steps.append(target - position)
+                kinds.append(INNER)
+            else:
+                steps.append(NONE if edge is None else LEAF)
+                kinds.append(NONE if edge is None else id(nodes[edge.next_node].forward_outputs))
+            input_nrs.append(0 if edge is None else edge.input_nr)
+        looks = (node.name, node.function, *map(id, node.forward_outputs), NONE, *kinds)
+        number = known.get(looks)
+        if number is None:
+            structure = (node.name, node.function, node.forward_outputs, _edge_kinds(graph, node, steps))
+            number = known[looks] = numbers.setdefault(structure, len(numbers))
+        wiring.structure.append(number)
+        wiring.steps.append(shared.setdefault(tuple(steps), tuple(steps)))
+        wiring.input_nrs.append(shared.setdefault(tuple(input_nrs), tuple(input_nrs)))
     return wiring
 
 
-def _edge_kinds(graph: Graph, node: Node, targets: tuple[int, ...]) -> tuple[object, ...]:
+def _edge_kinds(graph: Graph, node: Node, steps: Sequence[int]) -> tuple[object, ...]:
     return tuple(
-        graph.nodes[edge.next_node].forward_outputs if edge is not None and target == LEAF else target == NONE
-        for edge, target in zip(node.next_edges, targets, strict=True)
+        graph.nodes[edge.next_node].forward_outputs if edge is not None and step == LEAF else step == NONE
+        for edge, step in zip(node.next_edges, steps, strict=True)
     )
 
 
@@ -120,10 +140,10 @@ def _crossings(stretch: Stretch, starts: Sequence[int], wiring: Wiring) -> list[
     length = starts[stretch.start + stretch.period] - first
     changes = [0] * (2 * length + 1)
     for offset in range(length):
-        for target in wiring.targets[first + offset]:
-            if offset < target - first < offset + length:
+        for step in wiring.steps[first + offset]:
+            if 0 < step < length:
                 changes[offset + 1] += 1
-                changes[target - first + 1] -= 1
+                changes[offset + step + 1] -= 1
     for place in range(2 * length):
         changes[place + 1] += changes[place]
     cuts = [starts[item] - first for item in range(stretch.start, stretch.start + stretch.period)]
@@ -155,16 +175,19 @@ def _compare_copies(begin: int, twin: int, length: int, wiring: Wiring) -> tuple
     The outgoing edges of the last copy may lead anywhere; those of a middle copy must match its neighbor's.
     """
     can_go_on = True
+    all_steps, all_input_nrs = wiring.steps, wiring.input_nrs
     for position in range(begin, begin + length):
-        targets, twin_targets = wiring.targets[position], wiring.targets[position + length]
-        for place, (target, twin_target) in enumerate(zip(targets, twin_targets, strict=True)):
-            if target < 0:
+        steps, twin_steps = all_steps[position], all_steps[position + length]
+        input_nrs, twin_input_nrs = all_input_nrs[position], all_input_nrs[position + length]
+        if steps is twin_steps and input_nrs is twin_input_nrs:
+            continue
+        for place, (step, twin_step) in enumerate(zip(steps, twin_steps, strict=True)):
+            if step < 0:
                 continue
-            is_shifted = twin_target - target == length
+            target, twin_target = position + step, position + length + twin_step
             if target < begin + length or twin_target < twin + length:
-                input_nrs = wiring.input_nrs
-                if not is_shifted or input_nrs[position][place] != input_nrs[position + length][place]:
+                if step != twin_step or input_nrs[place] != twin_input_nrs[place]:
                     return False, False
-            elif not is_shifted and (target < twin + length or twin_target < twin + 2 * length):
+            elif step != twin_step and (target < twin + length or twin_target < twin + 2 * length):
                 can_go_on = False
     return True, can_go_on

@@ -40,9 +40,9 @@ def relative(wiring: Wiring, repeat: Repeat, copy: int) -> list[tuple[int, list[
         (
             wiring.structure[place],
             [
-                (target - begin, input_nr)
-                for target, input_nr in zip(wiring.targets[place], wiring.input_nrs[place], strict=True)
-                if target >= 0
+                (place + step - begin, input_nr)
+                for step, input_nr in zip(wiring.steps[place], wiring.input_nrs[place], strict=True)
+                if step >= 0
             ],
         )
         for place in range(begin, begin + repeat.period)
@@ -164,7 +164,7 @@ def test_a_copy_that_is_wired_in_another_way_inside_is_in_none(odd: Node) -> Non
 
 
 def test_the_wiring_of_a_graph() -> None:
-    """Positions, targets and inputs; leaves of equal shape, and edges to nothing, are part of the structure."""
+    """Positions, steps and inputs; leaves of equal shape, and edges to nothing, are part of the structure."""
     drawn = graph(
         op("a", 1, 5), op("a", (2, 1), 6), op("a", 3, 7), op("a", 4, None), op("a", None, None),
         leaf("p", 3), leaf("q", 3), leaf("r", 4),
@@ -173,5 +173,5 @@ def test_the_wiring_of_a_graph() -> None:
 
     assert wiring.positions == {number: number for number in range(5)}
     assert wiring.structure == [0, 0, 1, 2, 3]
-    assert wiring.targets == [(1, LEAF), (2, LEAF), (3, LEAF), (4, NONE), (NONE, NONE)]
+    assert wiring.steps == [(1, LEAF), (1, LEAF), (1, LEAF), (1, NONE), (NONE, NONE)]
     assert wiring.input_nrs == [(0, 0), (1, 0), (0, 0), (0, 0), (0, 0)]
