@@ -3,7 +3,6 @@
 An optimizer that evaluates a closure, such as LBFGS, calls backward many times in one step; each of those counts.
 """
 
-import gc
 from collections.abc import Callable
 from typing import Any, Self
 from weakref import ReferenceType, ref
@@ -12,6 +11,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.recording.instances import instances_of
 from gradinspect.torch_api.hooks import hook_optimizer_steps, is_step_hooked
 from gradinspect.torch_api.tensors import plain_tensors_only
 
@@ -83,7 +83,7 @@ class OptimizerSteps:
 
 def _optimizers() -> list[Optimizer]:
     """List those whose steps torch reports to hooks: not a wrapper that passes its steps on to another one."""
-    return [one for one in gc.get_objects() if issubclass(type(one), Optimizer) and is_step_hooked(one)]
+    return [one for one in instances_of(Optimizer) if is_step_hooked(one)]
 
 
 def _can_learn(optimizer: Optimizer) -> bool:

@@ -5,12 +5,12 @@ Every tensor with a grad_fn that Python tracks is a root. So is a leaf's `.grad`
 track it (`create_graph=True` makes a cycle that only C++ sees). What is reachable from the roots is alive.
 """
 
-import gc
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
+from gradinspect.recording.instances import instances_of
 from gradinspect.recording.release import park_wrappers
 from gradinspect.torch_api.hooks import hooked_node
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
@@ -62,14 +62,13 @@ class Survivors:
 def tensors_with_graph() -> list[torch.Tensor]:
     """Return every tensor with a graph that Python tracks."""
     found = []
-    for item in gc.get_objects():
-        if issubclass(type(item), torch.Tensor):
-            try:
-                is_root = grad_fn_of(item) is not None
-            except Exception:  # noqa: S112  # a subclass of the user that raises when inspected
-                continue
-            if is_root:
-                found.append(item)
+    for item in instances_of(torch.Tensor):
+        try:
+            is_root = grad_fn_of(item) is not None
+        except Exception:  # noqa: S112  # a subclass of the user that raises when inspected
+            continue
+        if is_root:
+            found.append(item)
     return found
 
 

@@ -94,3 +94,40 @@ def test_a_few_cheap_calls_more_are_watched_while_nothing_was_found() -> None:
     assert watched(has_found=False, seconds_a_call=0.01) == 12
     assert watched(has_found=False, seconds_a_call=1.0) == 3
     assert watched(has_found=True, seconds_a_call=0.01) == 2
+
+
+@pytest.mark.parametrize(("seconds", "is_over"), [(0.0, False), (9.9, False), (10.0, True), (25.0, True)])
+def test_the_time_is_over_after_ten_seconds(seconds: float, *, is_over: bool) -> None:
+    """From then on whatever is known."""
+    clock = [100.0]
+    window = WatchWindow(None, [lambda: "it had not"], now=lambda: clock[0])
+    begun = [window.called("A") for _ in range(3)]
+    clock[0] += seconds
+
+    assert begun == [False, True, False]
+    assert (window.is_over(), window.is_enough(), window.is_complete) == (is_over, is_over, not is_over)
+    assert window.notes() == (
+        ("Not checked: what comes after 10 seconds, when it had not. More steps would show it.",) * is_over
+    )
+
+
+@pytest.mark.parametrize(("num_calls", "is_complete"), [(None, True), (1, False), (2, True), (3, True)])
+def test_one_call_shows_nothing_that_the_next_would(num_calls: int | None, *, is_complete: bool) -> None:
+    """Nor is more asked for than a number of calls."""
+    window = WatchWindow(num_calls)
+
+    assert window.is_complete == is_complete
+    assert [window.called("A"), window.called("A")] == [False, num_calls is None]
+
+
+def test_what_cannot_be_recorded_any_more_ends_it() -> None:
+    """The number of calls is said, and what was not known."""
+    window = WatchWindow(None, [lambda: None, lambda: "it had not"], is_full=lambda: True)
+    enough = [(window.called("A"), window.is_enough())[1] for _ in range(2)]
+
+    assert enough == [False, True]
+    assert not window.is_complete
+    assert window.notes() == (
+        "Not checked: what comes after 2 backward calls, which are all that can be recorded, when it had not. More "
+        "steps would show it.",
+    )

@@ -1,8 +1,15 @@
-"""Learning rates that a scheduler leaves, told to `RateFalls` one by one."""
+"""What optimizers do: made anew, without a learning rate, and stepped by schedulers."""
+
+import sys
+from types import FrameType
+from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
-from gradinspect.checks.evidence.training.optimizers import RateFalls
+from gradinspect.checks.evidence.training.optimizers import Optimizers, RateFalls
+from gradinspect.recording.recorder import Recorder
 
 
 @pytest.mark.parametrize(
@@ -31,3 +38,104 @@ def test_a_schedule_by_epochs_may_fall() -> None:
         falls.note(rate, steps, None)
 
     assert falls.count == 0
+
+
+def trained(
+    kinds: list[type[torch.optim.Optimizer]], *, lines: tuple[int, ...] = (1, 1), steps: int = 1, shares: bool = True
+) -> list[bool]:
+    """Make one optimizer after the other, step each, and return which are said to be replaced."""
+    recorder, models = Recorder(), [nn.Linear(2, 1), nn.Linear(2, 1)]
+    log, made = Optimizers(recorder), []
+    frames = {line: frame_at(line) for line in set(lines)}
+    for place, (kind, line) in enumerate(zip(kinds, lines, strict=True)):
+        model = models[0 if shares else place]
+        optimizer = kind(model.parameters(), lr=0.1)
+        made.append(optimizer)
+        log.create(optimizer, 0, frames[line])
+        for _ in range(steps):
+            model(torch.ones(1, 2)).sum().backward()
+            log.before_step(optimizer, sys._getframe())
+            optimizer.step()
+            log.after_step(optimizer)
+    return [one.is_replaced for one in log.seen]
+
+
+def frame_at(line: int) -> FrameType:
+    """Return a frame of some line."""
+    made: dict[str, Any] = {"sys": sys}
+    exec(compile("\n" * line + "def get(): return sys._getframe()", "<program>", "exec"), made)  # noqa: S102  # as a program
+    frame: FrameType = made["get"]()
+    return frame
+
+
+def test_an_optimizer_that_is_made_anew_after_each_step() -> None:
+    """On the same line, of the same parameters, after one step that left a state."""
+    adam, sgd = torch.optim.Adam, torch.optim.SGD
+
+    assert trained([adam, adam]) == [True, False]
+    assert trained([sgd, sgd]) == [False, False]  # it has no state to lose
+    assert trained([adam, adam], lines=(1, 2)) == [False, False]
+    assert trained([adam, adam], steps=2) == [False, False]
+    assert trained([adam, adam], shares=False) == [False, False]
+
+
+def zero_rates(*rates: float, scheduled: int = 0, steps: int = 2, other: float | None = None) -> tuple[bool, bool]:
+    """Step an optimizer whose groups have some rates: whether it is waited for, and said to learn nothing."""
+    log = Optimizers(Recorder())
+    weights = [nn.Parameter(torch.ones(2)) for _ in rates]
+    one = torch.optim.SGD([{"params": [weight], "lr": rate} for weight, rate in zip(weights, rates, strict=True)], lr=0)
+    every = [one] if other is None else [one, torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=other)]
+    scheduler = torch.optim.lr_scheduler.LambdaLR(one, lambda _step: 0.0) if scheduled else None
+    for optimizer in every * steps:
+        log.before_step(optimizer, sys._getframe())
+        log.after_step(optimizer)
+    for _ in range(scheduled):
+        log.schedule(scheduler, sys._getframe(), had_backward=True)
+    return log.waits() is not None, bool(list(log.without_learning_rate()))
+
+
+def test_an_optimizer_with_a_learning_rate_of_zero() -> None:
+    """In each step and each group; a scheduler may raise it, and is given five steps."""
+    assert zero_rates(0.0, 0.0) == (True, True)
+    assert zero_rates(0.0, 0.1) == (False, False)
+    assert zero_rates(0.1) == (False, False)
+    assert zero_rates(0.0, steps=1) == (False, False)
+    assert zero_rates(0.0, scheduled=4) == (True, False)
+    assert zero_rates(0.0, scheduled=5) == (False, True)
+    assert zero_rates(0.0, other=0.1) == (True, True)
+    assert zero_rates(0.0, scheduled=5, other=0.1) == (False, False)  # one may begin later than the other
+
+
+def test_steps_of_a_scheduler_before_the_first_of_its_optimizer() -> None:
+    """They are noted, with whether a backward came before the first of them; its own constructor does not count."""
+    log, optimizer = Optimizers(Recorder()), torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    log.schedule(object(), sys._getframe(), had_backward=True)
+    for had_backward in (False, True):
+        log.schedule(scheduler, sys._getframe(), had_backward=had_backward)
+    (one,) = log.seen
+    assert (len(one.scheduled), one.had_backward, one.num_scheduled) == (2, False, 2)
+    log.before_step(optimizer, sys._getframe())
+    log.after_step(optimizer)
+    log.schedule(scheduler, sys._getframe(), had_backward=True)
+
+    assert (len(one.scheduled), one.num_scheduled, one.falls.num_steps) == (2, 3, 1)
+    assert log.of(optimizer) is one
+    assert log.living() == [optimizer]
+
+
+def test_a_rate_is_known_if_it_is_a_number() -> None:
+    """Of several groups the largest; one that is kept on a device is not read."""
+    weights = [nn.Parameter(torch.ones(2)) for _ in range(2)]
+
+    def rate(*rates: object) -> float | None:
+        log, groups = Optimizers(Recorder()), [
+            {"params": [weight], "lr": one} for weight, one in zip(weights, rates, strict=False)
+        ]  # fmt: skip
+        log.create(torch.optim.SGD(groups, lr=0.1), 0, None)
+        return log.seen[0].falls.rate
+
+    assert rate(0.1, 0.5) == 0.5
+    assert rate(2) == 2
+    assert rate(torch.tensor(0.1)) is None
+    assert rate(0.5, torch.tensor(0.1)) is None

@@ -1,0 +1,79 @@
+"""Which calls are observed, decided from their kinds and numbers alone."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from gradinspect.checks.evidence.call_choice import MAX_GRADS_ALONE, MAX_GRADS_OBSERVED, CallChoice
+from gradinspect.request import Request
+from gradinspect.runner.engine import EngineCall
+from gradinspect.source import Module
+
+
+def choice(**asked: Any) -> CallChoice:
+    """Choose the calls of a request."""
+    return CallChoice(Request(source=Module("train"), label="train.py", **asked))
+
+
+def calls(kinds: str) -> list[EngineCall]:
+    """Make calls: b is a backward, g an autograd.grad; each kind has numbers of its own."""
+    frame = sys._getframe()
+    return [
+        EngineCall(
+            kind="backward" if kind == "b" else "grad", number=kinds[: place + 1].count(kind), outputs=(), frame=frame,
+            caller=frame,
+        )
+        for place, kind in enumerate(kinds)
+    ]  # fmt: skip
+
+
+def wanted(kinds: str, **asked: Any) -> str:
+    """Return which of some calls are observed, with a dot in place of the others."""
+    chooser = choice(**asked)
+    return "".join(call.kind[0] if chooser.wants(call) else "." for call in calls(kinds))
+
+
+@pytest.mark.parametrize(
+    ("asked", "seen"),
+    [
+        ({}, "gbgbbg"),
+        ({"backward": 1}, "gbgbbg"),
+        ({"backward": 2}, "..gbbg"),  # what comes before it belongs to it
+        ({"backward": 3}, "....bg"),
+        ({"grad": 1}, "g.g..g"),
+        ({"grad": 2}, "..g..g"),
+    ],
+)
+def test_calls_are_observed_from_the_requested_one_on(asked: dict[str, int], seen: str) -> None:
+    """The autograd.grad() calls before a backward belong to it."""
+    assert wanted("gbgbbg", **asked) == seen
+
+
+def test_only_the_first_of_many_in_a_row_are_observed() -> None:
+    """They are counted again after each backward, unless they are what is asked for."""
+    row = "g" * (MAX_GRADS_OBSERVED + 2)
+    seen = "g" * MAX_GRADS_OBSERVED + ".."
+
+    assert wanted(f"{row}b{row}") == f"{seen}b{seen}"
+    assert wanted(row, grad=1) == row
+
+
+@pytest.mark.parametrize("asked", [{}, {"grad": 1}])
+def test_a_program_that_makes_no_backward_is_left(asked: dict[str, int]) -> None:
+    """After many calls, if they are not what is asked for."""
+    chooser = choice(**asked)
+    exhausted = []
+    for call in calls("g" * (MAX_GRADS_ALONE + 1)):
+        chooser.wants(call)
+        exhausted.append(chooser.is_exhausted)
+
+    assert exhausted.count(False) == (MAX_GRADS_ALONE - 1 if not asked else MAX_GRADS_ALONE + 1)
+
+
+def test_the_requested_kind_is_counted() -> None:
+    """Backward calls, or those of autograd.grad."""
+    backward, grad = calls("bg")
+
+    assert [choice().counts(call) for call in (backward, grad)] == [True, False]
+    assert [choice(grad=1).counts(call) for call in (backward, grad)] == [False, True]

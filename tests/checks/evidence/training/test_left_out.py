@@ -1,0 +1,160 @@
+"""Models that no optimizer holds, of which backward has reached the parameters."""
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from gradinspect.checks.evidence.training.gradient_use import UsedParameter
+from gradinspect.checks.evidence.training.left_out import left_out
+from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
+from gradinspect.torch_api.tensors import known_version
+
+
+class Pair(nn.Module):
+    """An encoder and a decoder."""
+
+    def __init__(self) -> None:
+        """Make two layers."""
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+
+def used(tensor: torch.Tensor, first_use: int | None, **fields: Any) -> UsedParameter:
+    """Make what is known of a parameter that two backward calls have reached."""
+    known = {"num_reached": 2, "version": known_version(tensor), "first_use": first_use, **fields}
+    return UsedParameter(weakref.ref(tensor), "", **known)
+
+
+def optimizer_of(*modules: nn.Module, num_steps: int = 2) -> SeenOptimizer:
+    """Make an optimizer of some models that has stepped."""
+    sgd = torch.optim.SGD([one for module in modules for one in module.parameters()], lr=0.1)
+    return SeenOptimizer(
+        weakref.ref(sgd), "SGD", frozenset(map(id, sgd.param_groups[0]["params"])), num_steps=num_steps
+    )
+
+
+def found(
+    roots: Sequence[nn.Module], optimizers: Sequence[SeenOptimizer], uses: Mapping[Any, int | None],
+    loaded: Sequence[nn.Module] = (), **fields: Any,
+) -> list[tuple[str, int, bool]]:  # fmt: skip
+    """Return what is left out: name, number of parameters, and whether the optimizer holds another model instead."""
+    held = {key for one in optimizers for key in one.holds()}
+    reached = [used(one, first, **fields) for module, first in uses.items() for one in module.parameters()]
+    left = {id(one.tensor()): one for one in reached if id(one.tensor()) not in held}
+    every = left_out(left, reached, roots, optimizers, set(map(id, loaded)))
+    return [(one.name, len(one.parameters), one.is_instead) for one in every]
+
+
+def of_pair(change: Callable[[Pair], object] = lambda _pair: None, **fields: Any) -> list[tuple[str, int, bool]]:
+    """Leave out the decoder of a pair, which is read later than its encoder."""
+    pair = Pair()
+    change(pair)
+    return found([pair], [optimizer_of(pair.encoder)], {pair.encoder: 3, pair.decoder: 7}, **fields)
+
+
+DECODER = [("Sequential decoder", 2, False)]
+
+
+def test_a_decoder_behind_an_encoder_that_learns() -> None:
+    """It is named with its path; its parameters are counted."""
+    assert of_pair() == DECODER
+
+
+def freeze(pair: Pair) -> None:
+    """Say that the decoder is not to learn."""
+    pair.decoder.requires_grad_(False)
+
+
+def evaluate(pair: Pair) -> None:
+    """Say so of a part of it."""
+    pair.decoder[1].eval()
+
+
+@pytest.mark.parametrize("change", [freeze, evaluate])
+def test_a_part_that_is_not_to_learn(change: Callable[[Pair], object]) -> None:
+    """By its own flags."""
+    assert of_pair(change) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"num_reached": 1}, {"read": 1}, {"is_input": True}, {"is_exposed": True}, {"version": 9}, {"cleared": 1}],
+)
+def test_parameters_that_somebody_uses(fields: dict[str, Any]) -> None:
+    """Whose gradient is read, asked for or cleared, or that change, or were reached once."""
+    assert of_pair(**fields) == []
+
+
+def test_what_lies_before_the_trained_part_may_be_kept_as_it_is() -> None:
+    """Or beside it; and where it is read is not always known."""
+    pair = Pair()
+    orders: list[tuple[int | None, int | None]] = [(3, 7), (7, 3), (3, 3), (None, 7), (3, None)]
+    results = [
+        bool(found([pair], [optimizer_of(pair.encoder)], {pair.encoder: encoder, pair.decoder: decoder}))
+        for encoder, decoder in orders
+    ]
+
+    assert results == [True, False, False, False, False]
+
+
+def test_a_loaded_model_may_be_kept_as_it_is() -> None:
+    """Also if only a part was loaded."""
+    pair = Pair()
+    optimizer, uses = optimizer_of(pair.encoder), {pair.encoder: 3, pair.decoder: 7}
+
+    assert found([pair], [optimizer], uses, loaded=[nn.Linear(1, 1)]) == DECODER
+    assert found([pair], [optimizer], uses, loaded=[pair.decoder]) == []
+    assert found([pair], [optimizer], uses, loaded=[pair.encoder]) == []
+
+
+def test_single_tensors_may_learn_alone() -> None:
+    """As a prompt does: the optimizer holds no whole layer."""
+    pair = Pair()
+    prompt = nn.ParameterList([pair.encoder.weight])
+
+    assert found([pair], [optimizer_of(prompt)], {pair.encoder: 3, pair.decoder: 7}) == []
+
+
+def test_a_model_of_its_own() -> None:
+    """Beside one that learns; it may be meant to be so if its gradients are cleared."""
+    model, other = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2))
+
+    assert found([model, other], [optimizer_of(model)], {model: 3, other: 1}) == [("Sequential", 2, False)]
+    assert found([model, other], [optimizer_of(model)], {model: 3, other: 1}, cleared=1) == []
+    assert found([model], [optimizer_of(other)], {model: 3}) == [("Linear", 2, True)]
+    assert found([model], [optimizer_of(other)], {model: 3}, cleared=1) == [("Linear", 2, True)]
+
+
+def test_it_is_known_which_optimizer_should_have_it() -> None:
+    """There is one that steps again and again, or none has anything that backward reaches."""
+    model, other, third = (nn.Linear(2, 2) for _ in range(3))
+    uses: dict[nn.Module, int | None] = {model: 3, other: 1}
+    one, two, idle = optimizer_of(model), optimizer_of(third), optimizer_of(third, num_steps=1)
+
+    assert found([model, other], [], uses) == []
+    assert found([model, other], [idle], uses) == []
+    assert found([model, other], [one, two], uses) == []
+    assert found([model, other], [one, idle], uses) == [("Linear", 2, False)]
+    assert found([model], [two, two], {model: 3}) == [("Linear", 2, True)]
+
+
+def test_an_optimizer_of_an_input_trains_no_model() -> None:
+    """As an attack does, or an explanation."""
+    model, image = nn.Linear(2, 2), nn.ParameterList([nn.Parameter(torch.ones(2))])
+
+    assert found([model], [optimizer_of(image)], {model: 3, image: 1}) == []
+
+
+def test_parts_are_looked_for_in_depth() -> None:
+    """The outermost ones of which the optimizer holds nothing."""
+    inner = Pair()
+    model = nn.ModuleDict({"body": inner, "act": nn.ReLU(), "head": nn.Linear(2, 2)})
+    uses: dict[nn.Module, int | None] = {inner.encoder: 1, inner.decoder: 5, model["head"]: 7}
+
+    assert sorted(found([model], [optimizer_of(inner.encoder)], uses)) == [
+        ("Linear head", 2, False), ("Sequential body.decoder", 2, False),
+    ]  # fmt: skip

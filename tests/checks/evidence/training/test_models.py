@@ -1,0 +1,65 @@
+"""Layers that stand in many places, and checkpoints of which nothing is loaded."""
+
+from typing import Any
+
+import pytest
+from torch import nn
+
+from gradinspect.checks.evidence.training.models import Unloaded, repeated_layers, unloaded
+
+LAYER = nn.Linear(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "found"),
+    [
+        (nn.Sequential(LAYER, LAYER, LAYER), [("", 3)]),
+        (nn.ModuleDict({"blocks": nn.ModuleList([LAYER] * 2)}), [("blocks", 2)]),
+        (nn.Sequential(LAYER), []),
+        (nn.Sequential(), []),
+        (nn.Sequential(LAYER, nn.Linear(2, 2)), []),
+        (nn.Sequential(LAYER, LAYER, nn.ReLU()), []),
+        (nn.Sequential(*[nn.ReLU()] * 2), []),  # without parameters
+        (nn.ModuleDict({"a": LAYER, "b": LAYER}), []),
+        (nn.Sequential(*[nn.Linear(2, 2).requires_grad_(False)] * 2), []),
+    ],
+)
+def test_a_container_of_one_layer_in_all_places(model: nn.Module, found: list[tuple[str, int]]) -> None:
+    """If it learns; each container is looked at."""
+    assert [(one.path, one.num_places) for one in repeated_layers([nn.ReLU(), model])] == found
+
+
+def loaded(given: Any) -> Unloaded | None:
+    """Load something into a layer."""
+    model = nn.ModuleDict({"fc": nn.Linear(2, 1)})
+    return unloaded(model, given, model.load_state_dict(given, strict=False), 7)
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"module.fc.weight": 1, "x": 2}, ("module.fc.weight", "fc.weight", False)),
+        ({"x": 2, "module.fc.bias": 1}, ("module.fc.bias", "fc.bias", False)),
+        ({"weight": 1}, ("weight", "fc.weight", False)),
+        ({"lin.w": 1, "lin.b": 2}, ("lin.w", "fc.weight", False)),
+        ({"epoch": 3, "model": {"fc.weight": 1}}, ("model", "fc.weight", True)),
+    ],
+)
+def test_a_checkpoint_with_other_names(given: dict[str, Any], names: tuple[str, str, bool]) -> None:
+    """Those that differ by a prefix are shown, else the first ones; what is nested is shown by its key."""
+    given_name, wanted, is_nested = names
+
+    assert loaded(given) == Unloaded("ModuleDict", len(given), given_name, wanted, is_nested, 7)
+
+
+def test_a_checkpoint_of_which_something_is_loaded() -> None:
+    """Or that is empty, or no mapping, or of a model without parameters."""
+    model = nn.ModuleDict({"fc": nn.Linear(2, 1)})
+    state = model.state_dict()
+    result = model.load_state_dict({"x": 1}, strict=False)
+
+    assert loaded({**state, "x": 1}) is None
+    assert loaded({"fc.bias": state["fc.bias"], "x": 1}) is None
+    assert loaded({}) is None
+    assert loaded(state) is None
+    assert unloaded(model, [("x", 1)], result, None) is None
