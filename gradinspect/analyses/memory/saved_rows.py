@@ -1,7 +1,7 @@
 """The saved-attribute table: what every node keeps for backward, one row per saved value."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final, get_args
+from typing import Final, NamedTuple, get_args
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
 from gradinspect.analyses.selection.rows import Fields
@@ -57,14 +57,33 @@ SAVED_FIELDS: Final[Fields[SavedRow]] = {
 
 def saved_rows(graph: Graph) -> tuple[SavedRow, ...]:
     """List every saved value, in the order of the nodes."""
+    return tuple(each_saved_row(graph))
+
+
+def each_saved_row(graph: Graph) -> Iterator[SavedRow]:
+    """Yield every saved value, in the order of the nodes."""
     table = _Table(graph)
-    return tuple(table.row(node_id, value) for node_id, node in enumerate(graph.nodes) for value in node.saved)
+    for node_id, node in enumerate(graph.nodes):
+        for value in node.saved:
+            yield table.row(node_id, value)
 
 
 def saved_rows_of(graph: Graph, node_id: int) -> tuple[SavedRow, ...]:
     """List the saved values of one node, with all of their bytes, even if shared."""
     table = _Table(graph)
     return tuple(table.row(node_id, value) for value in graph.nodes[node_id].saved)
+
+
+class _Bytes(NamedTuple):
+    """What a row says of storages: the fields of `SavedRow` with these names."""
+
+    num_bytes: int | None = None
+    own_bytes: int = 0
+    weight_bytes: int = 0
+    shared_with: int | None = None
+
+
+_NO_STORAGE: Final = _Bytes()
 
 
 class _Table:
@@ -74,47 +93,62 @@ class _Table:
         self.graph = graph
         self.origins = origins_of_saved(graph)
         self.first_savers: dict[int, int] = {}
+        self._modules: dict[int | None, tuple[str | None, str | None]] = {None: (None, None)}
+        self._sources: dict[int | None, str | None] = {None: None}
+        self._tensors: dict[int, str] = {}  # the text of each description, by identity, as most tensors share theirs
 
     def row(self, node_id: int, value: SavedValue) -> SavedRow:
-        storages = tuple(dict.fromkeys(storages_of(value)))
-        held = [storage for storage in storages if self.origins[storage] not in IN_MEMORY_ANYWAY]
-        weights = [storage for storage in storages if self.origins[storage] in IN_MEMORY_ANYWAY]
-        shared = [self.first_savers[storage] for storage in held if storage in self.first_savers]
-        own_bytes, weight_bytes = self._first_saved(held), self._first_saved(weights)
-        self.first_savers.update((storage, node_id) for storage in storages if storage not in self.first_savers)
-        return _row(
-            self.graph,
-            node_id,
-            value,
-            num_bytes=sum(self.graph.storages[storage].num_bytes for storage in held) if storages else None,
+        node = self.graph.nodes[node_id]
+        storages = storages_of(value)
+        num_bytes, own_bytes, weight_bytes, shared_with = self._bytes(node_id, storages) if storages else _NO_STORAGE
+        origin, origin_name = _origin(self.graph, value)
+        if node.module not in self._modules:
+            path = self.graph.modules[node.module].path  # type: ignore[index]  # None is there
+            self._modules[node.module] = path, short_name(path, None, self.graph.model_name)
+        if node.frame not in self._sources:
+            self._sources[node.frame] = source_of(self.graph, node)
+        module, module_name = self._modules[node.module]
+        return SavedRow(
+            node=node_id,
+            node_name=node.name,
+            attribute=value.name if value.index is None else f"{value.name}[{value.index}]",
+            kind=value.kind,
+            value=_value_text(value) if value.tensor is None else self._tensor_text(value.tensor),
+            num_bytes=num_bytes,
             own_bytes=own_bytes,
             weight_bytes=weight_bytes,
-            shared_with=shared[0] if shared else None,
+            shared_with=shared_with,
+            status=value.status,
+            status_detail=_status_detail(value),
+            origin=origin,
+            origin_name=origin_name,
+            module=module,
+            source=self._sources[node.frame],
+            module_name=module_name,
         )
 
-    def _first_saved(self, storages: Sequence[int]) -> int:
-        return sum(self.graph.storages[storage].num_bytes for storage in storages if storage not in self.first_savers)
+    def _tensor_text(self, tensor: SavedTensor) -> str:
+        text = self._tensors.get(id(tensor.info))
+        if text is None:
+            text = self._tensors[id(tensor.info)] = format_tensor(tensor.info)
+        return text if tensor.strides is None else f"{text} strides ({', '.join(map(str, tensor.strides))})"
 
-
-def _row(graph: Graph, node_id: int, value: SavedValue, **counted: int | None) -> SavedRow:
-    node = graph.nodes[node_id]
-    origin, origin_name = _origin(graph, value)
-    module = None if node.module is None else graph.modules[node.module].path
-    return SavedRow(
-        node=node_id,
-        node_name=node.name,
-        attribute=value.name if value.index is None else f"{value.name}[{value.index}]",
-        kind=value.kind,
-        value=_value_text(value),
-        status=value.status,
-        status_detail=_status_detail(value),
-        origin=origin,
-        origin_name=origin_name,
-        module=module,
-        module_name=None if module is None else short_name(module, None, graph.model_name),
-        source=source_of(graph, node),
-        **counted,  # type: ignore[arg-type]  # only counts of bytes
-    )
+    def _bytes(self, node_id: int, storages: Sequence[int]) -> _Bytes:
+        """Count the storages of a value, each once."""
+        records, first_savers = self.graph.storages, self.first_savers
+        num_bytes = own_bytes = weight_bytes = 0
+        shared_with = None
+        for storage in dict.fromkeys(storages):
+            size, saver = records[storage].num_bytes, first_savers.get(storage)
+            if saver is None:
+                first_savers[storage] = node_id
+            if self.origins[storage] in IN_MEMORY_ANYWAY:
+                weight_bytes += size if saver is None else 0
+                continue
+            num_bytes += size
+            own_bytes += size if saver is None else 0
+            shared_with = saver if shared_with is None else shared_with
+        return _Bytes(num_bytes, own_bytes, weight_bytes, shared_with)
 
 
 def _origin(graph: Graph, value: SavedValue) -> tuple[Origin | None, str | None]:
@@ -122,14 +156,12 @@ def _origin(graph: Graph, value: SavedValue) -> tuple[Origin | None, str | None]
     if value.tensor is None or value.tensor.storage is None:
         return value.origin, value.origin_name
     storage = graph.storages[value.tensor.storage]
-    if storage.origin in {"parameter", "buffer"}:
+    if storage.origin in IN_MEMORY_ANYWAY:
         return storage.origin, value.origin_name or storage.name
     return value.origin, value.origin_name
 
 
 def _value_text(value: SavedValue) -> str:
-    if value.tensor is not None:
-        return _tensor_text(value.tensor)
     match value.kind:
         case "tensor":
             return ""  # freed, packed or unreadable: the status says so
@@ -139,11 +171,6 @@ def _value_text(value: SavedValue) -> str:
             return f"({', '.join(map(str, value.value))})"
         case _:
             return str(value.value)
-
-
-def _tensor_text(tensor: SavedTensor) -> str:
-    text = format_tensor(tensor.info)
-    return text if tensor.strides is None else f"{text} strides ({', '.join(map(str, tensor.strides))})"
 
 
 def _status_detail(value: SavedValue) -> str:

@@ -34,6 +34,8 @@ class _Way(NamedTuple):
 
 def skip_edges(graph: Graph, ids: range) -> frozenset[SkipEdge]:
     """Return the edges out of a block that go around its body: NOTE [Skips]. NOTE [Topological ids] in `graph`."""
+    if not any(graph.nodes[tail].name in MERGES for tail in ids):  # most nodes of a block are no sums
+        return frozenset()
     ways: dict[int, _Way] = {ids.start: _Way(0, has_forked=False)}
     exits: dict[int, list[tuple[int, bool, SkipEdge]]] = {}
     for tail in ids:
@@ -59,5 +61,7 @@ def _shortest(exits: list[tuple[int, bool, SkipEdge]]) -> SkipEdge | None:
 
 def _forks(graph: Graph, node: Node) -> bool:
     """Return whether a node passes its gradient on to several nodes, as a sum does."""
+    if node.name not in MERGES:
+        return False
     heads = {edge.next_node for edge in node.next_edges if edge is not None}
-    return node.name in MERGES and sum(graph.nodes[head].kind != "accumulate_grad" for head in heads) > 1
+    return sum(graph.nodes[head].kind != "accumulate_grad" for head in heads) > 1

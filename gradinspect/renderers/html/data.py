@@ -56,10 +56,10 @@ def page_json(graph: Graph, options: DrawOptions) -> str:
             [escape_control(name), list(map(escape_control, lines))] for name, lines in options.facts.formulas
         ],
         "scopes": msgspec.to_builtins(scopes),
-        "nodes": msgspec.to_builtins(nodes),
         "texts": list(texts.places),
     }
-    return harmless(json_text(page, separators=(",", ":")))
+    written = json_text(page, separators=(",", ":")).removesuffix("}")
+    return harmless(f'{written},"nodes":{msgspec.json.encode(nodes).decode()}}}')  # numbers, of which there are many
 
 
 def _figures(figures: Summary) -> list[str]:

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of, parameter_rows
-from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
+from gradinspect.analyses.memory.saved_rows import SavedRow, each_saved_row
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node, storages_of
 from gradinspect.analyses.structure.cut import Cut, uses_in_whole
-from gradinspect.graph import Edge, Graph, Node, Record, SavedValue, argument_name
+from gradinspect.graph import Edge, Graph, Node, Record, SavedValue, TensorInfo, argument_name
 from gradinspect.renderers.picture.colors.kinds import tensor_of
 from gradinspect.units import escape_control, format_tensor
 
@@ -74,11 +74,23 @@ class Texts:
 
     def __init__(self) -> None:
         """Start empty."""
-        self.places: dict[str, int] = {}
+        self.places: dict[str, int] = {}  # of texts as they are shown
+        self._known: dict[str, int] = {}  # of texts as they came
+        self._tensors: dict[int, tuple[TensorInfo, int]] = {}  # by identity, as most tensors share their description
 
     def place(self, text: str) -> int:
         """Return the index of a text, adding it if it is new."""
-        return self.places.setdefault(escape_control(text), len(self.places))
+        found = self._known.get(text)
+        if found is None:
+            found = self._known[text] = self.places.setdefault(escape_control(text), len(self.places))
+        return found
+
+    def place_tensor(self, info: TensorInfo) -> int:
+        """Return the index of the text that describes a tensor."""
+        found = self._tensors.get(id(info))
+        if found is None:
+            found = self._tensors[id(info)] = (info, self.place(format_tensor(info)))
+        return found[1]
 
 
 def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> list[PageNode]:
@@ -90,7 +102,7 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
         texts: Collects the texts that nodes refer to.
         alone: Nodes that are the only node of their module call.
     """
-    saved = _saved_by_node(graph)
+    rows = each_saved_row(graph)
     num_bytes, uses, norms = held_bytes_by_node(graph), uses_in_whole(graph, cut), _norms(graph)
     tensors = [tensor_of(node) for node in graph.nodes]
     usual = usual_device(graph)
@@ -98,13 +110,9 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
         PageNode(
             name=texts.place(node.name),
             kind=texts.place(node.kind),
-            outputs=tuple(
-                texts.place("none" if info is None else format_tensor(info)) for info in node.forward_outputs
-            ),
-            edges=tuple(_edge(graph, node, position, edge, texts) for position, edge in enumerate(node.next_edges)),
-            saved=tuple(
-                _saved(row, value, texts) for row, value in zip(saved.get(node_id, ()), node.saved, strict=True)
-            ),
+            outputs=_outputs(node, texts),
+            edges=tuple([_edge(graph, node, position, edge, texts) for position, edge in enumerate(node.next_edges)]),
+            saved=tuple([_saved(next(rows), value, texts) for value in node.saved]),
             leaf=_leaf(node, uses[node_id], texts),
             function=None if node.function is None else texts.place(node.function),
             made_by=None if node.made_by is None else texts.place(node.made_by),
@@ -128,6 +136,10 @@ def usual_device(graph: Graph) -> str:
     return min(devices, key=lambda device: (-devices[device], device), default="")
 
 
+def _outputs(node: Node, texts: Texts) -> tuple[int, ...]:
+    return tuple([texts.place("none") if info is None else texts.place_tensor(info) for info in node.forward_outputs])
+
+
 def _edge(graph: Graph, node: Node, position: int, edge: Edge | None, texts: Texts) -> PageEdge | None:
     if edge is None:
         return None
@@ -135,13 +147,6 @@ def _edge(graph: Graph, node: Node, position: int, edge: Edge | None, texts: Tex
     return PageEdge(
         next_node=edge.next_node, input_nr=edge.input_nr, argument=None if name is None else texts.place(name)
     )
-
-
-def _saved_by_node(graph: Graph) -> dict[int, list[SavedRow]]:
-    rows: dict[int, list[SavedRow]] = {}
-    for row in saved_rows(graph):
-        rows.setdefault(row.node, []).append(row)
-    return rows
 
 
 def _saved(row: SavedRow, value: SavedValue, texts: Texts) -> PageSaved:
@@ -160,7 +165,7 @@ def _leaf(node: Node, uses: int, texts: Texts) -> PageLeaf | None:
         return None
     return PageLeaf(
         name=texts.place(node.leaf.name or ""),
-        tensor=texts.place(format_tensor(node.leaf.info)),
+        tensor=texts.place_tensor(node.leaf.info),
         kind=texts.place(node.leaf.kind),
         uses=uses,
         aliases=tuple(map(texts.place, node.leaf.aliases)),

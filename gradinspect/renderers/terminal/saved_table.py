@@ -6,6 +6,7 @@ not fit loses whole columns, which the last line names, before a shape or the na
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
@@ -68,22 +69,36 @@ def render_saved_table(
         yield Text(cut_end(f"not shown at this width: {', '.join(table.dropped)}", width, "…"), "dim")
 
 
+_what_it_says: Callable[[SavedRow], tuple[object, ...]] = attrgetter(
+    *(field for field in SavedRow.__struct_fields__ if field != "node")
+)
+
+
 class _Column(NamedTuple):
     """One column of the table as it is written."""
 
     name: str
     step: _Step
     width: int  # in cells
-    known: dict[tuple[str, str], str]  # what a cell says, and its kind -> the cell; most say the same as others
 
 
 class _Table:
-    """Chooses what is said, so that the rows fit."""
+    """Chooses what is said, so that the rows fit.
+
+    NOTE [Rows that say the same]
+    There may be a million rows, and most say the same as others, but for the number of their node. So rows are
+    numbered by what they say, and what they say is measured and written once.
+    """
 
     def __init__(self, rows: Sequence[SavedRow], total: int, page: Page) -> None:
         self._rows = rows
         self._page = page
         self._total = total
+        said: dict[tuple[object, ...], int] = {}
+        self._numbers = [said.setdefault(_what_it_says(row), len(said)) for row in rows]
+        first = dict(zip(reversed(self._numbers), reversed(rows), strict=True))
+        self._different = [first[number] for number in range(len(said))]
+        self._last = [max(rows, key=lambda row: row.node)] if rows else []
         self._known: dict[_Step, int] = {}
         steps = self._steps_needed()
         self._how = {step.column: step for step in steps}
@@ -96,22 +111,21 @@ class _Table:
         heading.truncate(self._page.width)
         yield heading
         columns = [
-            _Column(column, self._how.get(column, _FULL), widths[column], {}) for column in COLUMNS if widths[column]
+            _Column(column, self._how.get(column, _FULL), widths[column]) for column in COLUMNS if widths[column]
         ]
-        for row in self._rows:
-            yield self._line(row, columns)
+        written: list[Text | None] = [None] * len(self._different)
+        for row, number in zip(self._rows, self._numbers, strict=True):
+            like = written[number]
+            if like is None:
+                like = written[number] = self._line(row, columns)
+            yield _with_number(like, _aligned("#", str(row.node), widths["#"]))
 
     def _line(self, row: SavedRow, columns: Sequence["_Column"]) -> Text:
-        """Write one row. There may be a million, so rich gets the whole text with its styles at once."""
+        """Write one row; rich gets the whole text with its styles at once."""
         cells, spans, end = [], [], 0
         for column in columns:
             words = _words(row, column.name, column.step.how, self._total)
-            key = (words, row.kind)
-            cell = column.known.get(key)
-            if cell is None:
-                cell = _aligned(column.name, self._fitted(words, row, column.name, column.step), column.width)
-                if column.name != "#":  # which is another one in each row
-                    column.known[key] = cell
+            cell = _aligned(column.name, self._fitted(words, row, column.name, column.step), column.width)
             cells.append(cell)
             start, end = end, end + len(cell) + len(GAP)
             style = _style(row, column.name)
@@ -151,8 +165,9 @@ class _Table:
         return self._known[key]
 
     def _widest(self, column: str, step: _Step) -> int:
-        """Return how many cells the widest row takes; most rows say the same as others."""
-        said = {(_words(row, column, step.how, self._total), row.kind): row for row in self._rows}
+        """Return how many cells the widest row takes."""
+        rows = self._last if column == "#" else self._different
+        said = {(_words(row, column, step.how, self._total), row.kind): row for row in rows}
         return max((cell_len(self._fitted(words, row, column, step)) for (words, _), row in said.items()), default=0)
 
     def _fitted(self, words: str, row: SavedRow, column: str, step: _Step) -> str:
@@ -162,6 +177,12 @@ class _Table:
             return text
         cut = cut_start if column in ENDS_SAY_MORE else cut_end
         return cut(text, cells, self._page.ellipsis)
+
+
+def _with_number(like: Text, number: str) -> Text:
+    """Write a row that says the same as another one, but for the number of its node, which comes first."""
+    text = (number + like.plain[len(number) :])[: len(like.plain)]
+    return Text(text, no_wrap=True, end="", spans=list(like.spans))
 
 
 def _aligned(column: str, text: str, cells: int) -> str:
