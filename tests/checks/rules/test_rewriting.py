@@ -66,6 +66,8 @@ def test_a_variable_is_detached_where_it_is_read(code: str, rewritten: str | Non
         ("w.T.add_(1)", "add_", None),
         ("F.dropout(h, p=0.5, inplace=True)", "dropout_", "h = F.dropout(h, p=0.5)"),
         ("relu_(h)", "relu_", "h = relu(h)"),
+        ("relu(h)", "relu_", None),
+        ("f(h, inplace=True)", "relu_", None),
     ],
 )
 def test_an_operator_is_called_out_of_place(code: str, op: str, rewritten: str | None) -> None:

@@ -139,3 +139,17 @@ def test_what_leads_to_an_earlier_call_is_old() -> None:
     assert [(join.new.name, join.old.name) for join in joins_in_time(recorded, call)] == [
         ("AddBackward0", "MulBackward0")
     ]
+
+
+def test_of_several_variables_the_one_that_is_read_again_is_detached() -> None:
+    """Also where an outer line assigns it."""
+    pair = iterations(line(10, "out, h = cell(x, h)"), line(10, "out, h = cell(x, h)"))
+    called = iterations(
+        line(3, "return a, b", "cell", caller=2), line(11, "y = head(h)"), line(10, "out, h = cell(x, h)")
+    )
+
+    for recorded in (pair, called):
+        (join,) = joins_in_time(recorded, CALL)
+        made, detached = made_under_name(recorded, join)
+        assert made is not None
+        assert (made.line, detached) == (10, "h.detach()")

@@ -152,3 +152,16 @@ def test_losses_without_a_name_are_the_sum_of_both() -> None:
         "Both losses are known before rnn.py:12: call backward() once on the sum of both instead of both calls."
     )
     assert "call (loss + other).backward() once instead" in remedies["other"]
+
+
+def test_of_several_places_where_graphs_join_the_first_is_advised_on() -> None:
+    """The one nearest to the loss."""
+    lines = (OLD, NEW, Frame(file="rnn.py", line=13, code="g = other(h)"))
+    nodes = (
+        op("MulBackward0", 1, 2, sequence_nr=8, frame=1), op("SinBackward0", 2, sequence_nr=7, frame=2),
+        op("TanhBackward0", 3, sequence_nr=2, frame=0, saved=(FREED,)), leaf("w", 4),
+    )  # fmt: skip
+    call = replace_call(first_call(), "loss_a")
+    (found,) = second_backward_findings(BackwardStarts(graph(*nodes, frames=lines), BACKWARD, [call]))
+
+    assert found.remedy.startswith("Compute rnn.py:10 again in each iteration, before rnn.py:11;")

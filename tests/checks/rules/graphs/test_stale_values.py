@@ -204,6 +204,7 @@ def test_up_to_four_lines_that_wrote_are_shown() -> None:
         (("add_",), "add_ modified"),
         (("add_", "mul_", "add_"), "add_ and mul_ modified"),
         (("item assignment",), "Item assignment modified"),
+        (("relu", "Tensor.set"), "Relu and Tensor.set modified"),
         (("Tensor.set",), "Tensor.set modified"),
         (("relu",), "Relu modified"),
         ((), "Code outside torch, such as NumPy, modified"),
@@ -331,3 +332,14 @@ def test_an_operator_on_a_masked_part_by_a_tensor_has_no_such_form() -> None:
     (found,) = stale_findings(recorded(), [value(write)], BACKWARD)
 
     assert found.remedy == "Write to a copy: add 'y = y.clone()' before train.py:6."
+
+
+def test_the_first_of_several_optimizers_is_named() -> None:
+    """Versions are part of what is named, if torch looks at them."""
+    second = Write(op="addcdiv_", frame=line("opt_b.step()", 7), optimizer="opt_b")
+    (found,) = stale_findings(recorded(), [value(STEP, second)], BACKWARD)
+    (untracked,) = stale_findings(recorded(), [value(STEP, expected=None)], BACKWARD)
+
+    assert ". opt.step() modified it afterwards" in found.text
+    assert found.subjects == ("y (saved at version 0, now 1)",)
+    assert untracked.subjects == ("y",)

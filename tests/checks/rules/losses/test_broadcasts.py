@@ -175,6 +175,7 @@ COLUMN: tuple[Shape, Shape] = ((8, 1), (1, 8))
         (((8, 1), (8,)), (True, False), "call squeeze(-1) on the [8, 1]."),
         (((8,), (8, 1)), (True, False), "call squeeze(-1) on the [8, 1]."),
         (((8,), (1, 8, 1)), (True, False), "call reshape(8) on the [1, 8, 1]."),
+        (((8, 1, 4), (8, 4)), (True, False), "call squeeze(-2) on the [8, 1, 4]."),
         (((8, 1), (8, 8)), (True, False), "let what is learned have the shape [8, 8], or select what belongs to the "
          "[8, 1]."),
         (((8, 1), (1, 8)), (True, False), "call reshape(8, 1) on the [1, 8]."),

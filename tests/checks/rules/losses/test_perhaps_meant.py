@@ -101,3 +101,10 @@ def test_outputs_that_are_not_known_are_no_numbers() -> None:
 
     assert [list(repeated_terms(one)) for one in (first, *unknown[1:])] == [[], [], []]
     assert len(list(repeated_terms(graph(stack, term)))) == 1
+
+
+def test_each_term_that_is_added_twice_is_named() -> None:
+    """Also after another one."""
+    term, other = op("MeanBackward0", None, shape=()), op("SumBackward0", None, shape=())
+
+    assert len(list(repeated_terms(graph(added(1, 2), added(3, 4), added(3, 4), term, other)))) == 2
