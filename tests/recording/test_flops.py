@@ -1,6 +1,6 @@
 """Floating point operations of nodes: torch's own counter, over the same forward and backward, finds the same."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -143,3 +143,47 @@ def test_calls_of_equal_shapes_are_counted_once(monkeypatch: pytest.MonkeyPatch)
 
     assert counts == [7] * 4
     assert len(asked) == 2
+
+
+MATRICES = {"out": (2, 5), "self": (2, 3), "mat2": (3, 5)}
+BATCHES = {"out": (7, 2, 5), "self": (7, 2, 3), "mat2": (7, 3, 5)}
+IMAGES = {"out": (2, 4, 5, 5), "input": (2, 3, 7, 7), "weight": (4, 3, 3, 3)}
+
+
+def known_of(name: str, shapes: Mapping[str, tuple[int, ...]], *missing: str) -> Flops:
+    """Count a node of which some shapes are not recorded."""
+    infos = {key: TensorInfo(shape, "float32") for key, shape in shapes.items() if key not in missing}
+    options: dict[str, Any] = {
+        "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "transposed": False, "output_padding": (0, 0),
+        "groups": 1,
+    }  # fmt: skip
+    saved = [
+        *(SavedValue(name=f"_saved_{key}", kind="tensor", tensor=saved_tensor(info)) for key, info in infos.items()),
+        *(SavedValue(name=f"_saved_{key}", kind="tuple", value=value) for key, value in options.items()),
+    ]
+    node = Node(
+        name=name, kind="generated", saved=tuple(saved), next_edges=(Edge(1), Edge(2)),
+        forward_outputs=(infos.get("out"),),
+    )  # fmt: skip
+    return _flops_of(node)
+
+
+@pytest.mark.parametrize(("name", "shapes"), [("MmBackward0", MATRICES), ("BmmBackward0", BATCHES)])
+def test_an_operand_that_is_not_saved_follows_from_the_other_one(
+    name: str, shapes: Mapping[str, tuple[int, ...]]
+) -> None:
+    """With the output; without two of the three nothing is known."""
+    product = 2 * 2 * 3 * 5 * (7 if name == "BmmBackward0" else 1)
+
+    for missing in ((), ("self",), ("mat2",), ("out",)):
+        assert known_of(name, shapes, *missing) == (product, 2 * product)
+    for missing in (("self", "mat2"), ("self", "out"), ("mat2", "out")):
+        assert known_of(name, shapes, *missing) == UNKNOWN
+
+
+@pytest.mark.parametrize("missing", [(), ("input",), ("weight",), ("out",)])
+def test_a_convolution_needs_all_of_its_shapes(missing: tuple[str, ...]) -> None:
+    """Those of the input, the weight and the output."""
+    count = 2 * 2 * 25 * 4 * 27
+
+    assert known_of("ConvolutionBackward0", IMAGES, *missing) == (UNKNOWN if missing else (count, 2 * count))

@@ -5,6 +5,7 @@ import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from types import CodeType
 from typing import Any
 
@@ -198,3 +199,21 @@ def test_the_programs_own_line_is_named_rather_than_a_packages(tmp_path: Path) -
     assert own is not None
     assert (frame.f_code.co_filename, own[1]) == (str(tmp_path / "train.py"), 2)
     assert own[0].co_filename == str(tmp_path / "train.py")
+
+
+def test_without_a_line_of_the_program_the_innermost_of_a_package_counts() -> None:
+    """As in a thread that a package has started."""
+    seen: list[Any] = []
+
+    def note() -> None:
+        frame: Any = sys._getframe(1)
+        seen.extend((own_frame(frame), own_frame(None)))
+
+    package: dict[str, Any] = {"note": note}
+    for place, source in enumerate(("def inner(): note()", "def outer(): inner()")):
+        exec(compile(source, f"{PACKAGES}/package/part{place}.py", "exec"), package)  # noqa: S102  # as if installed
+    thread = Thread(target=package["outer"])
+    thread.start()
+    thread.join()
+
+    assert [frame and frame.f_code.co_name for frame in seen] == ["inner", None]

@@ -12,6 +12,7 @@ from torch import nn
 
 from gradinspect.graph import own_frame
 from gradinspect.recording.capture import capture_graph
+from gradinspect.recording.kept_names import FEW, KeptNames
 from gradinspect.recording.recorder import Recorder
 
 DEAD = """
@@ -143,3 +144,42 @@ def test_a_line_inside_an_installed_package_is_told_from_the_programs_own(tmp_pa
     assert own is not None
     assert own.file.endswith("test_kept_names.py")
     assert own_frame(graph, graph.captured_at.frame) is None
+
+
+def test_the_paths_and_members_of_models_that_are_gone() -> None:
+    """The latest first; parameters that live on keep their names, and a called module its path."""
+    kept, living = KeptNames(), nn.Linear(2, 2)
+    first, second = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(nn.ReLU(), nn.Linear(2, 2, bias=False))
+    weight = second[1].weight
+    kept.note(first, {id(first): 0, id(first[0]): 1})
+    kept.note(second, {id(second): 2, id(second[1]): 3})
+    kept.note(living, {id(living): 4})
+    del first, second
+    gc.collect()
+    gone = kept.gone()
+
+    assert [kept.path_of(number) for number in range(6)] == ["", "0", "", "1", "", None]
+    assert [(one.class_name, [member.path for member in one.members]) for one in gone] == [
+        ("Sequential", ["1.weight"]), ("Sequential", []),
+    ]  # fmt: skip
+    assert gone[0].members[0].tensor is weight
+    assert [dict(one.paths) for one in gone] == [{2: "", 3: "1"}, {0: "", 1: "0"}]
+
+
+def test_models_of_which_nothing_is_left_are_forgotten() -> None:
+    """When there are many; others are kept however many there are."""
+    kept, models = KeptNames(), [nn.Linear(1, 1, bias=False) for _ in range(2 * FEW)]
+    for number, model in enumerate(models):
+        kept.note(model, {id(model): number})
+    weight = models[0].weight
+    assert kept.path_of(0) == kept.path_of(2 * FEW - 1) == ""
+    models.clear()
+    del model
+    gc.collect()
+    for number in range(2 * FEW, 6 * FEW):
+        passing = nn.ReLU()
+        kept.note(passing, {id(passing): number})
+
+    assert weight is kept.gone()[-1].members[0].tensor
+    assert (kept.path_of(0), kept.path_of(1), kept.path_of(6 * FEW - 1)) == ("", None, "")
+    assert len(kept.gone()) <= 2 * FEW
