@@ -11,6 +11,7 @@ from torch.utils.hooks import RemovableHandle
 
 import gradinspect
 from gradinspect.graph import Hook
+from gradinspect.recording.capture import capture_graph
 from gradinspect.recording.hooks import node_hooks, tensor_hooks
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api import hooks as torch_hooks
@@ -120,3 +121,19 @@ def test_our_own_hooks_are_no_reason_to_look_for_hooks(monkeypatch: pytest.Monke
         assert not torch_hooks.hooks_were_made()
         torch.randn(3, requires_grad=True).register_hook(print)
         assert torch_hooks.hooks_were_made()
+
+
+def test_the_record_of_a_node_has_its_hooks() -> None:
+    """That of a leaf those of its tensor too."""
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    assert y.grad_fn is not None
+    handles = [x.register_hook(halve), x.register_post_accumulate_grad_hook(halve), y.grad_fn.register_hook(halve)]
+    handles.append(y.sum().grad_fn.next_functions[0][0].register_prehook(halve))
+    product, leaf = capture_graph(y).nodes
+    for handle in handles:
+        handle.remove()
+
+    assert sorted(hook.kind for hook in product.hooks) == ["post", "pre"]
+    assert [hook.kind for hook in leaf.hooks] == ["tensor", "post_accumulate_grad"]
+    assert {hook.name for hook in (*product.hooks, *leaf.hooks)} == {"halve"}
