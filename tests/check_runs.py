@@ -15,6 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from fork_server import measure_each_fork_alone
+
 PATIENCE_S = 900  # for all runs together, on a busy machine
 
 
@@ -57,6 +59,7 @@ def main_loop() -> None:
     import_all_of_ours()
     import_module("torch._dynamo")  # checkpointing imports it, which takes long
     gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
+    measure_each_fork_alone()
     asked = json.loads(sys.stdin.read())
     with tempfile.TemporaryDirectory() as folder:
         found = {name: run_in_a_fork(words, Path(folder)) for name, words in asked.items()}

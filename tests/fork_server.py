@@ -10,6 +10,7 @@ import runpy
 import socket
 import sys
 import threading
+import weakref
 from typing import Any
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
@@ -50,6 +51,26 @@ def import_ours() -> None:
     """Import all of our package that a command may need."""
     reporting: Any = importlib.import_module("gradinspect.cli.running.reporting")
     reporting.import_all_of_ours()
+
+
+def measure_each_fork_alone() -> None:
+    """Where coverage is measured, write what importing ran: else every fork writes it again as it ends.
+
+    Nor need each of them look for the files of which it runs nothing. Both take longer than most runs.
+    """
+    coverage = sys.modules.get("coverage")
+    measured = coverage.Coverage.current() if coverage else None
+    if measured is not None:
+        measured.save()
+        folders = [os.path.abspath(folder) for folder in measured.get_option("run:source_dirs")]  # noqa: PTH100
+        measured.set_option("run:source_dirs", [])
+        measured.set_option("run:include", [f"{folder}/*" for folder in folders])
+
+
+def keep_libraries_of_torch() -> None:
+    """Let no fork take torch's own operators apart as it ends, which takes longer than most runs."""
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]  # it has no other list
+        finalizer.atexit = False
 
 
 def take_away(absent: frozenset[str]) -> None:
@@ -107,4 +128,6 @@ if __name__ == "__main__":
     if not HAS_TRITON:  # as above
         gc.collect()
         gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
+    measure_each_fork_alone()
+    keep_libraries_of_torch()
     answer(socket.socket(fileno=int(sys.argv[1])))

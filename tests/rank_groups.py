@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch.distributed
+from fork_server import measure_each_fork_alone
 
 AT_ONCE = 4  # commands; a busy machine must not look like a rank that hangs
 
@@ -80,6 +81,7 @@ if __name__ == "__main__":
     for slow in ("torch._dynamo", "typer.main", "torch.nn.parallel", "gradinspect.cli.running.reporting"):
         importlib.import_module(slow)
     gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
+    measure_each_fork_alone()
     asked = json.load(sys.stdin)
     folder = tempfile.mkdtemp()  # a TemporaryDirectory would be removed by the exit handlers of a fork
     print(json.dumps(run_all(asked, Path(folder))))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from allocator_witness import peak_of
+from fork_server import measure_each_fork_alone
 from step_memory_programs import MEASURED, PROGRAMS
 
 
@@ -35,6 +36,7 @@ def run_all(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
     import_all_of_ours()
     gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
+    measure_each_fork_alone()
     found: dict[str, dict[str, Any]] = {"fake": {}, "real": {}, "allocator": {}}
     with tempfile.TemporaryDirectory() as folder:
         script, output = Path(folder) / "train.py", Path(folder) / "output"
