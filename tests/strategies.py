@@ -1,5 +1,6 @@
 """Random valid graphs: every field of every record, ids topological, indices in range, strings of all kinds."""
 
+from functools import cache
 from typing import get_args
 
 from factories import graph, leaf, op, saved
@@ -48,6 +49,7 @@ scalars = st.one_of(st.none(), st.booleans(), whole_numbers, floats, strings)
 hooks = st.builds(Hook, kind=st.sampled_from(get_args(HookKind)), name=st.none() | strings)
 
 
+@cache
 def index_below(length: int) -> st.SearchStrategy[int | None]:
     """Draw an index into a table, or None."""
     return st.none() | st.integers(0, length - 1) if length else st.none()
@@ -63,6 +65,7 @@ tensor_infos = st.builds(
 )
 
 
+@cache
 def saved_values(num_nodes: int, num_storages: int) -> st.SearchStrategy[SavedValue]:
     """Draw a saved attribute: a tensor in any status, or a value of any other kind."""
     tensors = st.builds(
@@ -99,6 +102,7 @@ def saved_values(num_nodes: int, num_storages: int) -> st.SearchStrategy[SavedVa
     return saved_tensors | other_values
 
 
+@cache
 def leaf_nodes(num_storages: int) -> st.SearchStrategy[Node]:
     """Draw an AccumulateGrad node with its leaf."""
     leaf = st.builds(
@@ -141,16 +145,19 @@ def nodes(draw: st.DrawFn, node_id: int, graph_sizes: tuple[int, int, int, int])
     )
 
 
+@cache
 def module_calls(index: int) -> st.SearchStrategy[ModuleCall]:
     """Draw the call at one index; its parent stands before it."""
     return st.builds(ModuleCall, path=strings, class_name=strings, call=st.integers(1, 3), parent=index_below(index))
 
 
+@cache
 def frames(index: int) -> st.SearchStrategy[Frame]:
     """Draw the frame at one index; its caller stands before it."""
     return st.builds(Frame, file=strings, line=counts, function=strings, code=strings, caller=index_below(index))
 
 
+@cache
 def gradients(num_nodes: int) -> st.SearchStrategy[Gradients]:
     """Draw what flowed back through some of the nodes. What is not a number equals nothing, so there is none here."""
     numbers = st.floats(allow_nan=False)
