@@ -47,6 +47,19 @@ def become(request: dict[str, Any]) -> None:
     sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # type: ignore[misc]  # noqa: SIM115
 
 
+def measure_nothing() -> None:
+    """Stop coverage, where it is measured: NOTE [Runs that see coverage] in runs.py."""
+    measured = measuring()
+    if measured is not None:
+        measured.stop()
+
+
+def measuring() -> Any:
+    """Return what measures coverage in this process."""
+    coverage = sys.modules.get("coverage")
+    return coverage.Coverage.current() if coverage else None
+
+
 def import_ours() -> None:
     """Import all of our package that a command may need."""
     reporting: Any = importlib.import_module("gradinspect.cli.running.reporting")
@@ -58,8 +71,7 @@ def measure_each_fork_alone() -> None:
 
     Nor need each of them look for the files of which it runs nothing. Both take longer than most runs.
     """
-    coverage = sys.modules.get("coverage")
-    measured = coverage.Coverage.current() if coverage else None
+    measured = measuring()
     if measured is not None:
         measured.save()
         folders = [os.path.abspath(folder) for folder in measured.get_option("run:source_dirs")]  # noqa: PTH100
@@ -103,6 +115,8 @@ def answer(connection: socket.socket) -> None:
     """Fork for each request; a fork runs what it is asked for, and ends as Python does."""
     asked = serve(connection)
     become(asked)
+    if "COVERAGE_PROCESS_START" not in asked["environment"]:
+        measure_nothing()
     if asked["absent"]:
         take_away(frozenset(asked["absent"]))
     status = 0

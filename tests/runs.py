@@ -5,6 +5,10 @@ Each run is a process of its own, but nearly all of what a process costs here is
 starts one that has imported it, and our package, and each run is a fork of that, with its own arguments, folder,
 environment and streams. What Python reads only as it starts (PYTHONIOENCODING, the hash seed), and what depends on when
 our modules are imported, needs `is_new`.
+
+NOTE [Runs that see coverage]
+Where coverage is measured, it is in each process: its modules are loaded before those of the program, and it calls what
+the program may have replaced; and it takes time. Tests about modules, builtins or limits of time run without it.
 """
 
 import atexit
@@ -21,6 +25,7 @@ from pathlib import Path
 
 SERVER = Path(__file__).parent / "fork_server.py"
 PATIENCE_S = 120.0
+MEASURING = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
 
 
 def gradinspect(
@@ -29,6 +34,7 @@ def gradinspect(
     typed: str = "",
     is_new: bool = False,
     absent: Sequence[str] = (),
+    is_measured: bool = True,
     **variables: str,
 ) -> "subprocess.CompletedProcess[str]":
     """Run the command in a process of its own, at 80 columns, in a pipe.
@@ -39,9 +45,10 @@ def gradinspect(
         typed: What comes through stdin.
         is_new: Start Python for it. NOTE [A process of its own].
         absent: Private names of torch that are taken away: NOTE [Private names] in `torch_api.probes`.
+        is_measured: Whether coverage may be there, if it is measured at all: NOTE [Runs that see coverage].
         variables: Of the environment.
     """
-    environment = {**os.environ, "COLUMNS": "80", **variables}
+    environment = {**(os.environ if is_measured else unmeasured()), "COLUMNS": "80", **variables}
     words = list(map(str, arguments))
     if not is_new and not any(name.startswith("PYTHON") for name in variables):
         return _fork(["gradinspect", *words], str(cwd or Path.cwd()), environment, typed, absent=absent)
@@ -51,9 +58,17 @@ def gradinspect(
     )  # fmt: skip
 
 
-def python(script: Path, *words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+def python(
+    script: Path, *words: str, cwd: Path | None = None, is_measured: bool = True
+) -> "subprocess.CompletedProcess[str]":
     """Run a script as its author does."""
-    return _fork([str(script), *words], str(cwd or Path.cwd()), dict(os.environ), "", is_script=True)
+    environment = dict(os.environ) if is_measured else unmeasured()
+    return _fork([str(script), *words], str(cwd or Path.cwd()), environment, "", is_script=True)
+
+
+def unmeasured() -> dict[str, str]:
+    """Return the environment of a process without coverage: NOTE [Runs that see coverage]."""
+    return {name: value for name, value in os.environ.items() if name not in MEASURING}
 
 
 @cache

@@ -26,8 +26,8 @@ def test_a_program_that_replaces_what_everybody_calls(change: str, verb: str, tm
         "import atexit, builtins; atexit.register(builtins.__dict__.update, dict(vars(builtins)))\n"
         "builtins.len = builtins.isinstance = builtins.next = builtins.tuple = None\n"
     )
-    plain = python(script)
-    done = gradinspect(*verb.split(), script, "--continue", cwd=tmp_path)
+    plain = python(script, is_measured=False)
+    done = gradinspect(*verb.split(), script, "--continue", cwd=tmp_path, is_measured=False)
 
     assert (plain.returncode, plain.stderr) == (0, "")
     assert done.returncode == 0
@@ -43,7 +43,7 @@ def test_a_program_that_takes_all_finders_away(verb: str, tmp_path: Path) -> Non
         "import sys; sys.meta_path.clear(); sys.path_hooks.clear()\n(x * x).sum().backward()\n"
         "try:\n    import html\nexcept ImportError:\n    print('no html')\n"
     )
-    done = gradinspect(*verb.split(), script, "--continue", cwd=tmp_path, is_new=True)
+    done = gradinspect(*verb.split(), script, "--continue", cwd=tmp_path, is_new=True, is_measured=False)
 
     assert done.returncode == 0
     assert done.stdout.startswith("no html\n")

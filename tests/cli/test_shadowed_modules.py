@@ -1,13 +1,12 @@
 """Files of the user that have the names of modules we use: each side gets its own."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from runs import PATIENCE_S, gradinspect
+from runs import PATIENCE_S, gradinspect, unmeasured
 from turns import one_in
 
 OURS = (
@@ -44,7 +43,7 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> "subprocess.Comple
     """Run a python of its own: what is loaded before the program is what matters here."""
     return subprocess.run(
         [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=cwd,
-        env={**os.environ, "COLUMNS": "80", **variables},
+        env={**unmeasured(), "COLUMNS": "80", **variables},
     )  # fmt: skip
 
 

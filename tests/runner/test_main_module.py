@@ -1,13 +1,14 @@
 """Every way to name a program gives it the `__main__` that python gives it."""
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from runs import gradinspect
+from runs import MEASURING, gradinspect, unmeasured
 
 PROGRAM = """
 import sys
@@ -44,10 +45,14 @@ def test_a_program_is_what_python_makes_of_it(name: str, project: Path) -> None:
     typed = PROGRAM if name == "-" else ""
     words = name.split()
     plain = subprocess.run(
-        [sys.executable, *words, "a", "--b"], capture_output=True, text=True, input=typed, cwd=project, check=True
-    )
+        [sys.executable, *words, "a", "--b"], capture_output=True, text=True, input=typed, cwd=project, check=True,
+        env=unmeasured(),
+    )  # fmt: skip
     is_new = name not in {"train.py", "-"}  # what runpy loads must not be loaded already
-    done = gradinspect("trace", "--continue", *words, "--", "a", "--b", cwd=project, typed=typed, is_new=is_new)
+    done = gradinspect(
+        "trace", "--continue", *words, "--", "a", "--b", cwd=project, typed=typed, is_measured=False,
+        is_new=is_new or MEASURING[0] in os.environ,  # coverage has loaded what a fork has
+    )  # fmt: skip
     facts, end, *report = done.stdout.splitlines()
 
     assert (done.returncode, done.stderr) == (0, "")
