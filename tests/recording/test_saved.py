@@ -298,6 +298,18 @@ def test_zero_and_minus_zero_are_different_values() -> None:
     assert sorted(str(slope.value) for slope in slopes) == ["-0.0", "0.0"]
 
 
+def test_values_that_are_equal_and_of_different_types_are_different() -> None:
+    """A power of 2 and of 2.0, and of True; each alone, and beside another value."""
+    x = torch.ones(2, requires_grad=True)
+    graph = capture_graph((x.pow(2) + x.pow(2.0) + x.pow(True)).sum())
+    exponents = saved_of(graph, "PowBackward0", "_saved_exponent")
+    sums = capture_graph((torch.add(x, x, alpha=1) + torch.add(x, x, alpha=1.0)).sum())
+    weights = saved_of(sums, "AddBackward0", "_saved_alpha")
+
+    assert sorted(repr(one.value) for one in exponents) == ["2", "2.0", "True"]
+    assert sorted(repr(one.value) for one in weights) == ["1", "1", "1.0"]
+
+
 def test_a_saved_view_is_followed_to_its_maker_unless_its_base_was_written_to() -> None:
     """Then torch would make a node to answer, so it is not asked."""
     base = torch.ones(4, requires_grad=True) * 3
@@ -315,6 +327,7 @@ def test_a_saved_view_is_followed_to_its_maker_unless_its_base_was_written_to() 
     assert before.tensor.made_by is not None
     assert graph.nodes[before.tensor.made_by].name == "SliceBackward0"
     assert after.tensor is not None
+    assert (before.origin, after.origin) == ("activation", "activation")
     assert (after.status, after.tensor.made_by) == ("modified", None)
 
 
@@ -460,3 +473,37 @@ def test_what_a_model_makes_for_itself_is_no_input() -> None:
     origins = [value.origin for value in saved_of(graph, "MulBackward0", "_saved_other") if value.status == "live"]
 
     assert origins == ["input", "input", "activation"]
+
+
+class Stores(torch.autograd.Function):
+    """Stores tensors and numbers on its context."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        """Double."""
+        ctx.first, ctx.factor = torch.ones(3), 2.0
+        ctx.parts, ctx.table = [torch.ones(1), 3, torch.ones(2)], {"a": torch.ones(4)}
+        ctx.sparse = torch.eye(2).to_sparse()
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        """Double."""
+        return grad * 2
+
+
+def test_all_that_is_stored_on_a_context_is_recorded() -> None:
+    """Also after a tensor; those in containers have their place, and a sparse one the memory that it is made of."""
+    graph = capture_graph(Stores.apply(torch.ones(2, requires_grad=True)))
+    values = [value for value in graph.nodes[0].saved if value.name.startswith("ctx.")]
+    shapes = [(one.name, one.index, one.tensor.info.shape) for one in values if one.tensor is not None]
+    held = {one.name: len(one.held_storages) for one in values if one.kind == "tensor"}
+
+    assert shapes == [
+        ("ctx.first", None, (3,)), ("ctx.parts", 0, (1,)), ("ctx.parts", 1, (2,)), ("ctx.table", 0, (4,)),
+        ("ctx.sparse", None, (2, 2)),
+    ]  # fmt: skip
+    assert {one.name for one in values} == {"ctx.first", "ctx.factor", "ctx.parts", "ctx.table", "ctx.sparse"}
+    assert held == {"ctx.first": 0, "ctx.parts": 0, "ctx.table": 0, "ctx.sparse": 2}
+    assert {one.origin for one in values if one.kind == "tensor"} == {"input"}
+    assert {one.status for one in values if one.kind == "tensor"} == {"live"}

@@ -28,6 +28,7 @@ class Secret:
         (2**64 - 1, "int", -1),  # torch returns -1 as an unsigned number
         (2**63, "int", -(2**63)),
         (2**64, "int", str(2**64)),
+        (2**64 + 5, "int", str(2**64 + 5)),
         (-(2**63) - 1, "int", str(-(2**63) - 1)),
         (0.5, "float", 0.5),
         (float("inf"), "float", "inf"),

@@ -1,9 +1,11 @@
 """The memory behind tensors."""
 
+from itertools import combinations_with_replacement
+
 import pytest
 import torch
 
-from gradinspect.graph import Storage
+from gradinspect.graph import Origin, Storage
 from gradinspect.recording.storages import (
     StorageTable,
     has_inner_tensors,
@@ -46,27 +48,18 @@ def test_a_known_storage_has_its_name_and_origin() -> None:
     assert (entry.name, entry.origin) == ("fc.weight", "parameter")
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "kept"),
-    [
-        ("output", "activation", "activation"),
-        ("activation", "output", "activation"),
-        ("input", "output", "output"),
-        ("input", "buffer", "buffer"),
-        ("buffer", "parameter", "parameter"),
-        (None, "input", "input"),
-        ("input", None, "input"),
-        ("output", "output", "output"),
-    ],
-)
-def test_of_two_origins_the_more_telling_one_counts(first: str | None, second: str | None, kept: str) -> None:
-    """In whichever order they come."""
-    x = torch.ones(1)
-    table = StorageTable({})
-    for origin in (first, second):
-        table.look_up(x, origin)  # type: ignore[arg-type]
+ORIGINS: tuple[Origin | None, ...] = ("parameter", "buffer", "activation", "output", "input", None)
 
-    assert table.records()[0].origin == kept
+
+@pytest.mark.parametrize(("first", "second"), [*combinations_with_replacement(range(6), 2)])
+def test_of_two_origins_the_more_telling_one_counts(first: int, second: int) -> None:
+    """In whichever order they come."""
+    for order in ((first, second), (second, first)):
+        x, table = torch.ones(1), StorageTable({})
+        for place in order:
+            table.look_up(x, ORIGINS[place])
+
+        assert table.records()[0].origin == ORIGINS[first]
 
 
 def test_what_comes_from_outside_a_model() -> None:
