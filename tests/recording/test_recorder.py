@@ -1,5 +1,6 @@
 """Each node gets the line and the module call that made it."""
 
+import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -395,3 +396,20 @@ def test_only_tensors_that_override_functions_are_said_to() -> None:
         watched = [torch.overrides.has_torch_function(arguments) for arguments in asked]
 
     assert watched == plain == [False, False, False, False, True, False]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_worker_is_not_recorded() -> None:
+    """As those of a DataLoader; the process itself still is."""
+    x = torch.ones(2, requires_grad=True)
+    with Recorder() as recorder:
+        child = os.fork()
+        if child == 0:
+            (x * 2).sum()
+            os._exit(recorder.is_active or bool(recorder.call_starts))
+        _, status = os.waitpid(child, 0)
+        (x * 2).sum()
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert len(recorder.call_starts) == 2

@@ -85,6 +85,17 @@ def test_a_linear_function_builds_no_graph() -> None:
         second((x * 2).sum())
 
 
+def test_a_backward_that_fails_is_told_with_its_error() -> None:
+    """In the first line of what torch says; nothing of ours stays in the traceback."""
+    loss = (torch.randn(3, requires_grad=True) ** 3).sum()
+    loss.backward()
+
+    with pytest.raises(GradInspectError, match=r"^Backward of 'test' fails: Trying to backward .*$") as caught:
+        second(loss)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
 def test_every_verb_takes_it(tmp_path: Path) -> None:
     """Trace it, save it, read it again, draw it, step through it; the script ends before its own backward."""
     script = tmp_path / "cube.py"

@@ -13,6 +13,14 @@ class Loud(torch.Tensor):
     """A subclass."""
 
 
+class Uncountable(torch.Tensor):
+    """A subclass that does not know its size."""
+
+    def numel(self) -> int:
+        """Fail."""
+        raise NotImplementedError
+
+
 def test_a_plain_tensor_is_described_once() -> None:
     """Shape, dtype and device; equal ones share a description, a parameter is no subclass."""
     table = TensorInfoTable()
@@ -91,3 +99,4 @@ def test_the_bytes_of_a_tensor() -> None:
     assert count_bytes(torch.ones(4).expand(5, 4)) == 80
     assert count_bytes(torch.ones(3, device="meta")) == 12
     assert count_bytes(nested) == 20
+    assert count_bytes(torch.ones(2).as_subclass(Uncountable)) == 0
