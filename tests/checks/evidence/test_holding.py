@@ -40,3 +40,44 @@ def test_variables_attributes_and_containers() -> None:
     """By name, as a line writes them; what is not there is not known."""
     assert held("h", "pair", "nested", "named") == ["tensor", "list", "nested", "dict"]
     assert held("self.state", "self.mean", "model.state", "missing") == ["tuple", "tensor", "tuple", None]
+
+
+def test_an_attribute_has_the_name_under_which_backward_sees_it() -> None:
+    """That of the variable that holds the module, or a part of it that can be written."""
+    model, named = Memory(), torch.nn.ModuleDict({"inner": Memory(), "0": nn.ReLU()})
+    listed = nn.Sequential(Memory())
+    with Recorder() as recorder:
+        listed(torch.zeros(1))
+    holds = holding(sys._getframe(), recorder)
+    found = [holds(name) for name in ("self.state", "model.state", "named.inner", "self.missing", "listed.training")]
+
+    assert [one and (one.kind, one.name) for one in found] == [
+        ("tuple", "model.state"), ("tuple", "model.state"), None, None, None,
+    ]  # fmt: skip
+    del model
+    inner = holding(sys._getframe(), Recorder())("self.state")
+    assert inner is not None
+    assert inner.name == "named.inner.state"
+    del named
+    (here,) = [holding(sys._getframe(), recorder)("self.state")]
+    assert here is not None
+    assert here.name == "self.state"
+
+
+def test_what_is_in_a_container_decides() -> None:
+    """A list of a subclass, an empty one, and one with other things are taken apart by hand."""
+
+    class Own(list[torch.Tensor]):
+        pass
+
+    x = torch.zeros(1)
+    kinds: dict[str, Holds | None] = {
+        "x": "tensor", "several": "tuple", "listed": "list", "by_name": "dict", "own": "nested", "empty": "nested",
+        "mixed": "nested", "number": None,
+    }  # fmt: skip
+    values = [(x,), [x], {"a": x}, Own([x]), (), [x, 1], 3]
+    several, listed, by_name, own, empty, mixed, number = values
+    holds = holding(sys._getframe(), Recorder())
+
+    assert {name: one and one.kind for name in kinds for one in [holds(name)]} == kinds
+    assert values == [several, listed, by_name, own, empty, mixed, number]

@@ -1,0 +1,84 @@
+"""Custom Functions of a program, checked after it has ended."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from gradinspect.live.checking import check
+
+
+class Cube(torch.autograd.Function):
+    """Has a factor too little in its backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        """Cube."""
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]  # as torch declares it
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        """Forget the 3."""
+        (x,) = ctx.saved_tensors
+        return grad * x**2
+
+
+class Square(torch.autograd.Function):
+    """Is right."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        """Square."""
+        ctx.save_for_backward(x)
+        return x**2
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        """Use the formula."""
+        (x,) = ctx.saved_tensors
+        return grad * 2 * x
+
+
+class Hidden(Square):
+    """Is applied in its own way."""
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Go around the method of torch."""
+        return super(torch.autograd.Function, cls).apply(*args)
+
+
+def test_each_function_of_an_observed_graph_is_checked() -> None:
+    """With the lines of its call and of its backward, below the decorators; what was not recorded is noted."""
+    x = torch.ones(2, requires_grad=True)
+    line = sys._getframe().f_lineno + 3
+
+    def step() -> torch.Tensor:
+        return (Cube.apply(x) + Square.apply(x)).sum()
+
+    found = check(step, gradcheck=True, steps=1)
+
+    assert [(one.code, one.subjects) for one in found] == [("GI201", ("Cube",))]
+    (finding,) = found
+    assert [(place.role, place.line) for place in finding.places] == [("applied", line), ("defined", defined_at(Cube))]
+    assert "Directional derivative with respect to x: numeric " in finding.text
+    assert not check(step, steps=1)
+
+
+def test_a_function_whose_call_was_not_recorded_is_noted() -> None:
+    """It may be right."""
+    x = torch.ones(2, requires_grad=True)
+    found = check(lambda: Hidden.apply(x).sum(), gradcheck=True, steps=1)
+
+    assert not found
+    assert "Hidden was not checked: its call was not recorded, for example because it overrides apply." in found.notes
+
+
+def defined_at(function: Any) -> int:
+    """Return the line of `def backward`."""
+    backward: Callable[..., Any] = function.backward.__wrapped__
+    return backward.__code__.co_firstlineno + 2

@@ -1,0 +1,73 @@
+"""Memory that NumPy shares with tensors, and writes to without torch."""
+
+import numpy as np
+import pytest
+import torch
+
+from gradinspect.checks.evidence.in_place.shared_memory import SharedMemory, is_from_numpy
+from gradinspect.recording.storages import storage_key
+
+
+def test_memory_that_is_given_to_numpy() -> None:
+    """Its line is that of the first call; what NumPy writes shows in the same view, transposed or not."""
+    x = torch.arange(6.0).view(2, 3)
+    memory = SharedMemory()
+    memory.share(x, 7, 3)
+    memory.share(x, 8, 4)
+    key = storage_key(x) or 0
+    before = memory.is_changed(x, 3), memory.is_changed(x.t(), 3)
+    x.numpy()[0, 0] = 5
+
+    assert (memory.knows(key), memory.sharing_frame(key)) == (True, 7)
+    assert before == (False, False)
+    assert (memory.is_changed(x, 3), memory.is_changed(x.t(), 3), memory.is_changed(x, 4)) == (True, True, True)
+    assert not memory.is_changed(x, 5)  # a node that was made later
+    assert not memory.is_changed(x[1:], 3)  # of which nothing is known
+    assert not memory.is_changed(torch.ones(2, 3), 3)
+    assert (memory.knows(0), memory.sharing_frame(0)) == (False, None)
+
+
+def test_data_that_numpy_has_made() -> None:
+    """What an operator read is compared with what was there then."""
+    array = np.ones(3, dtype=np.float32)
+    data, own = torch.from_numpy(array), torch.ones(3)
+    memory = SharedMemory()
+    memory.read([data, own], 5)
+    first = memory.is_changed(data, 4)
+    array[0] = 2
+    memory.read([data], 9)
+
+    assert (first, memory.is_changed(data, 4), memory.is_changed(data, 5), memory.is_changed(data, 8)) == (
+        False, True, False, False,
+    )  # fmt: skip
+    assert [memory.knows(storage_key(tensor) or 0) for tensor in (data, own)] == [True, False]
+
+
+def test_what_learns_is_looked_at_once_memory_is_shared() -> None:
+    """Not before: it is no data."""
+    weight, other = (torch.ones(3, requires_grad=True) for _ in range(2))
+    memory = SharedMemory()
+    memory.read([weight], 1)
+    assert not memory.knows(storage_key(weight) or 0)
+    memory.share(weight.detach(), None, 1)
+    memory.read([weight, other], 5)
+    weight.detach().numpy()[0] = 3
+
+    assert memory.is_changed(weight, 4)
+    assert not memory.knows(storage_key(other) or 0)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "is_numpys"),
+    [
+        (torch.from_numpy(np.ones(3)), True),
+        (torch.from_numpy(np.ones(3))[1:], True),
+        (torch.ones(3), False),
+        (torch.nn.Parameter(torch.from_numpy(np.ones(3)), requires_grad=False), False),
+        (torch.from_numpy(np.ones(3)).requires_grad_(), False),
+        (torch.eye(3).to_sparse(), False),
+    ],
+)
+def test_only_data_is_numpys(tensor: torch.Tensor, *, is_numpys: bool) -> None:
+    """Whatever else has its memory is the program's own business."""
+    assert is_from_numpy(tensor) == is_numpys
