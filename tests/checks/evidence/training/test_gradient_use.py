@@ -1,11 +1,14 @@
 """What happens to gradients between backward and step, told to `GradientUse` call by call."""
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
-from gradinspect.checks.evidence.training.gradient_use import GradientUse
+from gradinspect.checks.evidence.training.gradient_use import CLIP_FILE, GradientUse
 from gradinspect.recording.recorder import Recorder
 
 
@@ -34,6 +37,11 @@ class Loop:
         for p in self.model.parameters():
             p.grad = None
             self.log.cleared(p, sys._getframe())
+
+    def read(self) -> None:
+        """Read all gradients."""
+        for p in self.model.parameters():
+            self.log.read(p, sys._getframe())
 
     def found(self) -> list[str]:
         """List what was wrong."""
@@ -180,3 +188,100 @@ def test_a_gradient_that_was_read_is_used() -> None:
         loop.step()
 
     assert loop.found() == []
+
+
+def clip(loop: Loop, max_norm: float = 1.0) -> None:
+    """Tell the log that torch's own clipping function reads all gradients."""
+    made: dict[str, Any] = {"sys": sys}
+    source = "def clip_grad_norm_(log, tensors, max_norm):\n for one in tensors: log.read(one, sys._getframe())"
+    exec(compile(source, CLIP_FILE, "exec"), made)  # noqa: S102  # by its file it is known
+    made["clip_grad_norm_"](loop.log, list(loop.model.parameters()), max_norm)
+
+
+def unscale(loop: Loop, factor: float = 0.5) -> None:
+    """Tell it that a GradScaler divides them."""
+    gradients = [p.grad for p in loop.model.parameters() if p.grad is not None]
+    loop.log.unscale(gradients, torch.tensor(factor), sys._getframe())
+
+
+def after(events: str) -> list[str]:
+    """Run a loop written as letters, each in a line of its own, and list what was wrong."""
+    loop = Loop()
+    ways: dict[str, Callable[[], object]] = {
+        "b": loop.backward,
+        "s": loop.step,
+        "c": loop.clear,
+        "k": lambda: clip(loop),
+        "m": lambda: clip(loop, float("inf")),
+        "u": lambda: unscale(loop),
+        "1": lambda: unscale(loop, 1.0),
+        "?": loop.log.unobserved,
+        "r": loop.read,
+    }
+    for event in events:
+        ways[event]()
+    return loop.found()
+
+
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ("bkscbkscbks", []),
+        ("bsckbsckbs", ["early"]),  # clipped when there is nothing new
+        ("bsc?kbs", []),
+        ("kbscbs", ["early"]),
+        ("bskbskbs", ["added", "early"]),
+        ("bsk", []),
+        ("bskcb", ["late"]),
+        ("bkskcb", []),  # clipped well in the step before
+        ("mbscmbs", []),  # with an infinite limit, it only measures
+        ("bkus", ["scaled"]),
+        ("buks", []),
+        ("bk1s", []),
+        ("bkusc", ["scaled"]),
+        ("bkscbus", []),
+        ("bcs", ["cleared"]),
+        ("bscbcs", ["cleared"]),
+        ("bcbs", []),
+        ("brcbs", []),
+        ("cbcbscbcbs", ["partial"]),
+        ("cbrcbscbrcbs", []),
+        ("bbsbbs", ["added"]),
+        ("bs?bs", []),
+        ("bsb?bs", []),
+        ("bsbcbs", []),
+        ("bsb", ["added"]),
+        ("bscb", []),
+    ],
+)
+def test_what_is_wrong_follows_from_the_order(events: str, found: list[str]) -> None:
+    """Of backward, step, clearing, clipping, unscaling and reading, and of calls that are not observed."""
+    assert sorted(after(events)) == found
+
+
+def test_each_misuse_has_its_lines() -> None:
+    """Those of the parameters that it is about."""
+    loop = Loop()
+    clip(loop)
+    loop.backward()
+    loop.step()
+    (early,) = loop.log.found.values()
+    frames = {role: number and loop.log.recorder.frames.describe(number) for role, number in early.frames.items()}
+
+    assert {role: text and text.partition("  ")[2] for role, text in frames.items()} == {
+        "clipped": 'made["clip_grad_norm_"](loop.log, list(loop.model.parameters()), max_norm)',
+        "backward": "self.log.begin([(p, name) for name, p in self.model.named_parameters()], sys._getframe())",
+        "step": "self.log.before_step(self.optimizer, sys._getframe())",
+    }
+    assert (early.optimizer, early.names) == ("self.optimizer", ("weight", "bias"))
+
+
+def test_the_first_use_that_is_known_is_kept() -> None:
+    """Of the latest call that knows it."""
+    loop, frame = Loop(), sys._getframe()
+    weight, bias = loop.model.parameters()
+    for uses in ({id(weight): 7, id(bias): 9}, {id(weight): 17}, None):
+        loop.log.begin([(weight, "weight"), (bias, "bias")], frame, uses=uses)
+
+    assert [one.first_use for one in loop.log.parameters()] == [17, 9]
+    assert [one.num_reached for one in loop.log.parameters()] == [3, 3]
