@@ -58,6 +58,12 @@ PROGRAMS = {
     "nan_then_weights": ["GI501 made=12 backward=15 model.bias model.weight"],
     "slip_columns": ["GI701 broadcast=12 reduced=12 backward=15", "GI701 broadcast=13 reduced=13 backward=15"],
     "grown_losses": ["GI801 stored=15 backward=13 losses[*]"],
+    "unheld_lazy": ["GI361 optimizer=22 added=16 backward=25 0.proj.weight 0.proj.bias"],
+    "made_anew": ["GI366 optimizer=11 step=15"],
+    "loaded_prefix": ["GI373 loaded=12"],
+    "shared_blocks": ["GI372 made=11 backward=26 layers"],
+    "hook_loses_features": ["GI803 hooked=17 backward=20"],
+    "cut_item": ["GI301 read=11 detached=11 used=12 backward=15 step=16 gate.weight gate.bias"],
     "grown_gradients": ["GI801 made=13 backward=13"],
 }
 
