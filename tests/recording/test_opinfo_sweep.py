@@ -137,9 +137,9 @@ def sweep(ops: list[Any], limit: int | None) -> int:
     return total
 
 
-def test_a_sixth_of_all_ops() -> None:
-    """Every sixth op, its first two samples, real and complex."""
-    assert sweep(op_db[::6], 2) > 500
+def test_a_twelfth_of_all_ops() -> None:
+    """Every twelfth op, its first two samples, real and complex."""
+    assert sweep(op_db[::12], 2) > 250
 
 
 @pytest.mark.sweep
@@ -163,10 +163,10 @@ def module_outputs(info: Any, limit: int | None) -> Iterator[object]:
 
 
 @pytest.mark.parametrize(
-    ("limit", "part"), [(1, slice(0, None, 2)), pytest.param(None, slice(None), marks=pytest.mark.sweep)]
+    ("limit", "part"), [(1, slice(0, None, 4)), pytest.param(None, slice(None), marks=pytest.mark.sweep)]
 )
 def test_modules(limit: int | None, part: slice) -> None:
-    """The modules of torch's own list: every second one once, or all with all samples."""
+    """The modules of torch's own list: every fourth one once, or all with all samples."""
     total = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -174,4 +174,4 @@ def test_modules(limit: int | None, part: slice) -> None:
             for outputs in module_outputs(info, limit):
                 total += check_outputs(outputs)
 
-    assert total > 200
+    assert total > 100
