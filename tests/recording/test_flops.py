@@ -188,3 +188,21 @@ def test_a_convolution_needs_all_of_its_shapes(missing: tuple[str, ...]) -> None
     count = 2 * 2 * 25 * 4 * 27
 
     assert known_of("ConvolutionBackward0", IMAGES, *missing) == (UNKNOWN if missing else (count, 2 * count))
+
+
+@pytest.mark.parametrize(
+    ("edges", "times"),
+    [((Edge(1), None, None), 0), ((None, Edge(1), None), 1), ((None, None, Edge(1)), 1), ((Edge(1),) * 3, 2)],
+)
+def test_backward_computes_a_product_for_each_factor_that_learns(edges: tuple[Edge | None, ...], times: int) -> None:
+    """And none for what is added."""
+    infos = {"mat1": TensorInfo((2, 3), "float32"), "mat2": TensorInfo((3, 5), "float32")}
+    saved = tuple(
+        SavedValue(name=f"_saved_{key}", kind="tensor", tensor=saved_tensor(info)) for key, info in infos.items()
+    )
+    node = Node(
+        name="AddmmBackward0", kind="generated", saved=saved, next_edges=edges,
+        forward_outputs=(TensorInfo((2, 5), "float32"),),
+    )  # fmt: skip
+
+    assert _flops_of(node) == Flops(60, 60 * times)

@@ -507,3 +507,29 @@ def test_all_that_is_stored_on_a_context_is_recorded() -> None:
     assert held == {"ctx.first": 0, "ctx.parts": 0, "ctx.table": 0, "ctx.sparse": 2}
     assert {one.origin for one in values if one.kind == "tensor"} == {"input"}
     assert {one.status for one in values if one.kind == "tensor"} == {"live"}
+
+
+class StoresInput(torch.autograd.Function):
+    """Stores its input, and a result, on its context."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        """Double."""
+        ctx.given, ctx.made = x, x * 3
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        """Double."""
+        return grad * 2
+
+
+def test_a_tensor_on_a_context_has_the_name_of_its_memory() -> None:
+    """That of a parameter, with its kind, or of a variable; what forward has made has none."""
+    model, x = nn.Linear(2, 2, bias=False), torch.ones(2, requires_grad=True)
+    graph = capture_graph((StoresInput.apply(model.weight) + StoresInput.apply(x)).sum(), model=model)
+    origins = {(one.name, one.origin, one.origin_name) for node in graph.nodes for one in node.saved if one.tensor}
+
+    assert origins == {
+        ("ctx.given", "parameter", "weight"), ("ctx.given", "input", "x"), ("ctx.made", "input", None),
+    }  # fmt: skip
