@@ -1,0 +1,105 @@
+"""Models that are trained in eval mode, told to `Modes` call by call."""
+
+import sys
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from gradinspect.checks.evidence.training.modes import Modes
+from gradinspect.recording.recorder import Recorder
+
+Found = list[tuple[str, tuple[str, ...], tuple[str, ...]]]
+
+
+def trained(
+    *layers: nn.Module, before: str = "", change: Callable[[nn.Sequential], object] = nn.Module.eval, holds: bool = True
+) -> Found:
+    """Call a model, after some calls in training, and let an optimizer step; list what was in eval mode."""
+    model = nn.Sequential(nn.Linear(2, 2), *layers)
+    other = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD((model if holds else other).parameters(), lr=0.1)
+    with Recorder() as recorder:
+        log = Modes(recorder)
+        for mode in (*before, "e"):
+            model.train()
+            if mode == "e":
+                change(model)
+            model(torch.ones(3, 2))
+            log.begin([*model.parameters()], 7)
+            log.step(optimizer, sys._getframe())
+    return [(one.model.name, one.model.dropouts, one.model.batch_norms) for one in log.found.values()]
+
+
+def eval_part(model: nn.Sequential) -> None:
+    """Leave the model itself in training."""
+    model[1].eval()
+
+
+def freeze(model: nn.Sequential) -> None:
+    """Train no layer but the first."""
+    model.eval()
+    model[-1].requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    ("layers", "found"),
+    [
+        ((nn.Dropout(0.5),), [("Sequential", ("1",), ())]),
+        ((nn.Dropout(0.0),), []),
+        ((nn.FeatureAlphaDropout(0.1), nn.ReLU(), nn.AlphaDropout(0.2)), [("Sequential", ("1", "3"), ())]),
+        ((nn.BatchNorm1d(2),), [("Sequential", (), ("1",))]),
+        ((nn.BatchNorm1d(2), nn.Dropout(0.5)), [("Sequential", ("2",), ("1",))]),
+        ((nn.BatchNorm1d(2, track_running_stats=False),), []),
+        ((nn.ReLU(), nn.LayerNorm(2)), []),
+        ((nn.LSTM(2, 2, 2, dropout=0.5),), [("Sequential", ("1",), ())]),
+        ((nn.LSTM(2, 2, 2),), []),
+    ],
+)
+def test_eval_mode_matters_for_few_layers(layers: tuple[nn.Module, ...], found: Found) -> None:
+    """Those that drop something, and those with statistics."""
+    assert trained(*layers) == found
+
+
+def test_statistics_that_a_model_came_with_may_be_kept() -> None:
+    """Unless it was trained with its own before."""
+    loaded = nn.BatchNorm1d(2)
+    loaded(torch.ones(3, 2))
+
+    assert trained(loaded) == []
+    assert trained(loaded, before="t") == [("Sequential", (), ("1",))]
+
+
+def test_what_is_frozen_or_left_alone_is_in_eval_mode_on_purpose() -> None:
+    """A part of a model, one with frozen parameters, and one that no optimizer trains."""
+    dropout = nn.Dropout(0.5)
+
+    assert trained(dropout, change=eval_part) == []
+    assert trained(dropout, nn.Linear(2, 2), change=freeze) == []
+    assert trained(dropout, holds=False) == []
+    assert trained(dropout, change=nn.Module.train) == []
+    assert len(trained(dropout, before="ee")) == 1
+
+
+def test_the_line_that_switched_the_mode_is_known() -> None:
+    """That of the program, not the one in torch that switches the parts; of the latest call."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder() as recorder:
+        log = Modes(recorder)
+        log.switch(model, sys._getframe())
+        log.switch(model.eval(), sys._getframe())
+        line = sys._getframe().f_lineno - 1
+        inside: dict[str, Callable[..., None]] = {"sys": sys}  # type: ignore[dict-item]
+        code = compile("def train(log, part): log.switch(part, sys._getframe())", nn.modules.module.__file__, "exec")
+        exec(code, inside)  # noqa: S102  # as torch calls it for the parts
+        inside["train"](log, model)
+        model(torch.ones(3, 2))
+        log.begin([*model.parameters()], 7)
+        log.step(optimizer, sys._getframe())
+    (found,) = log.found.values()
+
+    assert found.switched is not None
+    assert next(recorder.frames.chain(found.switched))[1] == line
+    assert found.model.backward == 7
