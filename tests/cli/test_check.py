@@ -13,7 +13,7 @@ BROKEN = sorted((PROGRAMS / "broken").glob("*.py"))
 CLEAN = sorted((PROGRAMS / "clean").glob("*.py"))
 
 
-@pytest.mark.parametrize("script", one_in(12, BROKEN), ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", one_in(20, BROKEN), ids=lambda path: path.stem)
 def test_a_broken_program_is_found_with_its_lines(script: Path) -> None:
     """Each finding that the program declares, with every line it names, and no other finding."""
     done = gradinspect("check", script, *options_of(script), "--format", "json")
