@@ -64,6 +64,7 @@ PROGRAMS = {
     "shared_blocks": ["GI372 made=11 backward=26 layers"],
     "hook_loses_features": ["GI803 hooked=17 backward=20"],
     "cut_item": ["GI301 read=11 detached=11 used=12 backward=15 step=16 gate.weight gate.bias"],
+    "second_bptt": ["GI401 old=10 new=10 freed=12 backward=12 TanhBackward0 AddmmBackward0"],
     "grown_gradients": ["GI801 made=13 backward=13"],
 }
 

@@ -151,12 +151,13 @@ def test_an_optimizer_that_steps_is_named() -> None:
         weight.mul_(2)
         optimizer.step()
         weight.mul_(3)
+        optimizer.step()
     found = log.writes.since(storage_key(weight) or 0, -1)
     own = log.writes.last_by_program(weight)
 
-    assert [one.optimizer for one in found] == [None, "optimizer", None]
+    assert [one.optimizer for one in found] == [None, "optimizer", None, "optimizer"]
     assert own is not None
-    assert own is found[-1]
+    assert own is found[2]
 
 
 def test_memory_that_data_gives_away_is_compared() -> None:
