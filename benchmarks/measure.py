@@ -47,7 +47,7 @@ def bare_walk(loss: torch.Tensor) -> int:
 
 
 def bare_reads(loss: torch.Tensor) -> int:
-    """Walk, and read once from Python what a record holds, without keeping any: no recorder of Python can need less."""
+    """Walk, and read once from Python the least that tells nodes apart, without keeping any."""
     seen = {loss.grad_fn}
     order = [loss.grad_fn]
     saved_of: dict[type, list[str]] = {}
@@ -69,6 +69,43 @@ def bare_reads(loss: torch.Tensor) -> int:
                 order.append(next_node)
     _kept.append((order, read))
     return len(order)
+
+
+def all_reads(loss: torch.Tensor) -> int:
+    """Walk, and read once all that a record holds, without keeping any: no recorder in Python can need less."""
+    seen = {loss.grad_fn}
+    order = [loss.grad_fn]
+    names_of: dict[type, tuple[list[str], list[str]]] = {}
+    for node in order:
+        kind = type(node)
+        if kind not in names_of:
+            raws = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+            values = [name for name in dir(kind) if name.startswith("_saved_") and f"_raw{name}" not in raws]
+            names_of[kind] = (raws, values)
+        _read_node(node, kind.__name__, *names_of[kind])
+        for next_node, _ in node.next_functions:  # type: ignore[union-attr]
+            if next_node is not None and next_node not in seen:
+                seen.add(next_node)
+                order.append(next_node)
+    _kept.append(order)
+    return len(order)
+
+
+def _read_node(node: Any, class_name: str, raws: list[str], values: list[str]) -> None:  # noqa: ANN401  # private names
+    read: Any = (class_name, node._sequence_nr())
+    for output in node._input_metadata:
+        read = (output.shape, output.dtype, output.device)
+    for name in values:
+        read = getattr(node, name)
+    for name in raws:
+        saved = getattr(node, name)
+        for raw in saved if isinstance(saved, list | tuple) else (saved,):
+            read = raw.unpack_hook
+            data = raw.data
+            if data is not None:
+                read = (data.shape, data.dtype, data.device, data._version, data.untyped_storage()._cdata, data.nbytes,
+                        data.is_contiguous(), data.storage_offset(), data.grad_fn)  # fmt: skip
+    del read
 
 
 def record(loss: torch.Tensor) -> int:
@@ -126,6 +163,7 @@ WHATS: dict[str, Callable[[torch.Tensor], int]] = {
     for function in (
         bare_walk,
         bare_reads,
+        all_reads,
         record,
         dot_by_torchviz,
         dot_by_gradinspect,
