@@ -145,7 +145,7 @@ def collect_names(
     owners_gone = [model for model in gone if any(id(member.tensor) in parameters for member in model.members)]
     known_gone = {id(member.tensor) for model in owners_gone for member in model.members}
     if parameters.difference(known_gone, *owned.values()):
-        roots = _roots([*roots, *_living_modules()])
+        roots = _roots([*roots, *_living_modules(leaves)])
         owned = {id(root): _owned(root, wanted) for root in roots}
     names = Names()
     held_by = _variable_names(variables)
@@ -251,11 +251,18 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path and name else path or name
 
 
-def _living_modules() -> list[nn.Module]:
-    """List every module of this process, largest first, for models that only a closure or a call holds."""
-    modules = instances_of(nn.Module)
-    modules.sort(key=lambda module: (-len(named_modules(module)), type(module).__qualname__))
-    return modules
+def _living_modules(leaves: Sequence[torch.Tensor]) -> list[nn.Module]:
+    """List every module of this process, largest first, for models that only a closure or a call holds.
+
+    Those that are alike come in the order of the graph's leaves: that of the garbage collector may change.
+    """
+    places = {id(leaf): place for place, leaf in enumerate(leaves)}
+
+    def order(module: nn.Module) -> tuple[int, str, int]:
+        place = min((places.get(id(one), len(leaves)) for one in all_parameters(module)), default=len(leaves))
+        return -len(named_modules(module)), type(module).__qualname__, place
+
+    return sorted(instances_of(nn.Module), key=order)
 
 
 def _variable_names(variables: Iterable[Variable]) -> dict[int, str]:

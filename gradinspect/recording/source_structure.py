@@ -22,7 +22,7 @@ def enclosing(file: str, line: int) -> list[ast.AST]:
     found: list[ast.AST] = []
     todo: list[ast.AST] = [] if tree is None else [tree]
     while todo:
-        inside = [part for parent in todo for part in ast.iter_child_nodes(parent) if _contains(part, line)]
+        inside = [part for parent in todo for part in ast.iter_child_nodes(parent) if contains(part, line)]
         found += inside
         todo = inside
     return found[::-1]
@@ -96,5 +96,8 @@ def _tree(file: str) -> Any:
         return None
 
 
-def _contains(node: ast.AST, line: int) -> bool:
+def contains(node: ast.AST, line: int) -> bool:
+    """Return whether a line is part of a statement, an expression or a case."""
+    if isinstance(node, ast.match_case):  # which does not know its lines
+        return first_line(node.pattern) <= line <= last_line(node.body[-1])
     return hasattr(node, "lineno") and first_line(node) <= line <= last_line(node)

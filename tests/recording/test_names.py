@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import pytest
 import torch
 from torch import nn
 
@@ -168,3 +169,18 @@ def test_a_model_that_is_gone_names_what_is_left_of_it() -> None:
     assert named(beside, [weight, other.weight]) == ["Net.fc.weight", "Linear.weight"]
     assert beside.gone_paths == {3: "Net.fc", 0: "Net"}
     assert named(twice, [weight]) == ["fc.weight"]
+
+
+def test_models_that_only_the_collector_knows_are_numbered_as_the_graph_reaches_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In whatever order it lists them."""
+    models = [nn.Sequential(nn.Linear(2, 2)) for _ in range(3)]
+    leaves = leaves_of(models[1], models[0], models[2])
+    found = []
+    for order in (models, models[::-1]):
+        monkeypatch.setattr("gradinspect.recording.names.instances_of", lambda _root, order=order: list(order))
+        found.append(named(collect_names(leaves, [], []), leaves))
+
+    assert found[0] == found[1]
+    assert found[0][::2] == ["Sequential.0.weight", "Sequential#2.0.weight", "Sequential#3.0.weight"]

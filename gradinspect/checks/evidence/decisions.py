@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from types import CodeType
 from typing import TypeAlias
 
-from gradinspect.recording.source_structure import calls_in, enclosing, first_line, last_line
+from gradinspect.recording.source_structure import calls_in, contains, enclosing, first_line, last_line
 
 Line: TypeAlias = tuple[CodeType, int]
 
@@ -65,7 +65,7 @@ def _parts_of(node: ast.AST, line: int) -> frozenset[tuple[str, int]]:
     found = set()
     for field, value in ast.iter_fields(node):
         for number, part in enumerate(value if isinstance(value, list) else [value]):
-            if isinstance(part, ast.AST) and hasattr(part, "lineno") and first_line(part) <= line <= last_line(part):
+            if isinstance(part, ast.AST) and contains(part, line):
                 found.add((field, number if field in ("cases", "handlers") else 0))
     return frozenset(found)
 
@@ -76,8 +76,15 @@ def _changing(file: str, line: int) -> int | None:
     if function is None:
         return None
     statements = sorted(_statements(function), key=first_line)
-    local = {part.arg for part in ast.walk(function) if isinstance(part, ast.arg)}
-    return next((first_line(one) for one in statements if _may_differ(one, local)), None)
+    return next((first_line(one) for one in statements if _may_differ(one, _local_names(function))), None)
+
+
+def _local_names(function: ast.AST) -> set[str]:
+    """Return the parameters of a function, and what it assigns: both are new in each run."""
+    parts = list(ast.walk(function))
+    shared = {name for part in parts if isinstance(part, ast.Global | ast.Nonlocal) for name in part.names}
+    assigned = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    return {part.arg for part in parts if isinstance(part, ast.arg)} | assigned - shared
 
 
 def _statements(function: ast.AST) -> Iterator[ast.stmt]:

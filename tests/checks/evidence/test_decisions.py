@@ -51,6 +51,62 @@ class Net:
 
 def pure(x):
     return first(x)
+
+
+def local(x, given, *, by=None):
+    given.append(x)
+    found, by[0] = [], x
+    found.append(x)
+    append(x)
+    return first(x)
+
+
+def shared(x):
+    global count
+    count = cache
+    count.append(x)
+    return first(x)
+
+
+def timed(x):
+    now: float = time.time()
+    return first(x, now)
+
+
+def counted(x):
+    flags[0] += 1
+    return first(x)
+
+
+def matched(x):
+    match x:
+        case 1:
+            return first(x)
+        case 2:
+            return second(x)
+        case _:
+            return second(x) if x else first(
+                x,
+            )
+    try:
+        if flag:
+            x = first(
+                x,
+            )
+            x = third(x)
+        else:
+            x = second(x)
+    except ValueError:
+        x = third(x)
+    except KeyError:
+        x = second(x)
+    return (
+        first(x) if x
+        else second(x)
+    )
+
+
+top = random.random()
 """
 
 
@@ -76,6 +132,18 @@ def codes(tmp_path: Path) -> dict[str, CodeType]:
         ("frozen", (30, 30), 29),
         ("forward", (37, 37), 36),
         ("pure", (41, 41), None),
+        ("local", (49, 49), None),  # what it changes is its own, or a part of what it was given
+        ("shared", (56, 56), 55),
+        ("timed", (61, 61), 60),
+        ("counted", (66, 66), 65),
+        ("matched", (72, 74), 70),  # another case
+        ("matched", (76, 77), 76),  # of an expression in a case
+        ("matched", (82, 86), 80),  # the innermost branch of two, in one of several lines
+        ("matched", (81, 84), None),  # two lines of one branch
+        ("matched", (88, 90), 79),  # another handler
+        ("matched", (84, 90), 80),
+        ("matched", (92, 93), 92),
+        ("matched", (97, 97), None),  # outside of all functions
     ],
 )
 def test_the_line_that_decided(
@@ -94,4 +162,8 @@ def test_two_runs_part_in_the_function_that_both_were_in(codes: dict[str, CodeTy
 
     assert decision([(one, 20), (outer, 7)], [(other, 25), (outer, 9)]) == (outer, 6)
     assert decision([(one, 20), (outer, 13)], [(one, 20), (outer, 13)]) == (one, 17)
+    assert decision([(one, 20), (outer, 7)], [(one, 20), (outer, 9)]) == (outer, 6)
+    assert decision([(outer, 7), (one, 20)], [(outer, 9), (one, 20)]) == (outer, 6)
+    assert decision([(outer, 7), (one, 20)], [(outer, 7), (one, 20)]) == (one, 17)
+    assert decision([(outer, 7)], [(one, 20)]) is None
     assert decision([], []) is None

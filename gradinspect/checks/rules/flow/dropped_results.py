@@ -45,14 +45,14 @@ loss.backward()
 
 def dropped_findings(fact: DroppedResult) -> Iterator[Finding]:
     """Report a call without an effect."""
-    where = line_of(fact.called)
+    where, at = ("The program", "") if fact.called is None else (line_of(fact.called), f" at {line_of(fact.called)}")
     assigned = None if fact.called is None else _assigned(fact.called.code)
     written = f": {assigned}" if assigned else " to a variable, and use that from there on."
     yield DROPPED.finding(
         text=f"{fact.name}() returns a new tensor and leaves the one that it is given as it is. {where} does not use "
         "what it returns, so the call has no effect, and backward goes through the tensor as it was.",
         places=(*place_of("called", fact.called), *place_of("backward", fact.backward)),
-        remedy=f"Assign the result at {where}{written}",
+        remedy=f"Assign the result{at}{written}",
     )
 
 

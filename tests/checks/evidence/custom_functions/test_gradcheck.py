@@ -187,3 +187,142 @@ def test_copies_are_double_and_off_the_kinks() -> None:
     assert moved.requires_grad
     assert flag.dtype is torch.bool
     assert num_elements([moved, flag, torch.ones(9)]) == 3
+
+
+class Pair(torch.autograd.Function):
+    """A product whose backward forgets the second factor."""
+
+    @staticmethod
+    def forward(ctx: Any, factor: Any, x: Any, y: Any) -> Any:
+        """Multiply."""
+        ctx.save_for_backward(x, y)
+        ctx.factor = factor
+        return factor * x * y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        """Give nothing to y."""
+        _, y = ctx.saved_tensors
+        return None, grad * ctx.factor * y, None
+
+
+class Split(torch.autograd.Function):
+    """Two results, one of them without a gradient, and a context that is set up apart."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        """Double, and say what is positive."""
+        return 2 * x, x > 0
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep nothing."""
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any, _other: Any) -> Any:
+        """Lose a half."""
+        return grad
+
+
+class Greedy(Scale):
+    """Changes what it is given."""
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        """Write to the gradient."""
+        return grad.mul_(2)
+
+
+class Stored(Scale):
+    """Uses a value without a history."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Square."""
+        ctx.x = x.detach()
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        """Use it."""
+        return 2 * grad * ctx.x
+
+
+class Raising(Scale):
+    """Fails when it is differentiated twice, or at once."""
+
+    num_allowed = 0
+
+    @classmethod
+    def backward(cls, ctx: Any, grad: Any) -> Any:
+        """Fail with a message of two lines."""
+        if grad.requires_grad or not cls.num_allowed:
+            raise ValueError("no\nmore")
+        return 2 * grad
+
+
+class RaisingTwice(Raising):
+    """Fails the second time."""
+
+    num_allowed = 1
+
+
+class Identity(Scale):
+    """Returns its input, with a gradient of its own: a reversal."""
+
+    slope = -1.0
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Return what it got."""
+        return x.view_as(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "verdict", "reason"),
+    [
+        (Greedy, "writes gradient", ""),
+        (Identity, "correct", ""),
+        (
+            Stored, "wrong double backward",
+            "Something that backward uses has no history: stored on ctx, detached, or from NumPy.",
+        ),
+        (Raising, "not checked", "it fails in double precision with ValueError: no"),
+        (RaisingTwice, "wrong double backward", "It fails with ValueError: no."),
+    ],
+)  # fmt: skip
+def test_other_verdicts(function: Any, verdict: str, reason: str) -> None:
+    """Each with its reason, of which the first line is shown."""
+    found = checked(function)
+
+    assert (found.name, found.verdict, found.reason, found.slopes) == (function.__name__, verdict, reason, ())
+
+
+def test_each_argument_has_its_slope() -> None:
+    """By its name, where it stands among the others; one without a gradient has the slope 0 in backward."""
+    x, y = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    first, second = check_function(CustomCall(Pair, (2.0, x, y), {})).slopes
+    (only,) = check_function(CustomCall(Split, (x,), {})).slopes
+
+    assert (first.argument, second.argument, only.argument) == ("x", "y", "x")
+    assert first.numeric == pytest.approx(first.backward, rel=1e-6)
+    assert first.numeric != 0
+    assert second.backward == 0
+    assert abs(second.numeric) > 1e-3
+    assert only.numeric == pytest.approx(2 * only.backward, rel=1e-6)
+
+
+def test_complex_arguments_have_no_slopes() -> None:
+    """A direction would be two."""
+    x = torch.randn(3, requires_grad=True, dtype=torch.complex64)
+    found = check_function(CustomCall(WrongScale, (x,), {}))
+
+    assert (found.verdict, found.slopes) == ("wrong backward", ())
+
+
+def test_nothing_to_check() -> None:
+    """No argument requires a gradient, or it has no elements."""
+    for x in (torch.randn(3), torch.randn(0, requires_grad=True)):
+        found = check_function(CustomCall(Scale, (x,), {}))
+        assert (found.verdict, found.reason) == ("not checked", "none of its arguments requires a gradient")

@@ -16,6 +16,12 @@ from gradinspect.recording.recorder import Recorder
     ("rates", "count"),
     [
         ([0.1, 0.01, 0.001], 2),
+        ([0.1, 0.01, 0.001, 0.0001], 3),
+        ([0.1, 0.02, 0.004], 2),  # the weakest fall that counts
+        ([0.1, 0.021, 0.0044], 0),
+        ([1.0, 0.1, 0.01, 0.0009], 1),  # nearly the same factor
+        ([1.0, 0.1, 0.2, 0.02], 1),
+        ([0.0, 0.1, 0.01], 1),
         ([0.1, 0.09, 0.081], 0),  # a factor near 1
         ([0.1, 0.01, 0.0], 0),  # a schedule that ends
         ([0.1, 0.01, 0.0001], 1),  # another factor

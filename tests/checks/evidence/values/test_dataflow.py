@@ -210,3 +210,185 @@ def test_a_loop_over_many_tensors_does_not_mix_addresses(flow: Dataflow) -> None
         del y
         fresh = torch.from_numpy(torch.zeros(3).numpy().copy())
         assert flow.read(fresh).call == OUTSIDE
+
+
+def test_grad_mode_that_no_scope_switches_has_the_line_of_the_call(flow: Dataflow) -> None:
+    """Also for calls that write, or whose results leave torch; not before it, nor when it is on again."""
+    w = torch.ones(3, requires_grad=True)
+    numbers, x = [len(flow.calls)], torch.zeros(3)
+    w.tolist()
+    torch.set_grad_enabled(False)
+    for call in (w.tolist, lambda: x.add_(w), w.exp):
+        numbers.append(len(flow.calls))
+        call()
+    torch.set_grad_enabled(False)
+    numbers.append(len(flow.calls))
+    w.tolist()
+    torch.set_grad_enabled(True)
+    numbers.append(len(flow.calls))
+    w.tolist()
+    before, *off, after = map(flow.switched_off_at, numbers)
+
+    assert (before, after) == (None, None)
+    assert None not in off
+    assert len(set(off)) == 1
+    assert [flow.calls[number].is_off for number in numbers[1:-1]] == [True] * 4
+    assert [flow.checkpointed_at(number) for number in numbers[1:-1]] == off
+
+
+def test_only_tensors_that_require_grad_miss_one(flow: Dataflow) -> None:
+    """And only if somebody wants to know."""
+    told: list[torch.Tensor] = []
+    w, x = torch.ones(3, requires_grad=True), torch.ones(3)
+    assert w.grad is None
+    number = len(flow.calls)
+    flow.on_missing_grad = lambda tensor, _read, _frame: told.append(tensor)
+    assert x.grad is None
+    assert told == []
+    assert w.grad is None
+
+    assert [id(one) for one in told] == [id(w)]
+    assert len(flow.calls) == number
+
+
+@pytest.mark.filterwarnings("ignore:Using backward:UserWarning")
+def test_a_gradient_with_a_graph_is_no_call(flow: Dataflow) -> None:
+    """Its own node has made it; without one it may still be, if backward was called to make graphs."""
+    w = torch.ones(3, requires_grad=True)
+    (w * w * w).sum().backward(create_graph=True)
+    flow.has_grad_with_graph = True
+    number = len(flow.calls)
+    gradient = w.grad
+    assert gradient is not None
+    assert gradient.requires_grad
+    assert len(flow.calls) == number
+    w.grad = None
+    w.sum().backward()
+    constant = w.grad
+
+    assert constant is not None
+    assert flow.calls[flow.read(constant).call].cause == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("call", "cause", "wrt"),
+    [
+        (lambda w, v: torch.autograd.grad((w * v).sum(), w), "gradient", 1),
+        (lambda w, v: torch.autograd.grad(outputs=(w * v).sum(), inputs=(w, v)), "gradient", 2),
+        (lambda w, v: torch.autograd.grad(w.sum(), [w], None, None, True), "unknown", 1),
+        (lambda w, v: torch.autograd.grad(w.sum(), w, create_graph=True), "unknown", 1),
+        (lambda w, v: torch.autograd.grad((w * v).sum(), w, create_graph=True), None, 1),
+    ],
+)
+def test_gradients_are_read_of_outputs_with_respect_to_inputs(
+    flow: Dataflow, call: Made, cause: DetachCause | None, wrt: int
+) -> None:
+    """However they are passed; with create_graph, one without a graph is a constant."""
+    w, v = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    result = call(w, v)  # type: ignore[call-arg]
+    found = flow.calls[-1]
+
+    assert result is not None
+    assert (found.name, found.cause, len(found.reads), len(found.wrt)) == ("grad", cause, 1, wrt)
+    assert flow.calls[found.reads[0].call].name == "sum"
+    assert all(read.leaf != NO_LEAF for read in found.wrt)
+
+
+def test_a_result_that_is_given_is_written(flow: Dataflow) -> None:
+    """With out=; what returns its input has made nothing."""
+    into, x = torch.zeros(3), torch.ones(3, requires_grad=True)
+    number = len(flow.calls)
+    y = x.contiguous()
+    assert y is x
+    assert len(flow.calls) == number
+    with torch.no_grad():
+        torch.mul(x, 2, out=into)
+
+    assert flow.read(into).call == number == len(flow.calls) - 1
+    assert flow.calls[number].cause == "grad_off"
+
+
+def test_each_read_counts_once(flow: Dataflow) -> None:
+    """Of several inputs of one call."""
+    w, x = torch.ones(3, requires_grad=True), torch.ones(3)
+    both = [torch.mul(w, w), torch.stack([w, x, w, x]), torch.add(w, x), torch.cat([x, x])]
+
+    assert [len(flow.calls[flow.read(one).call].reads) for one in both] == [1, 2, 2, 1]
+
+
+def test_values_and_indices_come_from_one_call(flow: Dataflow) -> None:
+    """The indices have no gradient, the values have."""
+    values, indices = torch.ones(3, requires_grad=True).max(dim=0)
+    call = flow.calls[-1]
+
+    assert (call.name, call.cause) == ("max", "integer")
+    assert flow.read(values) == Read(len(flow.calls) - 1, NO_LEAF, is_live=True)
+    assert flow.read(indices) == Read(len(flow.calls) - 1, NO_LEAF, is_live=False)
+
+
+def test_a_parameter_that_is_frozen_or_made_to_learn(flow: Dataflow) -> None:
+    """With the line; one that requires grad again is not frozen."""
+    w, made = nn.Parameter(torch.ones(3)), torch.ones(3).exp()
+    w.requires_grad_(False)
+    assert set(flow.frozen) == {id(w)}
+    w.requires_grad_(True)
+    assert flow.frozen == {}
+    assert flow.forced == {}
+    made.requires_grad_()
+
+    assert list(flow.forced) == [flow.read(made).leaf]
+    assert None not in flow.forced.values()
+
+
+def test_nothing_is_noted_in_a_pause_or_when_it_is_full(flow: Dataflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is exact; half of it is told before."""
+    x = torch.ones(3)
+    flow.num_pauses = 1
+    x.exp()
+    flow.num_pauses = 0
+    assert len(flow.calls) == 1
+    monkeypatch.setattr("gradinspect.checks.evidence.values.dataflow.MAX_CALLS", 4)
+    halves, fulls = [], []
+    for _ in range(5):
+        halves.append(flow.is_half_full)
+        fulls.append(flow.is_full)
+        x.exp()
+
+    assert halves == [False, True, True, True, True]
+    assert fulls == [False, False, False, True, True]
+    assert len(flow.calls) == 4
+
+
+def test_a_write_into_what_is_learned_elsewhere_changes_what_is_read(flow: Dataflow) -> None:
+    """First the write to the memory by another call, then what made the tensor; its own write is read alone."""
+    w, y = torch.ones(2, requires_grad=True), torch.zeros(4)
+    part = y[:2]
+    made = len(flow.calls) - 1
+    y.add_(1)
+    part.exp()
+    first = [read.call for read in flow.calls[-1].reads]
+    part.copy_(w)
+    copied = len(flow.calls) - 1
+    part.exp()
+    own = [read.call for read in flow.calls[-1].reads]
+    y.exp()
+    whole = [read.call for read in flow.calls[-1].reads]
+
+    assert first == [made + 1, made]
+    assert own == [copied]
+    assert whole == [copied, made + 1]
+    assert [read.call for read in flow.calls[copied].reads[:1]] == [made]
+    assert flow.calls[copied].reads[1].leaf != NO_LEAF
+
+
+def test_writing_a_constant_to_what_is_not_known_is_no_call(flow: Dataflow) -> None:
+    """There is nothing that it could tell."""
+    x = torch.Tensor([1.0])
+    number = len(flow.calls)
+    x.zero_()
+    assert len(flow.calls) == number
+    y = torch.ones(1)
+    y.zero_()
+
+    assert [call.name for call in flow.calls[number:]] == ["ones", "zero_"]
+    assert flow.read(y).call == number + 1

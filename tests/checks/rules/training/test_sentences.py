@@ -252,10 +252,9 @@ GI307 called=3 backward=5 []
   what it returns, so the call has no effect, and backward goes through the tensor as it was.
   -> Assign the result at train.py:3 to a variable, and use that from there on.
 GI307 backward=5 []
-  clamp() returns a new tensor and leaves the one that it is given as it is. an unknown line does
-  not use what it returns, so the call has no effect, and backward goes through the tensor as it
-  was.
-  -> Assign the result at an unknown line to a variable, and use that from there on.\
+  clamp() returns a new tensor and leaves the one that it is given as it is. The program does not
+  use what it returns, so the call has no effect, and backward goes through the tensor as it was.
+  -> Assign the result to a variable, and use that from there on.\
 """)
     assert remedies == snapshot(
         [
