@@ -98,7 +98,7 @@ def test_a_gradient_that_the_program_sets_is_meant() -> None:
     assert moved(0.0, zeroes=False, is_replaced=True) == []
 
 
-def halve(grad: torch.Tensor) -> torch.Tensor:
+def take_half(grad: torch.Tensor) -> torch.Tensor:
     """Be a hook."""
     return grad * 0.5
 
@@ -122,16 +122,16 @@ def piled(hooks: list[Any], *, removes: bool = False) -> list[tuple[str, str, in
 
 def test_hooks_of_the_same_code_pile_up() -> None:
     """If they become more twice, on a tensor or on a module."""
-    assert piled([halve] * 3) == [("weight", "tensor", 3), ("Linear", "forward", 3)]
+    assert piled([take_half] * 3) == [("weight", "tensor", 3), ("Linear", "forward", 3)]
     assert piled([partial(scale, factor) for factor in (0.1, 0.2, 0.3)])[0] == ("weight", "tensor", 3)
-    assert piled([halve, None, halve, None, halve])[0] == ("weight", "tensor", 3)
+    assert piled([take_half, None, take_half, None, take_half])[0] == ("weight", "tensor", 3)
 
 
 def test_hooks_that_are_removed_or_differ_do_not_pile_up() -> None:
     """Nor do two of one kind."""
-    assert piled([halve] * 4, removes=True) == []
-    assert piled([halve, partial(scale, 0.5), print, torch.relu]) == []
-    assert piled([halve, halve, None]) == []
+    assert piled([take_half] * 4, removes=True) == []
+    assert piled([take_half, partial(scale, 0.5), print, torch.relu]) == []
+    assert piled([take_half, take_half, None]) == []
 
 
 def test_a_hook_that_was_added_once_is_not_waited_for_long() -> None:
@@ -141,7 +141,7 @@ def test_a_hook_that_was_added_once_is_not_waited_for_long() -> None:
     waits = []
     for call in range(6):
         if call < 2:
-            model.weight.register_hook(halve)
+            model.weight.register_hook(take_half)
         log.begin([(model.weight, "weight")], [], None)
         waits.append(log.waits() is not None)
 
@@ -157,7 +157,7 @@ def test_the_line_of_a_hook_is_that_of_its_registration() -> None:
         model.weight.register_hook(
             lambda grad: grad * 0.5,
         )
-        model.bias.register_post_accumulate_grad_hook(halve)
+        model.bias.register_post_accumulate_grad_hook(take_half)
         log.begin([(model.weight, "weight"), (model.bias, "bias")], [], None)
     lines = [line_of_hook(pile) for pile in log.found()]
 
