@@ -1,16 +1,34 @@
 """Graphs that the program keeps although no backward goes through them."""
 
-from collections.abc import Collection
+from collections import deque
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
+import pytest
 import torch
 
+from gradinspect.checks.evidence import unused_graphs
 from gradinspect.checks.evidence.unused_graphs import UnusedGraphs
 from gradinspect.graph import Frame
 from gradinspect.observers.graphs.live_graph import reachable
 from gradinspect.torch_api.nodes import next_sequence_nr, sequence_nr
 
+LIVING: deque[torch.Tensor] = deque()
 BACKWARD = Frame(file="train.py", line=9, code="loss.backward()")
+
+
+@pytest.fixture(autouse=True)
+def _only_these(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no tensor of another test be found."""
+    monkeypatch.setattr(unused_graphs, "tensors_with_graph", lambda: list(LIVING))
+    yield
+    LIVING.clear()
+
+
+def kept_of(w: torch.Tensor) -> torch.Tensor:
+    """Make an output that is to be kept."""
+    LIVING.append((w * 2).exp())
+    return LIVING[-1]
 
 
 def begin(log: UnusedGraphs, *losses: torch.Tensor) -> None:
@@ -27,7 +45,7 @@ def held(rounds: int, *, reached: bool = True, waits: Collection[int] = (), adds
     log = UnusedGraphs(Path(__file__).parent, {id(w)} if reached else ())
     for number in range(rounds):
         if adds:
-            kept.append((w * 2).exp())
+            kept.append(kept_of(w))
         later.append((w * 3).sum())
         if number not in waits:
             begin(log, *later)
@@ -55,9 +73,10 @@ def test_a_graph_that_waited_gives_others_as_long() -> None:
     kept: list[torch.Tensor] = []
     log = UnusedGraphs(Path(__file__).parent, {id(w)})
     late = (w * 3).sum()
+    LIVING.append(late)
     found = []
     for number in range(5):
-        kept.append((w * 2).exp())
+        kept.append(kept_of(w))
         begin(log, late if number == 1 else (w * 3).sum())
         found.append(sum(one.num_rounds for one in log.look()))
 
@@ -73,13 +92,14 @@ def test_a_program_is_watched_until_what_it_keeps_is_old() -> None:
     said = [log.waits()]
     for number in range(5):
         if number == 1:
-            kept.append((w * 2).exp())
+            kept.append(kept_of(w))
         begin(log, (w * 3).sum())
         said.append(log.waits())
     held_text = "the graphs that kept[*] holds had not gone backward"
 
     assert said == [None, None, held_text, held_text, None, None]
     del kept
+    LIVING.clear()
     assert log.look() == []
 
 
@@ -89,7 +109,7 @@ def test_what_is_replaced_each_time_is_not_kept() -> None:
     log = UnusedGraphs(Path(__file__).parent, {id(w)})
     output = None
     for _ in range(4):
-        output = (w * 2).exp()
+        output = kept_of(w)
         begin(log, (w * 3).sum())
 
     assert output is not None

@@ -38,3 +38,4 @@ def test_another_dtype_counts_as_overlap_where_the_bytes_meet() -> None:
 
     assert overlaps(region_of(WHOLE), region_of(bits))
     assert not overlaps(region_of(WHOLE[3:]), region_of(bits[:3]))
+    assert not overlaps(region_of(WHOLE[3:]), region_of(bits[:1]))

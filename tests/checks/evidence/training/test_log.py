@@ -13,6 +13,8 @@ from gradinspect.checks.evidence.training.log import TrainingLog
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.rules.training.facts import (
+    HookPile,
+    IneffectiveFlag,
     NothingLoaded,
     OptimizerMisuse,
     SharedLayer,
@@ -428,3 +430,25 @@ def test_only_inputs_that_backward_is_called_for_get_gradients(program: Program)
         program.backward(model(torch.ones(3, 2)).sum(), inputs=(model.weight,))
 
     assert [one.name for one in program.log._gradients.parameters()] == ["weight"]
+
+
+def test_hooks_and_flags_with_their_lines(program: Program) -> None:
+    """One hook more in each iteration, and a misspelled flag."""
+
+    def scale(gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * 0.5
+
+    with program:
+        model = nn.Linear(2, 2)
+        model.weight.require_gard = False
+        for _ in range(3):
+            model.bias.register_hook(scale)
+            program.backward(model(torch.ones(3, 2)).sum())
+    (pile,) = program.facts(HookPile)
+    (flag,) = program.facts(IneffectiveFlag)
+    backward = "program.backward(model(torch.ones(3, 2)).sum())"
+
+    assert (pile.kind, pile.names, pile.count) == ("tensor", ("bias",), 3)
+    assert (code_of(pile.registered), code_of(pile.backward)) == ("model.bias.register_hook(scale)", backward)
+    assert (flag.attribute, flag.names, flag.modules, flag.target) == ("require_gard", ("weight",), (), "model.weight")
+    assert (code_of(flag.set), code_of(flag.backward)) == ("model.weight.require_gard = False", backward)

@@ -121,8 +121,10 @@ def test_steps_of_a_scheduler_before_the_first_of_its_optimizer() -> None:
         log.schedule(scheduler, sys._getframe(), had_backward=had_backward)
     (one,) = log.seen
     assert (len(one.scheduled), one.had_backward, one.num_scheduled) == (2, False, 2)
+    assert one.name == "SGD"
     log.before_step(optimizer, sys._getframe())
     log.after_step(optimizer)
+    assert (one.name, one.num_steps) == ("optimizer", 1)
     log.schedule(scheduler, sys._getframe(), had_backward=True)
 
     assert (len(one.scheduled), one.num_scheduled, one.falls.num_steps) == (2, 3, 1)
