@@ -107,7 +107,7 @@ class HolderSearch:
 
     def _stored_at(self, path: str) -> Iterator[Store]:
         """Find the statements that store under the last name of a path."""
-        lines = dict.fromkeys(store for file in self._files() for store in _stores(file, _last_name(path)))
+        lines = dict.fromkeys(store for file in self._files() for store in stores_of(file, _last_name(path)))
         return islice(lines, MAX_LINES)
 
     def _is_cut(self, path: str) -> bool:
@@ -190,7 +190,7 @@ def _statements(file: str) -> Iterator[ast.stmt]:
     yield from (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
 
 
-def _stores(file: str, name: str) -> Iterator[Store]:
+def stores_of(file: str, name: str) -> Iterator[Store]:
     """Yield each statement that stores under a name."""
     for node in _statements(file):
         if any(_names(target, name) for target in _targets(node)):
@@ -205,11 +205,21 @@ def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
             yield function.value
     elif isinstance(statement, ast.AugAssign):
         yield statement.target
-    elif isinstance(statement, ast.Assign) and not _is_empty(statement.value):
+    elif isinstance(statement, ast.Assign):
         for target in statement.targets:
-            yield from target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            yield from (one for one, value in _assigned(target, statement.value) if not _is_empty(value))
     elif isinstance(statement, ast.AnnAssign) and statement.value is not None and not _is_empty(statement.value):
         yield statement.target
+
+
+def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what is assigned to what: in `w, kept = x, []` the empty list to `kept`."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        yield target, value
+        return
+    values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+    is_paired = len(values) == len(target.elts) and not any(isinstance(one, ast.Starred) for one in target.elts)
+    yield from zip(target.elts, values if is_paired else [value] * len(target.elts), strict=True)
 
 
 def _adds(statement: ast.stmt, name: str) -> bool:

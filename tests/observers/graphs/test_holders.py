@@ -1,10 +1,11 @@
 """What the source says of a container that holds tensors."""
 
 import ast
+from pathlib import Path
 
 import pytest
 
-from gradinspect.observers.graphs.holders import removes_elements
+from gradinspect.observers.graphs.holders import stores_of, removes_elements
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,25 @@ def test_a_statement_that_keeps_only_a_part(statement: str, expected: bool) -> N
     (parsed,) = ast.parse(statement).body
 
     assert removes_elements(parsed, "h") is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "stores"),
+    [
+        ("w, kept = x, []", False),
+        ("kept, w = x, []", True),
+        ("[w, kept] = (x, None)", False),
+        ("w, *kept = x, []", True),
+        ("w, kept = pair", True),
+        ("w = kept = []", False),
+        ("w = kept = x", True),
+        ("kept = []", False),
+        ("kept.append(x)", True),
+    ],
+)
+def test_a_statement_that_stores_under_a_name(line: str, stores: bool, tmp_path: Path) -> None:  # a column
+    """An empty container is no store, also where it is one of several values that are assigned at once."""
+    file = tmp_path / "program.py"
+    file.write_text(f"x = pair = 1\n{line}\n")
+
+    assert [store.line for store in stores_of(str(file), "kept")] == ([2] if stores else [])
