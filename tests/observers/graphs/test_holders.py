@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gradinspect.observers.graphs.holders import stores_of, removes_elements
+from gradinspect.observers.graphs.holders import removes_elements, stores_of
 
 
 @pytest.mark.parametrize(
