@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from gradinspect.checks.evidence.in_place import shared_memory
 from gradinspect.checks.evidence.in_place.shared_memory import SharedMemory, is_from_numpy
 from gradinspect.recording.storages import storage_key
 
@@ -71,3 +72,16 @@ def test_what_learns_is_looked_at_once_memory_is_shared() -> None:
 def test_only_data_is_numpys(tensor: torch.Tensor, *, is_numpys: bool) -> None:
     """Whatever else has its memory is the program's own business."""
     assert is_from_numpy(tensor) == is_numpys
+
+
+@pytest.mark.parametrize(("size", "is_known"), [(0, False), (1, True), (16, True), (17, False)])
+def test_only_memory_up_to_a_size_is_looked_at(monkeypatch: pytest.MonkeyPatch, size: int, *, is_known: bool) -> None:
+    """A checksum of more would slow down the program; a part that is small enough is looked at."""
+    monkeypatch.setattr(shared_memory, "MAX_BYTES", 64)
+    x = torch.zeros(20)
+    memory = SharedMemory()
+    memory.share(x[:size], None, 0)
+    x.add_(1)
+
+    assert memory.knows(storage_key(x) or 0) == is_known
+    assert memory.is_changed(x[:size], 0) == is_known

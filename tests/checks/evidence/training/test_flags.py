@@ -87,6 +87,29 @@ def test_the_line_is_the_one_that_sets_it_of_a_module() -> None:
 
 
 @pytest.mark.usefixtures("source")
+@pytest.mark.parametrize(
+    ("loop", "target", "line"),
+    [
+        ("p in net.parameters()", "p", None),
+        ("name, p in net.named_parameters()", "p", None),
+        ("name, p in net.named_parameters()", "other", 2),
+        ("p in net.parameters()", "net.body", 2),
+        ("key in net.state_dict()", "key", None),
+        ("part in net.children()", "part", 2),
+        ("part in net.children()", "part.weight", None),
+        ("part in net.children()", "weight", 2),
+    ],
+)
+def test_a_loop_tells_what_its_own_variable_is(tmp_path: Path, loop: str, target: str, line: int | None) -> None:
+    """Of what else is set in it, it tells nothing."""
+    file = tmp_path / "net_of_the_program.py"
+    file.write_text(f"for {loop}:\n    {target}.requires_grad = False\n")
+    found = line_of_flag(FoundFlag("requires_grad", ("weight",), "body"))
+
+    assert (found and (found.line, found.target)) == (line and (line, target))
+
+
+@pytest.mark.usefixtures("source")
 def test_a_class_that_reads_the_attribute_has_a_flag_of_its_own(tmp_path: Path) -> None:
     """It may be set from outside."""
     file = tmp_path / "net_of_the_program.py"

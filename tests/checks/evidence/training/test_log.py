@@ -328,6 +328,21 @@ def test_an_optimizer_that_never_steps(program: Program) -> None:
         assert {code_of(one.backward) for one in facts} <= {backward}
 
 
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_an_optimizer_without_a_variable_is_named_by_its_class(program: Program, *, is_kept: bool) -> None:
+    """As is one that is gone when its facts are judged."""
+    model, kept = nn.Linear(2, 2), []
+    with program:
+        kept.append(torch.optim.SGD(model.parameters(), lr=0.01))
+        for _ in range(3):
+            program.backward(model(torch.ones(3, 2)).sum())
+            kept[0].zero_grad()
+    if not is_kept:
+        kept.clear()
+
+    assert [(one.kind, one.optimizer) for one in program.facts(OptimizerMisuse)] == [("never", "SGD")]
+
+
 @pytest.mark.filterwarnings("ignore:Detected call of:UserWarning")
 def test_schedulers_and_optimizers_with_their_lines(program: Program) -> None:
     """One that steps too early, one that falls after each step, one that leaves nothing."""

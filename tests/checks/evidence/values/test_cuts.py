@@ -1,6 +1,7 @@
 """What is said of tensors without a gradient, in small programs that run in this process."""
 
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -9,7 +10,10 @@ import torch
 from torch import nn
 
 import gradinspect as gi
+from gradinspect.checks.evidence.values.cuts import GradientCuts
+from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.findings import Findings
+from gradinspect.recording.recorder import Recorder
 
 Step = Callable[[], object]
 X = torch.ones(3, 2)
@@ -254,6 +258,36 @@ def lost_term() -> Step:
     return step
 
 
+def of_both_losses() -> Step:
+    """Detach for one of two losses, neither of which trains what was detached."""
+    first, last = nn.Linear(2, 2), nn.Linear(2, 1)
+    optimizer = sgd(first, last)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        hidden = first(X).detach()
+        last(hidden).square().mean().backward()
+        last(X).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def rounded() -> Step:
+    """Round to integers, for one of two losses."""
+    first, last = nn.Linear(2, 2), nn.Linear(2, 1)
+    optimizer = sgd(first, last)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        hidden = first(X).long().float()
+        last(hidden).square().mean().backward()
+        last(X).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
 PROGRAMS: list[tuple[Callable[[], Step], list[str]]] = [
     (detached, ["GI301 read=2 detached=2 used=3 backward=4 step=5 first.weight first.bias"]),
     (of_another_loss, []),
@@ -310,3 +344,45 @@ def test_too_many_calls_are_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert found == []
     assert any("Missing gradients were not checked: there were more than" in note for note in findings.notes)
+
+
+@pytest.mark.parametrize(("make", "is_said"), [(of_both_losses, True), (rounded, False), (detached, False)])
+def test_a_cut_may_be_meant_for_another_backward(make: Callable[[], Step], *, is_said: bool) -> None:
+    """The remedy names that call if the cut is one that programs make on purpose."""
+    _, findings = checked(make)
+    (finding,) = findings
+
+    assert finding.code == "GI301"
+    assert ("for the other loss" in (finding.remedy or "")) == is_said
+
+
+@pytest.mark.parametrize("is_compiling", [True, False])
+@pytest.mark.parametrize(
+    ("args", "kwargs", "pauses"),
+    [((), {}, 1), ((lambda: 0.0,), {}, 0), ((), {"closure": lambda: 0.0}, 0), ((None,), {}, 1)],
+)
+def test_the_flow_pauses_in_a_step_without_a_closure(
+    monkeypatch: pytest.MonkeyPatch, args: tuple[Any, ...], kwargs: dict[str, Any], pauses: int, *, is_compiling: bool
+) -> None:
+    """Only while the step runs, also if an optimizer steps in another's step; and not while torch compiles it."""
+    seen: list[int] = []
+    recorder = Recorder()
+    flow = Dataflow(recorder)
+
+    class Inner(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            seen.append(flow.num_pauses)
+
+    class Outer(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            seen.append(flow.num_pauses)
+            inner.step()
+            seen.append(flow.num_pauses)
+
+    with recorder, GradientCuts(recorder, flow, Path(__file__).parent):
+        inner, outer = (kind([torch.ones(1, requires_grad=True)], lr=0.1) for kind in (Inner, Outer))
+        monkeypatch.setattr(torch.compiler, "is_compiling", lambda: is_compiling)
+        outer.step(*args, **kwargs)
+        seen.append(flow.num_pauses)
+
+    assert seen == ([0] * 4 if is_compiling else [pauses, pauses + 1, pauses, 0])
