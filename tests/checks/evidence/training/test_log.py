@@ -328,19 +328,20 @@ def test_an_optimizer_that_never_steps(program: Program) -> None:
         assert {code_of(one.backward) for one in facts} <= {backward}
 
 
-@pytest.mark.parametrize("is_kept", [True, False])
-def test_an_optimizer_without_a_variable_is_named_by_its_class(program: Program, *, is_kept: bool) -> None:
-    """As is one that is gone when its facts are judged."""
+@pytest.mark.parametrize("name", ["SGD", "learner"])
+def test_an_optimizer_that_no_line_names_has_the_name_that_holds_it(program: Program, name: str) -> None:
+    """When the program ends; that of its class if it is in a list only."""
     model, kept = nn.Linear(2, 2), []
     with program:
         kept.append(torch.optim.SGD(model.parameters(), lr=0.01))
+        learner = kept[0] if name == "learner" else None
         for _ in range(3):
             program.backward(model(torch.ones(3, 2)).sum())
             kept[0].zero_grad()
-    if not is_kept:
-        kept.clear()
+    facts = program.facts(OptimizerMisuse)
 
-    assert [(one.kind, one.optimizer) for one in program.facts(OptimizerMisuse)] == [("never", "SGD")]
+    assert [(one.kind, one.optimizer) for one in facts] == [("never", name)]
+    assert (learner is None) == (name == "SGD")
 
 
 @pytest.mark.filterwarnings("ignore:Detected call of:UserWarning")
