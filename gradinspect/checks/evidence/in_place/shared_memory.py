@@ -5,6 +5,7 @@ operator made. Before backward, what those nodes saved must still have it. The m
 call on; that of `torch.from_numpy(a)`, which is no torch function, cannot be resized.
 """
 
+import ctypes
 import zlib
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
@@ -67,7 +68,7 @@ class SharedMemory:
         view = _view_of(tensor)
         contents = self._contents.get(view, ()) if self._contents and view is not None else ()
         then = next((content.checksum for content in contents if content.end > sequence_nr), None)
-        return then is not None and then != _checksum(tensor)
+        return then is not None and _checksum(tensor) not in {then, None}
 
     def _look(self, tensor: torch.Tensor, end: int, *, is_torchs: bool) -> None:
         if tensor.device.type == "cpu" and (self._is_shared(tensor) or (not is_torchs and is_from_numpy(tensor))):
@@ -111,6 +112,9 @@ def _checksum(tensor: torch.Tensor) -> int | None:
     with Unobserved():
         try:
             plain = tensor.detach().permute(_dimensions(tensor)).contiguous()
-            return zlib.crc32(bytes(plain.untyped_storage()[: plain.nbytes])) if plain.nbytes else None
+            end = plain.storage_offset() * plain.element_size() + plain.nbytes
+            if not plain.nbytes or plain.untyped_storage().nbytes() < end:  # its memory was released
+                return None
+            return zlib.crc32((ctypes.c_char * plain.nbytes).from_address(plain.data_ptr()))
         except (RuntimeError, NotImplementedError):
             return None

@@ -28,6 +28,29 @@ def test_memory_that_is_given_to_numpy() -> None:
     assert (memory.knows(0), memory.sharing_frame(0)) == (False, None)
 
 
+def test_a_part_of_what_numpy_has_made() -> None:
+    """Its own elements count, and no others of the same memory."""
+    array = np.zeros(6, dtype=np.float32)
+    part = torch.from_numpy(array)[3:]
+    memory = SharedMemory()
+    memory.read([part], 5)
+    array[0] = 1
+    before = memory.is_changed(part, 4)
+    array[4] = 1
+
+    assert (before, memory.is_changed(part, 4)) == (False, True)
+
+
+def test_memory_that_was_released_is_not_read() -> None:
+    """Reading it would end the process; nothing is said of it."""
+    x = torch.ones(4)
+    memory = SharedMemory()
+    memory.share(x, None, 3)
+    x.untyped_storage().resize_(0)
+
+    assert not memory.is_changed(x, 2)
+
+
 def test_data_that_numpy_has_made() -> None:
     """What an operator read is compared with what was there then."""
     array = np.ones(3, dtype=np.float32)
