@@ -73,22 +73,16 @@ def bare_reads(loss: torch.Tensor) -> int:
 
 def all_reads(loss: torch.Tensor) -> int:
     """Walk, and read once all that a record holds, without keeping any: no recorder in Python can need less."""
-    seen = {loss.grad_fn}
-    order = [loss.grad_fn]
+    count = bare_walk(loss)
     names_of: dict[type, tuple[list[str], list[str]]] = {}
-    for node in order:
+    for node in _kept[-1]:
         kind = type(node)
         if kind not in names_of:
             raws = [name for name in dir(kind) if name.startswith("_raw_saved_")]
             values = [name for name in dir(kind) if name.startswith("_saved_") and f"_raw{name}" not in raws]
             names_of[kind] = (raws, values)
         _read_node(node, kind.__name__, *names_of[kind])
-        for next_node, _ in node.next_functions:  # type: ignore[union-attr]
-            if next_node is not None and next_node not in seen:
-                seen.add(next_node)
-                order.append(next_node)
-    _kept.append(order)
-    return len(order)
+    return count
 
 
 def _read_node(node: Any, class_name: str, raws: list[str], values: list[str]) -> None:  # noqa: ANN401  # private names
