@@ -10,6 +10,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import islice
+from math import inf
 from pathlib import Path
 from types import FrameType
 
@@ -381,7 +382,7 @@ def _judge(
         watched.zeroed_inside = zeroed_inside(ended) if watched.judged else frozenset()
     rows = [row for row in parameter_rows(graph) if row.node in leaves]
     watched.parameters = {row.name: id(leaves[row.node]) for row in rows}
-    watched.learned = {id(leaves[row.node]) for row in rows if row.stats is not None and row.stats.norm > 0}
+    watched.learned = {id(leaves[row.node]) for row in rows if row.stats is not None and 0 < row.stats.norm < inf}
     watched.is_complete = True
 
 
