@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gradinspect.checks.evidence.call_choice import MAX_GRADS_ALONE, MAX_GRADS_OBSERVED, CallChoice
+from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.request import Request
 from gradinspect.runner.engine import EngineCall
 from gradinspect.source import Module
@@ -51,9 +51,8 @@ def test_calls_are_observed_from_the_requested_one_on(asked: dict[str, int], see
 
 
 def test_only_the_first_of_many_in_a_row_are_observed() -> None:
-    """They are counted again after each backward, unless they are what is asked for."""
-    row = "g" * (MAX_GRADS_OBSERVED + 2)
-    seen = "g" * MAX_GRADS_OBSERVED + ".."
+    """Sixteen; they are counted again after each backward, unless they are what is asked for."""
+    row, seen = "g" * 18, "g" * 16 + ".."
 
     assert wanted(f"{row}b{row}") == f"{seen}b{seen}"
     assert wanted(row, grad=1) == row
@@ -61,14 +60,14 @@ def test_only_the_first_of_many_in_a_row_are_observed() -> None:
 
 @pytest.mark.parametrize("asked", [{}, {"grad": 1}])
 def test_a_program_that_makes_no_backward_is_left(asked: dict[str, int]) -> None:
-    """After many calls, if they are not what is asked for."""
+    """After 256 calls, if they are not what is asked for."""
     chooser = choice(**asked)
     exhausted = []
-    for call in calls("g" * (MAX_GRADS_ALONE + 1)):
+    for call in calls("g" * 257):
         chooser.wants(call)
         exhausted.append(chooser.is_exhausted)
 
-    assert exhausted.count(False) == (MAX_GRADS_ALONE - 1 if not asked else MAX_GRADS_ALONE + 1)
+    assert exhausted.count(False) == (257 if asked else 255)
 
 
 def test_the_requested_kind_is_counted() -> None:

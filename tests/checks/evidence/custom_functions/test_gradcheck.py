@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+from gradinspect.checks.evidence.custom_functions import gradcheck
 from gradinspect.checks.evidence.custom_functions.calls import CustomCall, CustomCalls
 from gradinspect.checks.evidence.custom_functions.gradcheck import check_function
 from gradinspect.checks.evidence.custom_functions.shrinking import in_double_precision, num_elements, shrunk
@@ -326,3 +327,60 @@ def test_nothing_to_check() -> None:
     for x in (torch.randn(3), torch.randn(0, requires_grad=True)):
         found = check_function(CustomCall(Scale, (x,), {}))
         assert (found.verdict, found.reason) == ("not checked", "none of its arguments requires a gradient")
+
+
+class ReadsNumber(Scale):
+    """Looks at a number in backward, which a batch of gradients has not; and is never called without a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """Double."""
+        ctx.set_materialize_grads(False)
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        """Double what is not huge."""
+        return 2 * grad if grad.sum().item() < 1e30 else None
+
+
+class Talkative(Scale):
+    """Fails with many words."""
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        """Fail."""
+        raise ValueError("x" * 300)
+
+
+def test_what_few_programs_need_is_not_asked_for() -> None:
+    """That backward computes many gradients at once, or runs without any."""
+    assert checked(ReadsNumber).verdict == "correct"
+
+
+def test_long_reasons_are_cut() -> None:
+    """After 200 characters."""
+    assert checked(Talkative).reason == f"it fails in double precision with ValueError: {'x' * 200}"
+
+
+@pytest.mark.parametrize(("size", "is_fast"), [(100, False), (101, True)])
+def test_many_elements_are_checked_in_one_direction(
+    monkeypatch: pytest.MonkeyPatch, size: int, *, is_fast: bool
+) -> None:
+    """Up to a hundred each by itself."""
+    modes: list[bool] = []
+
+    class Exact(Scale):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            assert x.numel() == size
+            return 2 * x
+
+    def note(*_args: object, fast_mode: bool, **_options: object) -> None:
+        modes.append(fast_mode)
+
+    for name in ("gradcheck", "gradgradcheck"):
+        monkeypatch.setattr(gradcheck, name, note)
+
+    assert check_function(CustomCall(Exact, (torch.randn(size, requires_grad=True),), {})).verdict == "correct"
+    assert modes == [is_fast] * 2

@@ -1,17 +1,13 @@
 """Facts about whole training loops, of small models in this process."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from training_program import Program, code_of
 
-from gradinspect.checks.evidence.training.log import TrainingLog
-from gradinspect.checks.evidence.values.calls import TorchCallLog
-from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.rules.training.facts import (
     HookPile,
     IneffectiveFlag,
@@ -22,53 +18,6 @@ from gradinspect.checks.rules.training.facts import (
     TwoInOneMemory,
     UnheldParameters,
 )
-from gradinspect.graph import Frame
-from gradinspect.recording.capture import Moment, walk_graph
-from gradinspect.recording.outputs import outputs_in
-from gradinspect.recording.recorder import Recorder
-from gradinspect.runner.engine import EngineCall
-
-HERE = Path(__file__)
-
-
-class Program:
-    """Runs backward as a program does, and lets a log listen."""
-
-    def __init__(self) -> None:
-        recorder = Recorder()
-        self.flow = Dataflow(recorder)
-        self.log = TrainingLog(recorder, self.flow, HERE.parent)
-        self.recorder = recorder
-        self.count = 0
-
-    def __enter__(self) -> "Program":
-        """Listen."""
-        self.calls = TorchCallLog(self.recorder, self.flow)
-        self.calls.on_touch = self.log.touched
-        for one in (self.recorder, self.calls, self.log):
-            one.__enter__()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Judge."""
-        for one in (self.log, self.calls, self.recorder):
-            one.__exit__(None, None, None)
-        self.flow.close()
-
-    def backward(self, loss: torch.Tensor, **options: Any) -> None:
-        """Run backward, for the line that calls this."""
-        frame = sys._getframe(1)
-        self.count += 1
-        call = EngineCall(kind="backward", number=self.count, outputs=(loss,), frame=frame, caller=frame, **options)
-        walked = walk_graph(outputs_in(loss), Moment(source="test", frame=frame), self.recorder)
-        self.log.begin(walked, call)
-        loss.backward(inputs=call.inputs or None, retain_graph=True)
-        self.log.end()
-        walked.walk.close()
-
-    def facts(self, kind: type) -> list[Any]:
-        """List the facts of a kind."""
-        return [fact for fact in self.log.facts() if isinstance(fact, kind)]
 
 
 @pytest.fixture
@@ -76,11 +25,6 @@ def program() -> Program:
     """Make one."""
     torch.manual_seed(0)
     return Program()
-
-
-def code_of(frame: Frame | None) -> str | None:
-    """Return the text of a line."""
-    return None if frame is None else frame.code
 
 
 class Holder(nn.Module):

@@ -1,0 +1,276 @@
+"""What the log of a training loop hears, and what it leaves out."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from training_program import Program, code_of
+
+from gradinspect.checks.evidence.values.torch_calls import GradientTouch
+from gradinspect.checks.rules.training.facts import (
+    EvalTraining,
+    GradientMisuse,
+    OptimizerMisuse,
+    SpoilingHook,
+    UnheldParameters,
+)
+from gradinspect.runner.engine import EngineCall
+
+X = torch.ones(3, 2)
+
+
+def sgd(*models: nn.Module) -> torch.optim.SGD:
+    """Make an optimizer of some models."""
+    return torch.optim.SGD([one for model in models for one in model.parameters()], lr=0.01)
+
+
+def misuses(program: Program) -> list[tuple[str, str]]:
+    """List what went wrong with gradients, and for which optimizer."""
+    return [(one.kind, one.optimizer) for one in program.facts(GradientMisuse)]
+
+
+@pytest.mark.parametrize(
+    ("scale", "order", "found"),
+    [
+        (4.0, "cus", [("scaled", "")]),
+        (4.0, "ucs", []),
+        (1.0, "cus", []),
+        (4.0, "s", []),  # the scaler divides them itself
+        (4.0, "o", [("unscaled", "optimizer")]),
+        (1.0, "o", []),
+        (4.0, "ro", []),  # the program reads them, and may divide them
+    ],
+)
+def test_gradients_that_a_scaler_has_multiplied(scale: float, order: str, found: list[tuple[str, str]]) -> None:
+    """Clipped or applied before they were divided, unless the scale is 1."""
+    program = Program()
+    with program:
+        model = nn.Linear(2, 1)
+        optimizer, scaler = sgd(model), torch.amp.GradScaler("cpu", init_scale=scale)
+        program.backward(scaler.scale(model(X).sum()))
+        for event in order:
+            match event:
+                case "c":
+                    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                case "u":
+                    scaler.unscale_(optimizer)
+                case "s":
+                    scaler.step(optimizer)
+                case "o":
+                    optimizer.step()
+                case "r":
+                    assert model.weight.grad is not None
+                    assert model.bias.grad is not None
+
+    assert misuses(program) == found
+
+
+def test_a_gradient_that_the_program_sets_is_not_cleared() -> None:
+    """Only None is nothing; zeros in place are."""
+    for clears, num_cleared in ((False, 0), (True, 1)):
+        program = Program()
+        with program:
+            weight = nn.Parameter(torch.ones(2))
+            program.backward(weight.sum())
+            weight.grad = None if clears else torch.zeros(2)
+        (known,) = program.log._gradients.parameters()
+
+        assert (known.cleared > 0) == (num_cleared > 0)
+    program = Program()
+    with program:
+        weight = nn.Parameter(torch.ones(2))
+        program.backward(weight.sum())
+        assert weight.grad is not None
+        weight.grad.zero_()
+    assert program.log._gradients.parameters()[0].cleared > 0
+
+
+@pytest.mark.parametrize(("kind", "found"), [("grad", [("added", "optimizer")]), ("backward", [])])
+def test_only_a_backward_that_is_not_observed_may_add_to_gradients(kind: Any, found: list[tuple[str, str]]) -> None:
+    """autograd.grad() leaves them as they are."""
+    program = Program()
+    with program:
+        model = nn.Linear(2, 1)
+        optimizer = sgd(model)
+        frame = sys._getframe()
+        for _ in range(2):
+            program.backward(model(X).sum())
+            optimizer.step()
+            program.log.unobserved(EngineCall(kind=kind, number=9, outputs=(), frame=frame, caller=frame))
+
+    assert misuses(program) == found
+
+
+def test_steps_that_are_no_part_of_the_loop_are_not_seen() -> None:
+    """Those that hooks make inside backward, and those after the end of what is recorded."""
+    program = Program()
+    with program:
+        model = nn.Linear(2, 1)
+        inside, after = sgd(model), sgd(model)
+        model.bias.register_post_accumulate_grad_hook(lambda _weight: inside.step())
+        model.weight.register_post_accumulate_grad_hook(lambda _weight: inside.step())
+        for _ in range(2):
+            program.backward(model(X).sum())
+        seen = program.log._optimizers.of(inside).num_steps
+        program.recorder.pause()
+        after.step()
+
+    assert (seen, program.log._optimizers.of(after).num_steps) == (0, 0)
+    assert misuses(program) == []
+
+
+def test_a_model_that_is_gone_in_the_end() -> None:
+    """Is looked at when the optimizer steps the second time."""
+    for steps, found in ((1, []), (2, ["attribute"]), (4, ["attribute"])):
+        program = Program()
+        with program:
+            model: Any = nn.Linear(2, 2)
+            model.my_scale = torch.ones(2, requires_grad=True)
+            optimizer = sgd(model)
+            for _ in range(steps):
+                program.backward((model(X) * model.my_scale).sum())
+                optimizer.step()
+            program.recorder.modules.clear()
+            program.recorder.module_windows.clear()
+
+        assert [one.kind for one in program.facts(UnheldParameters)] == found
+
+
+def test_each_line_that_hides_parameters_is_told() -> None:
+    """And all of one line together; in a set, a tuple or a nested list."""
+    program = Program()
+    with program:
+        model: Any = nn.Linear(2, 2)
+        first = [nn.Linear(2, 2)]
+        second = [nn.Linear(2, 2), nn.Linear(2, 2)]
+        model.my_layers = [first, *second]
+        optimizer = sgd(model)
+        for _ in range(2):
+            x = model(X)
+            for layer in (*first, *second):
+                x = layer(x)
+            program.backward(x.sum())
+            optimizer.step()
+    facts = program.facts(UnheldParameters)
+
+    assert [(one.kind, one.where, code_of(one.made), len(one.names)) for one in facts] == [
+        ("container", "my_layers", "first = [nn.Linear(2, 2)]", 2),
+        ("container", "my_layers", "second = [nn.Linear(2, 2), nn.Linear(2, 2)]", 4),
+    ]
+
+
+@pytest.mark.parametrize(("num_steps", "found"), [(1, []), (2, [("model", "Linear")]), (14, [("model", "Linear")])])
+def test_a_model_behind_one_that_learns_is_left_out(num_steps: int, found: list[tuple[str, str]]) -> None:
+    """The order in which parameters are read is known from the first calls."""
+    program = Program()
+    with program:
+        model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        optimizer = sgd(model[0])
+        for _ in range(num_steps):
+            optimizer.zero_grad()
+            program.backward(model(X).sum())
+            optimizer.step()
+    facts = program.facts(UnheldParameters)
+
+    assert [(one.kind, one.where.partition(" ")[0]) for one in facts] == found
+    assert {one.names for one in facts} <= {("1.weight", "1.bias")}
+
+
+def test_a_model_is_trained_in_eval_mode() -> None:
+    """With the line that switched it, that of the step and that of backward."""
+    program = Program()
+    with program:
+        model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+        optimizer = sgd(model)
+        model.eval()
+        for _ in range(2):
+            optimizer.zero_grad()
+            program.backward(model(X).sum())
+            optimizer.step()
+    (fact,) = program.facts(EvalTraining)
+
+    assert (fact.model, fact.dropouts, fact.batch_norms) == ("Sequential", ("1",), ())
+    assert [code_of(frame) for frame in (fact.switched, fact.backward, fact.step)] == [
+        "model.eval()", "program.backward(model(X).sum())", "optimizer.step()",
+    ]  # fmt: skip
+
+
+def test_a_hook_of_a_result_that_loses_all_gradients() -> None:
+    """Has the line that registers it; a sign may be meant."""
+    for hook, effects in ((torch.zeros_like, ["zeroed"]), (torch.neg, []), (torch.clone, [])):
+        program = Program()
+        with program:
+            model = nn.Linear(2, 2)
+            optimizer = sgd(model)
+            for _ in range(2):
+                hidden = model(X)
+                hidden.register_hook(hook)
+                program.backward(hidden.exp().sum())
+                optimizer.step()
+        facts = program.facts(SpoilingHook)
+
+        assert [(one.effect, one.names, code_of(one.registered)) for one in facts] == [
+            (effect, (), "hidden.register_hook(hook)") for effect in effects
+        ]
+
+
+def test_an_optimizer_that_is_made_in_each_iteration() -> None:
+    """Loses its state each time; a scheduler that ran before it is named with its own line."""
+    program = Program()
+    with program:
+        model = nn.Linear(2, 1)
+        for _ in range(3):
+            optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+            optimizer.zero_grad()
+            program.backward(model(X).sum())
+            optimizer.step()
+    facts = program.facts(OptimizerMisuse)
+
+    assert {(one.kind, one.optimizer, code_of(one.created), code_of(one.step)) for one in facts} == {
+        ("anew", "optimizer", "optimizer = torch.optim.Adam(model.parameters(), lr=0.1)", "optimizer.step()")
+    }
+
+
+def test_objects_that_are_unlike_those_of_torch_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of ours never reach the program: not from its steps, its modules or its end."""
+
+    def fail(*_arguments: object, **_options: object) -> Any:
+        message = "an unusual object"
+        raise RuntimeError(message)
+
+    program = Program()
+    with program:
+        for owner in (program.log._gradients, program.log._registrations):
+            for name in ("before_step", "after_step", "module", "parameter", "conclude"):
+                if hasattr(owner, name):
+                    monkeypatch.setattr(owner, name, fail)
+        model = nn.Sequential(nn.Linear(2, 1))
+        optimizer = sgd(model)
+        program.backward(model(X).sum())
+        optimizer.step()
+
+    assert program.log.facts() == []
+
+
+def kinds_of(touch: GradientTouch, args: Sequence[Any]) -> tuple[int, bool]:
+    """Tell a log of one touch after a step: how many tensors began to require grad, and whether one is exposed."""
+    program = Program()
+    weight = nn.Parameter(torch.ones(2))
+    with program:
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        program.backward(weight.sum())
+        optimizer.step()
+        program.log.touched(touch, (weight, *args), [weight], sys._getframe())
+    (known,) = program.log._gradients.parameters()
+    return len(program.log._registrations._unfrozen), known.is_exposed
+
+
+def test_what_is_done_to_a_leaf_itself() -> None:
+    """It may be frozen or thawed, or its memory be written."""
+    assert kinds_of(GradientTouch.FREEZES, ()) == (1, False)
+    assert kinds_of(GradientTouch.READS_DATA, ()) == (0, True)
+    assert kinds_of(GradientTouch.SETS_DATA, (torch.ones(2),)) == (0, True)
+    assert kinds_of(GradientTouch.SETS, (torch.ones(2),)) == (0, False)
