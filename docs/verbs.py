@@ -5,10 +5,10 @@ from pathlib import Path
 
 os.environ["COLUMNS"] = "80"
 
-import typer
 from typer.testing import CliRunner
 
 from gradinspect.cli.program import app
+from gradinspect.cli.verbs import VERBS
 
 FILE = Path(__file__).with_suffix(".md")
 HEAD = """\
@@ -21,8 +21,7 @@ What `gradinspect VERB --help-all` prints. SOURCE is a script, a notebook, a fol
 
 def verbs_page() -> str:
     """Return what docs/verbs.md should say."""
-    verbs = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    return HEAD + "".join(f"\n## {name}\n\n```text\n{_help(name)}\n```\n" for name in sorted(verbs))
+    return HEAD + "".join(f"\n## {name}\n\n```text\n{_help(name)}\n```\n" for name in sorted(VERBS))
 
 
 def _help(verb: str) -> str:

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import CallKind, Size, TensorInfo
+
+if TYPE_CHECKING:
+    from gradinspect.graph import CallKind, Size, TensorInfo
 
 DTYPE_NAMES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
@@ -59,7 +62,7 @@ def format_share(part: int, whole: int) -> str:
     return f"{share:.0f}%" if share >= 1 else "<1%"
 
 
-def call_name(kind: CallKind, number: int | None = None) -> str:
+def call_name(kind: "CallKind", number: int | None = None) -> str:
     """Name an engine call: `backward #2`, `autograd.grad #1`. Each kind has its own numbers."""
     name = "autograd.grad" if kind == "grad" else "backward"
     return name if number is None else f"{name} #{number}"
@@ -107,7 +110,7 @@ def format_dtype(dtype: str) -> str:
     return DTYPE_NAMES.get(dtype, dtype)
 
 
-def format_tensor(info: TensorInfo) -> str:
+def format_tensor(info: "TensorInfo") -> str:
     """Write a tensor's dtype, shape and anything unusual: `f32[2, 3]`, `f32[4] cuda:0 sparse_coo`.
 
     Of a DTensor the shape of all ranks, and beside it what this rank has, if that is a part: `f32[8, 4] local [2, 4]`.
@@ -123,7 +126,7 @@ def format_tensor(info: TensorInfo) -> str:
     return " ".join((text, *filter(None, unusual)))
 
 
-def _format_shape(shape: tuple[Size, ...]) -> str:
+def _format_shape(shape: "tuple[Size, ...]") -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fork_server import measure_each_fork_alone
+from fork_server import import_ours, measure_each_fork_alone
 
 PATIENCE_S = 900  # for all runs together, on a busy machine
 
@@ -54,9 +54,7 @@ def run_in_a_fork(words: Sequence[str], folder: Path) -> dict[str, Any]:
 
 def main_loop() -> None:
     """Import everything, then run what stdin asks for."""
-    from gradinspect.cli.running.reporting import import_all_of_ours
-
-    import_all_of_ours()
+    import_ours()
     import_module("torch._dynamo")  # checkpointing imports it, which takes long
     gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
     measure_each_fork_alone()

@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import json
 import os
+import pkgutil
 import runpy
 import socket
 import sys
@@ -14,6 +15,9 @@ import weakref
 from typing import Any
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
+OF_NO_COMMAND = tuple(  # they need packages that may be missing
+    f"gradinspect.{name}" for name in ("__main__", "explorer", "library", "live", "pytest_plugin", "trainers")
+)
 
 
 def serve(connection: socket.socket) -> dict[str, Any]:
@@ -61,9 +65,11 @@ def measuring() -> Any:
 
 
 def import_ours() -> None:
-    """Import all of our package that a command may need."""
-    reporting: Any = importlib.import_module("gradinspect.cli.running.reporting")
-    reporting.import_all_of_ours()
+    """Import all of our package that some command may need, so that no fork has to."""
+    package = importlib.import_module("gradinspect")
+    for module in pkgutil.walk_packages(package.__path__, "gradinspect."):
+        if not module.name.startswith(OF_NO_COMMAND):
+            importlib.import_module(module.name)
 
 
 def measure_each_fork_alone() -> None:

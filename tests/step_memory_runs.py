@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from allocator_witness import peak_of
-from fork_server import measure_each_fork_alone
+from fork_server import import_ours, measure_each_fork_alone
 from step_memory_programs import MEASURED, PROGRAMS
 
 
@@ -32,9 +32,8 @@ def in_a_fork(run: Callable[[], object], output: Path) -> Any:
 def run_all(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Run some programs, each in each way."""
     from gradinspect.cli.program import main
-    from gradinspect.cli.running.reporting import import_all_of_ours
 
-    import_all_of_ours()
+    import_ours()
     gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
     measure_each_fork_alone()
     found: dict[str, dict[str, Any]] = {"fake": {}, "real": {}, "allocator": {}}

@@ -110,7 +110,7 @@ def test_a_run_imports_only_what_its_question_needs() -> None:
     done = run_python(
         "import sys, torch; from gradinspect.cli.running import questions, reporting\n"
         "for question in (questions.graph(), questions.findings(None, gradcheck=False)):\n"
-        "    reporting.import_all_of_ours(question.packages)\n"
+        "    reporting.import_for_reports(question.packages)\n"
         "    print(sum(name.startswith('gradinspect.checks.rules.') for name in sys.modules) > 20,\n"
         "          'gradinspect.recording.walk' in sys.modules)"
     )
@@ -122,7 +122,7 @@ def test_a_run_imports_no_package_that_only_others_need() -> None:
     """Neither pytest nor a trainer nor the explorer's textual need be installed."""
     done = run_python(
         "import sys; sys.modules.update(dict.fromkeys(('pytest', 'textual', 'lightning', 'transformers')))\n"
-        "import torch; from gradinspect.cli.running import reporting; reporting.import_all_of_ours()"
+        "import torch; from gradinspect.cli.running import reporting; reporting.import_for_reports()"
     )
 
     assert done.stderr == ""

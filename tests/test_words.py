@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TERMS = (ROOT / "docs" / "contributing" / "terms.md").read_text()
 SUFFIXES = {".py", ".js", ".html", ".css", ".tcss"}
-OLD_OPTION = {"gradinspect/cli/export.py": "colour"}  # `--colour-by` is accepted: its file may name it
+OLD_OPTION = {"gradinspect/cli/verbs.py": "colour"}  # `--colour-by` is accepted: its file may name it
 
 # Never right in a string, docstring, comment or identifier. What a pattern is, and a word of the table that shows it.
 NEVER = {

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from gradinspect.graph import Graph
 
 
-def us_spelling(option: str) -> str:
-    """Accept `--colour-by` for `--color-by`."""
-    return option.replace("colour", "color")
-
-
 @takes_source()
 @takes_focus
 def export(  # noqa: PLR0913  # the drawing options live here

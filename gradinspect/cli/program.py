@@ -10,29 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from gradinspect.cli.check import check
-from gradinspect.cli.diff import diff
-from gradinspect.cli.explain import explain
-from gradinspect.cli.explore import explore
-from gradinspect.cli.export import export, us_spelling
-from gradinspect.cli.find import find
-from gradinspect.cli.fit import fit
-from gradinspect.cli.grads import grads
-from gradinspect.cli.memory import memory
-from gradinspect.cli.options.help import VerbCommand
-from gradinspect.cli.options.report_options import earlier_name
 from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_problem, print_text
-from gradinspect.cli.output.versions import version_of
-from gradinspect.cli.plan import plan
-from gradinspect.cli.running.ranks import run_as_rank
-from gradinspect.cli.saved import saved
-from gradinspect.cli.step import step
-from gradinspect.cli.trace import trace
+from gradinspect.cli.verbs import VERBS, VerbGroup
 from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
 from gradinspect.isolation import OwnSearchPath
+from gradinspect.ranks.job import this_job
 
 app = typer.Typer(
     name="gradinspect",
+    cls=VerbGroup,
     help="See what a PyTorch backward graph holds: every node, every saved tensor, the line that made it.",
     epilog="SOURCE is a script.py, a notebook.ipynb, pkg.mod:expression, or a capture file (run.json). "
     "What follows -- goes to the script: gradinspect trace train.py -- --lr 0.1",
@@ -58,23 +44,10 @@ def root(
         print_text(context.get_help())
 
 
-app.command(cls=VerbCommand)(trace)
-app.command(cls=VerbCommand)(find)
-app.command(cls=VerbCommand)(saved)
-app.command(cls=VerbCommand)(memory)
-app.command(cls=VerbCommand)(fit)
-app.command(cls=VerbCommand)(plan)
-app.command(cls=VerbCommand, context_settings={"token_normalize_func": us_spelling})(export)
-app.command(cls=VerbCommand)(explore)
-app.command(cls=VerbCommand, context_settings={"token_normalize_func": earlier_name})(check)
-app.command(cls=VerbCommand)(grads)
-app.command(cls=VerbCommand)(step)
-app.command(cls=VerbCommand)(diff)
-app.command(cls=VerbCommand)(explain)
-
-
 def versions() -> str:
     """Return the versions for a bug report, without importing torch."""
+    from gradinspect.cli.output.versions import version_of  # noqa: PLC0415  # what --help need not wait for
+
     names = [f"{package} {version_of(package)}" for package in ("gradinspect", "torch")]
     return f"{names[0]}, Python {platform.python_version()}, {names[1]}"
 
@@ -91,6 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def run() -> object:
         command = typer.main.get_command(app)  # calling `app` itself would install typer's excepthook
         return command(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
+
+    if this_job() is None:
+        return exit_code_of(run, ours)
+    from gradinspect.cli.running.ranks import run_as_rank  # noqa: PLC0415  # only in a job of several ranks
 
     return run_as_rank(lambda say: exit_code_of(run, ours, say))
 
@@ -154,7 +131,7 @@ def _sentence(error: Exception, words: Sequence[str]) -> str:
     if not hasattr(error, "format_message"):
         return ""
     verb = next(iter(words), "")
-    is_verb = verb in {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    is_verb = verb in VERBS
     help_of = f"gradinspect {verb} --help" if is_verb else "gradinspect --help"
     if is_verb and hasattr(error, "possibilities"):
         return _unknown_option(error, words, help_of)

@@ -15,7 +15,7 @@ from gradinspect.cli.output.printing import can_print_unicode, is_silent, output
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
-from gradinspect.renderers.formats import suffixes
+from gradinspect.renderers.formats import PAGE, load_renderer, suffixes
 from gradinspect.request import Request
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ def trace(  # noqa: PLR0913  # the options of the tree
             f"'--format {output_format}' has the figures of the whole graph, not of a part.",
             "Remove one of the two options.",
         )
+
+    if opens:
+        load_renderer(PAGE)
 
     def report(graph: "Graph") -> None:
         from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # what --help need not wait for

@@ -1,11 +1,9 @@
 """The job that this process is a rank of, from the environment that launchers set."""
 
-import hashlib
 import os
 from collections.abc import Mapping
 from functools import cache
-
-from gradinspect.graph import Record
+from typing import NamedTuple
 
 PATIENCE_S = 30.0
 TICK_S = 0.2
@@ -14,7 +12,7 @@ FOLDER, PATIENCE = "GRADINSPECT_RANKS_FOLDER", "GRADINSPECT_RANKS_PATIENCE"
 _SAME_FOR_ALL = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
 
 
-class Job(Record, frozen=True, kw_only=True):
+class Job(NamedTuple):
     """One rank of a job of several."""
 
     rank: int
@@ -45,6 +43,8 @@ def job_of(environment: Mapping[str, str]) -> Job | None:
     rank, num_ranks = _number(environment, "RANK"), _number(environment, "WORLD_SIZE")
     if rank is None or num_ranks is None or not 0 <= rank < num_ranks or num_ranks < 2:
         return None
+    import hashlib  # noqa: PLC0415  # only in a job of several ranks
+
     patience = environment.get(PATIENCE, "")
     key = "\n".join((*(environment.get(name, "") for name in _SAME_FOR_ALL), _place(environment)))
     return Job(

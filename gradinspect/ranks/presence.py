@@ -260,7 +260,7 @@ class Presence:
 
     def _first_alive(self) -> int:
         """Return the lowest rank that is still there."""
-        everyone = Peers(replace(self.job, rank=0), self.meeting)
+        everyone = Peers(self.job._replace(rank=0), self.meeting)
         everyone.refresh()
         return min((peer.rank for peer in everyone if peer.state is not None and not peer.is_gone), default=0)
 

@@ -4,6 +4,8 @@ import importlib
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gradinspect.graph import Graph
     from gradinspect.renderers.picture.plan.parts import DrawOptions
 
@@ -24,8 +26,9 @@ class Format(NamedTuple):
     holds_all: bool = False  # always the whole graph, regardless of a focus
 
 
+PAGE = Format(".html", "a page for a browser", "gradinspect.renderers.html.page:page_file")
 FORMATS = (
-    Format(".html", "a page for a browser", "gradinspect.renderers.html.page:page_file"),
+    PAGE,
     Format(".svg", "a picture", "gradinspect.renderers.picture.picture:svg_file"),
     Format(".png", "a picture in pixels", "gradinspect.renderers.picture.picture:png_file"),
     Format(".pdf", "a picture for print", "gradinspect.renderers.picture.picture:pdf_file"),
@@ -61,8 +64,13 @@ def suffixes() -> str:
     return " ".join(row.suffix for row in FORMATS)
 
 
+def load_renderer(row: Format) -> "Callable[[Graph, DrawOptions], FileContent]":
+    """Import what makes the bytes of a file: before a program runs that could interfere."""
+    module, _, function = row.renderer.partition(":")
+    renderer: Callable[[Graph, DrawOptions], FileContent] = getattr(importlib.import_module(module), function)
+    return renderer
+
+
 def render_file(row: Format, graph: "Graph", options: "DrawOptions") -> FileContent:
     """Make the bytes of a file."""
-    module, _, function = row.renderer.partition(":")
-    content: FileContent = getattr(importlib.import_module(module), function)(graph, options)
-    return content
+    return load_renderer(row)(graph, options)

@@ -19,12 +19,9 @@ from runs import gradinspect
 from gradinspect.cli import main
 from gradinspect.cli.options.request import label_of
 from gradinspect.cli.program import split_arguments
+from gradinspect.cli.verbs import VERBS
 from gradinspect.graph import Frame
 from gradinspect.storage import encode_graph, read_graph
-
-VERBS = (
-    "trace", "saved", "memory", "fit", "plan", "export", "explore", "check", "grads", "step", "diff", "explain",
-)  # fmt: skip
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def mine() -> State:
 
 def test_what_one_rank_leaves_the_other_reads_until_both_have_left(job: Job) -> None:
     """The last one removes the folder."""
-    leader, other = Meeting(job), Meeting(replace(job, rank=1))
+    leader, other = Meeting(job), Meeting(job._replace(rank=1))
 
     assert not other.connect()
     assert leader.connect()
@@ -48,10 +48,10 @@ def test_a_rank_does_not_follow_a_rank_0_that_has_ended(job: Job) -> None:
     (base / "k-old" / "state.0").write_bytes(b'{"pid":4194305,"host":"%s","started":""}' % HOST.encode())
     (base / "k.json").write_text(f'{{"folder":"k-old","pid":{gone.pid},"host":"{HOST}","started":"1"}}')
 
-    assert not Meeting(replace(job, rank=1)).connect()
+    assert not Meeting(job._replace(rank=1)).connect()
     assert Meeting(job).connect()
     assert not (base / "k-old").exists()
-    assert Meeting(replace(job, rank=1)).connect()
+    assert Meeting(job._replace(rank=1)).connect()
 
 
 def test_a_folder_that_others_can_read_is_not_used(job: Job) -> None:

@@ -60,9 +60,4 @@ def _read(  # noqa: PLR0913  # the options of the command line, each once
     )
 
 
-def earlier_name(word: str) -> str:
-    """Accept `--only`, as `--select` was called, like the key in pyproject.toml and that option of other linters."""
-    return "select" if word == "only" else word
-
-
 takes_report_options: Callable[[Command], Command] = with_options(_read, "options")

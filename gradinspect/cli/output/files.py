@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradinspect.cli.options.user_source import source_reader
 from gradinspect.cli.output.printing import ReaderLeft, is_silent, is_watched, print_message, working
 from gradinspect.errors import GradInspectError
-from gradinspect.renderers.formats import Format, format_of, render_file, suffixes
+from gradinspect.renderers.formats import Format, format_of, load_renderer, render_file, suffixes
 from gradinspect.request import Request
 from gradinspect.units import format_bytes
 
@@ -69,6 +69,7 @@ def parse_target(path: Path, *, force: bool = False) -> Target:
     if found is None:
         raise GradInspectError(f"The format of '{path}' is unknown.", f"Supported extensions: {suffixes()}.")
     check_target(path, force=force)
+    load_renderer(found)
     return Target(path, found)
 
 

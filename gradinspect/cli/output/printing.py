@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
-from rich.console import Console
-from rich.text import Text
-
 from gradinspect.ranks.job import this_job
 from gradinspect.units import escape_control
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
     from gradinspect.renderers.terminal.page import Page
 
 P = TypeVar("P", bound="Page")
@@ -23,23 +23,20 @@ class ReaderLeft(Exception):  # noqa: N818  # nothing went wrong
     """The reader of the output, such as head, has closed it. Rich and click would treat that as a failure."""
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise ReaderLeft
-
-
 def is_silent() -> bool:
     """Return whether this is a rank that leaves reporting to rank 0. NOTE [One report] in `cli.running.ranks`."""
     job = this_job()
     return job is not None and not job.is_leader
 
 
-def output_console() -> Console:
+def output_console() -> "Console":
     """Return the console for results."""
-    return _Console(highlight=False, markup=False, emoji=False)
+    from gradinspect.cli.output.console import OutputConsole  # noqa: PLC0415  # what --help need not wait for
+
+    return OutputConsole(highlight=False, markup=False, emoji=False)
 
 
-def can_print_unicode(console: Console) -> bool:
+def can_print_unicode(console: "Console") -> bool:
     """Return whether the output's encoding has the box-drawing characters."""
     return console.encoding.lower().replace("-", "").startswith("utf")
 
@@ -55,7 +52,7 @@ def terminal_page(kind: "type[P]", **options: bool) -> "P":
     return kind(width=console.width, unicode=can_print_unicode(console), **options)
 
 
-def print_lines(lines: Iterable[Text | str]) -> None:
+def print_lines(lines: "Iterable[Text | str]") -> None:
     """Print results line by line, through a pager if they do not fit the terminal."""
     from gradinspect.renderers.terminal.text import harmless  # noqa: PLC0415  # what --help need not wait for
 
@@ -73,7 +70,7 @@ def print_lines(lines: Iterable[Text | str]) -> None:
             print_line(console, line)
 
 
-def print_line(console: Console, line: Text | str) -> None:
+def print_line(console: "Console", line: "Text | str") -> None:
     """Print one line of a result."""
     from gradinspect.renderers.terminal.text import harmless  # noqa: PLC0415  # what --help need not wait for
 
@@ -82,7 +79,7 @@ def print_line(console: Console, line: Text | str) -> None:
     console.print(harmless(line), soft_wrap=True)
 
 
-def _write(lines: Iterable[Text | str]) -> None:
+def _write(lines: "Iterable[Text | str]") -> None:
     """Write lines without colors, bypassing Rich: a tree may have a million lines."""
     try:
         for line in lines:
@@ -146,6 +143,8 @@ def is_watched() -> bool:
 
 def working(what: str) -> AbstractContextManager[object]:
     """Show progress on a terminal during a slow step."""
+    from rich.console import Console  # noqa: PLC0415  # what --help need not wait for
+
     console = Console(stderr=True)
     return console.status(what) if console.is_terminal else nullcontext()
 
@@ -156,7 +155,7 @@ def _escape_what_cannot_be_encoded() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _pager(console: Console, *, is_long: bool) -> AbstractContextManager[object]:
+def _pager(console: "Console", *, is_long: bool) -> AbstractContextManager[object]:
     if not (console.is_terminal and is_long and sys.stdin.isatty()):
         return nullcontext()
     os.environ.setdefault("LESS", "-RFX")  # keep colors; quit at once if the text fits after all

@@ -1,5 +1,6 @@
 """Write the memory of whole steps to files: its record, its curve, or the page."""
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -29,6 +30,8 @@ def parse_step_targets(paths: Sequence[Path], *, force: bool) -> list[StepTarget
     targets = [StepTarget(path, suffix_of(path, SUFFIXES)) for path in own_paths(paths)]
     for target in targets:
         check_target(target.path, force=force)
+    if targets:
+        importlib.import_module("gradinspect.renderers.html.step_page")  # before a program runs that could interfere
     return targets
 
 

@@ -11,6 +11,7 @@ import gradinspect
 from gradinspect.cli.running.questions import Question
 from gradinspect.cli.running.ranks import RankedAnswer, presence
 from gradinspect.cli.running.sign_of_life import sign_of_life
+from gradinspect.cli.verbs import VERBS
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.isolation import Imports
 from gradinspect.request import Request
@@ -24,8 +25,32 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_OF_A_VERB = (  # it, its question or the session imports what it needs of these, before the program runs
+    "cli.options",
+    "cli.running",
+    *(f"cli.{verb}" for verb in VERBS),
+    "fake",
+    "observers",
+)
 _FOR_OTHERS = ("__main__", "explorer", "library", "live", "pytest_plugin", "trainers")
-_FOR_SOME = ("checks.evidence", "checks.rules", "analyses.planning", "observers.planning")  # that a question names
+_FOR_SOME = (  # that a question names, or that are imported when the files to write are known
+    "analyses.diff",
+    "analyses.planning",
+    "checks.evidence",
+    "checks.rules",
+    "renderers.data.diff",
+    "renderers.data.graph_xml",
+    "renderers.data.mermaid",
+    "renderers.data.model_explorer",
+    "renderers.data.plan",
+    "renderers.data.sizes",
+    "renderers.diff_words",
+    "renderers.html",
+    "renderers.picture",
+    "renderers.terminal.diff",
+    "renderers.terminal.plan",
+    "renderers.terminal.sizes",
+)
 
 
 def report_on(request: Request, question: Question[T], report: Callable[[T], None]) -> None:
@@ -91,7 +116,8 @@ def _run(
     """Run a program, and report on what was found."""
     program = cast("Program", request.source)
     imports = Imports()
-    session = import_session(imports, program, request, question.packages)
+    packages = question.packages if here is None else (*question.packages, "analyses.diff")
+    session = import_session(imports, program, request, packages)
     run = session.Session(program, request, question.observe, imports, report, call_reached)
     if here is not None:
         here.watch_program(session.whereabouts, None if request.goes_on else run.stop_from_outside)
@@ -173,7 +199,7 @@ def import_session(imports: Imports, program: Program, request: Request, package
                 "Install it (pip install torch), or give a capture file.",
             ) from None
         raise _torch_import_error(imports, program, request, error) from None
-    import_all_of_ours(packages)
+    import_for_reports(packages)
     from gradinspect.runner import session  # noqa: PLC0415
 
     return session
@@ -189,13 +215,13 @@ def _torch_import_error(imports: Imports, program: Program, request: Request, er
     return ScriptFailedError(sentence) if failure else GradInspectError(sentence, "Does this program use PyTorch?")
 
 
-def import_all_of_ours(packages: Sequence[str] = _FOR_SOME) -> None:
-    """Import everything a report may need, except what only others use, whose dependencies may be missing.
+def import_for_reports(packages: Sequence[str] = _FOR_SOME) -> None:
+    """Import what a report may need, except what only others use, whose dependencies may be missing.
 
     Args:
         packages: Those that are needed, of the ones that only some questions need.
     """
-    left_out = tuple(f"gradinspect.{name}" for name in (*_FOR_OTHERS, *(set(_FOR_SOME) - set(packages))))
+    left_out = tuple(f"gradinspect.{name}" for name in (*_OF_A_VERB, *_FOR_OTHERS, *(set(_FOR_SOME) - set(packages))))
     for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
         if not module.name.startswith(left_out):
             importlib.import_module(module.name)

@@ -16,13 +16,16 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gradinspect.analyses.memory.saved_rows import SavedRow
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.graph import Edge, Graph, source_of
 from gradinspect.renderers.formats import FileContent
-from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.units import escape_control, format_tensor
+
+if TYPE_CHECKING:
+    from gradinspect.renderers.picture.plan.parts import DrawOptions
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")  # including full-width forms
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -83,6 +86,6 @@ def _cell(value: object) -> object:
     return f"'{text}" if text.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(text) else text
 
 
-def nodes_file(graph: Graph, _options: DrawOptions) -> FileContent:
+def nodes_file(graph: Graph, _options: "DrawOptions") -> FileContent:
     """Make a .csv file."""
     return FileContent(render_nodes_csv(graph).encode())

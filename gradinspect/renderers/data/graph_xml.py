@@ -1,14 +1,16 @@
 """A graph as GraphML and GEXF, for Gephi, yEd, Cytoscape and networkx: every node and edge, with attributes."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from gradinspect.analyses.selection.finding import FoundNode, find_nodes
 from gradinspect.graph import Graph, argument_name
 from gradinspect.renderers.formats import FileContent
-from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.units import escape_control
+
+if TYPE_CHECKING:
+    from gradinspect.renderers.picture.plan.parts import DrawOptions
 
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -37,7 +39,7 @@ class _Edge(NamedTuple):
     values: tuple[object, ...]
 
 
-def graphml_file(graph: Graph, _options: DrawOptions) -> FileContent:
+def graphml_file(graph: Graph, _options: "DrawOptions") -> FileContent:
     """Make a .graphml file."""
     keys = "".join(
         f'<key id="{kind}_{one.name}" for="{kind}" attr.name="{one.name}" attr.type="{one.graphml}"/>\n'
@@ -58,7 +60,7 @@ def graphml_file(graph: Graph, _options: DrawOptions) -> FileContent:
     return FileContent(text.encode())
 
 
-def gexf_file(graph: Graph, _options: DrawOptions) -> FileContent:
+def gexf_file(graph: Graph, _options: "DrawOptions") -> FileContent:
     """Make a .gexf file."""
     attributes = "".join(
         f'<attributes class="{kind}">\n{_declared(these)}</attributes>\n'

@@ -6,17 +6,20 @@ Source: https://github.com/google-ai-edge/model-explorer/wiki, JSON graphs.
 
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from gradinspect.analyses.selection.finding import FoundNode, find_nodes
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.graph import Consumer, Graph, argument_name, consumers
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.formats import FileContent
-from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.units import escape_control, format_bytes
 
+if TYPE_CHECKING:
+    from gradinspect.renderers.picture.plan.parts import DrawOptions
 
-def model_explorer_file(graph: Graph, _options: DrawOptions) -> FileContent:
+
+def model_explorer_file(graph: Graph, _options: "DrawOptions") -> FileContent:
     """Make a .modelexplorer.json file."""
     users = consumers(graph)
     nodes = [_node(graph, row, users.get(row.id, [])) for row in find_nodes(graph)]

@@ -3,17 +3,21 @@
 Source: https://www.speedscope.app/file-format-schema.json
 """
 
+from typing import TYPE_CHECKING
+
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.graph import Graph, module_name, source_of
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.formats import FileContent
-from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.units import escape_control
+
+if TYPE_CHECKING:
+    from gradinspect.renderers.picture.plan.parts import DrawOptions
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-def speedscope_file(graph: Graph, _options: DrawOptions) -> FileContent:
+def speedscope_file(graph: Graph, _options: "DrawOptions") -> FileContent:
     """Make a .speedscope.json file: a sample per node that holds memory, with its bytes as its weight."""
     frames: dict[tuple[str, str, int], int] = {}
     samples, weights = [], []

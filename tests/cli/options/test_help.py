@@ -1,13 +1,15 @@
 """The help of a verb: grouped, short, and complete when asked."""
 
+from typing import Any
+
 import pytest
 import typer
 
 from gradinspect.cli.program import app, main
+from gradinspect.cli.verbs import VERBS
 
 MAX_LINES = 40
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-VERBS = sorted(COMMANDS)
+GROUP: Any = typer.main.get_command(app)
 
 
 def help_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -21,7 +23,7 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", sorted(VERBS))
 def test_help_fits_a_screen(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """At most forty lines of 80 columns, no type of an option, an example with the user's own script."""
     printed = help_of([verb, "--help"], capsys)
@@ -34,11 +36,11 @@ def test_help_fits_a_screen(verb: str, capsys: pytest.CaptureFixture[str]) -> No
     assert "samples/" not in printed
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", sorted(VERBS))
 def test_all_options_are_listed_when_asked(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """--help says how many it leaves out; --help-all leaves out none, and each has its own text."""
     short, whole = help_of([verb, "--help"], capsys), help_of([verb, "--help-all"], capsys)
-    options = [param for param in COMMANDS[verb].params if param.param_type_name == "option"]
+    options = [param for param in GROUP.get_command(None, verb).params if param.param_type_name == "option"]
     rare = [param for param in options if param.hidden]
 
     assert all(f"  {param.opts[0]} " in whole and param.help for param in options)
