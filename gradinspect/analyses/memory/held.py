@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Literal, TypeAlias, get_args
 
-from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved, storages_of
+from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of, storages_of
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, Shown, TensorInfo
 
@@ -74,7 +74,7 @@ def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory
             num_recomputed += value.status == "checkpointed"
             for storage in storages_of(value):
                 found.setdefault(storage, []).append((node_id, value))
-    origins = origins_of_saved(graph)
+    origins = origins_of(graph, found)
     held = []
     for storage, uses in found.items():
         held_as: HeldAs = origins[storage]

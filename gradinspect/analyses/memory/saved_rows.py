@@ -57,20 +57,13 @@ SAVED_FIELDS: Final[Fields[SavedRow]] = {
 
 def saved_rows(graph: Graph) -> tuple[SavedRow, ...]:
     """List every saved value, in the order of the nodes."""
-    return tuple(each_saved_row(graph))
-
-
-def each_saved_row(graph: Graph) -> Iterator[SavedRow]:
-    """Yield every saved value, in the order of the nodes."""
-    table = _Table(graph)
-    for node_id, node in enumerate(graph.nodes):
-        for value in node.saved:
-            yield table.row(node_id, value)
+    table = SavedTable(graph)
+    return tuple([table.row(node_id, value) for node_id, node in enumerate(graph.nodes) for value in node.saved])
 
 
 def saved_rows_of(graph: Graph, node_id: int) -> tuple[SavedRow, ...]:
     """List the saved values of one node, with all of their bytes, even if shared."""
-    table = _Table(graph)
+    table = SavedTable(graph)
     return tuple(table.row(node_id, value) for value in graph.nodes[node_id].saved)
 
 
@@ -86,10 +79,11 @@ class _Bytes(NamedTuple):
 _NO_STORAGE: Final = _Bytes()
 
 
-class _Table:
+class SavedTable:
     """Makes the rows of one table; the first row that saves a storage counts it."""
 
     def __init__(self, graph: Graph) -> None:
+        """Find where storages come from."""
         self.graph = graph
         self.origins = origins_of_saved(graph)
         self.first_savers: dict[int, int] = {}
@@ -98,6 +92,7 @@ class _Table:
         self._tensors: dict[int, str] = {}  # the text of each description, by identity, as most tensors share theirs
 
     def row(self, node_id: int, value: SavedValue) -> SavedRow:
+        """Make the row of one value; rows are made in the order of the nodes."""
         node = self.graph.nodes[node_id]
         storages = storages_of(value)
         num_bytes, own_bytes, weight_bytes, shared_with = self._bytes(node_id, storages) if storages else _NO_STORAGE

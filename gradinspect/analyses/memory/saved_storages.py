@@ -29,7 +29,7 @@ def held_bytes_by_node(graph: Graph, order: Sequence[int] | None = None) -> list
     """
     ids = range(len(graph.nodes))
     first = _first_savers(graph, ids)
-    origins = _origins(graph, first)
+    origins = origins_of(graph, first)
     num_bytes = [0] * len(graph.nodes)
     for storage, node_id in (first if order is None else _first_savers(graph, order)).items():
         if origins[storage] not in IN_MEMORY_ANYWAY:
@@ -38,12 +38,8 @@ def held_bytes_by_node(graph: Graph, order: Sequence[int] | None = None) -> list
 
 
 def origins_of_saved(graph: Graph) -> dict[int, Origin]:
-    """Return the origin of each saved storage.
-
-    That is the storage's own origin, or else that of the first saved value that refers to it and has one. Anything else
-    (a pack hook's copy) exists only for backward, so it is an activation.
-    """
-    return _origins(graph, _first_savers(graph, range(len(graph.nodes))))
+    """Return the origin of each saved storage: see `origins_of`."""
+    return origins_of(graph, _first_savers(graph, range(len(graph.nodes))))
 
 
 def _first_savers(graph: Graph, order: Iterable[int]) -> dict[int, int]:
@@ -62,7 +58,12 @@ def _first_savers(graph: Graph, order: Iterable[int]) -> dict[int, int]:
     return savers
 
 
-def _origins(graph: Graph, saved: Iterable[int]) -> dict[int, Origin]:
+def origins_of(graph: Graph, saved: Iterable[int]) -> dict[int, Origin]:
+    """Return the origin of each of some saved storages.
+
+    That is the storage's own origin, or else that of the first saved value that refers to it and has one. Anything else
+    (a pack hook's copy) exists only for backward, so it is an activation.
+    """
     known = {storage: graph.storages[storage].origin for storage in saved}
     unknown = {storage for storage, origin in known.items() if origin is None}
     for node in graph.nodes if unknown else ():

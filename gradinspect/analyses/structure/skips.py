@@ -10,6 +10,8 @@ projection on the way (the `downsample` of a ResNet) is still shorter than the b
 so are ways that fork at a product: gates, and the query, key and value of attention.
 """
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gradinspect.graph import Graph, Node
@@ -32,9 +34,20 @@ class _Way(NamedTuple):
     has_forked: bool
 
 
-def skip_edges(graph: Graph, ids: range) -> frozenset[SkipEdge]:
-    """Return the edges out of a block that go around its body: NOTE [Skips]. NOTE [Topological ids] in `graph`."""
-    if not any(graph.nodes[tail].name in MERGES for tail in ids):  # most nodes of a block are no sums
+def fork_ids(graph: Graph) -> list[int]:
+    """List the nodes at which a gradient forks, for many calls of `skip_edges`."""
+    return [node_id for node_id, node in enumerate(graph.nodes) if _forks(graph, node)]
+
+
+def skip_edges(graph: Graph, ids: range, forks: Sequence[int] | None = None) -> frozenset[SkipEdge]:
+    """Return the edges out of a block that go around its body: NOTE [Skips]. NOTE [Topological ids] in `graph`.
+
+    Args:
+        graph: The graph.
+        ids: The block.
+        forks: What `fork_ids` returns, if it is known.
+    """
+    if not _has_fork(graph, ids, forks):
         return frozenset()
     ways: dict[int, _Way] = {ids.start: _Way(0, has_forked=False)}
     exits: dict[int, list[tuple[int, bool, SkipEdge]]] = {}
@@ -59,9 +72,20 @@ def _shortest(exits: list[tuple[int, bool, SkipEdge]]) -> SkipEdge | None:
     return edge if has_forked and 0 < len(others) < MAX_WAYS and length < others[0][0] else None
 
 
+def _has_fork(graph: Graph, ids: range, forks: Sequence[int] | None) -> bool:
+    if forks is None:
+        return any(_forks(graph, graph.nodes[tail]) for tail in ids)
+    return bisect_left(forks, ids.start) < bisect_left(forks, ids.stop)
+
+
 def _forks(graph: Graph, node: Node) -> bool:
     """Return whether a node passes its gradient on to several nodes, as a sum does."""
     if node.name not in MERGES:
         return False
-    heads = {edge.next_node for edge in node.next_edges if edge is not None}
-    return sum(graph.nodes[head].kind != "accumulate_grad" for head in heads) > 1
+    first: int | None = None
+    for edge in node.next_edges:
+        if edge is not None and edge.next_node != first and graph.nodes[edge.next_node].kind != "accumulate_grad":
+            if first is not None:
+                return True
+            first = edge.next_node
+    return False

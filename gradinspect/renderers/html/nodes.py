@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of, parameter_rows
-from gradinspect.analyses.memory.saved_rows import SavedRow, each_saved_row
+from gradinspect.analyses.memory.saved_rows import SavedTable
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node, storages_of
 from gradinspect.analyses.structure.cut import Cut, uses_in_whole
-from gradinspect.graph import Edge, Graph, Node, Record, SavedValue, TensorInfo, argument_name
+from gradinspect.graph import Graph, Node, Record, SavedValue, TensorInfo, argument_name
 from gradinspect.renderers.picture.colors.kinds import tensor_of
 from gradinspect.units import escape_control, format_tensor
 
@@ -102,7 +102,7 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
         texts: Collects the texts that nodes refer to.
         alone: Nodes that are the only node of their module call.
     """
-    rows = each_saved_row(graph)
+    edges, saved = _Edges(graph, texts), _SavedValues(graph, texts)
     num_bytes, uses, norms = held_bytes_by_node(graph), uses_in_whole(graph, cut), _norms(graph)
     tensors = [tensor_of(node) for node in graph.nodes]
     usual = usual_device(graph)
@@ -111,8 +111,8 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
             name=texts.place(node.name),
             kind=texts.place(node.kind),
             outputs=_outputs(node, texts),
-            edges=tuple([_edge(graph, node, position, edge, texts) for position, edge in enumerate(node.next_edges)]),
-            saved=tuple([_saved(next(rows), value, texts) for value in node.saved]),
+            edges=edges.of(node),
+            saved=tuple([saved.of(node_id, value) for value in node.saved]),
             leaf=_leaf(node, uses[node_id], texts),
             function=None if node.function is None else texts.place(node.function),
             made_by=None if node.made_by is None else texts.place(node.made_by),
@@ -140,24 +140,60 @@ def _outputs(node: Node, texts: Texts) -> tuple[int, ...]:
     return tuple([texts.place("none") if info is None else texts.place_tensor(info) for info in node.forward_outputs])
 
 
-def _edge(graph: Graph, node: Node, position: int, edge: Edge | None, texts: Texts) -> PageEdge | None:
-    if edge is None:
-        return None
-    name = argument_name(graph, node, position)
-    return PageEdge(
-        next_node=edge.next_node, input_nr=edge.input_nr, argument=None if name is None else texts.place(name)
-    )
+class _Edges:
+    """Describes the edges of nodes, whose arguments have the same names for all of a class with as many edges."""
+
+    def __init__(self, graph: Graph, texts: Texts) -> None:
+        self._graph = graph
+        self._texts = texts
+        self._names: dict[tuple[str, int], list[str | None]] = {}
+
+    def of(self, node: Node) -> tuple[PageEdge | None, ...]:
+        key = node.name, len(node.next_edges)
+        names = self._names.get(key)
+        if names is None:
+            names = self._names[key] = [argument_name(self._graph, node, position) for position in range(key[1])]
+        place = self._texts.place
+        return tuple(
+            [
+                None
+                if edge is None
+                else PageEdge(
+                    next_node=edge.next_node, input_nr=edge.input_nr, argument=None if name is None else place(name)
+                )
+                for edge, name in zip(node.next_edges, names, strict=True)
+            ]
+        )
 
 
-def _saved(row: SavedRow, value: SavedValue, texts: Texts) -> PageSaved:
-    return PageSaved(
-        attribute=texts.place(row.attribute),
-        value=texts.place(row.value),
-        num_bytes=row.num_bytes,
-        status=texts.place(" ".join(filter(None, (row.status, row.status_detail)))),
-        origin=texts.place(" ".join(filter(None, (row.origin, row.origin_name)))),
-        storage=next(iter(storages_of(value)), None),
-    )
+def _joined(word: str | None, more: str | None) -> str:
+    return f"{word} {more}" if word and more else word or more or ""
+
+
+class _SavedValues:
+    """Describes saved values; nodes share those that have no storage, such as numbers."""
+
+    def __init__(self, graph: Graph, texts: Texts) -> None:
+        self._table = SavedTable(graph)
+        self._texts = texts
+        self._shared: dict[int, PageSaved] = {}  # by identity
+
+    def of(self, node_id: int, value: SavedValue) -> PageSaved:
+        found = self._shared.get(id(value))
+        if found is not None:
+            return found
+        row, storages, place = self._table.row(node_id, value), storages_of(value), self._texts.place
+        made = PageSaved(
+            attribute=place(row.attribute),
+            value=place(row.value),
+            num_bytes=row.num_bytes,
+            status=place(_joined(row.status, row.status_detail)),
+            origin=place(_joined(row.origin, row.origin_name)),
+            storage=storages[0] if storages else None,
+        )
+        if not storages:
+            self._shared[id(value)] = made
+        return made
 
 
 def _leaf(node: Node, uses: int, texts: Texts) -> PageLeaf | None:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from gradinspect.analyses.structure.expansion import fits_unfolded
 from gradinspect.analyses.structure.folding import Item, Scope, node_ids
 from gradinspect.analyses.structure.shape_chains import chain_title
-from gradinspect.analyses.structure.skips import SkipEdge, skip_edges
+from gradinspect.analyses.structure.skips import SkipEdge, fork_ids, skip_edges
 from gradinspect.graph import Graph, Record
 from gradinspect.units import escape_control
 
@@ -48,6 +48,7 @@ def page_scopes(graph: Graph, folded: Scope) -> tuple[list[PageScope], set[int]]
     groups = [_Group("graph", graph.source, [*_root_leaves(graph), *folded.items])]
     scopes: list[PageScope] = []
     alone: set[int] = set()
+    forks = fork_ids(graph)
     for group in groups:  # grows during iteration
         items: list[int] = []
         for item in _in_runs(list(_items(group.items, alone))):
@@ -61,7 +62,7 @@ def page_scopes(graph: Graph, folded: Scope) -> tuple[list[PageScope], set[int]]
             PageScope(
                 kind=group.kind, title=escape_control(group.title), items=tuple(items), first=ids.start,
                 last=ids.stop - 1, module=group.module, times=group.times,
-                skips=tuple(sorted(skip_edges(graph, ids))) if ids and scopes else (),
+                skips=tuple(sorted(skip_edges(graph, ids, forks))) if ids and scopes else (),
             )
         )  # fmt: skip
     return scopes, alone

@@ -81,7 +81,10 @@ def tensor_of(node: Node) -> TensorInfo | None:
     """Return the leaf's tensor, or the first output of the forward op."""
     if node.leaf is not None:
         return node.leaf.info
-    return next((info for info in node.forward_outputs if info is not None), None)
+    for info in node.forward_outputs:
+        if info is not None:
+            return info
+    return None
 
 
 def _looks(kinds: Iterable[str | None], palette: Palette) -> dict[str, Look]:
