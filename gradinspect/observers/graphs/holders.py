@@ -11,8 +11,8 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from types import FrameType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from types import FrameType, FunctionType, ModuleType, NoneType
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
@@ -21,7 +21,8 @@ from gradinspect.recording.notebook_cells import cell_name
 from gradinspect.recording.variables import local_variables
 from gradinspect.torch_api.modules import HOLDERS as OF_MODULES
 
-MAX_OBJECTS = 200_000
+MAX_OBJECTS = 200_000  # that may hold others
+MAX_VALUES = 1_000_000  # with those that hold nothing
 MAX_ELEMENTS = 10_000  # of one container
 MAX_LINES = 2
 _STORING = frozenset(
@@ -53,9 +54,19 @@ class HeldGroup(NamedTuple):
     is_cut: bool = False  # the program also removes elements of it, so that it has a window of the latest ones
 
 
-class _Place(NamedTuple):
-    value: object
-    path: str
+# A value, the place of what holds it, and how its path goes on from there, with what to put in: a path is only written
+# for what was searched for. A plain tuple, because there are as many as values.
+_Place: TypeAlias = "tuple[Any, _Place | None, str, object]"
+
+
+def _path_of(place: _Place) -> str:
+    """Write the path of a place: `model.losses[3]`."""
+    steps: list[str] = []
+    inner: _Place | None = place
+    while inner is not None:
+        _, inner, form, step = inner
+        steps.append(form.format(step))
+    return "".join(reversed(steps))
 
 
 class HolderSearch:
@@ -84,26 +95,31 @@ class HolderSearch:
         found: dict[int, str] = {}
         todo = collections.deque(self._named())
         seen: set[int] = set()
-        while todo and len(seen) < MAX_OBJECTS and len(found) < len(wanted):
-            value, path = todo.popleft()
+        holding, num_left = _Holding(), MAX_VALUES
+        while todo and len(seen) < MAX_OBJECTS and num_left > 0 and len(found) < len(wanted):
+            place = todo.popleft()
+            value = place[0]
             if id(value) in seen:
                 continue
             seen.add(id(value))
             if id(value) in wanted:
-                found[id(value)] = path
-            todo.extend(_inside(value, path))
+                found[id(value)] = _path_of(place)
+            for inner in _inside(value, place):
+                num_left -= 1
+                if holding[type(inner[0])]:
+                    todo.append(inner)
         return found
 
     def _named(self) -> Iterator[_Place]:
         for frame in self._frames:
             for name, value in local_variables(frame).items():
-                yield _Place(value, name)
+                yield value, None, "{}", name
         for module in list(sys.modules.values()):
             if _is_of_user(module):
                 prefix = "" if module.__name__ == "__main__" else f"{module.__name__}."
                 for name, value in list(vars(module).items()):
                     if not name.startswith("__") and not isinstance(value, ModuleType):
-                        yield _Place(value, prefix + name)
+                        yield value, None, "{}", prefix + name
 
     def _stored_at(self, path: str) -> Iterator[Store]:
         """Find the statements that store under the last name of a path."""
@@ -134,35 +150,43 @@ def _is_of_user(module: object) -> bool:
     return "site-packages" not in file and "dist-packages" not in file
 
 
-_HOLDS_NOTHING = (str, bytes, int, float, ModuleType, type)
+_HOLDS_NOTHING = (str, bytes, int, float, complex, NoneType, ModuleType, type)
 _CONTAINERS = (list, tuple, collections.deque, set, frozenset)
 
 
-def _inside(value: Any, path: str) -> Iterator[_Place]:
+class _Holding(dict[type, bool]):
+    """Knows of each class that was asked for whether its instances may hold something."""
+
+    def __missing__(self, kind: type) -> bool:
+        self[kind] = not issubclass(kind, _HOLDS_NOTHING)
+        return self[kind]
+
+
+def _inside(value: Any, place: _Place) -> Iterator[_Place]:
     """Yield what a container, an object or a function holds, without running its code."""
     kind = type(value)
     if issubclass(kind, _HOLDS_NOTHING):
         return
     if issubclass(kind, dict):
         for key, item in islice(dict.items(value), MAX_ELEMENTS):
-            yield _Place(item, f"{path}[{key!r}]" if isinstance(key, str | int) else f"{path}[...]")
+            yield item, place, "[{!r}]" if isinstance(key, str | int) else "[...]", key
     elif kind in _CONTAINERS:
         for index, item in enumerate(islice(value, MAX_ELEMENTS)):
-            yield _Place(item, f"{path}[{index}]")
+            yield item, place, "[{}]", index
     elif kind is FunctionType:
-        yield from _closed_over(value, path)
-    yield from _attributes(value, path)
+        yield from _closed_over(value, place)
+    yield from _attributes(value, place)
 
 
-def _closed_over(function: FunctionType, path: str) -> Iterator[_Place]:
+def _closed_over(function: FunctionType, place: _Place) -> Iterator[_Place]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
-            yield _Place(cell.cell_contents, f"{path}.<closure>.{name}")
+            yield cell.cell_contents, place, ".<closure>.{}", name
         except ValueError:  # not assigned yet
             continue
 
 
-def _attributes(value: Any, path: str) -> Iterator[_Place]:
+def _attributes(value: Any, place: _Place) -> Iterator[_Place]:
     try:
         attributes = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -172,9 +196,9 @@ def _attributes(value: Any, path: str) -> Iterator[_Place]:
     for name, item in list(islice(attributes.items(), MAX_ELEMENTS)):
         if name in OF_MODULES and isinstance(item, dict):
             for inner, part in list(item.items()):
-                yield _Place(part, f"{path}.{inner}")
+                yield part, place, ".{}", inner
         else:
-            yield _Place(item, f"{path}.{name}")
+            yield item, place, ".{}", name
 
 
 def _last_name(path: str) -> str:

@@ -1,11 +1,13 @@
 """What the source says of a container that holds tensors."""
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
-from gradinspect.observers.graphs.holders import removes_elements, stores_of
+from gradinspect.observers.graphs.holders import HolderSearch, removes_elements, stores_of
 
 
 @pytest.mark.parametrize(
@@ -56,3 +58,45 @@ def test_a_statement_that_stores_under_a_name(line: str, stores: bool, tmp_path:
     file.write_text(f"x = pair = 1\n{line}\n")
 
     assert [store.line for store in stores_of(str(file), "kept")] == ([2] if stores else [])
+
+
+class Held:
+    """Has attributes."""
+
+    def __init__(self, **held: object) -> None:
+        self.__dict__.update(held)
+
+
+@pytest.mark.parametrize(
+    ("holding", "path"),
+    [
+        (lambda tensor: [1, "no", None, tensor], "[*]"),
+        (lambda tensor: {"loss": (0.5, {tensor})}, "[*][*][*]"),
+        (lambda tensor: {"{}": (0.5, Held(last=tensor))}, "['{}'][1].last"),
+        (lambda tensor: {(3, 4): Held(last=tensor), 5: 6}, "[...].last"),
+        (lambda tensor: Held(name="x", loss=Held(last=tensor)), ".loss.last"),
+        (lambda tensor: lambda: tensor, ".<closure>.tensor"),
+        (lambda tensor: torch.nn.ParameterDict({"a": tensor}), ".a"),
+        (lambda tensor: Held(name="tensor"), None),
+    ],
+)
+def test_a_path_names_each_step(
+    holding: Callable[[torch.Tensor], object], path: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a global of a module inward; what nothing holds has none."""
+    tensor = torch.nn.Parameter(torch.ones(1))
+    monkeypatch.setitem(globals(), "HOLDER", holding(tensor))
+    (group,) = HolderSearch(None).groups([tensor])
+
+    assert group.name == ("" if path is None else f"{__name__}.HOLDER{path}")
+    assert group.tensors == [tensor]
+
+
+@pytest.mark.parametrize(("num_lists", "is_found"), [(20, True), (120, False)])
+def test_a_search_ends(num_lists: int, is_found: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # a column
+    """Where a program holds more values than are worth the time, even if most of them can hold nothing."""
+    tensor = torch.ones(1)
+    monkeypatch.setitem(globals(), "HOLDER", [*([0] * 9_000 for _ in range(num_lists)), [tensor]])
+    (group,) = HolderSearch(None).groups([tensor])
+
+    assert bool(group.name) is is_found
