@@ -117,6 +117,7 @@ class ChecksObserver(Observer[Findings]):
         self._opaque: set[tuple[str, str]] = set()
         self._watched: list[WatchedCall] = []
         self._nonfinite = NonfiniteValues()
+        self._collector_freeze = _CollectorFreeze()
         self._calls: list[EarlierCall] = []
         self._survivors: list[Survivors] = []  # of their graphs
         self._freed_by: list[EarlierCall] = []  # those that freed their graph
@@ -243,7 +244,7 @@ class ChecksObserver(Observer[Findings]):
         self._survivors.append(gradients.survivors())
         self._training.begin(walked, call)
         self._call_log.enter_backward()
-        unfreeze = _frozen_for_collector()
+        unfreeze = self._collector_freeze.begin()
 
         def after(_returned: object) -> None:
             unfreeze()
@@ -386,13 +387,21 @@ def _judge(
     watched.is_complete = True
 
 
-def _frozen_for_collector() -> Callable[[], None]:
-    """Keep the garbage collector from repeatedly traversing a whole record while backward runs.
+class _CollectorFreeze:
+    """Keeps the garbage collector from repeatedly traversing a whole record while backward runs."""
 
-    Returns:
-        A function that undoes it.
-    """
-    if gc.get_freeze_count():  # the program does so itself
-        return lambda: None
-    gc.freeze()
-    return gc.unfreeze
+    _is_ours = False
+    _is_the_programs = False  # asked for until it is so: what is frozen is counted, one object after the other
+
+    def begin(self) -> Callable[[], None]:
+        """Freeze what there is, unless the program does so itself; return a function that undoes it."""
+        self._is_the_programs = self._is_the_programs or (not self._is_ours and gc.get_freeze_count() > 0)
+        if self._is_ours or self._is_the_programs:
+            return lambda: None
+        gc.freeze()
+        self._is_ours = True
+        return self._end
+
+    def _end(self) -> None:
+        gc.unfreeze()
+        self._is_ours = False
