@@ -1,5 +1,6 @@
 """Before torch is imported: as many workers as cores run the tests, so each of them, and what it starts, has one."""
 
+import gc
 import os
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,12 @@ settings.register_profile("CI", settings.get_profile("any machine"), derandomize
 settings.load_profile("CI" if os.environ.get("CI") == "true" else "any machine")
 
 
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what was imported: else each collection of each test looks at all of it."""
+    gc.collect()
+    gc.freeze()
+
+
 @cache
 def shares(file: str) -> bool:
     """Say whether tests of a file share what one of them prepares."""
@@ -27,12 +34,17 @@ def shares(file: str) -> bool:
 
 @pytest.hookimpl(optionalhook=True)  # pytest-xdist need not be installed, as beside other versions of torch
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Give each test to the next free worker, and all tests of a file to one worker if they share a preparation."""
+    """Give each test to the next free worker, and all tests of a file to one worker if they share a preparation.
+
+    Shortened sweeps share one, too: NOTE [Samples of torch] in operator_sweep.py.
+    """
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # as above
 
     class OneWorkerForWhatIsShared(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
+            if file.endswith("_sweep.py") and config.option.markexpr == "not sweep":
+                return "shortened sweeps"
             return file if shares(file) else nodeid
 
     return OneWorkerForWhatIsShared(config, log)

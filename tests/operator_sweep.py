@@ -1,6 +1,13 @@
-"""Run torch's operators backward as they are, so that a test can run them again with something of ours beside."""
+"""Run torch's operators backward as they are, so that a test can run them again with something of ours beside.
 
+NOTE [Samples of torch]
+Torch's own lists of operators and modules take seconds to import, and hold more objects than all else that the tests
+import. So each sweep imports them as it runs, and one worker runs all shortened sweeps: conftest.py.
+"""
+
+import gc
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +26,22 @@ class PlainRun(NamedTuple):
     weight: torch.Tensor  # what backward began with
     leaves: list[torch.Tensor]
     expected: list[torch.Tensor | None]  # the gradients that the leaves got
+
+
+@cache
+def operators() -> list[Any]:
+    """Return torch's own list of its operators. NOTE [Samples of torch]."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    gc.freeze()  # as in conftest.py
+    return list(op_db)
+
+
+def modules() -> list[Any]:
+    """Return torch's own list of its modules. NOTE [Samples of torch]."""
+    from torch.testing._internal.common_modules import module_db
+
+    return list(module_db)
 
 
 def plain_runs(op: Any, dtype: torch.dtype) -> Iterator[PlainRun]:

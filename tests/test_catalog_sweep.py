@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from dispatch_witness import Call, Witness, names_of_places, nodes_below
+from operator_sweep import operators
 from torch.utils._pytree import tree_leaves
 
 from gradinspect.catalog import load_catalog
@@ -88,10 +89,8 @@ def sweep(every: int, samples_each: int) -> Sweep:
     """Go through torch's own op samples."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the samples include deprecated ops
-        from torch.testing._internal.common_methods_invocations import op_db
-
         found = Sweep()
-        found.run(op_db[::every], samples_each)
+        found.run(operators()[::every], samples_each)
     return found
 
 

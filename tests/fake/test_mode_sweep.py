@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
+from operator_sweep import operators
 from torch.utils._pytree import tree_map
 
 from gradinspect.analyses.memory.held import measure_memory
@@ -76,11 +76,11 @@ def sweep(ops: list[Any], dtype: torch.dtype, at_least: int) -> None:
 
 def test_every_sixteenth_operator() -> None:
     """A shortened sweep."""
-    sweep(op_db[::16], torch.float32, 75)
+    sweep(operators()[::16], torch.float32, 75)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64])
 def test_every_operator(dtype: torch.dtype) -> None:
     """All that need no values, in single, half and complex precision."""
-    sweep(op_db, dtype, 1000)
+    sweep(operators(), dtype, 1000)

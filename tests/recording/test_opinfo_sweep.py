@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.common_modules import module_db
+from operator_sweep import modules, operators
 
 from gradinspect.graph import Node, SavedValue
 from gradinspect.recording.capture import capture_graph
@@ -139,13 +138,13 @@ def sweep(ops: list[Any], limit: int | None) -> int:
 
 def test_a_twelfth_of_all_ops() -> None:
     """Every twelfth op, its first two samples, real and complex."""
-    assert sweep(op_db[::12], 2) > 250
+    assert sweep(operators()[::12], 2) > 250
 
 
 @pytest.mark.sweep
 def test_all_ops() -> None:
     """Every op, every sample, real and complex."""
-    assert sweep(list(op_db), None) > 20_000
+    assert sweep(operators(), None) > 20_000
 
 
 def module_outputs(info: Any, limit: int | None) -> Iterator[object]:
@@ -170,7 +169,7 @@ def test_modules(limit: int | None, part: slice) -> None:
     total = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for info in module_db[part]:
+        for info in modules()[part]:
             for outputs in module_outputs(info, limit):
                 total += check_outputs(outputs)
 

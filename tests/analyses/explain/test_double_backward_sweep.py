@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
+from operator_sweep import operators
 
 from gradinspect.analyses.explain.double_backward import double_backward
 from gradinspect.catalog import Catalog, load_catalog
@@ -85,10 +85,10 @@ def check(ops: list[Any], at_least: int) -> None:
 
 def test_every_tenth_operator() -> None:
     """A shortened sweep."""
-    check(op_db[::10], 20)
+    check(operators()[::10], 20)
 
 
 @pytest.mark.sweep
 def test_every_operator() -> None:
     """All that make a node of a generated class: 290 on torch 2.13."""
-    check(op_db, 280)
+    check(operators(), 280)

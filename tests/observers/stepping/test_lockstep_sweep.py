@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from operator_sweep import plain_runs, sweep
+from operator_sweep import operators, plain_runs, sweep
 from step_programs import Silent, stepped
-from torch.testing._internal.common_methods_invocations import op_db
 
 from gradinspect.observers.gradients.comparing import is_same
 
@@ -32,11 +31,11 @@ def wrong_in(op: Any, dtype: torch.dtype) -> tuple[int, list[str]]:
 
 def test_every_twelfth_operator() -> None:
     """A shortened sweep."""
-    sweep(wrong_in, op_db[::12], torch.float32, 75)
+    sweep(wrong_in, operators()[::12], torch.float32, 75)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bfloat16])
 def test_every_operator(dtype: torch.dtype) -> None:
     """All of them, in real, complex and half precision."""
-    sweep(wrong_in, op_db, dtype, 300)
+    sweep(wrong_in, operators(), dtype, 300)
