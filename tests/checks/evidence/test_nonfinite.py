@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues, nonfinite_value
 from gradinspect.graph import Frame
@@ -102,3 +103,38 @@ def test_a_leaf_that_was_never_explained_is_said() -> None:
 
     assert [one.code for one in found] == ["GI502"]
     assert (again, log.explains) == ([], True)
+
+
+def test_a_gradient_that_was_judged_explains_what_follows() -> None:
+    """From the same line, or from a leaf that has become NaN; before that nothing is explained."""
+    log, other = NonfiniteValues(), NonfiniteValues()
+    assert not log.explains
+
+    def same(w: torch.Tensor) -> torch.Tensor:
+        return (w * 1000 + 1000).exp().sum()
+
+    graph, call = walked(same)
+    (finding,) = other.findings(graph, call, BACKWARD)
+    later, later_call = walked(lambda w: w.sum(), leaf_of(NAN, 0.0))
+    log.judged([replace(finding, code="GI101")])
+    assert len(list(log.findings(graph, call, BACKWARD))) == 1
+    for code in ("GI501", "GI502"):
+        log = NonfiniteValues()
+        log.judged([replace(finding, code=code)])
+        assert list(log.findings(graph, call, BACKWARD)) == []
+        assert log.explains
+        assert list(log.findings(later, later_call, BACKWARD)) == []
+        assert log.explains
+    graph.walk.close()
+    later.walk.close()
+
+
+def test_what_torch_cannot_judge_is_finite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As values of some dtypes, and on some devices."""
+
+    def refuse(_tensor: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    monkeypatch.setattr(torch, "isfinite", refuse)
+
+    assert source(lambda w: w.log().sum()) is None

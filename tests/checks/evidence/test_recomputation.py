@@ -51,6 +51,14 @@ def alike(x: torch.Tensor) -> torch.Tensor:
     return torch.relu(x.exp() * x)
 
 
+def from_two_lines(x: torch.Tensor) -> torch.Tensor:
+    """Call a function on one line, then on another."""
+    runs.append(1)
+    if len(runs) == 1:
+        return alike(x)
+    return alike(x)
+
+
 def drawing(x: torch.Tensor) -> torch.Tensor:
     """Draw random numbers."""
     return nn.functional.dropout(x.exp(), 0.5) * x
@@ -85,6 +93,7 @@ def test_another_operator_or_line_is_a_mismatch() -> None:
 def test_runs_that_are_alike_are_no_mismatch() -> None:
     """Random numbers are restored, unless the program says otherwise: then they are noted with the call."""
     assert compared(alike) == compared(drawing) == []
+    assert compared(from_two_lines) == []  # what saved them is the same
     assert compared(alike, preserve_rng_state=False) == []
     (drawn,) = compared(drawing, preserve_rng_state=False)
 

@@ -29,3 +29,9 @@ def test_a_large_storage_has_none(size: int, monkeypatch: pytest.MonkeyPatch, *,
 def test_what_cannot_be_read_has_none() -> None:
     """A tensor without memory."""
     assert checksum(torch.empty(3, device="meta")) is None
+
+
+@pytest.mark.parametrize(("size", "is_known"), [(8 << 20, True), ((8 << 20) + 1, False)])
+def test_a_storage_of_eight_mebibytes_is_not_large(size: int, *, is_known: bool) -> None:
+    """One byte more is."""
+    assert (checksum(torch.empty(size, dtype=torch.uint8)) is not None) == is_known

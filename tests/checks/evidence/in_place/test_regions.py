@@ -16,6 +16,7 @@ PARTS = {
     "turned": WHOLE.T[1:],
     "one": WHOLE[2, 3],
     "none": WHOLE[:0],
+    "none, turned": WHOLE.T[:0],
     "expanded": WHOLE[0, :1].expand(5),
 }
 
@@ -39,3 +40,4 @@ def test_another_dtype_counts_as_overlap_where_the_bytes_meet() -> None:
     assert overlaps(region_of(WHOLE), region_of(bits))
     assert not overlaps(region_of(WHOLE[3:]), region_of(bits[:3]))
     assert not overlaps(region_of(WHOLE[3:]), region_of(bits[:1]))
+    assert not overlaps(region_of(WHOLE.T[:0]), region_of(bits))

@@ -22,6 +22,7 @@ def test_memory_that_is_given_to_numpy() -> None:
     assert (memory.knows(key), memory.sharing_frame(key)) == (True, 7)
     assert before == (False, False)
     assert (memory.is_changed(x, 3), memory.is_changed(x.t(), 3), memory.is_changed(x, 4)) == (True, True, True)
+    assert memory.is_changed(x[None, :, None], 3)  # a dimension of one element is nothing
     assert not memory.is_changed(x, 5)  # a node that was made later
     assert not memory.is_changed(x[1:], 3)  # of which nothing is known
     assert not memory.is_changed(torch.ones(2, 3), 3)
@@ -108,3 +109,27 @@ def test_only_memory_up_to_a_size_is_looked_at(monkeypatch: pytest.MonkeyPatch, 
 
     assert memory.knows(storage_key(x) or 0) == is_known
     assert memory.is_changed(x[:size], 0) == is_known
+
+
+def test_how_much_is_looked_at() -> None:
+    """A tensor up to a mebibyte; of complex or sparse ones nothing is known."""
+    for size, is_known in ((1 << 20, True), ((1 << 20) + 1, False)):
+        x, memory = torch.zeros(size, dtype=torch.uint8), SharedMemory()
+        memory.share(x, None, 0)
+        assert memory.knows(storage_key(x) or 0) == is_known
+    for other in (torch.zeros(2, dtype=torch.complex64), torch.eye(2).to_sparse(), torch.zeros(2, device="meta")):
+        memory = SharedMemory()
+        memory.share(other, None, 0)
+        assert not memory.is_changed(other, 0)
+        assert not memory.knows(storage_key(other) or 0)
+
+
+def test_only_so_many_views_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones."""
+    monkeypatch.setattr(shared_memory, "MAX_VIEWS", 2)
+    x, memory = torch.zeros(4), SharedMemory()
+    for part in x:
+        memory.share(part, None, 0)
+    x.add_(1)
+
+    assert [memory.is_changed(part, 0) for part in x] == [True, True, False, False]

@@ -75,7 +75,16 @@ def test_a_fused_optimizer_writes_its_parameters_and_states() -> None:
 
 @pytest.mark.parametrize(
     ("op", "has_form"),
-    [("clamp_", True), ("zero_", False), ("add", False), ("relu_", True), ("dropout_", True), ("frob_", False)],
+    [
+        ("clamp_", True),
+        ("zero_", False),
+        ("add", False),
+        ("relu_", True),
+        ("dropout_", True),
+        ("frob_", False),
+        ("elu_", True),
+        ("_foreach_add_", True),
+    ],
 )
 def test_which_operators_have_a_form_that_makes_a_new_tensor(op: str, *, has_form: bool) -> None:
     """A method, or a function of torch; `zero_` has none."""

@@ -167,3 +167,21 @@ def test_memory_that_data_gives_away_is_compared() -> None:
 
     assert shared.content is not None
     assert plain.content is None
+
+
+def test_a_log_that_begins_inside_a_step_does_no_harm() -> None:
+    """It sees the end of a step of which it has not seen the beginning."""
+    log = WriteLog(Recorder())
+
+    class Late(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            log.__enter__()
+
+    weight = torch.nn.Parameter(torch.ones(2))
+    try:
+        Late([weight], lr=0.1).step()
+        log.note("add_", 0, 1, None, [(weight, 0, None)])
+    finally:
+        log.__exit__()
+
+    assert [one.optimizer for one in log.since(storage_key(weight) or 0, -1)] == [None]

@@ -116,3 +116,23 @@ def test_a_class_that_reads_the_attribute_has_a_flag_of_its_own(tmp_path: Path) 
     file.write_text(SOURCE + "        return self.requires_grad\n")
 
     assert line_of_flag(FoundFlag("requires_grad", ("weight",), "body")) is None
+
+
+@pytest.mark.usefixtures("source")
+def test_another_file_may_set_the_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two, one has a flag of its own, or sets that of tensors; a line with the name counts more than one before."""
+    (tmp_path / "net_of_the_program.py").write_text(SOURCE + "        return self.requires_grad\n")
+    lines = {"of_tensors.py": "p.weight.requires_grad = False\n", "of_other.py": "head.requires_grad = False\n"}
+    lines["of_body.py"] = "net.body.requires_grad = False\n"
+    for name, text in lines.items():
+        (tmp_path / name).write_text(text)
+        module = ModuleType(name.removesuffix(".py"))
+        module.__file__ = str(tmp_path / name)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    def found(path: str) -> str | None:
+        line = line_of_flag(FoundFlag("requires_grad", ("weight",), path))
+        return line and Path(line.file).name
+
+    assert found("encoder.body") == "of_body.py"
+    assert found("encoder") == "of_other.py"

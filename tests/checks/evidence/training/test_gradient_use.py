@@ -249,6 +249,8 @@ def after(events: str) -> list[str]:
         ("bbsbbs", ["added"]),
         ("bs?bs", []),
         ("bsb?bs", []),
+        ("bsb?s", []),
+        ("b?s", []),
         ("bsbcbs", []),
         ("bsb", ["added"]),
         ("bscb", []),

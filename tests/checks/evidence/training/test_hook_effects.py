@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from gradinspect.checks.evidence.training import hook_effects
 from gradinspect.checks.evidence.training.hook_effects import Effect, HookEffects
 from gradinspect.recording.capture import Moment, walk_graph
 from gradinspect.recording.outputs import outputs_in
@@ -45,6 +46,8 @@ def effects(
         (torch.zeros_like, [("zeroed", 1)]),
         (torch.neg, [("reversed", 1)]),
         (lambda gradient: gradient * -0.01, [("reversed", 1)]),
+        (lambda gradient: gradient * -3, [("reversed", 1)]),
+        (lambda gradient: gradient * 1e-10, []),
         (lambda gradient: gradient * 0.5, []),
         (lambda gradient: gradient * torch.tensor([1.0, 0.0]), []),
         (lambda gradient: gradient * torch.tensor([1.0, -1.0]), []),
@@ -91,3 +94,9 @@ def test_a_leaf_that_is_gone_is_no_other() -> None:
     walked.walk.close()
 
     assert list(log.found()) == []
+
+
+def test_hooks_of_results_are_forgotten_when_backward_has_seen_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that those of a long program are all looked at."""
+    monkeypatch.setattr(hook_effects, "MAX_REGISTERED", 2)
+    assert effects(*[torch.neg] * 5, on="made") == [("reversed", 5)]

@@ -158,3 +158,30 @@ def test_parts_are_looked_for_in_depth() -> None:
     assert sorted(found([model], [optimizer_of(inner.encoder)], uses)) == [
         ("Linear head", 2, False), ("Sequential body.decoder", 2, False),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("home", "expected"), [("json", []), ("torch.nn.modules", DECODER), ("not.there", DECODER)])
+def test_a_library_may_keep_a_part_of_its_models(
+    monkeypatch: pytest.MonkeyPatch, home: str, expected: list[tuple[str, int, bool]]
+) -> None:
+    """Its weights may come with it; not so the containers of torch, and what the program defines."""
+    monkeypatch.setattr(Pair, "__module__", home)
+
+    assert of_pair() == expected
+
+
+def test_a_model_that_was_reached_again_and_again() -> None:
+    """Twice, or more often."""
+    assert of_pair(num_reached=3) == DECODER
+
+
+def test_several_parts_must_lie_behind_all_that_is_trained() -> None:
+    """The first of their parameters counts, and the last of those."""
+    pair = Pair()
+    weight, bias = pair.decoder[0].parameters()
+    for uses, is_found in (((5, 7), True), ((2, 7), False), ((3, 7), False)):
+        left = {id(one): used(one, first) for one, first in zip((weight, bias), uses, strict=True)}
+        trained = [used(one, first) for one, first in zip(pair.encoder.parameters(), (1, 3), strict=True)]
+        every = left_out(left, [*left.values(), *trained], [pair], [optimizer_of(pair.encoder)], set())
+
+        assert bool(list(every)) == is_found

@@ -274,3 +274,43 @@ def test_what_is_done_to_a_leaf_itself() -> None:
     assert kinds_of(GradientTouch.READS_DATA, ()) == (0, True)
     assert kinds_of(GradientTouch.SETS_DATA, (torch.ones(2),)) == (0, True)
     assert kinds_of(GradientTouch.SETS, (torch.ones(2),)) == (0, False)
+
+
+def test_each_model_is_looked_at() -> None:
+    """Also after one that no optimizer trains."""
+    program = Program()
+    with program:
+        fixed, model = nn.Linear(2, 2), nn.Linear(2, 2)
+        fixed.requires_grad_(False)
+        holder: Any = model
+        holder.my_scale = torch.ones(2, requires_grad=True)
+        optimizer = sgd(model)
+        for _ in range(2):
+            program.backward((model(fixed(X)) * holder.my_scale).sum())
+            optimizer.step()
+
+    assert [(one.kind, one.where) for one in program.facts(UnheldParameters)] == [("attribute", "my_scale")]
+
+
+@pytest.mark.filterwarnings("ignore:Detected call of:UserWarning")
+def test_the_last_step_of_a_scheduler_is_named() -> None:
+    """Beside an optimizer that never steps."""
+    program = Program()
+    with program:
+        model = nn.Linear(2, 1)
+        optimizer = sgd(model)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            program.backward(model(X).sum())
+            if len(program.log._optimizers.seen[0].scheduled) < 2:
+                scheduler.step()
+        optimizer.zero_grad()
+        scheduler.step()  # the last
+    (fact,) = program.facts(OptimizerMisuse)
+
+    assert (fact.kind, fact.optimizer, code_of(fact.scheduled)) == (
+        "never",
+        "optimizer",
+        "scheduler.step()  # the last",
+    )

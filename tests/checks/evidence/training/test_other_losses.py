@@ -64,3 +64,45 @@ def test_nothing_is_known_after_a_call_that_is_not_observed() -> None:
     log.unobserved()
 
     assert log.step(CRITIC, [CRITIC]) is None
+
+
+@pytest.mark.parametrize(("reaches_both", "is_left"), [(True, True), (False, False)])
+def test_it_must_have_left_something_in_all_gradients(*, reaches_both: bool, is_left: bool) -> None:
+    """Of those that a step applies; what only one of them has may be a loss of its own."""
+    log, second = OtherLosses(), 3
+    for parameter in (CRITIC, second) if reaches_both else (CRITIC,):
+        log.reached(parameter, Part(1, OTHER, 7))
+    log.reached(ACTOR, Part(1, OTHER, 5))
+    log.step(ACTOR, [ACTOR])
+    for parameter in (CRITIC, second):
+        log.reached(parameter, Part(2, OWN, 7))
+    left = log.step(CRITIC, [CRITIC, second])
+
+    assert (left is not None) == is_left
+
+
+def test_what_is_not_known_to_come_before_is_not_said() -> None:
+    """A parameter without a known use, or an optimizer that has stepped after that backward itself."""
+    for use, steps_itself, is_left in ((7, False, True), (None, False, False), (7, True, False)):
+        log = OtherLosses()
+        log.reached(CRITIC, Part(1, OTHER, use))
+        log.reached(ACTOR, Part(1, OTHER, 5))
+        log.step(ACTOR, [ACTOR])
+        if steps_itself:
+            log.step(CRITIC, [CRITIC])
+        log.reached(CRITIC, Part(2, OWN, use))
+
+        assert (log.step(CRITIC, [CRITIC]) is not None) == is_left
+
+
+def test_only_the_latest_parts_are_known() -> None:
+    """Eight of each gradient."""
+    for between, is_left in ((6, True), (7, False)):
+        log = OtherLosses()
+        log.reached(CRITIC, Part(1, OTHER, 7))
+        log.reached(ACTOR, Part(1, OTHER, 5))
+        log.step(ACTOR, [ACTOR])
+        for time in range(between + 1):
+            log.reached(CRITIC, Part(2 + time, OWN, 7))
+
+        assert (log.step(CRITIC, [CRITIC]) is not None) == is_left

@@ -45,6 +45,8 @@ def test_parts_of_a_memory_and_parameters_that_are_not_updated_do_not_count() ->
 
     assert pairs_in(with_gradient(memory), nn.Parameter(memory), *halves) == []
     assert pairs_in(with_gradient(memory[:0]), with_gradient(memory[:0])) == []
+    assert pairs_in(*(with_gradient(torch.ones(2, device="meta")) for _ in range(2))) == []
+    assert pairs_in(with_gradient(memory.view(torch.int32).view(torch.float32)), with_gradient(torch.ones(4))) == []
 
 
 def test_the_one_that_was_assigned_to_came_later() -> None:

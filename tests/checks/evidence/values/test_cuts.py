@@ -2,43 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import pytest
 import torch
+from cut_steps import Step, sgd, texts, watched
 from torch import nn
 
-import gradinspect as gi
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.findings import Findings
 from gradinspect.recording.recorder import Recorder
 
-Step = Callable[[], object]
 X = torch.ones(3, 2)
-
-
-def sgd(*tensors: Any) -> torch.optim.SGD:
-    """Make an optimizer of tensors and models."""
-    parts = [[one] if isinstance(one, torch.Tensor) else list(one.parameters()) for one in tensors]
-    return torch.optim.SGD([tensor for part in parts for tensor in part], lr=0.01)
-
-
-def checked(make: Callable[[], Step], **options: Any) -> tuple[list[str], Findings]:
-    """Check a step, and list what was found: code, lines from the definition of the step, and tensors."""
-    torch.manual_seed(0)
-    step = make()
-    code: CodeType = step.__code__
-    found = gi.check(step, **{"steps": 2, **options})
-    return [
-        " ".join((
-            one.code,
-            *(f"{place.role}={place.line - code.co_firstlineno}" for place in one.places if place.role != "optimizer"),
-            *one.subjects,
-        ))
-        for one in found
-    ], found  # fmt: skip
 
 
 def detached() -> Step:
@@ -312,7 +287,7 @@ PROGRAMS: list[tuple[Callable[[], Step], list[str]]] = [
 @pytest.mark.parametrize(("make", "expected"), PROGRAMS, ids=lambda value: getattr(value, "__name__", ""))
 def test_what_is_found_in_a_step(make: Callable[[], Step], expected: list[str]) -> None:
     """With the lines, counted from that of the step, and the tensors."""
-    assert checked(make)[0] == expected
+    assert texts(make, watched(make)[0]) == expected
 
 
 def test_a_step_before_any_backward_proves_nothing() -> None:
@@ -334,23 +309,22 @@ def test_a_step_before_any_backward_proves_nothing() -> None:
 
         return step
 
-    assert checked(make)[0] == []
+    assert watched(make)[0] == []
 
 
 def test_too_many_calls_are_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is noted."""
     monkeypatch.setattr("gradinspect.checks.evidence.values.dataflow.MAX_CALLS", 10)
-    found, findings = checked(detached)
+    found, cuts = watched(detached)
 
     assert found == []
-    assert any("Missing gradients were not checked: there were more than" in note for note in findings.notes)
+    assert any("Missing gradients were not checked: there were more than" in note for note in cuts.notes())
 
 
 @pytest.mark.parametrize(("make", "is_said"), [(of_both_losses, True), (rounded, False), (detached, False)])
 def test_a_cut_may_be_meant_for_another_backward(make: Callable[[], Step], *, is_said: bool) -> None:
     """The remedy names that call if the cut is one that programs make on purpose."""
-    _, findings = checked(make)
-    (finding,) = findings
+    ((finding,), _) = watched(make)
 
     assert finding.code == "GI301"
     assert ("for the other loss" in (finding.remedy or "")) == is_said

@@ -1,5 +1,6 @@
 """Which calls are noted, and what of torch that rests on."""
 
+import copy
 import gc
 import weakref
 from collections.abc import Callable, Iterator
@@ -8,10 +9,12 @@ import pytest
 import torch
 from torch import nn
 
+from gradinspect.checks.evidence.values import dataflow
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.rules.flow.value_flow import NO_LEAF, OUTSIDE, DetachCause, Read
 from gradinspect.recording.recorder import Recorder
+from gradinspect.torch_api.tensors import key_of_storage
 
 Made = Callable[[torch.Tensor], object]
 
@@ -392,3 +395,61 @@ def test_writing_a_constant_to_what_is_not_known_is_no_call(flow: Dataflow) -> N
 
     assert [call.name for call in flow.calls[number:]] == ["ones", "zero_"]
     assert flow.read(y).call == number + 1
+
+
+def test_what_comes_from_numpy_is_known_whatever_reads_it(flow: Dataflow) -> None:
+    """A call that writes it elsewhere, or takes its numbers out of torch."""
+    into = torch.zeros(3)
+    for read in (into.copy_, torch.Tensor.tolist):
+        x = torch.from_numpy(torch.ones(3).numpy() * 2)
+        read(x)
+        names = [call.name for call in flow.calls][-2:]
+
+        assert names == ["from_numpy", "copy_" if read == into.copy_ else "tolist"]
+        assert flow.read(x).call == len(flow.calls) - 2
+
+
+class Own(torch.Tensor):
+    """A tensor of the program's own kind."""
+
+
+def test_results_of_other_kinds_of_tensors_are_no_leaves(flow: Dataflow) -> None:
+    """Only what no operator made is one."""
+    w = torch.ones(3).as_subclass(Own).requires_grad_()
+    y = w * 2
+
+    assert flow.read(w).leaf != NO_LEAF
+    assert flow.read(y).leaf == NO_LEAF
+    assert type(y) is Own
+
+
+def test_weights_that_are_loaded_or_copied_have_lost_their_graph(flow: Dataflow) -> None:
+    """By torch's own functions, which the program calls."""
+    model, w = nn.Linear(3, 1, bias=False), torch.ones(1, 3, requires_grad=True)
+    model.load_state_dict({"weight": w * 2})
+    loaded = [call.cause for call in flow.calls if call.name == "copy_"]
+    number = len(flow.calls)
+    copied = copy.deepcopy(w)
+    causes = {call.cause for call in flow.calls[number:]} - {None}
+
+    assert loaded == ["loaded"]
+    assert copied.requires_grad
+    assert causes <= {"deepcopy"}
+
+
+def test_all_memory_that_was_remembered_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the flow is closed: else its numbers are never used again."""
+    remembered: list[int] = []
+    forgotten: list[int] = []
+    monkeypatch.setattr(dataflow, "remember_storage", lambda storage: remembered.append(key_of_storage(storage)))
+    monkeypatch.setattr(dataflow, "forget_storage", forgotten.append)
+    with Recorder() as recorder:
+        noted = Dataflow(recorder)
+        with TorchCallLog(recorder, noted):
+            kept = [torch.ones(3), torch.ones(3, requires_grad=True).exp()]
+        noted.close()
+        noted.close()
+
+    assert len(kept) == 2
+    assert len(remembered) == 3
+    assert sorted(forgotten) == sorted(remembered)

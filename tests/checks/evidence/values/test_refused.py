@@ -67,3 +67,20 @@ def test_why_nothing_requires_grad(step: Callable[[], object], found: list[str])
         " ".join((one.code, *(f"{place.role}={place.line - first}" for place in one.places)))
         for one in gi.check(step, steps=1)
     ] == found
+
+
+def test_a_loss_of_nothing_but_a_gradient_fails() -> None:
+    """Rather than to lose one of its terms; where it was read decides what to do."""
+
+    def read() -> object:
+        w = torch.ones(2, requires_grad=True)
+        w.square().sum().backward()
+        assert w.grad is not None
+        return w.grad.sum().backward()
+
+    (computed,), (was_read,) = (gi.check(step, steps=steps) for step, steps in ((of_one_gradient, 1), (read, 2)))
+
+    assert "adds" not in computed.text
+    assert "fail" in computed.text
+    assert "fail" in was_read.text
+    assert computed.remedy != was_read.remedy

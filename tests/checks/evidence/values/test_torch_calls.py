@@ -91,6 +91,10 @@ def test_a_function_has_the_name_of_its_documentation(func: Any, name: str) -> N
 Pair = namedtuple("Pair", "first second")  # as programs make them
 
 
+class Own(torch.Tensor):
+    """A tensor of the program's own kind."""
+
+
 def test_tensors_are_found_in_containers() -> None:
     """In their order, up to a depth and a number of elements; subclasses count."""
     x, y, weight = torch.ones(1), torch.zeros(1), torch.nn.Parameter(torch.ones(1))
@@ -107,3 +111,5 @@ def test_tensors_are_found_in_containers() -> None:
     assert found(deep) == [id(x)]
     assert len(found([x] * (MAX_NESTED + 1))) == MAX_NESTED
     assert found({x}, object()) == []
+    own = x.as_subclass(Own)
+    assert found(own, [own, weight]) == [id(own), id(own), id(weight)]
