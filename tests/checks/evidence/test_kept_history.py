@@ -77,6 +77,7 @@ def test_a_list_of_losses_keeps_each_iteration(monkeypatch: pytest.MonkeyPatch) 
     loop = Loop(monkeypatch)
     with loop.recorder:
         for number in range(3):
+            other = (loop.w - 1).sum()  # comes first, and is no part of the loss
             loss = loop.loss()
             loop.kept.append(loss)
             if number < 2:
@@ -87,6 +88,7 @@ def test_a_list_of_losses_keeps_each_iteration(monkeypatch: pytest.MonkeyPatch) 
         "variable", "kept[*]", 2, 2, True,
     )  # fmt: skip
     assert [(frame.file, frame.line, frame.code) for frame in found.stores] == [(HERE.name, 5, "kept.append(y)")]
+    assert other.requires_grad
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,21 @@ def test_each_model_is_looked_at() -> None:
     assert [(one.kind, one.where) for one in program.facts(UnheldParameters)] == [("attribute", "my_scale")]
 
 
+def test_a_layer_that_stands_twice_hides_no_other() -> None:
+    """One that was replaced before it is found."""
+    program = Program()
+    with program:
+        shared = nn.Linear(2, 2)
+        model = nn.Sequential(nn.Linear(2, 2), shared, shared)
+        optimizer = sgd(model)
+        model[0] = nn.Linear(2, 2)
+        for _ in range(2):
+            program.backward(model(X).sum())
+            optimizer.step()
+
+    assert [(one.kind, one.where) for one in program.facts(UnheldParameters)] == [("replaced", "0")]
+
+
 @pytest.mark.filterwarnings("ignore:Detected call of:UserWarning")
 def test_the_last_step_of_a_scheduler_is_named() -> None:
     """Beside an optimizer that never steps."""
