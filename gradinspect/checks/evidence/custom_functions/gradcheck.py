@@ -53,6 +53,9 @@ def check_function(call: CustomCall) -> CheckedFunction:
             slopes = tuple(_slopes(call, ready)) if verdict == "wrong backward" else ()
         except _CannotBeCheckedError as error:
             return CheckedFunction(name=name, verdict="not checked", reason=text_of(error))
+        except Exception as error:  # anything that the user's code raises for other numbers than its own
+            reason = f"it fails with other inputs or gradients: {type(error).__name__}: {_first_line(error)}"
+            return CheckedFunction(name=name, verdict="not checked", reason=reason)
     return CheckedFunction(name=name, verdict=verdict, reason=reason, slopes=slopes)
 
 

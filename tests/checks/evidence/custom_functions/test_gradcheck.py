@@ -162,6 +162,7 @@ def test_arguments_are_copied_before_forward_sees_them() -> None:
     assert call is not None
     assert call.args[0].tolist() == [1.0, 1.0]
     assert call.args[0].requires_grad
+    assert call.kwargs == {}
     assert calls.take(f"{__name__}.Scale") is None
 
 
@@ -384,3 +385,80 @@ def test_many_elements_are_checked_in_one_direction(
 
     assert check_function(CustomCall(Exact, (torch.randn(size, requires_grad=True),), {})).verdict == "correct"
     assert modes == [is_fast] * 2
+
+
+class Picky(Scale):
+    """Takes no gradient but 1."""
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        """Fail for others."""
+        if not bool((grad == 1).all()):
+            raise ValueError("only ones\nplease")
+        return 2 * grad
+
+
+class Bounded(Scale):
+    """Takes no number above the one that it got first."""
+
+    highest = 0.0
+
+    @classmethod
+    def forward(cls, ctx: Any, x: Any) -> Any:
+        """Fail for others."""
+        cls.highest = cls.highest or float(x.max())
+        if float(x.max()) > cls.highest:
+            raise ValueError("too large")
+        return 2 * x
+
+
+class FailsLater(Scale):
+    """Takes a gradient as often as is needed to find that it does not write to it."""
+
+    num_calls = 0
+
+    @classmethod
+    def backward(cls, ctx: Any, grad: Any) -> Any:
+        """Fail then."""
+        cls.num_calls += 1
+        if cls.num_calls > 2:
+            raise ValueError("enough")
+        return 2 * grad
+
+
+class Once(Scale):
+    """Cannot be differentiated twice, and says so."""
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]  # torch's
+    def backward(ctx: Any, grad: Any) -> Any:
+        """Leave the graph."""
+        return 2 * grad.detach()
+
+
+@pytest.mark.parametrize(
+    ("function", "verdict", "reason"),
+    [
+        (Picky, "not checked", "it fails with other inputs or gradients: ValueError: only ones"),
+        (Bounded, "not checked", "it fails with other inputs or gradients: ValueError: too large"),
+        (FailsLater, "not checked", "its backward fails with ValueError: enough"),
+        (Once, "correct", ""),
+    ],
+)
+def test_errors_of_the_program_do_not_end_the_check(function: Any, verdict: str, reason: str) -> None:
+    """A Function may refuse numbers that it does not get in the program, or to be differentiated twice."""
+    found = checked(function)
+
+    assert (found.verdict, found.reason) == (verdict, reason)
+
+
+def test_arguments_that_are_no_tensors_are_kept_as_they_are() -> None:
+    """With their places."""
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2)
+    with CustomCalls() as calls:
+        Pair.apply(2.0, x, y)
+    call = calls.take(f"{__name__}.Pair")
+
+    assert call is not None
+    assert call.args[0] == 2.0
+    assert [one.requires_grad for one in call.args[1:]] == [True, False]
