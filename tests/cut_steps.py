@@ -11,6 +11,7 @@ from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.findings import Finding
 from gradinspect.live.session import LiveSession
+from gradinspect.recording.outputs import has_graph
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
@@ -42,10 +43,11 @@ class CutsObserver(Observer[list[Finding]]):
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a call that is about to start."""
-        walked = self.run.walk_call(call)
-        if walked is None:
+        if not has_graph(call.outputs):
             self.found += self.cuts.refused(call)
             return None
+        walked = self.run.walk_call(call)
+        assert walked is not None
         self.found += self.cuts.begin(walked, call)
         return CallEnd(lambda _returned: walked.walk.close(), walked.walk.close)
 

@@ -1,5 +1,6 @@
 """What `check` does around each backward call."""
 
+import gc
 import math
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from runs import gradinspect
 from torch import nn
 
 import gradinspect as gi
-from gradinspect.checks.evidence import observer, unused_graphs, watch_window
+from gradinspect.checks.evidence import observer, optimizer_steps, unused_graphs, watch_window
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.findings import Findings
 from gradinspect.errors import GradInspectError
@@ -64,10 +65,11 @@ def test_a_graph_is_walked_once(tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _not_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing depend on how long something takes, or on tensors of other tests."""
+    """Let nothing depend on how long something takes, or on tensors and optimizers of other tests."""
     for limit in ("MOST_SECONDS", "CHEAP_SECONDS"):
         monkeypatch.setattr(watch_window, limit, math.inf)
     monkeypatch.setattr(unused_graphs, "tensors_with_graph", list)
+    monkeypatch.setattr(optimizer_steps, "instances_of", lambda _kind: [])
 
 
 class Watch:
@@ -75,11 +77,12 @@ class Watch:
 
     def __init__(self, num_calls: int | None = None, *, gradcheck: bool = False, **changes: Any) -> None:
         """Prepare; the changes are of the run."""
+        options = {"gradcheck": True} if gradcheck else {}
 
         def make(run: Run) -> ChecksObserver:
             for name, value in changes.items():
                 setattr(run, name, value)
-            return ChecksObserver(run, num_calls, gradcheck=gradcheck)
+            return ChecksObserver(run, num_calls, **options)
 
         self.session = LiveSession(make, "train.py")
         self.enough: list[bool] = []
@@ -344,3 +347,91 @@ def test_an_error_of_the_program_is_explained(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stdout.startswith("GI101")
+
+
+def test_calls_before_the_requested_one_are_not_observed() -> None:
+    """They may have reached anything."""
+    w = weight()
+    watch = Watch(request=alone(backward=3))
+    found = watch.run(*[lambda: w.exp().sum().backward()] * 5)
+
+    assert found.num_calls == 3
+
+
+def test_an_error_of_ours_is_raised_after_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has run as it would have without us."""
+
+    def fail(*_arguments: object) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(observer, "stale_values", fail)
+    w, watch = weight(), Watch()
+    with pytest.raises(ZeroDivisionError):
+        watch.run(lambda: w.exp().sum().backward())
+
+    assert w.grad is not None
+
+
+def test_a_program_of_many_calls_of_autograd_grad_is_left() -> None:
+    """If it calls no backward between them."""
+    w = weight()
+    watch = Watch()
+    found = watch.run(*[lambda: torch.autograd.grad(w.sum(), w)] * 257)
+
+    assert watch.enough.index(True) == 255
+    assert (found.num_calls, found.num_grads) == (0, 16)
+
+
+def test_a_call_without_a_graph_counts() -> None:
+    """It is explained, and watched for like any other."""
+    x = torch.ones(2)
+    watch = Watch(2)
+    with watch.session:
+        for _ in range(3):
+            with suppress(RuntimeError):
+                x.sum().backward()
+            watch.enough.append(watch.session.observer.has_enough)
+    found = watch.session.result()
+
+    assert found is not None
+    assert found.num_calls == 2
+    assert {one.code for one in found.findings} == {"GI302"}
+    assert watch.enough == [False, True, True]
+
+
+def test_the_collector_is_left_as_it_was() -> None:
+    """It does not look at a record while backward runs, unless the program decides on that itself."""
+    frozen: list[int] = []
+    w = weight()
+    w.register_hook(lambda _gradient: frozen.append(gc.get_freeze_count()))
+    before = gc.get_freeze_count()
+    gc.unfreeze()
+    try:
+        Watch().run(lambda: w.exp().sum().backward())
+        after = gc.get_freeze_count()
+        gc.freeze()
+        count = gc.get_freeze_count()
+        Watch().run(lambda: w.exp().sum().backward())
+        assert (frozen[0] > 0, after) == (True, 0)
+        assert gc.get_freeze_count() == frozen[1] == count
+    finally:
+        gc.unfreeze()
+        if before:
+            gc.freeze()
+
+
+def test_a_program_that_calls_nothing_any_more_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second call on, and sooner when enough was seen."""
+    monkeypatch.setattr(watch_window, "CHEAP_CALLS", 3)
+    w = weight()
+    stops: list[float] = []
+    seen: list[list[float]] = []
+    watch = Watch(stop_after=stops.append)
+
+    def step() -> None:
+        w.exp().sum().backward()
+        seen.append(list(stops))
+
+    watch.run(*[step] * 4)
+
+    assert seen == [[], [30.0], [30.0, 10.0], [30.0, 10.0]]

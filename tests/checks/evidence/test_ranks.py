@@ -1,5 +1,6 @@
 """What ranks exchange, with the store of one process."""
 
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -147,3 +148,33 @@ def test_a_model_that_is_not_averaged_has_no_partners() -> None:
 
     assert partners == frozenset()
     assert [one.unused for one in found] == [(), ()]
+
+
+def test_a_store_that_is_not_there_connects_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a torch without ranks."""
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise RuntimeError
+
+    for name, value in {
+        "WORLD_SIZE": "2", "TORCHELASTIC_USE_AGENT_STORE": "True", "MASTER_ADDR": "localhost", "RANK": "1",
+        "MASTER_PORT": "1",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(distributed, "TCPStore", refuse)
+    assert ranks_of_this_run() is None
+    monkeypatch.setattr(distributed, "TCPStore", lambda *_args, **_options: distributed.HashStore())
+    assert ranks_of_this_run() is not None
+    monkeypatch.setattr(distributed, "is_available", lambda: False)
+    assert ranks_of_this_run() is None
+
+
+def test_sharded_models_average_with_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless they are stages of a pipeline."""
+    monkeypatch.setattr(ranks, "is_fully_sharded", lambda module: isinstance(module, nn.ReLU))
+    act = nn.ReLU()
+    with Recorder() as recorder:
+        act(torch.ones(2))
+    assert ranks_that_average(recorder, 3) == {0, 1, 2}
+    monkeypatch.setitem(sys.modules, "torch.distributed.pipelining", distributed)
+    assert ranks_that_average(recorder, 3) == frozenset()

@@ -131,3 +131,10 @@ def test_what_cannot_be_recorded_any_more_ends_it() -> None:
         "Not checked: what comes after 2 backward calls, which are all that can be recorded, when it had not. More "
         "steps would show it.",
     )
+
+
+def test_more_calls_than_were_asked_for_are_enough() -> None:
+    """As in a step with several."""
+    window = WatchWindow(2)
+
+    assert [window.called("A") or window.is_enough() for _ in range(4)] == [False, True, True, True]

@@ -185,3 +185,63 @@ def test_a_log_that_begins_inside_a_step_does_no_harm() -> None:
         log.__exit__()
 
     assert [one.optimizer for one in log.since(storage_key(weight) or 0, -1)] == [None]
+
+
+def test_only_memory_that_data_gives_away_is_read_before_a_write() -> None:
+    """Of several tensors each by itself; nothing is read before any was given away."""
+    log, shared, other = WriteLog(Recorder()), torch.ones(2), torch.ones(2)
+    assert log.contents([shared, other]) == ()
+    log.detached(shared)
+    contents = log.contents([other, shared, torch.eye(2).to_sparse()])
+
+    assert [one is not None for one in contents] == [False, True, False]
+
+
+def test_what_has_no_ordinary_memory_is_not_noted() -> None:
+    """Sparse tensors, and those of inference mode; the others of the same call are."""
+    log, plain = WriteLog(Recorder()), torch.ones(2)
+    with torch.inference_mode():
+        inference = torch.ones(2)
+    log.note("add_", 0, 1, None, [(torch.eye(2).to_sparse(), 0, None), (inference, 0, None), (plain, 0, None)])
+
+    assert [one.op for one in log.since(storage_key(plain) or 0, -1)] == ["add_"]
+    assert log.last_by_program(inference) is None
+
+
+def test_an_optimizer_whose_name_cannot_be_found_has_that_of_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects of the program may raise when they are compared; while torch compiles nothing is looked for."""
+
+    def fail(_optimizer: object) -> str:
+        raise ValueError
+
+    monkeypatch.setattr(writes, "name_of_optimizer", fail)
+    log, weight = WriteLog(Recorder()), torch.nn.Parameter(torch.ones(2))
+
+    class Noting(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            log.note("add_", 0, 1, None, [(weight, 0, None)])
+
+    with log:
+        optimizer = Noting([weight], lr=0.1)
+        for is_compiling in (False, True):
+            monkeypatch.setattr(torch.compiler, "is_compiling", lambda value=is_compiling: value)
+            optimizer.step()
+
+    assert [one.optimizer for one in log.since(storage_key(weight) or 0, -1)] == ["Noting", None]
+
+
+def test_the_latest_write_of_the_program() -> None:
+    """Up to the version that the tensor has; a write by an optimizer is none."""
+    log, x = WriteLog(Recorder()), torch.ones(2)
+    for op in ("add_", "mul_"):
+        before = x._version
+        x.add_(1)
+        log.note(op, 0, 1, None, [(x, before, None)])
+    log._stepping.append("optimizer")
+    x.add_(1)
+    log.note("sub_", 0, 1, None, [(x, 2, None)])
+    last = log.last_by_program(x)
+
+    assert last is not None
+    assert last.op == "mul_"
+    assert [one.optimizer for one in log.since(storage_key(x) or 0, -1)] == [None, None, "optimizer"]

@@ -287,3 +287,60 @@ def test_the_first_use_that_is_known_is_kept() -> None:
 
     assert [one.first_use for one in loop.log.parameters()] == [17, 9]
     assert [one.num_reached for one in loop.log.parameters()] == [3, 3]
+
+
+def test_gradients_that_cannot_be_counted_may_be_other_than_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of some kinds of tensors."""
+
+    def refuse(_gradient: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    loop = Loop()
+    loop.backward()
+    loop.step()
+    for p in loop.model.parameters():
+        assert p.grad is not None
+        p.grad.data.zero_()
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.Tensor, "count_nonzero", refuse)
+        loop.backward()
+    loop.step()
+
+    assert loop.found() == ["added"]
+
+
+def test_a_gradient_that_is_read_without_a_frame_is_not_used() -> None:
+    """Nobody of the program has read it."""
+    loop = Loop()
+    loop.backward()
+    loop.log.read(loop.model.weight, None)
+
+    assert [one.read for one in loop.log.parameters()] == [0, 0]
+
+
+@pytest.mark.parametrize(("clears", "found"), [(False, ["closure"]), (True, [])])
+def test_a_closure_that_is_called_again_must_clear_the_gradients(*, clears: bool, found: list[str]) -> None:
+    """LBFGS calls it several times in a step."""
+    loop = Loop()
+    loop.optimizer = torch.optim.LBFGS(loop.model.parameters(), max_iter=4)
+    lines: list[int | None] = []
+
+    def closure() -> torch.Tensor:
+        if clears:
+            loop.clear()
+        loop.log.begin([(p, name) for name, p in loop.model.named_parameters()], sys._getframe())
+        loss = (loop.model(torch.ones(3, 2)) - 1).square().mean()
+        loss.backward()
+        loop.log.end()
+        lines.append(loop.log.backward)
+        return loss
+
+    loop.backward()  # before the step: what it leaves is another matter
+    loop.log.before_step(loop.optimizer, sys._getframe())
+    loop.optimizer.step(closure)
+    loop.log.after_step(loop.optimizer)
+    misuses = list(loop.log.found.values())
+
+    assert [one.kind for one in misuses] == found
+    assert [one.frames["backward"] for one in misuses] == lines[:1] * len(found)
+    assert [one.names for one in misuses] == [("weight", "bias")] * len(found)

@@ -329,3 +329,48 @@ def test_the_last_step_of_a_scheduler_is_named() -> None:
         "optimizer",
         "scheduler.step()  # the last",
     )
+
+
+def test_a_copied_optimizer_was_made_nowhere() -> None:
+    """What became part of a model after it is not known; what is hidden is."""
+    program = Program()
+    with program:
+        model: Any = nn.Sequential(nn.Linear(2, 2))
+        model.my_scale = torch.ones(2, requires_grad=True)
+        with torch.no_grad():
+            optimizer = sgd(model)
+        program.log._optimizers.seen.clear()
+        model.append(nn.Linear(2, 2))
+        for _ in range(2):
+            program.backward((model(X) * model.my_scale).sum())
+            optimizer.step()
+    facts = program.facts(UnheldParameters)
+
+    assert [(one.kind, one.where) for one in facts if one.kind != "model"] == [("attribute", "my_scale")]
+
+
+def test_what_the_next_step_may_show_is_waited_for() -> None:
+    """Gradients of another loss that were applied once, a rate that is zero, a hook that was added."""
+    program = Program()
+    with program:
+        actor, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+        first, second = sgd(actor), sgd(critic)
+        assert program.log.waits() is None
+        program.backward(critic(actor(X)).sum())
+        first.step()
+        first.zero_grad()
+        program.backward(critic(X).sum())
+        second.step()
+        said = program.log.waits()
+
+    assert said == "an optimizer had applied the gradients of another loss once"
+    for rate, text in ((0.0, "the learning rate of optimizer was still 0"), (0.1, None)):
+        program = Program()
+        with program:
+            model = nn.Linear(2, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+            for _ in range(2):
+                optimizer.zero_grad()
+                program.backward(model(X).sum())
+                optimizer.step()
+            assert program.log.waits() == text

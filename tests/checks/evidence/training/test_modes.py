@@ -103,3 +103,39 @@ def test_the_line_that_switched_the_mode_is_known() -> None:
     assert found.switched is not None
     assert next(recorder.frames.chain(found.switched))[1] == line
     assert found.model.backward == 7
+
+
+def test_a_model_with_a_part_in_training_or_that_is_gone_is_not_in_eval_mode() -> None:
+    """As a whole it must be."""
+
+    def thaw(model: nn.Sequential) -> None:
+        model.eval()
+        model[1].train()
+
+    assert trained(nn.Dropout(0.5), change=thaw) == []
+    with Recorder() as recorder:
+        log = Modes(recorder)
+        model, other = nn.Sequential(nn.Dropout(0.5)).eval(), nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+        model(torch.ones(3, 2))
+        del model
+        log.begin([*other.parameters()], 7)
+        log.step(optimizer, sys._getframe())
+
+    assert log.found == {}
+
+
+def test_each_model_in_eval_mode_is_found() -> None:
+    """Also if another one was found before, or learns in training."""
+    models = [nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)) for _ in range(3)]
+    optimizer = torch.optim.SGD([one for model in models for one in model.parameters()], lr=0.1)
+    with Recorder() as recorder:
+        log = Modes(recorder)
+        for number in (0, 2):
+            models[number].eval()
+            for model in models:
+                model(torch.ones(3, 2))
+            log.begin([*models[0].parameters(), *models[2].parameters()], 7)
+            log.step(optimizer, sys._getframe())
+
+    assert list(log.found) == [id(models[0]), id(models[2])]

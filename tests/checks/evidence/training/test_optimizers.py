@@ -147,3 +147,20 @@ def test_a_rate_is_known_if_it_is_a_number() -> None:
     assert rate(2) == 2
     assert rate(torch.tensor(0.1)) is None
     assert rate(0.5, torch.tensor(0.1)) is None
+
+
+def test_an_optimizer_of_the_program_may_have_a_rate_of_its_own() -> None:
+    """What `lr` means is known of those of torch only."""
+
+    class Own(torch.optim.SGD):
+        pass
+
+    log = Optimizers(Recorder())
+    for kind in (Own, torch.optim.SGD):
+        optimizer = kind([nn.Parameter(torch.ones(2))], lr=0.0)
+        for _ in range(2):
+            log.before_step(optimizer, sys._getframe())
+            log.after_step(optimizer)
+        found = list(log.without_learning_rate())
+
+        assert len(found) == (kind is torch.optim.SGD)

@@ -164,3 +164,42 @@ def test_the_line_of_a_hook_is_that_of_its_registration() -> None:
     lines = [line_of_hook(pile) for pile in log.found()]
 
     assert [line and line.line for line in lines] == [first, first + 3]
+
+
+def test_memory_that_is_used_again_is_another() -> None:
+    """A parameter that is gone, or has moved elsewhere, shares nothing; nor does a sparse one."""
+    log, memory = MemoryTwice(Registrations(Recorder())), torch.ones(3)
+
+    def step(parameter: nn.Parameter) -> None:
+        log.before_step(torch.optim.SGD([parameter], lr=0.1), None)
+
+    first = with_gradient(memory)
+    step(first)
+    first.data = torch.zeros(3)
+    second = with_gradient(memory)
+    step(second)
+    assert list(log.pairs()) == []
+    del second
+    third = with_gradient(memory)
+    step(third)
+    assert list(log.pairs()) == []
+    fourth = with_gradient(memory)
+    step(fourth)
+    step(third)
+    (pair,) = log.pairs()
+
+    assert {id(pair.first), id(pair.second)} == {id(third), id(fourth)}
+    assert pairs_in(*(nn.Parameter(torch.eye(2).to_sparse()) for _ in range(2))) == []
+
+
+def test_pairs_of_which_one_is_gone_are_forgotten() -> None:
+    """They share nothing any more."""
+    log, memory = MemoryTwice(Registrations(Recorder())), torch.ones(3)
+    parameters = [with_gradient(memory) for _ in range(2)]
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    log.before_step(optimizer, None)
+    assert len(list(log.pairs())) == 1
+    del optimizer
+    parameters.pop()
+
+    assert list(log.pairs()) == []

@@ -111,3 +111,26 @@ def test_what_begins_a_graph_is_told() -> None:
         torch.stack([x, w])
 
     assert told == ["test_what_begins_a_graph_is_told"] * 2
+
+
+def test_errors_of_ours_do_not_reach_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither after a call, nor inside backward."""
+    x, w = torch.zeros(2), torch.ones(2, requires_grad=True)
+    told: list[object] = []
+
+    def hook(_gradient: torch.Tensor) -> None:
+        log.enter_backward()
+        x.add_(1)
+        log.leave_backward()
+
+    with Recorder() as recorder, TorchCallLog(recorder, Dataflow(recorder)) as log:
+        log.on_new_graph = told.append
+        monkeypatch.setattr(log.writes, "note", fail)
+        monkeypatch.setattr(log._flow, "note", fail)
+        w.register_hook(hook)
+        loss = (w * 2).sum()
+        loss.backward()
+        x.add_(1)
+
+    assert x.tolist() == [2.0, 2.0]
+    assert told == []

@@ -215,6 +215,28 @@ def wanted_edges() -> Step:
     return step
 
 
+def of_scores() -> Step:
+    """Take probabilities for their logarithms."""
+    model, target = nn.Linear(2, 2), torch.full((3, 2), 0.5)
+
+    def step() -> None:
+        probabilities = model(X).softmax(1)
+        loss = functional.kl_div(probabilities, target, reduction="batchmean")
+        loss.backward()
+
+    return step
+
+
+def of_nothing() -> Step:
+    """Call backward of what has no graph at all."""
+
+    def step() -> None:
+        loss = X.square().mean()
+        loss.backward()
+
+    return step
+
+
 def stepped_inside() -> Step:
     """Step in a hook, when backward has not reached all."""
     first, last = nn.Linear(2, 2), nn.Linear(2, 1)
@@ -247,6 +269,8 @@ def stepped_inside() -> Step:
         (frozen_later, []),
         (wanted_edges, []),
         (stepped_inside, []),
+        (of_scores, ["GI352 applied=1 loss=2 backward=3"]),
+        (of_nothing, ["GI302 made=1 backward=2"]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -57,3 +57,23 @@ def test_the_highest_value(leaf: torch.Tensor, highest: float) -> None:
 
     assert found is not None
     assert (found.op, found.highest()) == ("clone", highest)
+
+
+def test_a_leaf_without_ordinary_memory_has_no_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known of its values."""
+
+    def refuse(_tensor: torch.Tensor) -> None:
+        raise NotImplementedError
+
+    recorder = Recorder()
+    flow = Dataflow(recorder)
+    with recorder, TorchCallLog(recorder, flow) as log:
+        made = torch.ones(2)
+        origins = LeafOrigins(flow, log.writes, frame_of)
+        found = origins.of(made)
+        monkeypatch.setattr(log.writes, "last_by_program", refuse)
+        refused = origins.of(made)
+    flow.close()
+
+    assert found is not None
+    assert refused is None
