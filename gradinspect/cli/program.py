@@ -23,7 +23,6 @@ app = typer.Typer(
     epilog="SOURCE is a script.py, a notebook.ipynb, pkg.mod:expression, or a capture file (run.json). "
     "What follows -- goes to the script: gradinspect trace train.py -- --lr 0.1",
     invoke_without_command=True,
-    add_completion=False,
     rich_markup_mode=None,  # see cli/options/help.py
     pretty_exceptions_enable=False,
 )
