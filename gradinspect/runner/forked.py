@@ -1,10 +1,12 @@
 """Run something in a forked process, which cannot disturb this one and report what it sends."""
 
 import atexit
+import gc
 import os
 import signal
 import sys
 import traceback
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
@@ -19,6 +21,13 @@ def load_for_children() -> None:
     """Import what every child would, which takes seconds: dispatch modes need it. If it fails, the program tells."""
     with suppress(Exception):
         import_module("torch._dynamo")
+    gc.freeze()  # else each collection in a child looks at all of this, and so copies its memory
+
+
+def _leave_to_parent() -> None:
+    """Let a child finalize only what it makes: temporary folders are not its own, and torch's operators take long."""
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]  # it has no other list
+        finalizer.atexit = False
 
 
 def run_forked(run: Callable[[Send], None], *, is_silent: bool) -> tuple[bytes, int]:
@@ -61,6 +70,7 @@ def _be_child(run: Callable[[Send], None], target: int, *, is_silent: bool) -> N
     """Run, then end this process as Python ends, without going back to the code that has forked it."""
     status = 1
     try:
+        _leave_to_parent()
         if is_silent:
             null = os.open(Path(os.devnull), os.O_WRONLY)
             os.dup2(null, 1)
