@@ -4,18 +4,18 @@ import json
 import os
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 PROGRAM = Path(__file__).parent.parent / "sharded_programs.py"
+Ranks: TypeAlias = list[dict[str, Any]]
 KINDS = ["plain", "DistributedDataParallel", "fully_shard", "tensor parallel"]
 
 
-@cache
-def ranks() -> list[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def ranks() -> Ranks:
     """Return what each rank has recorded of each kind of model."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(  # ours
@@ -24,31 +24,31 @@ def ranks() -> list[dict[str, Any]]:
 
     assert done.returncode == 0, done.stderr
 
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: Ranks = json.loads(done.stdout)
     return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_parameters_keep_their_names(kind: str) -> None:
+def test_parameters_keep_their_names(kind: str, ranks: Ranks) -> None:
     """Each leaf has the name that the parameter has in the user's model, on every rank."""
-    for rank in ranks():
+    for rank in ranks:
         assert sorted(rank[kind]["leaves"]) == sorted(rank[kind]["names"])
         assert {"up", "down"} <= set(rank[kind]["modules"])
         assert rank[kind]["warnings"] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_bytes_are_those_on_this_rank(kind: str) -> None:
+def test_bytes_are_those_on_this_rank(kind: str, ranks: Ranks) -> None:
     """As many as the storages have that pack hooks see, without the parameters."""
-    for rank in ranks():
+    for rank in ranks:
         assert rank[kind]["held"] == rank[kind]["packed"] > 0
 
-    assert ranks()[0]["tensor parallel"]["held"] < ranks()[0]["plain"]["held"]
+    assert ranks[0]["tensor parallel"]["held"] < ranks[0]["plain"]["held"]
 
 
-def test_shapes_are_global_with_the_local_beside() -> None:
+def test_shapes_are_global_with_the_local_beside(ranks: Ranks) -> None:
     """Of parameters, of saved values and of the outputs that are saved; `num_bytes` is local."""
-    for rank in ranks():
+    for rank in ranks:
         found = rank["tensor parallel"]
 
         assert {name: local for name, (_, local) in found["leaves"].items()} == found["shard"]
@@ -57,7 +57,7 @@ def test_shapes_are_global_with_the_local_beside() -> None:
         assert ["TanhBackward0", [6, 16], [6, 8]] in found["outputs"]
 
 
-def test_no_local_shape_where_nothing_is_sharded() -> None:
+def test_no_local_shape_where_nothing_is_sharded(ranks: Ranks) -> None:
     """Also under fully_shard, whose leaves are whole while a module runs."""
     for kind in KINDS[:3]:
-        assert ranks()[1][kind]["saved"] == ranks()[1][kind]["outputs"] == []
+        assert ranks[1][kind]["saved"] == ranks[1][kind]["outputs"] == []

@@ -269,10 +269,11 @@ def test_engine_calls_of_all_kinds_still_work(tmp_path: Path) -> None:
     """Reentrant checkpoint counts once; scripted code, torch.func and LBFGS run as before."""
     script = tmp_path / "nested.py"
     script.write_text(NESTED)
-    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
+    plain = python(script)
     first = gradinspect("trace", script, "--continue")
     second = gradinspect("trace", script, "--backward", "2", "--continue")
 
+    assert plain.stdout.endswith("done\n")
     assert first.stdout.startswith(plain.stdout)
     assert "backward #1  nested.py:6" in first.stdout
     assert "#2  nested.py" in second.stdout

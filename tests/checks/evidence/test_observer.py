@@ -2,8 +2,6 @@
 
 import gc
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from runs import gradinspect
+from runs import gradinspect, python
 from torch import nn
 
 import gradinspect as gi
@@ -56,9 +54,8 @@ for _ in range(3):
 def test_a_graph_is_walked_once(tmp_path: Path) -> None:
     """All observers of a backward call get the same walk."""
     (tmp_path / "train.py").write_text(TRAIN)
-    done = subprocess.run(
-        [sys.executable, "-c", COUNT], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
+    (tmp_path / "count.py").write_text(COUNT)
+    done = python(tmp_path / "count.py", cwd=tmp_path)
 
     assert (done.stdout.splitlines() or [done.stderr])[-1] == "0 3"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from memory_programs import PROGRAMS
-from runs import gradinspect
+from runs import gradinspect, python
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -219,10 +219,7 @@ def test_the_script_goes_on_bit_equal(tmp_path: Path) -> None:
         "for _ in range(3):\n    loss = m(torch.randn(8, 4)).square().mean()\n    o.zero_grad()\n    loss.backward()\n"
         "    o.step()\nprint([p.detach().sum().item().hex() for p in m.parameters()])\n"
     )
-    import subprocess
-    import sys
-
-    plain = subprocess.run([sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path, check=True)
+    plain = python(tmp_path / "train.py")
     done = gradinspect("grads", "train.py", "--backward", "2", "--continue", cwd=tmp_path)
 
     assert done.stdout.startswith(plain.stdout + "backward #2  train.py:8  loss.backward()\n")

@@ -4,7 +4,6 @@ import csv
 import gc
 import io
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from types import FrameType
 
 import pytest
 import torch
-from runs import gradinspect
+from runs import gradinspect, python
 from torch import nn
 from torch.optim import optimizer as hooks_of
 
@@ -229,7 +228,7 @@ TRAIN = (
 def test_norms_of_every_call_and_bit_equal_weights(tmp_path: Path) -> None:
     """The norms are those that the script prints of its `.grad`; what it prints is what it prints under python."""
     (tmp_path / "train.py").write_text(TRAIN)
-    plain = subprocess.run([sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path, check=True)
+    plain = python(tmp_path / "train.py")
     arguments = ("grads", "train.py", "--backward", "2", "--steps", "3", "--continue", "--format", "json")
     done = gradinspect(*arguments, cwd=tmp_path)
     printed, brace, rest = done.stdout.partition("{")
