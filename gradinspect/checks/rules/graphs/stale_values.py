@@ -287,13 +287,13 @@ def _remedy(
     if frame is None:
         return "Look for code that writes to it outside torch, such as NumPy or another thread, and give it a copy."
     if value.writes[0].is_tracked or "out=" in frame.code.replace(" ", ""):
-        return _out_of_place(value.writes, frame)
+        return _out_of_place(value, frame, holds)
     return _later_or_copy(graph, value, frame, backward)
 
 
-def _out_of_place(writes: Sequence[Write], frame: Frame) -> str:
+def _out_of_place(value: StaleValue, frame: Frame, holds: HoldsOf) -> str:
     """Replace writes that autograd records by operators that make new tensors."""
-    where, write = line_of(frame), writes[0]
+    where, write = line_of(frame), value.writes[0]
     part = part_assignment(frame.code)
     line = augmented(frame.code)
     if part is not None and write.op == MASKED_ASSIGNMENT:
@@ -301,7 +301,7 @@ def _out_of_place(writes: Sequence[Write], frame: Frame) -> str:
     elif part is not None and is_loop_index(part.selection):
         return f"Collect the parts in a list and torch.stack() them instead of assigning to {part.target} at {where}."
     elif line is None and write.has_form:
-        chain = unchained(frame.code, {one.op for one in writes if one.has_form})
+        chain = unchained(frame.code, {one.op for one in value.writes if one.has_form})
         line = chain or out_of_place(frame.code, write.op)
     if line is not None:
         return f"Write '{line}' at {where}, which makes a new tensor."
@@ -310,9 +310,18 @@ def _out_of_place(writes: Sequence[Write], frame: Frame) -> str:
     name = written_name(frame.code, write.op)
     if name is None and write.has_form and statements_of(frame.code):
         return f"Remove inplace=True from the function or module that runs {write.op} at {where}."
-    if name is None:
+    copied = None if name is None else _assignable(name, value.label, holds)
+    if copied is None:
         return f"Write to a copy at {where}: clone() the tensor first."
-    return f"Write to a copy: add '{name} = {name}.clone()' before {where}."
+    return f"Write to a copy: add '{copied} = {copied}.clone()' before {where}."
+
+
+def _assignable(name: str, label: str, holds: HoldsOf) -> str | None:
+    """Return what can be assigned a copy: `losses[0]` is a tensor, and `losses` is a list."""
+    held = holds(name)
+    if held is None or held.kind == "tensor":
+        return name
+    return label if held.kind in ("list", "dict") and label.startswith(f"{name}[") else None
 
 
 def _masked(part: PartAssignment) -> str | None:

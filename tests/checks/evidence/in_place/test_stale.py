@@ -208,3 +208,42 @@ def test_only_memory_that_was_written_is_looked_at(monkeypatch: pytest.MonkeyPat
         gi.check(step, steps=1)
 
         assert looked == ["ExpBackward0 _saved_result"] * writes
+
+
+def in_a_list() -> object:
+    """Write to an item of a list."""
+    kept = [torch.ones(2, requires_grad=True) * 1]
+    z = kept[0].square()
+    kept[0].add_(1)
+    return z.sum().backward()
+
+
+def in_a_tuple() -> object:
+    """Write to an item of a tuple, which cannot be another one."""
+    kept = (torch.ones(2, requires_grad=True) * 1,)
+    z = kept[0].square()
+    kept[0].add_(1)
+    return z.sum().backward()
+
+
+def in_a_tensor() -> object:
+    """Write to a part of a tensor."""
+    kept = torch.ones(2, 2, requires_grad=True) * 1
+    z = kept.square()
+    kept[0].add_(1)
+    return z.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("step", "advice"),
+    [
+        (in_a_list, "add 'kept[0] = kept[0].clone()' before "),
+        (in_a_tuple, "clone() the tensor first."),
+        (in_a_tensor, "add 'kept = kept.clone()' before "),
+    ],
+)
+def test_the_copy_is_of_a_tensor(step: Callable[[], object], advice: str) -> None:
+    """Not of the container that holds it."""
+    (found,) = gi.check(step, steps=1)
+
+    assert advice in (found.remedy or "")
