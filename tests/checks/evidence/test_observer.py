@@ -13,7 +13,7 @@ from runs import gradinspect, python
 from torch import nn
 
 import gradinspect as gi
-from gradinspect.checks.evidence import observer, optimizer_steps, unused_graphs, watch_window
+from gradinspect.checks.evidence import call_choice, observer, optimizer_steps, unused_graphs, watch_window
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.findings import Findings
 from gradinspect.errors import GradInspectError
@@ -117,8 +117,8 @@ def test_autograd_grad_is_watched_for_two_calls_if_asked_for() -> None:
     assert (both.num_calls, both.num_grads) == (3, 0)
 
 
-def test_a_phase_is_a_line_with_the_line_that_calls_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not with those that call that: the same loop may be called from many lines."""
+def test_a_phase_is_a_line_with_its_caller_and_its_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with the callers of that: the same loop may be called from many lines."""
     monkeypatch.setattr(watch_window, "CHEAP_CALLS", 0)
     w = weight()
 
@@ -134,14 +134,20 @@ def test_a_phase_is_a_line_with_the_line_that_calls_its_function(monkeypatch: py
     def called_otherwise() -> None:
         one()
 
-    same, outer, several = Watch(), Watch(), Watch()
+    def of_two_losses(*, first: bool) -> None:
+        losses = [w.exp().sum()]
+        losses += [w.tanh().sum()]
+        losses[first].backward()
+
+    same, outer, several, losses = Watch(), Watch(), Watch(), Watch()
     same.run(*[one] * 3)
     outer.run(one, called_otherwise, one)
     several.run(one, other, one, other, one)
+    losses.run(*[lambda number=number: of_two_losses(first=number % 2 == 0) for number in range(5)])
 
     assert same.enough == [False, True, True]
     assert outer.enough == [False, True, True]
-    assert several.enough == [False, False, False, True, True]
+    assert several.enough == losses.enough == [False, False, False, True, True]
 
 
 def test_what_follows_the_last_call_belongs_to_it() -> None:
@@ -369,14 +375,16 @@ def test_an_error_of_ours_is_raised_after_the_program(monkeypatch: pytest.Monkey
     assert w.grad is not None
 
 
-def test_a_program_of_many_calls_of_autograd_grad_is_left() -> None:
+def test_a_program_of_many_calls_of_autograd_grad_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it calls no backward between them."""
+    monkeypatch.setattr(call_choice, "MAX_GRADS_OBSERVED", 2)
+    monkeypatch.setattr(call_choice, "MAX_GRADS_ALONE", 4)
     w = weight()
     watch = Watch()
-    found = watch.run(*[lambda: torch.autograd.grad(w.sum(), w)] * 257)
+    found = watch.run(*[lambda: torch.autograd.grad(w.sum(), w)] * 6)
 
-    assert watch.enough.index(True) == 255
-    assert (found.num_calls, found.num_grads) == (0, 16)
+    assert watch.enough == [False, False, False, True, True, True]
+    assert (found.num_calls, found.num_grads) == (0, 2)
 
 
 def test_a_call_without_a_graph_counts() -> None:

@@ -168,7 +168,7 @@ def test_arguments_are_copied_before_forward_sees_them() -> None:
 
 def test_equal_lengths_stay_equal_and_others_others() -> None:
     """A product of matrices still fits; an index stays inside; what is small stays."""
-    args = [torch.randn(64, 20), torch.randn(20, 64), torch.arange(40), torch.randn(2, 3), "mean", 7]
+    args = [torch.randn(64, 20), torch.randn(20, 64), torch.arange(40), torch.randn(4, 3), "mean", 7]
     a, b, index, small, *rest = shrunk(args)
 
     assert (a @ b).shape == (5, 5)
