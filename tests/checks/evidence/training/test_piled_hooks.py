@@ -141,12 +141,18 @@ def of_torch(weight: torch.Tensor) -> None:
     register(torch.sigmoid)
 
 
+def of_package(weight: torch.Tensor) -> None:
+    """Do so with one of a package, which is written in Python."""
+    register = weight.register_hook
+    register(nn.functional.softsign)
+
+
 def test_the_line_of_a_hook() -> None:
     """Of the call that contains it or names it; else its own, if it is the program's."""
     ways = (by_lambda, by_other_lambda, by_object, by_method, by_alias)
 
     assert lines_of(*ways) == [way.__code__.co_firstlineno + (3 if way is by_alias else 2) for way in ways]
-    assert lines_of(of_torch) == [None]
+    assert lines_of(of_torch, of_package) == [None, None]
 
 
 def test_piles_are_grouped_by_their_line() -> None:
