@@ -126,3 +126,16 @@ def test_a_run_imports_no_package_that_only_others_need() -> None:
     )
 
     assert done.stderr == ""
+
+
+def test_a_class_name_means_one_thing() -> None:
+    """No two modules define a class of the same name; the trainers, of which one is used, both offer a callback."""
+    homes: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
+                homes.setdefault(statement.name, []).append(path.stem)
+
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {
+        "GradInspectCallback": ["lightning", "transformers"]
+    }

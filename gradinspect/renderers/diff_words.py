@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from gradinspect.analyses.diff.folding import fold_names
-from gradinspect.analyses.diff.records import Detail, Distance, GraphDiff, Row, ValueDiff
+from gradinspect.analyses.diff.records import ChangedRow, Detail, Distance, GraphDiff, ValueDiff
 from gradinspect.analyses.memory.rows import OUTSIDE
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.units import format_change, format_count
@@ -29,7 +29,7 @@ class Side(NamedTuple):
     captured_at: str
 
 
-def place_of(row: Row) -> str:
+def place_of(row: ChangedRow) -> str:
     """Name the module of a row."""
     return OUTSIDE if row.is_outside else shown_path(row.module)
 

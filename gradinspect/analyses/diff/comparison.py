@@ -7,7 +7,7 @@ from gradinspect.analyses.diff.folding import fold_changed, fold_missing
 from gradinspect.analyses.diff.leaves import leaf_changes
 from gradinspect.analyses.diff.matching import Matching, match_readings
 from gradinspect.analyses.diff.modules import module_changes
-from gradinspect.analyses.diff.reading import Numbers, Reading, forward_order
+from gradinspect.analyses.diff.reading import Numbering, Reading, forward_order
 from gradinspect.analyses.diff.records import Aspect, GraphDiff, Pair
 from gradinspect.analyses.diff.values import DEFAULT_TOLERANCE, Tolerance, diff_values
 from gradinspect.analyses.summary import summarize
@@ -33,7 +33,7 @@ def diff_graphs(
         same = {node_id: node_id for node_id in range(len(before.nodes))}
         return replace(totals, values=diff_values(before, after, same, forward_order(after), tolerance))
     totals = _totals(before, after, are_equal=False)
-    numbers = Numbers()
+    numbers = Numbering()
     readings = Reading(before, numbers), Reading(after, numbers)
     matching = match_readings(*readings)
     found = _with_changes(totals, *readings, matching, ignored)
@@ -55,7 +55,7 @@ def _are_equal(before: Graph, after: Graph) -> bool:
 
 def match_graphs(before: Graph, after: Graph) -> Matching:
     """Find which node and module call of one graph is which one of the other."""
-    numbers = Numbers()
+    numbers = Numbering()
     return match_readings(Reading(before, numbers), Reading(after, numbers))
 
 
@@ -63,7 +63,7 @@ def have_common_modules(before: Graph, after: Graph) -> bool:
     """Return whether two graphs may be of the same model: by a module's path and class, or by a part's content."""
     if not (_named(before) and _named(after)) or _named(before) & _named(after):
         return True
-    numbers = Numbers()
+    numbers = Numbering()
     contents = [{call.content for call in Reading(graph, numbers).calls if call.nodes} for graph in (before, after)]
     return bool(contents[0] & contents[1])
 

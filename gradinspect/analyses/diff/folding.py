@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from gradinspect.analyses.diff.reading import Reading
-from gradinspect.analyses.diff.records import ChangedNode, Detail, Row, RowKind
+from gradinspect.analyses.diff.records import ChangedNode, ChangedRow, Detail, RowKind
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Node, TensorInfo, source_of
 
@@ -32,7 +32,9 @@ class _Change(NamedTuple):
     other: int | None = None  # of a changed node: its id in A
 
 
-def fold_missing(reading: Reading, missing: Sequence[int], kind: RowKind, *, lost_calls: set[int]) -> Iterator[Row]:
+def fold_missing(
+    reading: Reading, missing: Sequence[int], kind: RowKind, *, lost_calls: set[int]
+) -> Iterator[ChangedRow]:
     """Fold the nodes that only one graph has, those of a missing module together.
 
     Args:
@@ -76,7 +78,7 @@ def _missing(reading: Reading, path: str | None, what: str, nodes: Sequence[int]
     )
 
 
-def fold_changed(before: Reading, after: Reading, changed: Iterable[ChangedNode]) -> Iterator[Row]:
+def fold_changed(before: Reading, after: Reading, changed: Iterable[ChangedNode]) -> Iterator[ChangedRow]:
     """Fold the nodes that are in both graphs and differ."""
     changes = []
     for change in changed:
@@ -94,9 +96,9 @@ def fold_changed(before: Reading, after: Reading, changed: Iterable[ChangedNode]
         yield msgspec.structs.replace(row, nodes_before=old_ids, nodes_after=tuple(change.nodes[0] for change in same))
 
 
-def _row(kind: RowKind, path: str | None, same: Sequence[_Change]) -> Row:
+def _row(kind: RowKind, path: str | None, same: Sequence[_Change]) -> ChangedRow:
     first = same[0]
-    return Row(
+    return ChangedRow(
         kind=kind,
         module=path or "",
         is_outside=path is None,

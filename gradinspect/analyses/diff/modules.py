@@ -7,10 +7,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 
 from gradinspect.analyses.diff.alignment import rising
-from gradinspect.analyses.diff.reading import Call, Reading
+from gradinspect.analyses.diff.reading import CallContent, Reading
 from gradinspect.analyses.diff.records import ModuleChange, ModuleChangeKind
 
-KeyOf = Callable[[Call], Hashable]
+KeyOf = Callable[[CallContent], Hashable]
 
 
 class CallMatcher:
@@ -35,7 +35,7 @@ class CallMatcher:
         self._walk()
         return self.matched
 
-    def _outermost(self, calls: Sequence[Call]) -> list[int]:
+    def _outermost(self, calls: Sequence[CallContent]) -> list[int]:
         return [index for index, call in enumerate(calls) if call.parent is None]
 
     def _walk(self) -> None:
@@ -53,7 +53,7 @@ class CallMatcher:
     ) -> None:
         """Pair children of the same name and class, if asked only those that are equal inside."""
 
-        def key(call: Call, name: Callable[[str], str]) -> Hashable:
+        def key(call: CallContent, name: Callable[[str], str]) -> Hashable:
             return name(call.path), call.class_name, call.number, call.content if by_content else None
 
         waiting: dict[Hashable, deque[int]] = defaultdict(deque)
@@ -87,15 +87,15 @@ class CallMatcher:
         self._waiting.append((mine, theirs))
 
 
-def _content(call: Call) -> Hashable:
+def _content(call: CallContent) -> Hashable:
     return call.content if call.nodes or call.children else (call.path, call.class_name, call.number)
 
 
-def _class_and_path(call: Call) -> Hashable:
+def _class_and_path(call: CallContent) -> Hashable:
     return call.class_name, call.path, call.number
 
 
-def _path(call: Call) -> Hashable:
+def _path(call: CallContent) -> Hashable:
     return call.path, call.number
 
 
@@ -103,7 +103,7 @@ def _inside(path: str) -> Callable[[str], str]:
     return lambda name: name.removeprefix(f"{path}.") if path else name
 
 
-def _by_class(calls: Sequence[Call], done: Iterable[int]) -> dict[str, list[int]]:
+def _by_class(calls: Sequence[CallContent], done: Iterable[int]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     taken = set(done)
     for index, call in enumerate(calls):
@@ -131,7 +131,7 @@ def module_changes(before: Reading, after: Reading, matched: dict[int, int]) -> 
     return list(dict.fromkeys(change for change in changes if change is not None))  # a module called twice is one
 
 
-def _outermost_alone(calls: Sequence[Call], matched: Container[int]) -> Iterator[Call]:
+def _outermost_alone(calls: Sequence[CallContent], matched: Container[int]) -> Iterator[CallContent]:
     """Yield the calls that only one graph has, inside of one that both have."""
     for index, call in enumerate(calls):
         if index not in matched and (call.parent is None or call.parent in matched):
@@ -155,7 +155,7 @@ def _module_change(
     return None if kind is None else ModuleChange(kind=kind, before=old.path, after=new.path, class_name=class_name)
 
 
-def _own_name(reading: Reading, call: Call) -> str:
+def _own_name(reading: Reading, call: CallContent) -> str:
     return call.path if call.parent is None else _inside(reading.calls[call.parent].path)(call.path)
 
 

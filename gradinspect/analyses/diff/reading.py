@@ -1,6 +1,6 @@
 """Read a graph for a comparison: in an order that does not depend on ids, and each node as three numbers.
 
-What comes in: a `Graph`. What goes out: a `Reading` of it. Two graphs that are compared share one `Numbers`.
+What comes in: a `Graph`. What goes out: a `Reading` of it. Two graphs that are compared share one `Numbering`.
 """
 
 from collections.abc import Hashable
@@ -11,7 +11,7 @@ from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.graph import Graph, Node, SavedValue, TensorInfo
 
 
-class Numbers:
+class Numbering:
     """Gives equal things equal numbers."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ def saved_content(value: SavedValue) -> SavedContent:
 
 
 @dataclass(kw_only=True)
-class Call:
+class CallContent:
     """One module call, with what is in it."""
 
     path: str
@@ -63,7 +63,7 @@ class Call:
 class Reading:
     """A graph with what a comparison needs of it."""
 
-    def __init__(self, graph: Graph, numbers: Numbers) -> None:
+    def __init__(self, graph: Graph, numbers: Numbering) -> None:
         """Read a graph.
 
         Args:
@@ -75,7 +75,7 @@ class Reading:
         self.keys = [numbers.key(node) for node in graph.nodes]
         self.held = held_bytes_by_node(graph, self.order[::-1])
         self.calls = [
-            Call(path=call.path, class_name=call.class_name, number=call.call, parent=call.parent)
+            CallContent(path=call.path, class_name=call.class_name, number=call.call, parent=call.parent)
             for call in graph.modules
         ]
         self.outside: list[int] = []  # nodes outside of all modules
@@ -95,7 +95,7 @@ class Reading:
                 call.place = place
                 call.nodes.append(node_id)
 
-    def _measure_calls(self, numbers: Numbers) -> None:
+    def _measure_calls(self, numbers: Numbering) -> None:
         """Find each call's place and content from the inside out: a parent has a smaller index."""
         for index, call in enumerate(self.calls):
             if call.parent is not None:

@@ -41,7 +41,7 @@ class ChangedNode(Record, frozen=True):
     held_bytes: int = 0  # how many more bytes B's node holds: NOTE [Bytes held] in `saved_storages`
 
 
-class Row(Record, frozen=True):
+class ChangedRow(Record, frozen=True):
     """Nodes that changed alike, in modules that differ by their index only."""
 
     kind: RowKind
@@ -129,7 +129,7 @@ class GraphDiff(Shown, Record, frozen=True):
     added: tuple[int, ...] = ()  # ids in B
     removed: tuple[int, ...] = ()  # ids in A
     changed: tuple[ChangedNode, ...] = ()
-    rows: tuple[Row, ...] = ()  # the same changes, folded
+    rows: tuple[ChangedRow, ...] = ()  # the same changes, folded
     leaf_changes: tuple[LeafChange, ...] = ()
     module_changes: tuple[ModuleChange, ...] = ()
     values: ValueDiff | None = None  # None: not compared

@@ -20,7 +20,7 @@ _LEAF_STATUS: dict[str, Status] = {
 }  # fmt: skip
 
 
-class Numbers(NamedTuple):
+class UnitedNumbers(NamedTuple):
     """What something is called in each graph; None where it is missing."""
 
     before: int | None
@@ -32,8 +32,8 @@ class Union(NamedTuple):
 
     graph: Graph
     statuses: tuple[Status, ...]  # by node
-    nodes: tuple[Numbers, ...]  # by node
-    calls: tuple[Numbers, ...]  # by module call
+    nodes: tuple[UnitedNumbers, ...]  # by node
+    calls: tuple[UnitedNumbers, ...]  # by module call
 
 
 def unite_graphs(before: Graph, after: Graph, diff: GraphDiff) -> Union:
@@ -97,15 +97,15 @@ class _Uniter:
         return Union(
             graph,
             tuple(self._status(*one) for one in self.order),
-            tuple(Numbers(self._inverse.get(number), number) if is_after else Numbers(number, None)
+            tuple(UnitedNumbers(self._inverse.get(number), number) if is_after else UnitedNumbers(number, None)
                   for is_after, number in self.order),
             self._both_calls(lost),
         )  # fmt: skip
 
-    def _both_calls(self, lost: Sequence[int]) -> tuple[Numbers, ...]:
+    def _both_calls(self, lost: Sequence[int]) -> tuple[UnitedNumbers, ...]:
         mine = {theirs: index for index, theirs in self.matching.calls.items()}
-        of_after = (Numbers(mine.get(index), index) for index in range(len(self.after.modules)))
-        return *of_after, *(Numbers(index, None) for index in lost)
+        of_after = (UnitedNumbers(mine.get(index), index) for index in range(len(self.after.modules)))
+        return *of_after, *(UnitedNumbers(index, None) for index in lost)
 
     def _call(self, call: ModuleCall) -> ModuleCall:
         return replace(call, parent=None if call.parent is None else self.calls[call.parent])

@@ -1,7 +1,7 @@
 """How gradients change from one backward call to the next.
 
-What comes in: a `Graph` with gradients for each call, in order. What goes out: a `Step` for each, without its graph,
-and a row for each parameter.
+What comes in: a `Graph` with gradients for each call, in order. What goes out: a `GradientStep` for each, without its
+graph, and a row for each parameter.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from gradinspect.analyses.summary import describe_capture, describe_other_calls
 from gradinspect.graph import Graph, Record
 
 
-class Step(Record, frozen=True, kw_only=True):
+class GradientStep(Record, frozen=True, kw_only=True):
     """One backward call."""
 
     number: int | None  # 1 for the first of the program
@@ -35,7 +35,7 @@ class GradientSteps(Record, frozen=True, kw_only=True):
 
     asked: int
     graph: Graph  # of the last one
-    steps: tuple[Step, ...]
+    steps: tuple[GradientStep, ...]
 
 
 class Move(Record, frozen=True, kw_only=True):
@@ -50,9 +50,9 @@ class Move(Record, frozen=True, kw_only=True):
         return tuple(None if row is None or row.stats is None else row.stats.norm for row in self.rows)
 
 
-def step_of(graph: Graph) -> Step:
+def step_of(graph: Graph) -> GradientStep:
     """Keep the part of a backward call that is compared with others."""
-    return Step(
+    return GradientStep(
         number=graph.captured_at.number,
         captured_at=describe_capture(graph),
         other_calls=describe_other_calls(graph),
@@ -62,7 +62,7 @@ def step_of(graph: Graph) -> Step:
     )
 
 
-def moves(steps: Sequence[Step]) -> tuple[Move, ...]:
+def moves(steps: Sequence[GradientStep]) -> tuple[Move, ...]:
     """List the parameters in the order of their first appearance."""
     found: dict[tuple[str, int], list[ParameterRow | None]] = {}
     for index, step in enumerate(steps):
@@ -73,7 +73,7 @@ def moves(steps: Sequence[Step]) -> tuple[Move, ...]:
     return tuple(Move(name=name, rows=tuple(rows)) for (name, _), rows in found.items())
 
 
-def notes_of_all(steps: Sequence[Step]) -> tuple[GradientNote, ...]:
+def notes_of_all(steps: Sequence[GradientStep]) -> tuple[GradientNote, ...]:
     """List each finding once, with the calls it occurs in; texts that differ only in numbers are merged."""
     found: dict[tuple[str, int | None], list[int]] = {}
     for index, step in enumerate(steps):

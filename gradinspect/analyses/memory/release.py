@@ -16,7 +16,7 @@ from gradinspect.graph import Graph, Record
 MAX_MOMENTS = 200
 
 
-class Moment(Record, frozen=True):
+class ReleaseMoment(Record, frozen=True):
     """The state after a node has run."""
 
     node: int
@@ -24,7 +24,7 @@ class Moment(Record, frozen=True):
     held_bytes: int  # still held, beyond parameters and buffers
 
 
-def release_curve(graph: Graph, memory: Memory, *, max_moments: int = MAX_MOMENTS) -> tuple[Moment, ...]:
+def release_curve(graph: Graph, memory: Memory, *, max_moments: int = MAX_MOMENTS) -> tuple[ReleaseMoment, ...]:
     """Return how held memory falls, at the nodes that free any; adjacent moments are merged if there are too many."""
     freed: Counter[int] = Counter()
     for held in extra_storages(memory):
@@ -34,7 +34,7 @@ def release_curve(graph: Graph, memory: Memory, *, max_moments: int = MAX_MOMENT
     for node in range(len(graph.nodes)):
         if freed[node]:
             left -= freed[node]
-            moments.append(Moment(node=node, freed_bytes=freed[node], held_bytes=left))
+            moments.append(ReleaseMoment(node=node, freed_bytes=freed[node], held_bytes=left))
     return tuple(_joined(moments, max_moments))
 
 
@@ -58,11 +58,11 @@ def nodes_to_run(graph: Graph, at_node: int | None, chosen: frozenset[int] | Non
     return left if chosen is None else left & chosen
 
 
-def _joined(moments: Sequence[Moment], max_moments: int) -> list[Moment]:
+def _joined(moments: Sequence[ReleaseMoment], max_moments: int) -> list[ReleaseMoment]:
     width = max(1, -(-len(moments) // max_moments))
     parts = [moments[start : start + width] for start in range(0, len(moments), width)]
     return [
-        Moment(
+        ReleaseMoment(
             node=max(part, key=lambda moment: moment.freed_bytes).node,
             freed_bytes=sum(moment.freed_bytes for moment in part),
             held_bytes=part[-1].held_bytes,

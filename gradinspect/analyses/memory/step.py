@@ -107,7 +107,7 @@ class Collective(Record, frozen=True):
     code: str = ""
 
 
-class Place(Record, frozen=True):
+class LoneRank(Record, frozen=True):
     """One rank of a job, which was run without the others."""
 
     rank: int
@@ -136,7 +136,7 @@ class StepMemory(Shown, Record, frozen=True):
     notes: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()  # of the largest storages
     device: DeviceMemory | None = None  # None: only storages were counted
-    place: Place | None = None  # None: the whole program, or one of ranks that all ran
+    place: LoneRank | None = None  # None: the whole program, or one of ranks that all ran
     collectives: tuple[Collective, ...] = ()  # of a rank that was run alone, in order
 
     @property
@@ -153,7 +153,7 @@ def peak_place(memory: StepMemory) -> int | None:
     return max(range(len(memory.curve)), key=lambda place: memory.curve[place].num_bytes, default=None)
 
 
-class Group(Record, frozen=True):
+class PeakGroup(Record, frozen=True):
     """Some of what is alive at the peak."""
 
     label: str
@@ -182,7 +182,10 @@ ALIVE_FIELDS: Final[Fields[AliveRow]] = {
     "name": lambda row: (row.name,),
     "phase": lambda row: (row.made.phase,),
 }
-GROUP_FIELDS: Final[Fields[Group]] = {"bytes": lambda group: (group.num_bytes,), "name": lambda group: (group.label,)}
+GROUP_FIELDS: Final[Fields[PeakGroup]] = {
+    "bytes": lambda group: (group.num_bytes,),
+    "name": lambda group: (group.label,),
+}
 
 
 def chosen_alive(memory: StepMemory, choice: RowChoice) -> tuple[AliveRow, ...]:
@@ -195,7 +198,7 @@ def chosen_alive(memory: StepMemory, choice: RowChoice) -> tuple[AliveRow, ...]:
     return chosen_rows(memory.alive, ALIVE_FIELDS, replace(choice, sort=None), modules)
 
 
-def groups_by(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> tuple[Group, ...]:
+def groups_by(memory: StepMemory, by: By, choice: RowChoice = ALL_ROWS) -> tuple[PeakGroup, ...]:
     """Group what is alive at the peak, the largest first. All together, their bytes add up to the peak.
 
     Raises:
@@ -220,10 +223,10 @@ def _key(memory: StepMemory, by: By) -> Callable[[AliveRow], tuple[str, str]]:
             return lambda row: (_storage_name(row), "" if row.shape else row.made.line)  # both would be too long
 
 
-def to_make_room(memory: StepMemory, limit: int) -> tuple[Group, ...]:
+def to_make_room(memory: StepMemory, limit: int) -> tuple[PeakGroup, ...]:
     """Name the largest groups of storages that together are at least as large as what is too much."""
     excess = memory.peak_bytes - limit
-    named: list[Group] = []
+    named: list[PeakGroup] = []
     for group in _grouped(memory.alive, lambda row: (_place(row), KIND_NAMES[row.kind])):
         if excess <= 0:
             break
@@ -252,11 +255,11 @@ def _names(path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((path, shown_path(path)))) if path else ()
 
 
-def _grouped(rows: Iterable[AliveRow], key: Callable[[AliveRow], tuple[str, str]]) -> tuple[Group, ...]:
-    groups: dict[tuple[str, str], Group] = {}
+def _grouped(rows: Iterable[AliveRow], key: Callable[[AliveRow], tuple[str, str]]) -> tuple[PeakGroup, ...]:
+    groups: dict[tuple[str, str], PeakGroup] = {}
     for row in rows:
         label, detail = key(row)
-        before = groups.get((label, detail), Group(label=label, num_bytes=0, num_storages=0, detail=detail))
+        before = groups.get((label, detail), PeakGroup(label=label, num_bytes=0, num_storages=0, detail=detail))
         groups[label, detail] = replace(
             before,
             num_bytes=before.num_bytes + row.num_bytes,

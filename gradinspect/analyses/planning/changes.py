@@ -17,7 +17,7 @@ class ModuleUse(Record, frozen=True):
     keeps_statistics: bool = False  # batch norms inside it update running statistics
 
 
-class Root(Record, frozen=True):
+class OutermostModule(Record, frozen=True):
     """An outermost module that was called."""
 
     name: str  # in the program: "model", "self.net"

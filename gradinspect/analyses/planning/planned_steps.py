@@ -7,11 +7,11 @@ from gradinspect.analyses.planning.changes import (
     DeleteVariable,
     HeldVariable,
     ModuleUse,
+    OutermostModule,
     Plan,
     ReleaseGradients,
-    Root,
 )
-from gradinspect.analyses.planning.search import Outcome
+from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.graph import Record
 
 
@@ -21,7 +21,7 @@ class PlannedSteps(Record, frozen=True):
     memory: StepMemory
     flops: int  # of matrix products, convolutions and attention, in all steps
     products: tuple[str, ...]  # the operators that took them
-    roots: tuple[Root, ...]
+    roots: tuple[OutermostModule, ...]
     uses: tuple[ModuleUse, ...]
     release: ReleaseGradients | None = None
     deletions: tuple[DeleteVariable, ...] = ()
@@ -37,10 +37,10 @@ class PlannedSteps(Record, frozen=True):
         return (*(() if self.release is None else (self.release,)), *self.deletions)
 
 
-def outcome_of(plan: Plan, steps: PlannedSteps) -> Outcome:
+def outcome_of(plan: Plan, steps: PlannedSteps) -> PlanOutcome:
     """Keep what plans are compared by; what is held is that of the last step."""
     last = steps.memory.steps[-1] if steps.memory.steps else None
-    return Outcome(
+    return PlanOutcome(
         plan=plan,
         peak_bytes=needed_bytes(steps.memory),
         held_bytes=0 if last is None else last.held_bytes,

@@ -3,9 +3,9 @@
 from textwrap import indent
 
 from gradinspect.analyses.memory.step import Origin, moment_name
-from gradinspect.analyses.planning.changes import HeldVariable, Root
+from gradinspect.analyses.planning.changes import HeldVariable, OutermostModule
 from gradinspect.analyses.planning.code import code_of
-from gradinspect.analyses.planning.search import Outcome, Search
+from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.graph import Record
 from gradinspect.units import format_bytes, format_count
@@ -16,8 +16,8 @@ class PlanReport(Record, frozen=True):
 
     source: str
     torch_version: str
-    search: Search
-    roots: tuple[Root, ...]
+    search: FoundPlans
+    roots: tuple[OutermostModule, ...]
     notes: tuple[str, ...]
     not_counted: tuple[str, ...]
     trial: Trial | None = None  # of the cheapest plan that fits
@@ -37,19 +37,19 @@ def excess_bytes(report: PlanReport) -> int | None:
     return None if report.trial is None else report.trial.measured_peak_bytes - report.search.limit
 
 
-def flops_ratio(outcome: Outcome, plain: Outcome) -> float | None:
+def flops_ratio(outcome: PlanOutcome, plain: PlanOutcome) -> float | None:
     """Return how much more there is to compute; None if nothing that is counted was computed."""
     return outcome.flops / plain.flops if plain.flops else None
 
 
-def code_to_paste(report: PlanReport, outcome: Outcome) -> str:
+def code_to_paste(report: PlanReport, outcome: PlanOutcome) -> str:
     """Write the code that makes the program do what a plan says; "" if no code can."""
     code = code_of(outcome.plan, tuple(root.name for root in report.roots))
     place = place_to_paste(report)
     return indent(code, " " * (0 if place is None else place.indent))
 
 
-def place_to_paste(report: PlanReport) -> Root | None:
+def place_to_paste(report: PlanReport) -> OutermostModule | None:
     """Find the line after which all modules are made; None if it is not known."""
     known = [root for root in report.roots if root.after]
     return max(known, key=lambda root: int(root.after.rpartition(":")[2]), default=None)

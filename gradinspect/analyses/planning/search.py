@@ -26,7 +26,7 @@ from gradinspect.analyses.planning.changes import (
 from gradinspect.graph import Record
 
 
-class Outcome(Record, frozen=True):
+class PlanOutcome(Record, frozen=True):
     """What a plan does to the memory and the work of a step."""
 
     plan: Plan
@@ -38,13 +38,13 @@ class Outcome(Record, frozen=True):
     failure: str = ""  # why it cannot be done
 
 
-class Search(Record, frozen=True):
+class FoundPlans(Record, frozen=True):
     """What was found."""
 
     limit: int
-    plain: Outcome
-    fitting: tuple[Outcome, ...]  # the cheapest first; empty: nothing fits
-    lowest: Outcome
+    plain: PlanOutcome
+    fitting: tuple[PlanOutcome, ...]  # the cheapest first; empty: nothing fits
+    lowest: PlanOutcome
     num_runs: int
     refused: tuple[str, ...] = ()  # why changes that round could not be made
 
@@ -56,7 +56,7 @@ class PlanSearch:
     """Looks for plans, and measures each of them once."""
 
     def __init__(
-        self, limit: int, blocks: Sequence[Block], kept: tuple[str, ...], measure: Callable[[Plan], Outcome],
+        self, limit: int, blocks: Sequence[Block], kept: tuple[str, ...], measure: Callable[[Plan], PlanOutcome],
         *, rounds: bool = False, offloads: bool = False,
     ) -> None:  # fmt: skip
         """Set up.
@@ -73,13 +73,15 @@ class PlanSearch:
         self._blocks = blocks
         self._modes = (kept, ()) if kept else ((),)
         self._measure = measure
-        self._outcomes: dict[Plan, Outcome] = {}
+        self._outcomes: dict[Plan, PlanOutcome] = {}
         self._rounds = rounds
         self._offloads = offloads
         self._always: tuple[Change, ...] = ()
         self._refused: list[str] = []
 
-    def run(self, plain: Outcome, offers: Sequence[Change], rounding: Sequence[Sequence[Change]] = ()) -> Search:
+    def run(
+        self, plain: PlanOutcome, offers: Sequence[Change], rounding: Sequence[Sequence[Change]] = ()
+    ) -> FoundPlans:
         """Search, starting from the plain program.
 
         Args:
@@ -101,7 +103,7 @@ class PlanSearch:
             self._try_way(Block.halved)
         self._drop_what_is_not_needed()
         fitting = sorted(filter(self._fits, self._done()), key=_cost)
-        return Search(
+        return FoundPlans(
             limit=self._limit,
             plain=plain,
             fitting=tuple(fitting),
@@ -110,7 +112,7 @@ class PlanSearch:
             refused=tuple(dict.fromkeys(self._refused)),
         )
 
-    def _lowest(self) -> Outcome:
+    def _lowest(self) -> PlanOutcome:
         return min(self._done(), key=lambda outcome: (outcome.peak_bytes, _cost(outcome)))
 
     def _try_modules(self) -> None:
@@ -223,10 +225,10 @@ class PlanSearch:
             if fitting and offer in fitting[0].plan.changes:
                 self._run(Plan(changes=tuple(change for change in fitting[0].plan.changes if change != offer)))
 
-    def _of(self, *changes: Change) -> Outcome:
+    def _of(self, *changes: Change) -> PlanOutcome:
         return self._run(Plan(changes=(*self._always, *changes)))
 
-    def _run(self, plan: Plan) -> Outcome:
+    def _run(self, plan: Plan) -> PlanOutcome:
         if plan not in self._outcomes:
             self._outcomes[plan] = self._measure(plan)
         return self._outcomes[plan]
@@ -234,14 +236,14 @@ class PlanSearch:
     def _has_fitting(self) -> bool:
         return any(map(self._fits, self._done()))
 
-    def _done(self) -> Iterator[Outcome]:
+    def _done(self) -> Iterator[PlanOutcome]:
         return (outcome for outcome in self._outcomes.values() if not outcome.failure)
 
-    def _fits(self, outcome: Outcome) -> bool:
+    def _fits(self, outcome: PlanOutcome) -> bool:
         return not outcome.failure and outcome.peak_bytes <= self._limit
 
 
-def _cost(outcome: Outcome) -> tuple[int, bool, int, int, int, int, int]:
+def _cost(outcome: PlanOutcome) -> tuple[int, bool, int, int, int, int, int]:
     """Order plans: those that keep every bit first, then those that move nothing, then by work, and by what changes.
 
     What a byte that is moved costs beside an operation, only a run on the device would show.

@@ -102,20 +102,20 @@ def part_assignment(code: str) -> PartAssignment | None:
     return PartAssignment(ast.unparse(target), ", ".join(map(ast.unparse, parts)), sign, written)
 
 
-class Comparison(NamedTuple):
+class SourceComparison(NamedTuple):
     """A comparison on a line: `p > 0.5`."""
 
     left: str
     comparison: str
 
 
-def compared(code: str) -> Comparison | None:
+def compared(code: str) -> SourceComparison | None:
     """Find the first comparison on a line."""
     for statement in statements_of(code):
         for part in ast.walk(statement):
             if isinstance(part, ast.Compare) and len(part.ops) == 1:
                 left = ast.unparse(part.left)
-                return Comparison(left if isinstance(part.left, _SIMPLE) else f"({left})", ast.unparse(part))
+                return SourceComparison(left if isinstance(part.left, _SIMPLE) else f"({left})", ast.unparse(part))
     return None
 
 

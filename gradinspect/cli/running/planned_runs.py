@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gradinspect.analyses.planning.changes import NO_CHANGE, Plan, split_of
 from gradinspect.analyses.planning.planned_steps import PlannedSteps, outcome_of
-from gradinspect.analyses.planning.search import Outcome
+from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.analyses.planning.trial import RealSteps
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.forked_runs import ForkedRuns
@@ -41,7 +41,7 @@ class PlannedRuns:
             self._sized(self._request, NO_CHANGE), questions.planned_steps(self._num_steps, NO_CHANGE), PlannedSteps
         )
 
-    def measure(self, plan: Plan) -> Outcome:
+    def measure(self, plan: Plan) -> PlanOutcome:
         """Run a plan on fake tensors."""
         question = questions.planned_steps(self._num_steps, plan)
         try:
@@ -49,7 +49,7 @@ class PlannedRuns:
                 plan, self._runs.run(self._sized(self._request, plan), question, PlannedSteps, is_silent=True)
             )
         except (GradInspectError, ScriptFailedError) as error:
-            return Outcome(plan=plan, failure=str(error))
+            return PlanOutcome(plan=plan, failure=str(error))
 
     def real_memory(self, plan: Plan) -> PlannedSteps:
         """Run a plan with values, and measure what the allocator gives out."""

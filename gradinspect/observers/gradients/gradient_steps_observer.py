@@ -5,7 +5,7 @@ from types import FrameType
 
 from msgspec.structs import replace
 
-from gradinspect.analyses.gradients.steps import GradientSteps, Step, step_of
+from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, step_of
 from gradinspect.graph import Graph, with_other_grads
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.observers.gradients.updates import UpdateMeter
@@ -27,7 +27,7 @@ class GradientCalls:
         """
         self._asked = num_steps
         self._stop = stop
-        self._steps: list[Step] = []
+        self._steps: list[GradientStep] = []
         self._graph: Graph | None = None
         self._gradients: GradientMeter | None = None  # while the engine runs
         self._updates: UpdateMeter | None = None  # from before the engine runs until the optimizer has stepped

@@ -16,7 +16,7 @@ import torch
 from torch.autograd.profiler import profile
 
 from gradinspect.observers.gradients.timing import start_quietly
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Purpose
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, Purpose, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import plain_tensors, storage_of
@@ -50,7 +50,7 @@ class AllocatorTracker:
     """Measures while it is active. Use it as a context manager, around the program."""
 
     def __init__(
-        self, ledger: Ledger, maker: Callable[[], Maker], recorder: Recorder, before: Iterable[Claim] = ()
+        self, ledger: Ledger, maker: Callable[[], StorageMaker], recorder: Recorder, before: Iterable[Claim] = ()
     ) -> None:
         """Set up.
 
@@ -65,7 +65,7 @@ class AllocatorTracker:
         self._ledger = ledger
         self._maker = maker
         self._recorder = recorder
-        self._marks: list[Maker] = []
+        self._marks: list[StorageMaker] = []
         self._claims: list[list[tuple[int, Purpose]]] = []  # of each mark: address, and what its memory is for
         self._profiler: Any = None
         self._has_gloo = False
@@ -168,7 +168,7 @@ class AllocatorTracker:
         lives: dict[int, Life] = {}
         for address, num_bytes, purpose in self._before:
             if address not in lives:
-                lives[address] = self._ledger.begin(num_bytes, Maker(0, "setup", ""))
+                lives[address] = self._ledger.begin(num_bytes, StorageMaker(0, "setup", ""))
             lives[address].claim(purpose)
         return lives
 
@@ -185,7 +185,7 @@ class AllocatorTracker:
             self.moved_on()
             self._freed.setdefault(len(self._marks) - 1, []).append(address)
 
-    def _maker_of(self, event: ProfiledEvent, running: Maker) -> Maker:
+    def _maker_of(self, event: ProfiledEvent, running: StorageMaker) -> StorageMaker:
         op = event.op.replace("aten::", "aten.")
         if event.node and running.module is None:
             return running._replace(op=op, node=event.node, sequence_nr=event.sequence_nr, frame=None)

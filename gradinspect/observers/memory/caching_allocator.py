@@ -19,7 +19,7 @@ MIDDLE, MIDDLE_SEGMENT = 10 * MIB, 20 * MIB
 ROUND_LARGE = 2 * MIB
 
 
-class Block:
+class MemoryBlock:
     """A part of a segment, between its neighbors."""
 
     __slots__ = ("after", "before", "is_small", "num_bytes", "place")
@@ -29,8 +29,8 @@ class Block:
         self.num_bytes = num_bytes
         self.place = place  # in an address space where no two segments touch
         self.is_small = is_small
-        self.before: Block | None = None
-        self.after: Block | None = None
+        self.before: MemoryBlock | None = None
+        self.after: MemoryBlock | None = None
 
 
 class CachingAllocator:
@@ -41,13 +41,13 @@ class CachingAllocator:
         self.allocated = self.reserved = self._next_place = 0
         self.most_allocated = self.most_reserved = 0
         self._free: dict[bool, list[tuple[int, int]]] = {True: [], False: []}  # sorted: bytes, place
-        self._at: dict[int, Block] = {}  # place -> free block
+        self._at: dict[int, MemoryBlock] = {}  # place -> free block
 
     def result(self) -> DeviceMemory:
         """Return the most there was."""
         return DeviceMemory(allocated_bytes=self.most_allocated, reserved_bytes=self.most_reserved)
 
-    def allocate(self, num_bytes: int) -> Block | None:
+    def allocate(self, num_bytes: int) -> MemoryBlock | None:
         """Give out a block; None for no bytes."""
         if not num_bytes:
             return None
@@ -63,7 +63,7 @@ class CachingAllocator:
         self.most_allocated = max(self.most_allocated, self.allocated)
         return block
 
-    def give_back(self, block: Block) -> None:
+    def give_back(self, block: MemoryBlock) -> None:
         """Take a block back, and join it with its free neighbors."""
         self.allocated -= block.num_bytes
         if block.before is not None and block.before.place in self._at:
@@ -72,34 +72,34 @@ class CachingAllocator:
             block = self._joined(block, self._take(block.after.place))
         self._offer(block)
 
-    def _segment(self, size: int, *, is_small: bool) -> Block:
+    def _segment(self, size: int, *, is_small: bool) -> MemoryBlock:
         num_bytes = SMALL_SEGMENT if is_small else MIDDLE_SEGMENT if size < MIDDLE else _rounded(size, ROUND_LARGE)
         self.reserved += num_bytes
         self.most_reserved = max(self.most_reserved, self.reserved)
-        block = Block(num_bytes, self._next_place, is_small=is_small)
+        block = MemoryBlock(num_bytes, self._next_place, is_small=is_small)
         self._next_place += num_bytes + 1
         return block
 
-    def _split(self, block: Block, size: int) -> None:
-        rest = Block(block.num_bytes - size, block.place + size, is_small=block.is_small)
+    def _split(self, block: MemoryBlock, size: int) -> None:
+        rest = MemoryBlock(block.num_bytes - size, block.place + size, is_small=block.is_small)
         rest.before, rest.after, block.num_bytes = block, block.after, size
         if rest.after is not None:
             rest.after.before = rest
         block.after = rest
         self._offer(rest)
 
-    def _offer(self, block: Block) -> None:
+    def _offer(self, block: MemoryBlock) -> None:
         self._at[block.place] = block
         insort(self._free[block.is_small], (block.num_bytes, block.place))
 
-    def _take(self, place: int) -> Block:
+    def _take(self, place: int) -> MemoryBlock:
         block = self._at.pop(place)
         free = self._free[block.is_small]
         del free[bisect_left(free, (block.num_bytes, place))]
         return block
 
     @staticmethod
-    def _joined(first: Block, second: Block) -> Block:
+    def _joined(first: MemoryBlock, second: MemoryBlock) -> MemoryBlock:
         first.num_bytes += second.num_bytes
         first.after = second.after
         if first.after is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gradinspect.observers.memory.storage_ledger import Maker
+from gradinspect.observers.memory.storage_ledger import StorageMaker
 from gradinspect.recording.storages import plain_tensors
 from gradinspect.torch_api.allocations import running_node
 from gradinspect.torch_api.fake_ranks import collective_name, group_size, is_collective
@@ -19,7 +19,7 @@ class Sent(NamedTuple):
     op: str
     num_bytes: int
     group_size: int
-    maker: Maker
+    maker: StorageMaker
 
 
 class CollectiveLog(TorchDispatchMode):
@@ -30,7 +30,7 @@ class CollectiveLog(TorchDispatchMode):
         world_size: The size of a group that does not say its own.
     """
 
-    def __init__(self, maker: Callable[[str, Any], Maker], world_size: int) -> None:
+    def __init__(self, maker: Callable[[str, Any], StorageMaker], world_size: int) -> None:
         """Start with none."""
         super().__init__()
         self.sent: list[Sent] = []
@@ -51,7 +51,7 @@ class CollectiveLog(TorchDispatchMode):
         return result
 
 
-def _in_its_step(maker: Maker) -> Maker:
+def _in_its_step(maker: StorageMaker) -> StorageMaker:
     """Let what a module gathers before its first node belong to the step that begins with it."""
     if maker.module is None or maker.phase not in ("setup", "after step"):
         return maker

@@ -15,7 +15,7 @@ from gradinspect.observers.memory.caching_allocator import CachingAllocator
 from gradinspect.observers.memory.collective_log import CollectiveLog
 from gradinspect.observers.memory.step_memory_record import record_step_memory
 from gradinspect.observers.memory.step_phases import StepPhases
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Claim, Purposes
 from gradinspect.observers.memory.storage_tracker import StorageTracker
 from gradinspect.recording.outputs import has_graph
@@ -124,19 +124,19 @@ class StepMemoryObserver(Observer[StepMemory]):
         memory = record_step_memory(self.ledger, self.phases, self._run, self._purposes.names, sent)
         return replace(memory, notes=(*memory.notes, *self._tracker.notes))
 
-    def _maker_now(self) -> Maker:
+    def _maker_now(self) -> StorageMaker:
         """Say what runs outside the engine now."""
         return self._maker("", None)
 
-    def _maker(self, op: str, node: Any) -> Maker:
+    def _maker(self, op: str, node: Any) -> StorageMaker:
         """Say what runs now."""
         self.phases.operator()
         recorder, phases = self._run.recorder, self.phases
         module = recorder.running_module
         if node is None or module is not None:
             frame = recorder.frames.number_of(sys._getframe(1))
-            return Maker(phases.step, phases.phase, op, module=module, frame=frame)
-        return Maker(phases.step, phases.phase, op, node.name(), sequence_nr(node))
+            return StorageMaker(phases.step, phases.phase, op, module=module, frame=frame)
+        return StorageMaker(phases.step, phases.phase, op, node.name(), sequence_nr(node))
 
     def _call_ended(self, call: EngineCall) -> None:
         self.phases.call_ends(call)

@@ -11,8 +11,8 @@ from gradinspect.analyses.memory.step import (
     AliveRow,
     Collective,
     CurvePoint,
+    LoneRank,
     Origin,
-    Place,
     Span,
     StepMemory,
     StepPeak,
@@ -20,7 +20,7 @@ from gradinspect.analyses.memory.step import (
 )
 from gradinspect.observers.memory.collective_log import Sent
 from gradinspect.observers.memory.step_phases import StepPhases
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Purpose
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, Purpose, StorageMaker
 from gradinspect.recording.names import Names
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.run import Run
@@ -74,7 +74,7 @@ def record_step_memory(
         notes=tuple(_notes(phases, run, number, asked)),
         spans=_spans(ledger, origins),
         device=None if ledger.allocator is None else ledger.allocator.result(),
-        place=None if job is None else Place(rank=job.rank, world_size=job.world_size),
+        place=None if job is None else LoneRank(rank=job.rank, world_size=job.world_size),
         collectives=tuple(_collective(sent, origins) for sent in sent_by_rank),
     )
 
@@ -99,7 +99,7 @@ def _by_kind(sums: Sequence[int]) -> dict[StorageKind, int]:
 
 def _spans(ledger: Ledger, origins: "_Origins") -> tuple[Span, ...]:
     """Join storages of one purpose and one origin that were alive at the same points."""
-    groups: dict[tuple[Purpose, Maker, int, int], list[Life]] = defaultdict(list)
+    groups: dict[tuple[Purpose, StorageMaker, int, int], list[Life]] = defaultdict(list)
     for life, first, last in ledger.curve.spans(ledger.alive()):
         groups[life.purpose, life.maker, first, last].append(life)
     spans = [
@@ -111,14 +111,14 @@ def _spans(ledger: Ledger, origins: "_Origins") -> tuple[Span, ...]:
 
 def _rows(ledger: Ledger, origins: "_Origins") -> tuple[AliveRow, ...]:
     """Join storages of one purpose and one origin."""
-    groups: dict[tuple[Purpose, Maker], list[Life]] = defaultdict(list)
+    groups: dict[tuple[Purpose, StorageMaker], list[Life]] = defaultdict(list)
     for life in ledger.alive_at_peak():
         groups[life.purpose, life.maker].append(life)
     rows = [AliveRow(**_joined(purpose, maker, lives, origins)) for (purpose, maker), lives in groups.items()]
     return tuple(sorted((row for row in rows if row.num_bytes), key=lambda row: (-row.num_bytes, row.name)))
 
 
-def _joined(purpose: Purpose, maker: Maker, lives: Sequence[Life], origins: "_Origins") -> dict[str, Any]:
+def _joined(purpose: Purpose, maker: StorageMaker, lives: Sequence[Life], origins: "_Origins") -> dict[str, Any]:
     """Describe storages of one purpose and one origin as one."""
     return {
         "kind": purpose.kind,
@@ -138,7 +138,7 @@ class _Origins:
         self._base_folder = run.base_folder
         self._names = names
 
-    def of(self, maker: Maker, owner: str = "") -> Origin:
+    def of(self, maker: StorageMaker, owner: str = "") -> Origin:
         """Describe a maker; a parameter's gradient and state belong to the parameter's own module."""
         frame, module = maker.frame, maker.module
         is_of_forward = maker.sequence_nr not in (None, ACCUMULATE_GRAD_NR)

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gradinspect.analyses.memory.step import KINDS, Phase, StorageKind
-from gradinspect.observers.memory.caching_allocator import Block, CachingAllocator
+from gradinspect.observers.memory.caching_allocator import CachingAllocator, MemoryBlock
 from gradinspect.observers.memory.storage_curve import Curve
 
 _RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 
 
-class Maker(NamedTuple):
+class StorageMaker(NamedTuple):
     """What ran when a storage was made; everything is looked up at the end, for those that matter."""
 
     step: int
@@ -42,7 +42,7 @@ class Life:
 
     __slots__ = ("birth", "maker", "num_bytes", "purpose")
 
-    def __init__(self, num_bytes: int, maker: Maker, birth: int) -> None:
+    def __init__(self, num_bytes: int, maker: StorageMaker, birth: int) -> None:
         """Begin."""
         self.num_bytes = num_bytes
         self.maker = maker
@@ -65,7 +65,7 @@ class Peak(NamedTuple):
     """The most that was alive at once, and what ran then."""
 
     num_bytes: int
-    maker: Maker
+    maker: StorageMaker
 
 
 class Ledger:
@@ -80,7 +80,7 @@ class Ledger:
         """
         self.num_steps = num_steps
         self.allocator = allocator
-        self._blocks: dict[Life, Block | None] = {}
+        self._blocks: dict[Life, MemoryBlock | None] = {}
         self._step = 0
         self._phase: Phase = "setup"
         self.num_bytes = 0
@@ -97,7 +97,7 @@ class Ledger:
         self._dead_since_peak: list[Life] = []
         self.curve = Curve[Life]()
 
-    def begin(self, num_bytes: int, maker: Maker) -> Life:
+    def begin(self, num_bytes: int, maker: StorageMaker) -> Life:
         """Add a storage."""
         self._at(maker.step)
         self._births += 1
@@ -118,7 +118,7 @@ class Ledger:
             if life.birth <= self._peak_birth:
                 self._dead_since_peak.append(life)
 
-    def resize(self, life: Life, num_bytes: int, maker: Maker) -> None:
+    def resize(self, life: Life, num_bytes: int, maker: StorageMaker) -> None:
         """Give a storage another size: its memory is given back when there is other memory, with the same purpose."""
         self._at(maker.step)
         if not self.is_open or life not in self._alive:
@@ -166,7 +166,7 @@ class Ledger:
             self._step = step
             self.is_open = step <= self.num_steps
 
-    def _grow(self, num_bytes: int, maker: Maker) -> None:
+    def _grow(self, num_bytes: int, maker: StorageMaker) -> None:
         if maker.phase == "backward" and self._phase == "forward":
             self.held_bytes[maker.step] = max(self.num_bytes, self.held_bytes.get(maker.step, 0))
         self._phase = maker.phase

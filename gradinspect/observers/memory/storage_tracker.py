@@ -18,7 +18,7 @@ from weakref import ref
 import torch
 
 from gradinspect.observers.memory.kernel_scratch import KernelScratch
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses, running_node, watched_allocations
@@ -38,7 +38,9 @@ _Held: TypeAlias = tuple[tuple[int, int] | None, int]  # in C++, in Python
 class StorageTracker(TorchDispatchMode):
     """Keeps a ledger while it is active. Use it as a context manager, inside the fake mode."""
 
-    def __init__(self, ledger: Ledger, maker: Callable[[str, Any], Maker], *, counts_numbers: bool = True) -> None:
+    def __init__(
+        self, ledger: Ledger, maker: Callable[[str, Any], StorageMaker], *, counts_numbers: bool = True
+    ) -> None:
         """Set up.
 
         Args:
@@ -174,7 +176,7 @@ class StorageTracker(TorchDispatchMode):
             life = self._lives[key_of_storage(storage)][0]
         return life
 
-    def _add(self, storage: Any, maker: Maker) -> None:
+    def _add(self, storage: Any, maker: StorageMaker) -> None:
         self._made_by_last.add(key_of_storage(storage))
         self._follow(storage, self._ledger.begin(_size(storage), maker), is_own=True)
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from torch import nn
 
-from gradinspect.analyses.planning.changes import ModuleUse, Root
+from gradinspect.analyses.planning.changes import ModuleUse, OutermostModule
 from gradinspect.analyses.structure.name_patterns import containing_paths
 from gradinspect.observers.memory.storage_ledger import Ledger
 from gradinspect.observers.planning.outermost_modules import OutermostModules
@@ -23,7 +23,7 @@ class ModuleUses:
         self._modules = modules
 
     @property
-    def roots(self) -> tuple[Root, ...]:
+    def roots(self) -> tuple[OutermostModule, ...]:
         """The outermost modules."""
         return self._modules.roots(self._run.base_folder)
 

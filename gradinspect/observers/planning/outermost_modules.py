@@ -11,7 +11,7 @@ from weakref import ReferenceType, ref
 
 from torch import nn
 
-from gradinspect.analyses.planning.changes import Root
+from gradinspect.analyses.planning.changes import OutermostModule
 from gradinspect.recording.frames import short_file_name, user_frames
 from gradinspect.recording.names import module_paths
 from gradinspect.recording.recorder import NOWHERE, Recorder
@@ -58,7 +58,7 @@ class OutermostModules:
             if module is not None:
                 yield number, module
 
-    def roots(self, base_folder: Path) -> tuple[Root, ...]:
+    def roots(self, base_folder: Path) -> tuple[OutermostModule, ...]:
         """Describe them all."""
         return tuple(_root(calls, base_folder) for calls in self._calls)
 
@@ -84,19 +84,19 @@ def _name_in(variables: Iterable[Variable], module: nn.Module) -> str:
     return ""
 
 
-def _root(calls: Sequence[Called], base_folder: Path) -> Root:
+def _root(calls: Sequence[Called], base_folder: Path) -> OutermostModule:
     """Describe a module by the innermost line that calls it where it is also assigned."""
     for called in calls:
         after = ready_after(called)
         if after is not None:
             end = after.end_lineno or after.lineno
-            return Root(
+            return OutermostModule(
                 name=called.name,
                 after=f"{short_file_name(called.file, base_folder)}:{end}",
                 code=linecache.getline(called.file, end).strip(),
                 indent=after.col_offset,
             )
-    return Root(name=calls[0].name if calls else "model")
+    return OutermostModule(name=calls[0].name if calls else "model")
 
 
 def ready_after(called: Called) -> ast.stmt | None:

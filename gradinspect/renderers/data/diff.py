@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.groups import Group
-from gradinspect.analyses.diff.records import GraphDiff, Pair, Row, ValueDiff
+from gradinspect.analyses.diff.records import ChangedRow, GraphDiff, Pair, ValueDiff
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.data.json import plain, render_json
 from gradinspect.renderers.data.markdown import code, table
@@ -77,7 +77,7 @@ def _figures(diff: GraphDiff) -> Iterator[tuple[str, ...]]:
     yield "bytes held", format_bytes(held.before), format_bytes(held.after), change
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: ChangedRow) -> tuple[str, ...]:
     times = f" ×{row.count:,}" if row.count > 1 else ""
     details = "; ".join(map(describe, row.details[:4]))
     info = code(format_tensor(row.info)) if row.info is not None and row.kind != "changed" else ""
@@ -125,7 +125,7 @@ def render_diff_github(diff: GraphDiff, failures: Sequence[str], path_of: Callab
     return "".join(f"{line}\n" for line in lines)
 
 
-def _annotation(row: Row, path_of: Callable[[str], str]) -> str:
+def _annotation(row: ChangedRow, path_of: Callable[[str], str]) -> str:
     file, _, line = row.line.rpartition(":")
     where = f" file={escape_property(path_of(file))},line={line}," if file and row.kind != "removed" else " "
     times = f" ×{row.count:,}" if row.count > 1 else ""

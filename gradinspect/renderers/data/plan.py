@@ -3,7 +3,7 @@
 from gradinspect.analyses.planning.changes import describe_plan, edits_of, is_exact
 from gradinspect.analyses.planning.code import functions_of
 from gradinspect.analyses.planning.report import PlanReport, code_to_paste, flops_ratio, lowest_sentence
-from gradinspect.analyses.planning.search import Outcome
+from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.renderers.data.json import render_json
 
 
@@ -26,7 +26,7 @@ def render_plan_json(report: PlanReport) -> str:
     })  # fmt: skip
 
 
-def _plan(report: PlanReport, outcome: Outcome, *, is_tried: bool) -> dict[str, object]:
+def _plan(report: PlanReport, outcome: PlanOutcome, *, is_tried: bool) -> dict[str, object]:
     plan: dict[str, object] = {
         "change": describe_plan(outcome.plan),
         "changes": outcome.plan.changes,

@@ -10,7 +10,7 @@ from typing import Final
 
 from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.leaves import UNNAMED
-from gradinspect.analyses.diff.records import GraphDiff, LeafChange, ModuleChange, Row, ValueDiff
+from gradinspect.analyses.diff.records import ChangedRow, GraphDiff, LeafChange, ModuleChange, ValueDiff
 from gradinspect.analyses.diff.union import Union
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.graph import Record, consumers
@@ -34,7 +34,7 @@ LEAF_SIGNS: Final = {"lost": "-", "frozen": "-", "gained": "+", "unfrozen": "+"}
 MODULE_SIGNS: Final = {"removed": "-", "added": "+"}
 
 
-class Entry(Record, frozen=True, kw_only=True):
+class PageDifference(Record, frozen=True, kw_only=True):
     """One difference."""
 
     sign: str  # "+", "-", "~"; "" for a remark
@@ -50,7 +50,7 @@ class Section(Record, frozen=True, kw_only=True):
     """Differences under one heading."""
 
     title: str
-    entries: tuple[Entry, ...]
+    entries: tuple[PageDifference, ...]
 
 
 def page_differences(diff: GraphDiff, union: Union) -> list[Section]:
@@ -77,14 +77,16 @@ class _Lister:
             yield Section(title=place, entries=tuple(map(self._row, same)))
         if len(self.diff.rows) > MAX_ENTRIES:
             more = format_count(len(self.diff.rows) - MAX_ENTRIES, "more row")
-            yield Section(title="", entries=(Entry(sign="", words=f"{more}: gradinspect diff --full prints all."),))
+            yield Section(
+                title="", entries=(PageDifference(sign="", words=f"{more}: gradinspect diff --full prints all."),)
+            )
 
-    def _row(self, row: Row) -> Entry:
+    def _row(self, row: ChangedRow) -> PageDifference:
         times = f" ×{row.count:,}" if row.count > 1 else ""
         size = format_count(row.num_nodes, "node") if row.is_module else ""
         info = format_tensor(row.info) if row.info is not None and row.kind != "changed" else ""
         nodes = self._places(row)
-        return Entry(
+        return PageDifference(
             sign=SIGNS[row.kind],
             words="  ".join(filter(None, (f"{row.what}{times}", size, info))),
             details=(*(brief(describe(detail), MAX_TEXT) for detail in row.details), *_links_note(row)),
@@ -94,7 +96,7 @@ class _Lister:
             calls=tuple(self._outermost_alone(nodes)[:MAX_PLACES]) if row.is_module else (),
         )
 
-    def _places(self, row: Row) -> list[int]:
+    def _places(self, row: ChangedRow) -> list[int]:
         if row.nodes_after:
             return [self._after[number] for number in row.nodes_after]
         return [self._before[number] for number in row.nodes_before]
@@ -114,12 +116,12 @@ class _Lister:
         entries = [self._module(change) for change in self.diff.module_changes[:MAX_ENTRIES]]
         yield Section(title="modules", entries=tuple(entries))
 
-    def _module(self, change: ModuleChange) -> Entry:
+    def _module(self, change: ModuleChange) -> PageDifference:
         names = " → ".join(shown_path(name) for name in dict.fromkeys((change.before, change.after)) if name)
         words = f"{MODULE_WORDS.get(change.kind, change.kind)} {names or shown_path('')}  {change.class_name}"
         alone = change.kind if change.kind in MODULE_WORDS else ""
         calls = self._calls.get((alone, change.before if change.kind == "removed" else change.after), ())
-        return Entry(sign=MODULE_SIGNS.get(change.kind, "~"), words=words, calls=tuple(calls[:MAX_PLACES]))
+        return PageDifference(sign=MODULE_SIGNS.get(change.kind, "~"), words=words, calls=tuple(calls[:MAX_PLACES]))
 
     def leaves(self) -> Iterator[Section]:
         users: dict[str, list[int]] = {}
@@ -132,7 +134,7 @@ class _Lister:
             what = f"{change.before} → {change.after}" if change.before or change.after else ""
             groups.setdefault((change.kind, what), []).append(change)
         entries = [
-            Entry(sign=LEAF_SIGNS.get(kind, "~"), words=_leaf_words(kind, words, names, what),
+            PageDifference(sign=LEAF_SIGNS.get(kind, "~"), words=_leaf_words(kind, words, names, what),
                   nodes=tuple(node for name in names for node in users.get(name, ()))[:MAX_PLACES])
             for (kind, what), changes in groups.items()
             for words, names in fold_leaves([change.name for change in changes], whole)
@@ -144,27 +146,27 @@ class _Lister:
         if found is not None:
             firsts = tuple(self._firsts(found))
             parameters = tuple(
-                Entry(
+                PageDifference(
                     sign="~",
                     words=f"parameter {one.name}: {how_far(one.distance)}",
                     nodes=self._users(self._after[one.node_after]),
                 )
                 for one in found.parameters[:MAX_ENTRIES]
             )
-            remark = Entry(sign="", words=f"{value_summary(found)}.")
+            remark = PageDifference(sign="", words=f"{value_summary(found)}.")
             yield Section(title="values", entries=(*parameters, *firsts, remark))
 
-    def _firsts(self, values: ValueDiff) -> Iterator[Entry]:
+    def _firsts(self, values: ValueDiff) -> Iterator[PageDifference]:
         firsts = [first for first in (values.first_forward, values.first_backward) if first is not None]
         for first, (direction, where, distance) in zip(firsts, first_values(values), strict=True):
             words = f"first in {direction}: {'  '.join(where)}"
-            yield Entry(sign="~", words=words, details=(distance,), nodes=(self._after[first.node_after],))
+            yield PageDifference(sign="~", words=words, details=(distance,), nodes=(self._after[first.node_after],))
 
     def _users(self, leaf: int) -> tuple[int, ...]:
         return tuple(use.node for use in self._uses.get(leaf, ()))[:MAX_PLACES]
 
 
-def _links_note(row: Row) -> Iterator[str]:
+def _links_note(row: ChangedRow) -> Iterator[str]:
     if row.count > MAX_PLACES:
         yield f"links to {MAX_PLACES:,} of {row.count:,}"
 
@@ -174,7 +176,7 @@ def _leaf_words(kind: str, words: str, names: Sequence[str], what: str) -> str:
     return f"{LEAF_WORDS[kind]}: {words}{times}  {what}".rstrip()
 
 
-def _place_key(row: Row) -> tuple[bool, list[tuple[int, str]]]:
+def _place_key(row: ChangedRow) -> tuple[bool, list[tuple[int, str]]]:
     """Sort by module, numbers as numbers, and what is outside of all modules last."""
     parts = row.module.split(".")
     return row.is_outside, [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
@@ -182,7 +184,7 @@ def _place_key(row: Row) -> tuple[bool, list[tuple[int, str]]]:
 
 def _escaped(section: Section) -> Section:
     return Section(title=escape_control(section.title), entries=tuple(
-        Entry(
+        PageDifference(
             sign=entry.sign, words=escape_control(entry.words), details=tuple(map(escape_control, entry.details)),
             bytes=entry.bytes, line=escape_control(entry.line), nodes=entry.nodes, calls=entry.calls,
         )

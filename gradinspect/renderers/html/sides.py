@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from gradinspect.analyses.diff.records import GraphDiff, ModuleChange
-from gradinspect.analyses.diff.union import Numbers, Union
+from gradinspect.analyses.diff.union import Union, UnitedNumbers
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.structure.call_names import shown_path
@@ -80,10 +80,10 @@ def page_sides(before: Graph, after: Graph, diff: GraphDiff, union: Union, texts
 
 
 def _row(
-    numbers: Numbers,
+    numbers: UnitedNumbers,
     status: str,
     writers: "Sequence[_SideWriter]",
-    details: dict[Numbers, list[int]],
+    details: dict[UnitedNumbers, list[int]],
     *,
     is_alone: bool,
 ) -> PageRow:
@@ -107,18 +107,18 @@ def _statuses_of_leaves(union: Union) -> tuple[dict[int, int], dict[int, int]]:
     return mine, theirs
 
 
-def _details(diff: GraphDiff, texts: Texts) -> dict[Numbers, list[int]]:
+def _details(diff: GraphDiff, texts: Texts) -> dict[UnitedNumbers, list[int]]:
     """Say what differs of each node that is in both graphs, its first values included."""
-    found: dict[Numbers, list[int]] = {}
+    found: dict[UnitedNumbers, list[int]] = {}
     for change in diff.changed:
         lines = [texts.place(brief(describe(detail), MAX_TEXT)) for detail in change.details]
-        found[Numbers(change.node_before, change.node_after)] = lines
+        found[UnitedNumbers(change.node_before, change.node_after)] = lines
     if diff.values is not None:
         firsts = (("forward", diff.values.first_forward), ("backward", diff.values.first_backward))
         for direction, first in firsts:
             if first is not None:
                 words = f"first value that differs in {direction}: {how_far(first.distance)}"
-                found.setdefault(Numbers(first.node_before, first.node_after), []).append(texts.place(words))
+                found.setdefault(UnitedNumbers(first.node_before, first.node_after), []).append(texts.place(words))
     return found
 
 
@@ -192,7 +192,7 @@ def _calls(before: Graph, after: Graph, diff: GraphDiff, union: Union, texts: Te
     }
     firsts = _first_nodes(union.graph)
 
-    def call(place: int, numbers: Numbers) -> PageCall:
+    def call(place: int, numbers: UnitedNumbers) -> PageCall:
         old = None if numbers.before is None else before.modules[numbers.before]
         new = None if numbers.after is None else after.modules[numbers.after]
         change = None if old is None or new is None else changes.get((old.path, new.path))

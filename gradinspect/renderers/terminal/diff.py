@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gradinspect.analyses.diff.folding import fold_leaves, fold_names
 from gradinspect.analyses.diff.groups import Group, name_members
-from gradinspect.analyses.diff.records import Detail, GraphDiff, ModuleChange, Pair, Row, ValueDiff
+from gradinspect.analyses.diff.records import ChangedRow, Detail, GraphDiff, ModuleChange, Pair, ValueDiff
 from gradinspect.analyses.structure.call_names import INDEX, shown_path
 from gradinspect.renderers.diff_words import (
     GROUP_MODULE_WORDS,
@@ -140,7 +140,7 @@ class DiffPage(Page):
         numbers = f"{format_bytes(pair.before):>12}{format_bytes(pair.after):>12}"
         return Text(f"{name:<8}{numbers}{change:>14}{share}".rstrip())
 
-    def _rows(self, rows: Sequence[Row], max_rows: int | None) -> Iterator[Text]:
+    def _rows(self, rows: Sequence[ChangedRow], max_rows: int | None) -> Iterator[Text]:
         shown = rows if max_rows is None else _most_telling(rows, max_rows)
         module: object = None
         for row in sorted(shown, key=lambda row: (row.is_outside, _sort_key(row.module))):
@@ -155,7 +155,7 @@ class DiffPage(Page):
             yield Text()
             yield Text(f"{format_count(len(rows) - len(shown), 'more row')}, with --full", "dim")
 
-    def _row(self, row: Row) -> Text:
+    def _row(self, row: ChangedRow) -> Text:
         times = self._times(row.count)
         size = format_count(row.num_nodes, "node") if row.is_module else ""
         info = format_tensor(row.info) if row.info is not None and row.kind != "changed" else ""
@@ -239,7 +239,7 @@ class DiffPage(Page):
         yield from self.wrapped(f"{summary(diff)}.", "bold")
 
 
-def _most_telling(rows: Sequence[Row], count: int) -> list[Row]:
+def _most_telling(rows: Sequence[ChangedRow], count: int) -> list[ChangedRow]:
     """Choose rows if not all can be shown: added and removed ones first, then those with most bytes."""
     ranked = sorted(rows, key=lambda row: (row.kind == "changed", -abs(row.held_bytes), -row.count))
     return ranked[:count]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from gradinspect.analyses.gradients.steps import GradientSteps, Move, Step
+from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move
 from gradinspect.graph import GradientStats
 from gradinspect.renderers.data.csv import render_csv
 from gradinspect.renderers.data.json import render_json
@@ -52,7 +52,7 @@ class StepsPage(GradientsPage):
         loss += f" to {losses[-1]:.4g}" if len(losses) > 1 else ""
         yield from self.wrapped(f"{seen} observed{ended}{loss}")
 
-    def moves(self, steps: Sequence[Step], rows: Sequence[Move], max_rows: int | None) -> Iterator[Text]:
+    def moves(self, steps: Sequence[GradientStep], rows: Sequence[Move], max_rows: int | None) -> Iterator[Text]:
         """Yield one row per parameter: its gradient norm in each call, or the first, the last and a sparkline."""
         has_updates = any(row is not None and row.update_norm is not None for move in rows for row in move.rows)
         update = [UPDATE] if has_updates else []

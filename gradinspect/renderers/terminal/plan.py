@@ -18,7 +18,7 @@ from gradinspect.analyses.planning.report import (
     lowest_sentence,
     place_to_paste,
 )
-from gradinspect.analyses.planning.search import Outcome
+from gradinspect.analyses.planning.search import PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.units import format_bytes, format_count
@@ -71,7 +71,7 @@ class PlanPage(Page):
         if more > 0:
             yield Text(f"{'':34}and {format_count(more, 'more plan')} that fit")
 
-    def _change(self, report: PlanReport, outcome: Outcome) -> Iterator[Text]:
+    def _change(self, report: PlanReport, outcome: PlanOutcome) -> Iterator[Text]:
         """Yield the lines to change."""
         yield Text()
         yield Text("the change to make", "bold")
@@ -89,7 +89,7 @@ class PlanPage(Page):
             yield from (Text(line) for line in code.splitlines())
 
 
-def _shown(fitting: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+def _shown(fitting: tuple[PlanOutcome, ...]) -> tuple[PlanOutcome, ...]:
     """Choose the cheapest plans, with one that moves something, if there is one: what that costs is not known."""
     first = next((outcome for outcome in fitting if outcome.moved_bytes), None)
     if first is None or first in fitting[:MAX_PLANS]:
@@ -97,7 +97,7 @@ def _shown(fitting: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
     return (*fitting[: MAX_PLANS - 1], first)
 
 
-def _described(outcome: Outcome) -> str:
+def _described(outcome: PlanOutcome) -> str:
     """Say what a plan changes, and what it moves."""
     moved = f"; {format_bytes(outcome.moved_bytes)} moved in a step" if outcome.moved_bytes else ""
     return describe_plan(outcome.plan) + moved

@@ -11,8 +11,8 @@ from gradinspect.analyses.memory.collectives import in_runs, last_step
 from gradinspect.analyses.memory.step import (
     By,
     CurvePoint,
-    Group,
     Origin,
+    PeakGroup,
     StepMemory,
     groups_by,
     moment_name,
@@ -68,7 +68,7 @@ class StepMemoryPage(Page):
         if len(groups) > MAX_ROWS:
             yield self._rest(groups[MAX_ROWS:], memory.peak_bytes)
 
-    def _table(self, title: str, groups: Sequence[Group], total: int, top: int | None) -> Iterator[Text]:
+    def _table(self, title: str, groups: Sequence[PeakGroup], total: int, top: int | None) -> Iterator[Text]:
         num_rows = top or MAX_ROWS
         yield Text()
         yield self._line(title, "bold")
@@ -78,7 +78,7 @@ class StepMemoryPage(Page):
         if len(groups) > num_rows:
             yield self._rest(groups[num_rows:], total)
 
-    def _rest(self, groups: Sequence[Group], total: int) -> Text:
+    def _rest(self, groups: Sequence[PeakGroup], total: int) -> Text:
         return self._row(format_count(len(groups), "other"), sum(group.num_bytes for group in groups), total)
 
     def _row(self, label: str, num_bytes: int, total: int) -> Text:

@@ -4,7 +4,7 @@ import pytest
 from changed_programs import BLOCKS, changed_graph
 
 from gradinspect.analyses.diff.comparison import diff_graphs
-from gradinspect.analyses.diff.records import Detail, GraphDiff, Row
+from gradinspect.analyses.diff.records import ChangedRow, Detail, GraphDiff
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 
 
@@ -13,7 +13,7 @@ def diff_to(*changes: str) -> GraphDiff:
     return diff_graphs(changed_graph(), changed_graph(*changes))
 
 
-def words(rows: tuple[Row, ...]) -> list[tuple[str, str, str, int]]:
+def words(rows: tuple[ChangedRow, ...]) -> list[tuple[str, str, str, int]]:
     """Return the main parts of rows."""
     return [(row.kind, row.module, row.what, row.count) for row in rows]
 

@@ -3,7 +3,7 @@
 from factories import gradient_stats as stats
 
 from gradinspect.analyses.gradients.observed import GradientNote, ParameterRow
-from gradinspect.analyses.gradients.steps import Step, moves, notes_of_all
+from gradinspect.analyses.gradients.steps import GradientStep, moves, notes_of_all
 
 
 def row(name: str, norm: float | None, *, weight: float = 2.0, update: float | None = None) -> ParameterRow:
@@ -12,9 +12,9 @@ def row(name: str, norm: float | None, *, weight: float = 2.0, update: float | N
     return ParameterRow(node=0, name=name, stats=found, weight_norm=weight, num_added=1, update_norm=update)
 
 
-def step(number: int, *rows: ParameterRow, findings: tuple[GradientNote, ...] = ()) -> Step:
+def step(number: int, *rows: ParameterRow, findings: tuple[GradientNote, ...] = ()) -> GradientStep:
     """Make one call."""
-    return Step(number=number, captured_at=f"backward #{number}", loss=1.0, findings=findings, parameters=rows)
+    return GradientStep(number=number, captured_at=f"backward #{number}", loss=1.0, findings=findings, parameters=rows)
 
 
 def test_parameters_are_followed_by_name() -> None:

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from strategies import graphs
 
 from gradinspect.analyses.memory.held import measure_memory
-from gradinspect.analyses.memory.release import Moment, nodes_to_run, release_curve
+from gradinspect.analyses.memory.release import ReleaseMoment, nodes_to_run, release_curve
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Storage
 
@@ -23,8 +23,8 @@ def test_a_storage_goes_with_the_last_node_that_keeps_it() -> None:
     )
 
     assert release_curve(drawn, measure_memory(drawn)) == (
-        Moment(node=0, freed_bytes=8, held_bytes=16),
-        Moment(node=1, freed_bytes=16, held_bytes=0),
+        ReleaseMoment(node=0, freed_bytes=8, held_bytes=16),
+        ReleaseMoment(node=1, freed_bytes=16, held_bytes=0),
     )
 
 
@@ -36,7 +36,7 @@ def test_many_moments_are_joined() -> None:
     moments = release_curve(long, measure_memory(long), max_moments=50)
 
     assert len(moments) == 50
-    assert moments[0] == Moment(node=17, freed_bytes=176, held_bytes=4096 - 176)
+    assert moments[0] == ReleaseMoment(node=17, freed_bytes=176, held_bytes=4096 - 176)
     assert moments[-1].held_bytes == 0
 
 

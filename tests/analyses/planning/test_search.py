@@ -13,7 +13,7 @@ from gradinspect.analyses.planning.changes import (
     ReleaseGradients,
     rounding_of,
 )
-from gradinspect.analyses.planning.search import Outcome, PlanSearch, Search
+from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome, PlanSearch
 
 KEPT = ("aten.mm.default",)
 RELEASE = ReleaseGradients(line="train.py:9", code="optimizer.zero_grad()")
@@ -27,7 +27,7 @@ USES = (
 )
 
 
-def measured(plan: Plan) -> Outcome:
+def measured(plan: Plan) -> PlanOutcome:
     """Need 1,000 bytes, of which gradients are 100; computing a block again costs 10, without its products 1."""
     peak, flops, moved = 1000, 1000, 0
     for change in plan.changes:
@@ -44,15 +44,15 @@ def measured(plan: Plan) -> Outcome:
         peak -= len(change.paths) * (size // 2 if change.kept else size)
         flops += len(change.paths) * (1 if change.kept else 10)
     lowest = 50 if CHUNKED in plan.changes else 250
-    return Outcome(plan=plan, peak_bytes=max(peak, lowest), flops=flops, moved_bytes=moved)
+    return PlanOutcome(plan=plan, peak_bytes=max(peak, lowest), flops=flops, moved_bytes=moved)
 
 
-def found(limit: int, *offers: Change) -> Search:
+def found(limit: int, *offers: Change) -> FoundPlans:
     """Search among these modules."""
     return PlanSearch(limit, blocks_of(USES), KEPT, measured).run(measured(Plan()), offers)
 
 
-def modules(outcome: Outcome) -> list[tuple[str, int, bool]]:
+def modules(outcome: PlanOutcome) -> list[tuple[str, int, bool]]:
     """List what a plan checkpoints: the first module, how many, and whether products are kept."""
     return [
         (change.paths[0], len(change.paths), bool(change.kept))
@@ -90,7 +90,7 @@ def test_what_costs_nothing_is_changed_together() -> None:
     assert found(800, DELETION, RELEASE).fitting[0].plan == Plan(changes=(DELETION, RELEASE))
 
 
-def rounded(limit: int, *, rounds: bool = False) -> Search:
+def rounded(limit: int, *, rounds: bool = False) -> FoundPlans:
     """Search, where the loss can be computed in chunks."""
     search = PlanSearch(limit, blocks_of(USES), KEPT, measured, rounds=rounds)
     return search.run(measured(Plan()), [], [[CHUNKED]])
@@ -129,8 +129,8 @@ def test_saves_in_half_precision_come_last() -> None:
 def test_a_loss_that_cannot_be_changed_is_not_tried_again() -> None:
     """It is said why."""
 
-    def refuses(plan: Plan) -> Outcome:
-        return Outcome(plan=plan, failure="It reads the logits.") if CHUNKED in plan.changes else measured(plan)
+    def refuses(plan: Plan) -> PlanOutcome:
+        return PlanOutcome(plan=plan, failure="It reads the logits.") if CHUNKED in plan.changes else measured(plan)
 
     search = PlanSearch(200, blocks_of(USES), KEPT, refuses).run(measured(Plan()), [], [[CHUNKED]])
 
@@ -160,8 +160,8 @@ def test_where_nothing_fits_the_lowest_is_known() -> None:
 def test_a_plan_that_breaks_the_program_is_not_proposed() -> None:
     """Whatever it would need."""
 
-    def fails(plan: Plan) -> Outcome:
-        return Outcome(plan=plan, failure="no") if plan.changes else measured(plan)
+    def fails(plan: Plan) -> PlanOutcome:
+        return PlanOutcome(plan=plan, failure="no") if plan.changes else measured(plan)
 
     search = PlanSearch(500, blocks_of(USES), KEPT, fails).run(measured(Plan()), [RELEASE])
 
@@ -172,9 +172,9 @@ def test_a_plan_that_breaks_the_program_is_not_proposed() -> None:
 def test_a_change_that_is_not_needed_is_not_part_of_the_best_plan() -> None:
     """Freeing gradients that are not there changes nothing."""
 
-    def unmoved(plan: Plan) -> Outcome:
+    def unmoved(plan: Plan) -> PlanOutcome:
         changes = tuple(change for change in plan.changes if isinstance(change, Checkpoint))
-        return Outcome(plan=plan, peak_bytes=measured(Plan(changes=changes)).peak_bytes, flops=measured(plan).flops)
+        return PlanOutcome(plan=plan, peak_bytes=measured(Plan(changes=changes)).peak_bytes, flops=measured(plan).flops)
 
     search = PlanSearch(700, blocks_of(USES), KEPT, unmoved).run(measured(Plan()), [RELEASE])
 

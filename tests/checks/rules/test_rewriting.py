@@ -3,7 +3,7 @@
 import pytest
 
 from gradinspect.checks.rules.rewriting import (
-    Comparison,
+    SourceComparison,
     assigned_names,
     augmented,
     compared,
@@ -124,8 +124,8 @@ def test_parts_of_a_tensor() -> None:
 
 def test_comparisons() -> None:
     """What is compared, and which list is copied."""
-    assert compared("code = (p > 0.5).float()") == Comparison("p", "p > 0.5")
+    assert compared("code = (p > 0.5).float()") == SourceComparison("p", "p > 0.5")
     assert compared("code = 0 < p < 1") is None
-    assert compared("code = (0 < p < 1) & (q + 1 > p)") == Comparison("(q + 1)", "q + 1 > p")
-    assert compared("if p[0] > q.mean():") == Comparison("p[0]", "p[0] > q.mean()")
+    assert compared("code = (0 < p < 1) & (q + 1 > p)") == SourceComparison("(q + 1)", "q + 1 > p")
+    assert compared("if p[0] > q.mean():") == SourceComparison("p[0]", "p[0] > q.mean()")
     assert compared("code = p") is None

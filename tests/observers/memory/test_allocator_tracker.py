@@ -8,7 +8,7 @@ from runs import gradinspect
 
 from gradinspect.observers.memory import allocator_tracker
 from gradinspect.observers.memory.allocator_tracker import AllocatorTracker
-from gradinspect.observers.memory.storage_ledger import Ledger, Maker
+from gradinspect.observers.memory.storage_ledger import Ledger, StorageMaker
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.profiling import ProfiledEvent
 
@@ -41,7 +41,7 @@ def test_memory_that_is_given_out_again_was_taken_back(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(allocator_tracker, "profiled_events", recorded)
     ledger = Ledger(1)
-    with Recorder() as recorder, AllocatorTracker(ledger, lambda: Maker(1, "forward", ""), recorder):
+    with Recorder() as recorder, AllocatorTracker(ledger, lambda: StorageMaker(1, "forward", ""), recorder):
         pass
 
     assert ledger.num_bytes == 200

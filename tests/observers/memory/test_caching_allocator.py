@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradinspect.observers.memory.caching_allocator import MIB, Block, CachingAllocator
+from gradinspect.observers.memory.caching_allocator import MIB, CachingAllocator, MemoryBlock
 
 
 def test_small_blocks_share_segments_of_two_mebibytes() -> None:
@@ -54,7 +54,7 @@ def test_freed_neighbors_are_joined_and_the_smallest_block_that_is_large_enough_
 def test_nothing_is_lost(actions: list[tuple[int, bool, int]]) -> None:
     """What is given out adds up, no more than is reserved; given back, all of it is free in whole segments."""
     allocator = CachingAllocator()
-    blocks: list[Block] = []
+    blocks: list[MemoryBlock] = []
     for size, is_new, which in actions:
         if is_new or not blocks:
             block = allocator.allocate(size)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gradinspect.analyses.memory.step import KINDS, Phase, StorageKind
 from gradinspect.observers.memory import storage_curve
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Purpose
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, Purpose, StorageMaker
 
 PHASES: tuple[Phase, ...] = ("forward", "backward", "optimizer")
 ACTIONS = st.tuples(
@@ -25,7 +25,7 @@ def test_kinds_are_those_of_a_moment(actions: list[tuple[str, int, int, StorageK
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(storage_curve, "MAX_POINTS", 4)  # so that they are merged often
         for what, size, which, kind in actions:
-            maker = Maker(1 + phase // 3, PHASES[phase % 3], "aten.mul")
+            maker = StorageMaker(1 + phase // 3, PHASES[phase % 3], "aten.mul")
             if what == "begin" or not lives:
                 lives.append(ledger.begin(size, maker))
             elif what == "end":
@@ -53,9 +53,9 @@ def test_spans_add_up_to_the_curve(actions: list[tuple[bool, int, int]]) -> None
     ledger, lives = Ledger(1), list[Life]()
     for is_new, size, which in actions:
         if is_new or not lives:
-            lives.append(ledger.begin(size, Maker(1, "forward", "aten.mul")))
+            lives.append(ledger.begin(size, StorageMaker(1, "forward", "aten.mul")))
         elif size % 3 == 0:
-            ledger.resize(lives[which % len(lives)], size, Maker(1, "forward", "aten.mul"))
+            ledger.resize(lives[which % len(lives)], size, StorageMaker(1, "forward", "aten.mul"))
         else:
             ledger.end(lives.pop(which % len(lives)))
     spans = ledger.curve.spans(ledger.alive())
@@ -68,7 +68,7 @@ def test_only_the_largest_are_kept() -> None:
     """Whatever ends, and when."""
     ledger = Ledger(1)
     for number in range(3000):
-        ledger.end(ledger.begin(number * 7 % 3001, Maker(1, "forward", "aten.mul")))
+        ledger.end(ledger.begin(number * 7 % 3001, StorageMaker(1, "forward", "aten.mul")))
     spans = ledger.curve.spans(())
 
     assert len(spans) <= storage_curve.MAX_SPANS

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradinspect.observers.memory.storage_curve import MAX_POINTS
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, Maker, Purpose
+from gradinspect.observers.memory.storage_ledger import Ledger, Life, Purpose, StorageMaker
 
-MAKER = Maker(1, "forward", "aten.mul")
+MAKER = StorageMaker(1, "forward", "aten.mul")
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans(), st.integers(0, 9)), max_size=80))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from gradinspect.analyses.gradients.observed import ParameterRow
-from gradinspect.analyses.gradients.steps import GradientSteps, Move, Step
+from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move
 from gradinspect.graph import Gradients
 from gradinspect.renderers.terminal.gradient_steps import StepsPage, render_steps_csv, render_steps_json
 
@@ -26,8 +26,13 @@ def row(norm: float | None, update: float | None = None, name: str = "w") -> Par
 def steps_of(*norms: float | None, update: float | None = None) -> GradientSteps:
     """Make calls of a program with one parameter."""
     steps = tuple(
-        Step(number=number + 1, captured_at=f"backward #{number + 1}  a.py:7", loss=1 / (number + 1), findings=(),
-             parameters=(row(norm, update),))
+        GradientStep(
+            number=number + 1,
+            captured_at=f"backward #{number + 1}  a.py:7",
+            loss=1 / (number + 1),
+            findings=(),
+            parameters=(row(norm, update),),
+        )
         for number, norm in enumerate(norms)
     )  # fmt: skip
     return GradientSteps(asked=4, graph=graph(op("A"), gradients=Gradients(nodes=())), steps=steps)

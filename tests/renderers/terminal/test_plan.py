@@ -1,14 +1,14 @@
 """Plans on the terminal."""
 
 from gradinspect.analyses.memory.step import Origin
-from gradinspect.analyses.planning.changes import Checkpoint, Plan, Root
+from gradinspect.analyses.planning.changes import Checkpoint, OutermostModule, Plan
 from gradinspect.analyses.planning.report import PlanReport
-from gradinspect.analyses.planning.search import Outcome, Search
+from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.renderers.terminal.plan import PlanPage
 
-PLAIN = Outcome(plan=Plan(), peak_bytes=4096, held_bytes=3072, flops=100)
-BEST = Outcome(
+PLAIN = PlanOutcome(plan=Plan(), peak_bytes=4096, held_bytes=3072, flops=100)
+BEST = PlanOutcome(
     plan=Plan(changes=(Checkpoint(root=0, paths=("h.0", "h.1"), class_name="Block", num_alike=4),)),
     peak_bytes=2048,
     held_bytes=1024,
@@ -23,10 +23,10 @@ def page(limit: int, *, measured: int | None = None, bit_equal: bool | None = Tr
         plain_peak_bytes=4096, measured_peak_bytes=measured, plain_seconds=(1.0, 1.0), seconds=(1.25, 1.5),
         bit_equal=bit_equal, num_compared=7, num_different=0 if bit_equal else 2, difference=1e-7,
     )  # fmt: skip
-    search = Search(
+    search = FoundPlans(
         limit=limit, plain=PLAIN, fitting=(BEST,) if limit >= BEST.peak_bytes else (), lowest=BEST, num_runs=5
     )
-    roots = (Root(name="self.net", after="train.py:12", code="self.net = GPT()", indent=8),)
+    roots = (OutermostModule(name="self.net", after="train.py:12", code="self.net = GPT()", indent=8),)
     report = PlanReport(
         source="train.py", torch_version="2.13", search=search, roots=roots, notes=(), not_counted=("x",), trial=trial
     )

@@ -21,7 +21,7 @@ from torch.optim import Optimizer
 from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
 from gradinspect.checks.evidence.training.closures import ClosureUse
 from gradinspect.checks.evidence.training.discards import Discards
-from gradinspect.checks.evidence.training.other_losses import OtherLosses, Part
+from gradinspect.checks.evidence.training.other_losses import GradientPart, OtherLosses
 from gradinspect.checks.evidence.training.scaled_steps import SCALER_FILE, has_scale
 from gradinspect.recording.frames import is_user_file
 from gradinspect.recording.recorder import Recorder
@@ -146,7 +146,7 @@ class GradientUse:
             leaf.steps_before, leaf.scaler = self.num_steps, scaler
             first_use = None if uses is None else uses.get(id(tensor))
             leaf.first_use = leaf.first_use if first_use is None else first_use
-            self.other_losses.reached(id(tensor), Part(self.time, backward, first_use))
+            self.other_losses.reached(id(tensor), GradientPart(self.time, backward, first_use))
 
     def end(self) -> None:
         """Note the gradients that backward has left."""
@@ -303,7 +303,7 @@ class GradientUse:
             self._misuse("closure", id(optimizer), self.closures.name, kept, frames)
 
     def _not_cleared(
-        self, optimizer: Optimizer, added: Sequence[UsedParameter], step: int | None, other: Part | None = None
+        self, optimizer: Optimizer, added: Sequence[UsedParameter], step: int | None, other: GradientPart | None = None
     ) -> None:
         frames = {"backward": added[0].backward, "step": step, "other": None if other is None else other.backward}
         self._misuse("added", id(optimizer), name_of_optimizer(optimizer), added, frames)

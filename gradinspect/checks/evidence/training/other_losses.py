@@ -19,7 +19,7 @@ LEAST_STEPS = 2  # in a row
 MAX_PARTS = 8
 
 
-class Part(NamedTuple):
+class GradientPart(NamedTuple):
     """What one backward call has added to a gradient."""
 
     time: int
@@ -31,11 +31,11 @@ class Part(NamedTuple):
 class OtherLosses:
     """Knows which backward calls each gradient consists of, and which optimizers stepped after each."""
 
-    _parts: dict[int, list[Part]] = field(default_factory=dict)  # by the id of the parameter
+    _parts: dict[int, list[GradientPart]] = field(default_factory=dict)  # by the id of the parameter
     _steps: dict[int, dict[int, int | None]] = field(default_factory=dict)  # time -> optimizer -> its earliest use
     _in_a_row: dict[int, int] = field(default_factory=dict)  # by the id of the optimizer
 
-    def reached(self, parameter: int, part: Part) -> None:
+    def reached(self, parameter: int, part: GradientPart) -> None:
         """Note that backward adds to a gradient."""
         parts = self._parts.setdefault(parameter, [])
         parts.append(part)
@@ -49,7 +49,7 @@ class OtherLosses:
         """Note a backward call that is not observed: it may have been for any optimizer."""
         self._parts.clear()
 
-    def step(self, optimizer: int, parameters: Collection[int]) -> Part | None:
+    def step(self, optimizer: int, parameters: Collection[int]) -> GradientPart | None:
         """Note that an optimizer is about to step, and return what another loss has left in all of its gradients."""
         held = [parts for key in parameters if (parts := self._parts.get(key))]
         left = self._left(optimizer, held) if held else None
@@ -68,7 +68,7 @@ class OtherLosses:
         """Return whether the next step of an optimizer may show it."""
         return any(0 < count < LEAST_STEPS for count in self._in_a_row.values())
 
-    def _left(self, optimizer: int, held: Sequence[Sequence[Part]]) -> Part | None:
+    def _left(self, optimizer: int, held: Sequence[Sequence[GradientPart]]) -> GradientPart | None:
         last = held[0][-1]
         is_own = not self._steps.get(last.time)
         for part in held[0][:-1] if is_own else ():

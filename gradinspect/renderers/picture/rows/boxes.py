@@ -17,8 +17,8 @@ from gradinspect.renderers.picture.dot.scene import Scene
 from gradinspect.renderers.picture.dot.text import shorten
 from gradinspect.renderers.picture.dot.tooltips import node_lines
 from gradinspect.renderers.picture.plan.parts import MAX_CHIPS, Box
-from gradinspect.renderers.picture.rows.layout import Size
-from gradinspect.renderers.picture.rows.nesting import Frame
+from gradinspect.renderers.picture.rows.layout import Room
+from gradinspect.renderers.picture.rows.nesting import ScopeRoom
 from gradinspect.renderers.picture.text_width import BOLD, text_width
 from gradinspect.units import format_bytes, format_count, format_tensor
 
@@ -69,19 +69,19 @@ class LargeBoxes:
         if len(leaves) > MAX_CHIPS:
             yield f"+= {len(leaves) - MAX_CHIPS + 1} more leaves", False
 
-    def frame(self, words: BoxText) -> Size:
+    def frame(self, words: BoxText) -> Room:
         """Measure a box without its chips."""
         width = max(
             text_width(line, FONT_SIZE) * BOLD if place == words.title else text_width(line, SMALL_SIZE)
             for place, line in enumerate(words.lines)
         )
-        return Size(width / 2 + PAD, width / 2 + PAD, LINE * len(words.lines) + PAD)
+        return Room(width / 2 + PAD, width / 2 + PAD, LINE * len(words.lines) + PAD)
 
-    def size(self, words: BoxText) -> Size:
+    def size(self, words: BoxText) -> Room:
         """Measure a box with its chips, relative to the middle of its frame."""
         frame = self.frame(words)
         chips = max((text_width(chip, SMALL_SIZE) + CHIP_GAP + PAD for chip, _ in words.chips), default=0.0)
-        return Size(frame.left, frame.right + chips, max(frame.height, LINE * len(words.chips)))
+        return Room(frame.left, frame.right + chips, max(frame.height, LINE * len(words.chips)))
 
     def element(self, box: Box, words: BoxText, left: float, top: float) -> str:
         """Write a box with its chips."""
@@ -125,14 +125,14 @@ class LargeBoxes:
         title, facts = self.frame_title(scope)
         return text_width(title, FONT_SIZE) * BOLD + text_width(facts, SMALL_SIZE) + 3 * PAD
 
-    def frame_element(self, frame: Frame) -> str:
+    def frame_element(self, frame: ScopeRoom) -> str:
         """Write a frame."""
         return (
             f'<rect class="f" x="{frame.left:.0f}" y="{frame.top:.0f}" width="{frame.width:.0f}" '
             f'height="{frame.height:.0f}" rx="6" style="fill:{self._frame_fill(frame)}"/>\n'
         )
 
-    def title_element(self, frame: Frame) -> str:
+    def title_element(self, frame: ScopeRoom) -> str:
         """Write the title of a frame, on a strip in its color: arrows into the frame are below it."""
         title, facts = self.frame_title(frame.scope)
         left, top, width = frame.left + PAD, frame.top + 12, self.title_width(frame.scope) - 2 * PAD
@@ -142,7 +142,7 @@ class LargeBoxes:
             f'<tspan class="b">{escape(title)}</tspan>  {escape(facts)}</text>\n'
         )
 
-    def _frame_fill(self, frame: Frame) -> str:
+    def _frame_fill(self, frame: ScopeRoom) -> str:
         fills = self.scene.palette.clusters if self.scene.coloring is None else self.scene.palette.plain_clusters
         return fills[min(frame.level, len(fills) - 1)]
 

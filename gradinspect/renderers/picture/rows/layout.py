@@ -28,7 +28,7 @@ WIDTH_OVER_HEIGHT = 1.4  # of the whole picture, like a screen
 Point: TypeAlias = tuple[float, float]
 
 
-class Size(NamedTuple):
+class Room(NamedTuple):
     """The room a box takes on both sides of the line its arrows follow."""
 
     left: float
@@ -41,7 +41,7 @@ class Size(NamedTuple):
         return self.left + self.right
 
 
-class Arrow(NamedTuple):
+class RowArrow(NamedTuple):
     """An arrow to a later box."""
 
     tail: int
@@ -61,7 +61,7 @@ class Rows(NamedTuple):
 class _Strip:
     """Boxes stacked as one."""
 
-    def __init__(self, boxes: list[int], sizes: Sequence[Size]) -> None:
+    def __init__(self, boxes: list[int], sizes: Sequence[Room]) -> None:
         self.boxes = boxes
         self.left = max(sizes[box].left for box in boxes)
         self.width = self.left + max(sizes[box].right for box in boxes)
@@ -73,7 +73,7 @@ class _Strip:
         self.x = self.y = 0.0
 
 
-def lay_out_rows(sizes: Sequence[Size], arrows: Sequence[Arrow], one_column: float = 0.0) -> Rows:
+def lay_out_rows(sizes: Sequence[Room], arrows: Sequence[RowArrow], one_column: float = 0.0) -> Rows:
     """Place boxes and draw arrows.
 
     Args:
@@ -122,7 +122,7 @@ def _detour(between: Sequence[_Strip], start: Point, end: Point) -> tuple[Point,
     return (lane, min(strip.y for strip in between)), (lane, max(strip.y + strip.height for strip in between))
 
 
-def _strips(sizes: Sequence[Size], arrows: Sequence[Arrow]) -> tuple[list[_Strip], list[int]]:
+def _strips(sizes: Sequence[Room], arrows: Sequence[RowArrow]) -> tuple[list[_Strip], list[int]]:
     """Join boxes that lead only to each other."""
     heads: list[set[int]] = [set() for _ in sizes]
     tails: list[set[int]] = [set() for _ in sizes]

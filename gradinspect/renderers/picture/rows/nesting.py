@@ -15,18 +15,18 @@ from typing import NamedTuple, TypeAlias
 
 from gradinspect.analyses.structure.folding import Scope
 from gradinspect.renderers.picture.plan.parts import Box, Part, ScopeEnd, ScopeStart
-from gradinspect.renderers.picture.rows.layout import GAP_Y, LANE, Arrow, Point, Rows, Size, lay_out_rows
+from gradinspect.renderers.picture.rows.layout import GAP_Y, LANE, Point, Room, RowArrow, Rows, lay_out_rows
 
 MAX_LEVELS = 40  # of nested frames; boxes deeper inside are in the innermost of these
 HEAD, PAD = 12.0, 10.0  # above what is in a frame, whose first row is only a port and has room for the title; beside it
 ONE_COLUMN = 2500.0  # points; a frame lower than this is not split into columns
-PORT = Size(LANE, LANE, 0.0)
+PORT = Room(LANE, LANE, 0.0)
 ABOVE = 0  # the first item of a frame
 
 Line: TypeAlias = tuple[Point, ...]
 
 
-class Frame(NamedTuple):
+class ScopeRoom(NamedTuple):
     """The room of an expanded scope."""
 
     scope: Scope
@@ -41,7 +41,7 @@ class Nested(NamedTuple):
     """The finished layout."""
 
     places: list[Point]  # of each box: its upper left corner
-    frames: list[Frame]  # outer ones first
+    frames: list[ScopeRoom]  # outer ones first
     lines: list[Line | None]  # of each arrow; None for a reference
     width: float
     height: float
@@ -54,13 +54,13 @@ class _Group:
         self.scope = scope
         self.outer = outer
         self.level: int = -1 if outer is None else outer.level + 1
-        self.sizes: list[Size] = [] if outer is None else [PORT]
+        self.sizes: list[Room] = [] if outer is None else [PORT]
         self.place = -1 if outer is None else outer.add(PORT)  # among the items of the outer one; its size comes later
-        self.arrows: dict[Arrow, int] = {}  # between items, to their number
+        self.arrows: dict[RowArrow, int] = {}  # between items, to their number
         self.rows = Rows([], [], 0.0, 0.0)
         self.left = self.top = 0.0  # of what is inside
 
-    def add(self, item: Size) -> int:
+    def add(self, item: Room) -> int:
         self.sizes.append(item)
         return len(self.sizes) - 1
 
@@ -69,7 +69,7 @@ class _Group:
         return len(self.sizes) - 1
 
     def connect(self, tail: int, head: int, *, is_drawn: bool = True) -> int:
-        return self.arrows.setdefault(Arrow(tail, head, is_drawn), len(self.arrows))
+        return self.arrows.setdefault(RowArrow(tail, head, is_drawn), len(self.arrows))
 
     def separate_ports(self) -> None:
         """Keep the ports above and below everything else."""
@@ -99,7 +99,7 @@ class _Piece(NamedTuple):
 
 
 def lay_out_nested(
-    parts: Sequence[Part], sizes: Sequence[Size], arrows: Sequence[Arrow], title_width: Callable[[Scope], float]
+    parts: Sequence[Part], sizes: Sequence[Room], arrows: Sequence[RowArrow], title_width: Callable[[Scope], float]
 ) -> Nested:
     """Place boxes and frames, and draw arrows.
 
@@ -127,7 +127,7 @@ def lay_out_nested(
     return Nested(places, list(_frames(groups)), list(map(_line, chains)), whole.width, whole.height)
 
 
-def _groups(parts: Sequence[Part], sizes: Sequence[Size]) -> tuple[list[_Group], list[_Spot]]:
+def _groups(parts: Sequence[Part], sizes: Sequence[Room]) -> tuple[list[_Group], list[_Spot]]:
     """Return the groups, outer ones first, and the spot of each box."""
     groups = [_Group(None, None)]
     spots: list[_Spot] = []
@@ -168,11 +168,11 @@ def _outwards(group: _Group) -> _Spot:
     return _Spot(group.outer, group.place)
 
 
-def _size_around(group: _Group, title_width: float) -> Size:
+def _size_around(group: _Group, title_width: float) -> Room:
     """Return the room of a frame. Arrows to it follow the line of its upper port."""
     left = PAD + group.rows.places[ABOVE][0] + PORT.left
     width = max(group.rows.width + 2 * PAD, title_width)
-    return Size(left, width - left, HEAD + _height(group))
+    return Room(left, width - left, HEAD + _height(group))
 
 
 def _line(chain: Sequence[_Piece]) -> Line | None:
@@ -199,8 +199,8 @@ def _height(group: _Group) -> float:
     return group.rows.height - GAP_Y + PAD
 
 
-def _frames(groups: Sequence[_Group]) -> Iterator[Frame]:
+def _frames(groups: Sequence[_Group]) -> Iterator[ScopeRoom]:
     for group in groups:
         if group.scope is not None and group.outer is not None:
             size = group.outer.sizes[group.place]
-            yield Frame(group.scope, group.level, group.left - PAD, group.top - HEAD, size.width, size.height)
+            yield ScopeRoom(group.scope, group.level, group.left - PAD, group.top - HEAD, size.width, size.height)

@@ -11,7 +11,7 @@ from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.scene import Scene
 from gradinspect.renderers.picture.plan.drawing import Drawing
 from gradinspect.renderers.picture.rows.boxes import LargeBoxes, plain
-from gradinspect.renderers.picture.rows.layout import LANE, Arrow, Point, Size
+from gradinspect.renderers.picture.rows.layout import LANE, Point, Room, RowArrow
 from gradinspect.renderers.picture.rows.nesting import Nested, lay_out_nested
 from gradinspect.units import format_count
 
@@ -25,7 +25,7 @@ def render_large_svg(scene: Scene, drawing: Drawing) -> str:
     looks = LargeBoxes(scene)
     words = [looks.words(box) for box in drawing.boxes]
     sizes = [looks.size(box_words) for box_words in words]
-    arrows = [Arrow(arrow.tail, arrow.head) for arrow in (*drawing.arrows, *drawing.references)]
+    arrows = [RowArrow(arrow.tail, arrow.head) for arrow in (*drawing.arrows, *drawing.references)]
     rows = lay_out_nested(drawing.parts, sizes, arrows, looks.title_width)
     caption = [] if scene.options.theme == "paper" else _caption(scene, drawing)
     top = MARGIN + CAPTION_LINE * len(caption)
@@ -90,7 +90,7 @@ def _path(points: Sequence[Point]) -> str:
 
 
 def _references(
-    scene: Scene, drawing: Drawing, arrows: Sequence[Arrow], rows: Nested, sizes: Sequence[Size]
+    scene: Scene, drawing: Drawing, arrows: Sequence[RowArrow], rows: Nested, sizes: Sequence[Room]
 ) -> Iterator[str]:
     """Write what is not drawn as a line: targets below a box, sources above it, and roots."""
     ways_on: dict[int, list[int]] = {}

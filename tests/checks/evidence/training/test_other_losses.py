@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.checks.evidence.training.other_losses import OtherLosses, Part
+from gradinspect.checks.evidence.training.other_losses import GradientPart, OtherLosses
 
 CRITIC, ACTOR = 1, 2  # parameters, and their optimizers
 OWN, OTHER = 10, 20  # the lines of both backward calls
@@ -15,13 +15,13 @@ def played(*, clears: bool = False, used_by_actor: int = 5, line: int = OTHER) -
         if clears:
             log.cleared(CRITIC)
         time += 1
-        log.reached(CRITIC, Part(time, OWN, 7))
+        log.reached(CRITIC, GradientPart(time, OWN, 7))
         left = log.step(CRITIC, [CRITIC])
         found.append(left is not None and left.backward == OTHER)
         log.cleared(CRITIC)
         time += 1
-        log.reached(CRITIC, Part(time, line, 7))
-        log.reached(ACTOR, Part(time, line, used_by_actor))
+        log.reached(CRITIC, GradientPart(time, line, 7))
+        log.reached(ACTOR, GradientPart(time, line, used_by_actor))
         log.step(ACTOR, [ACTOR])
         log.cleared(ACTOR)
     assert log.is_habit(CRITIC) == all(found[1:])  # the first step has nothing of it yet
@@ -46,10 +46,10 @@ def test_gradients_that_are_added_up_on_purpose_are_not(options: dict[str, int])
 def test_a_step_that_may_show_it_again_is_waited_for() -> None:
     """Once is no habit."""
     log = OtherLosses()
-    log.reached(CRITIC, Part(1, OTHER, 7))
-    log.reached(ACTOR, Part(1, OTHER, 5))
+    log.reached(CRITIC, GradientPart(1, OTHER, 7))
+    log.reached(ACTOR, GradientPart(1, OTHER, 5))
     log.step(ACTOR, [ACTOR])
-    log.reached(CRITIC, Part(2, OWN, 7))
+    log.reached(CRITIC, GradientPart(2, OWN, 7))
 
     assert not log.waits()
     assert log.step(CRITIC, [CRITIC]) is not None
@@ -60,7 +60,7 @@ def test_a_step_that_may_show_it_again_is_waited_for() -> None:
 def test_nothing_is_known_after_a_call_that_is_not_observed() -> None:
     """It may have been for any optimizer."""
     log = OtherLosses()
-    log.reached(CRITIC, Part(1, OTHER, 7))
+    log.reached(CRITIC, GradientPart(1, OTHER, 7))
     log.unobserved()
 
     assert log.step(CRITIC, [CRITIC]) is None
@@ -71,11 +71,11 @@ def test_it_must_have_left_something_in_all_gradients(*, reaches_both: bool, is_
     """Of those that a step applies; what only one of them has may be a loss of its own."""
     log, second = OtherLosses(), 3
     for parameter in (CRITIC, second) if reaches_both else (CRITIC,):
-        log.reached(parameter, Part(1, OTHER, 7))
-    log.reached(ACTOR, Part(1, OTHER, 5))
+        log.reached(parameter, GradientPart(1, OTHER, 7))
+    log.reached(ACTOR, GradientPart(1, OTHER, 5))
     log.step(ACTOR, [ACTOR])
     for parameter in (CRITIC, second):
-        log.reached(parameter, Part(2, OWN, 7))
+        log.reached(parameter, GradientPart(2, OWN, 7))
     left = log.step(CRITIC, [CRITIC, second])
 
     assert (left is not None) == is_left
@@ -85,12 +85,12 @@ def test_what_is_not_known_to_come_before_is_not_said() -> None:
     """A parameter without a known use, or an optimizer that has stepped after that backward itself."""
     for use, steps_itself, is_left in ((7, False, True), (None, False, False), (7, True, False)):
         log = OtherLosses()
-        log.reached(CRITIC, Part(1, OTHER, use))
-        log.reached(ACTOR, Part(1, OTHER, 5))
+        log.reached(CRITIC, GradientPart(1, OTHER, use))
+        log.reached(ACTOR, GradientPart(1, OTHER, 5))
         log.step(ACTOR, [ACTOR])
         if steps_itself:
             log.step(CRITIC, [CRITIC])
-        log.reached(CRITIC, Part(2, OWN, use))
+        log.reached(CRITIC, GradientPart(2, OWN, use))
 
         assert (log.step(CRITIC, [CRITIC]) is not None) == is_left
 
@@ -99,10 +99,10 @@ def test_only_the_latest_parts_are_known() -> None:
     """Eight of each gradient."""
     for between, is_left in ((6, True), (7, False)):
         log = OtherLosses()
-        log.reached(CRITIC, Part(1, OTHER, 7))
-        log.reached(ACTOR, Part(1, OTHER, 5))
+        log.reached(CRITIC, GradientPart(1, OTHER, 7))
+        log.reached(ACTOR, GradientPart(1, OTHER, 5))
         log.step(ACTOR, [ACTOR])
         for time in range(between + 1):
-            log.reached(CRITIC, Part(2 + time, OWN, 7))
+            log.reached(CRITIC, GradientPart(2 + time, OWN, 7))
 
         assert (log.step(CRITIC, [CRITIC]) is not None) == is_left

@@ -5,28 +5,28 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradinspect.renderers.picture.rows.layout import MAX_ARROWS_DRAWN, MAX_ROW, Arrow, Rows, Size, lay_out_rows
+from gradinspect.renderers.picture.rows.layout import MAX_ARROWS_DRAWN, MAX_ROW, Room, RowArrow, Rows, lay_out_rows
 
 
 @st.composite
-def graphs_to_place(draw: st.DrawFn) -> tuple[list[Size], list[Arrow]]:
+def graphs_to_place(draw: st.DrawFn) -> tuple[list[Room], list[RowArrow]]:
     """Draw boxes of any size, and arrows to later ones."""
     sizes = draw(
-        st.lists(st.builds(Size, st.floats(1, 400), st.floats(1, 900), st.floats(1, 90)), min_size=1, max_size=60)
+        st.lists(st.builds(Room, st.floats(1, 400), st.floats(1, 900), st.floats(1, 90)), min_size=1, max_size=60)
     )
     last = len(sizes) - 1
     pairs = st.tuples(st.integers(0, last), st.integers(0, last)).filter(lambda pair: pair[0] != pair[1])
-    arrows = [Arrow(min(pair), max(pair)) for pair in draw(st.lists(pairs, max_size=150 if last else 0))]
+    arrows = [RowArrow(min(pair), max(pair)) for pair in draw(st.lists(pairs, max_size=150 if last else 0))]
     return sizes, arrows
 
 
 def chain(length: int) -> Rows:
     """Place equal boxes, each before the next."""
-    return lay_out_rows([Size(50, 50, 30)] * length, [Arrow(tail, head) for tail, head in pairwise(range(length))])
+    return lay_out_rows([Room(50, 50, 30)] * length, [RowArrow(tail, head) for tail, head in pairwise(range(length))])
 
 
 @given(graphs_to_place())
-def test_boxes_do_not_overlap(given_graph: tuple[list[Size], list[Arrow]]) -> None:
+def test_boxes_do_not_overlap(given_graph: tuple[list[Room], list[RowArrow]]) -> None:
     """Each box has its own room inside of the whole."""
     sizes, arrows = given_graph
     rows = lay_out_rows(sizes, arrows)
@@ -44,7 +44,7 @@ def test_boxes_do_not_overlap(given_graph: tuple[list[Size], list[Arrow]]) -> No
 
 
 @given(graphs_to_place())
-def test_lines_lead_down(given_graph: tuple[list[Size], list[Arrow]]) -> None:
+def test_lines_lead_down(given_graph: tuple[list[Room], list[RowArrow]]) -> None:
     """Each arrow is a line from the bottom of its tail to the top of its head, always downwards, or a reference."""
     sizes, arrows = given_graph
     rows = lay_out_rows(sizes, arrows)
@@ -59,9 +59,18 @@ def test_lines_lead_down(given_graph: tuple[list[Size], list[Arrow]]) -> None:
 
 def test_a_line_passes_beside_what_is_between() -> None:
     """It goes around boxes that stand side by side, in the first free place."""
-    sizes = [Size(50, 50, 30)] * 5
+    sizes = [Room(50, 50, 30)] * 5
     rows = lay_out_rows(
-        sizes, [Arrow(0, 1), Arrow(0, 2), Arrow(0, 3), Arrow(1, 4), Arrow(2, 4), Arrow(3, 4), Arrow(0, 4)]
+        sizes,
+        [
+            RowArrow(0, 1),
+            RowArrow(0, 2),
+            RowArrow(0, 3),
+            RowArrow(1, 4),
+            RowArrow(2, 4),
+            RowArrow(3, 4),
+            RowArrow(0, 4),
+        ],
     )
     line = rows.lines[-1] or ()
     lane = line[1][0]
@@ -82,7 +91,7 @@ def test_a_chain_stands_in_columns() -> None:
 
 def test_many_branches_wrap() -> None:
     """What one box leads to thousandfold stands in rows of bounded width, without thousands of lines."""
-    rows = lay_out_rows([Size(50, 50, 30)] * 5001, [Arrow(0, head) for head in range(1, 5001)])
+    rows = lay_out_rows([Room(50, 50, 30)] * 5001, [RowArrow(0, head) for head in range(1, 5001)])
 
     assert len({y for _, y in rows.places}) > 5000 * 100 / MAX_ROW / 30
     assert rows.lines == [None] * 5000
@@ -90,8 +99,8 @@ def test_many_branches_wrap() -> None:
 
 def test_a_few_branches_are_lines() -> None:
     """A fork is drawn, and the branch that goes on longest stands right under it."""
-    sizes = [Size(50, 50, 30)] * 5
-    rows = lay_out_rows(sizes, [Arrow(0, 1), Arrow(0, 2), Arrow(2, 3), Arrow(3, 4), Arrow(0, 4)])
+    sizes = [Room(50, 50, 30)] * 5
+    rows = lay_out_rows(sizes, [RowArrow(0, 1), RowArrow(0, 2), RowArrow(2, 3), RowArrow(3, 4), RowArrow(0, 4)])
 
     assert None not in rows.lines
     assert rows.places[0][0] == rows.places[2][0] == rows.places[4][0] < rows.places[1][0]
@@ -100,7 +109,7 @@ def test_a_few_branches_are_lines() -> None:
 
 
 @given(graphs_to_place())
-def test_places_are_a_function_of_the_graph(given_graph: tuple[list[Size], list[Arrow]]) -> None:
+def test_places_are_a_function_of_the_graph(given_graph: tuple[list[Room], list[RowArrow]]) -> None:
     """The same boxes and arrows stand the same way, however arrows are ordered."""
     sizes, arrows = given_graph
 

@@ -10,17 +10,17 @@ from gradinspect.analyses.structure.folding import Scope, node_ids
 from gradinspect.graph import Graph, ModuleCall
 from gradinspect.renderers.picture.plan.drawing import Drawing, plan_drawing
 from gradinspect.renderers.picture.plan.parts import DrawOptions
-from gradinspect.renderers.picture.rows.layout import Arrow, Size
-from gradinspect.renderers.picture.rows.nesting import MAX_LEVELS, Frame, Nested, lay_out_nested
+from gradinspect.renderers.picture.rows.layout import Room, RowArrow
+from gradinspect.renderers.picture.rows.nesting import MAX_LEVELS, Nested, ScopeRoom, lay_out_nested
 
-BOX = Size(50, 50, 30)
+BOX = Room(50, 50, 30)
 TITLE = 80.0
 
 
 def nested(whole: Graph) -> tuple[Drawing, Nested]:
     """Lay out all of a graph with boxes of one size."""
     drawing = plan_drawing(whole, DrawOptions(full=True, max_boxes=None))
-    arrows = [Arrow(arrow.tail, arrow.head) for arrow in (*drawing.arrows, *drawing.references)]
+    arrows = [RowArrow(arrow.tail, arrow.head) for arrow in (*drawing.arrows, *drawing.references)]
     return drawing, lay_out_nested(drawing.parts, [BOX] * len(drawing.boxes), arrows, title_width)
 
 
@@ -107,4 +107,4 @@ def test_very_deep_modules_share_the_innermost_frame() -> None:
 
     assert len(layout.frames) == MAX_LEVELS
     assert len(layout.places) == len(drawing.boxes) == 3
-    assert isinstance(layout.frames[0], Frame)
+    assert isinstance(layout.frames[0], ScopeRoom)
