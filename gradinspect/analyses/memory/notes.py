@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias
 
 from gradinspect.analyses.memory.held import CAST, HeldStorage, Memory, cast_source
-from gradinspect.graph import Graph, Record, module_name, source_of
+from gradinspect.graph import Graph, Record, frame_of, module_name, source_of
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 MIN_WASTE = 64 * 1024  # bytes kept beyond the slice; fewer do not matter
@@ -66,11 +66,12 @@ def _is_in_own_code(graph: Graph, node_id: int) -> bool:
     Inside torch's own modules the line is their caller's, which cannot change what they do.
     """
     node = graph.nodes[node_id]
-    if node.frame is None:
+    frame = frame_of(graph, node)
+    if frame is None:
         return False
     if node.module is None:
         return True
-    owner = graph.frames[node.frame].function.rpartition(".")[0].rpartition(".")[2]
+    owner = frame.function.rpartition(".")[0].rpartition(".")[2]
     return owner == graph.modules[node.module].class_name
 
 

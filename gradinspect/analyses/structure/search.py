@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from gradinspect.graph import Graph, Leaf, Node
+from gradinspect.graph import Graph, Leaf, Node, frame_of
 from gradinspect.units import format_tensor
 
 SHAPE_WORD = re.compile(r"\S*\[[^\]]*\]?")
@@ -106,7 +106,8 @@ def _nodes(graph: Graph) -> Iterator[_Entry]:
         words = (f"#{node_id}", node.name, node.function or "", *_leaf_names(graph, node), *_place(graph, node),
                  *outputs, *_dtypes(node))  # fmt: skip
         leaf = [format_tensor(node.leaf.info)] if node.leaf is not None else []
-        code = "" if node.frame is None else graph.frames[node.frame].code
+        frame = frame_of(graph, node)
+        code = "" if frame is None else frame.code
         shapes = "\n".join((*outputs, *leaf)).replace(" ", "")
         yield _Entry(Hit(node_id), "\n".join(words).lower(), code.lower(), shapes.lower())
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gradinspect.analyses.gradients.timeline import NodeSlice, Timeline
 from gradinspect.analyses.summary import describe_capture
-from gradinspect.graph import Graph, source_of
+from gradinspect.graph import Graph, frame_of, source_of
 from gradinspect.renderers.data.json import json_text
 from gradinspect.units import format_tensor
 
@@ -47,12 +47,13 @@ def _event(name: str, category: str, thread: int, start_s: float, seconds: float
 def _arguments(graph: Graph, piece: NodeSlice) -> dict[str, object]:
     node = graph.nodes[piece.node]
     outputs = [format_tensor(info) for info in node.forward_outputs if info is not None]
+    frame = frame_of(graph, node)
     facts: dict[str, object] = {
         "node": piece.node,
         "module": None if node.module is None else graph.modules[node.module].path,
         "leaf": None if node.leaf is None else node.leaf.name,
         "source": source_of(graph, node),
-        "code": None if node.frame is None else graph.frames[node.frame].code,
+        "code": None if frame is None else frame.code,
         "forward_outputs": ", ".join(outputs),
     }
     return {name: value for name, value in facts.items() if value not in (None, "")}

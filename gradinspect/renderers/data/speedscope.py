@@ -6,7 +6,7 @@ Source: https://www.speedscope.app/file-format-schema.json
 from typing import TYPE_CHECKING
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
-from gradinspect.graph import Graph, module_name, source_of
+from gradinspect.graph import Graph, frame_of, module_name, source_of
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.formats import FileContent
 from gradinspect.units import escape_control
@@ -46,7 +46,7 @@ def _stack(graph: Graph, number: int) -> list[tuple[str, str, int]]:
         module = graph.modules[call]
         calls.append((escape_control(f"{module_name(graph, module.path)} {module.class_name}"), "", 0))
         call = module.parent
-    frame = None if node.frame is None else graph.frames[node.frame]
+    frame = frame_of(graph, node)
     file, line = ("", 0) if frame is None else (escape_control(frame.file), frame.line)
     where = [] if frame is None else [(escape_control(source_of(graph, node) or ""), file, line)]
     return [*reversed(calls), *where, (escape_control(node.name), file, line)]

@@ -95,7 +95,7 @@ JUDGE = Judge(BackwardEnded, nonfinite_findings)
 def loss_finding(graph: Graph, value: NonfiniteValue, backward: Frame | None) -> Finding:
     """Name where a loss that is not finite came from."""
     node = None if value.node is None else graph.nodes[value.node]
-    frame = None if node is None or node.frame is None else graph.frames[node.frame]
+    frame = None if node is None else frame_of(graph, node)
     called = None if node is None else caller_in(graph, node, backward)
     if node is None:
         why = f"The loss is not finite, and neither is {value.label}, which came into the graph from outside."

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gradinspect.graph import Graph, Node, TensorInfo
+from gradinspect.graph import Graph, Node, TensorInfo, frame_of
 from gradinspect.renderers.picture.colors.looks import Coloring, Look, Swatch
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.text import shorten
@@ -46,7 +46,8 @@ def color_by_device(graph: Graph, drawn: Sequence[range], palette: Palette) -> C
 
 def color_by_file(graph: Graph, drawn: Sequence[range], palette: Palette) -> Coloring:
     """Color by the source file that made the node; leaves have none."""
-    files = [None if node.frame is None else graph.frames[node.frame].file for node in graph.nodes]
+    frames = [frame_of(graph, node) for node in graph.nodes]
+    files = [None if frame is None else frame.file for frame in frames]
     coloring = _coloring(_Kinds(files, "color: source file", "several files", "no source line"), drawn, palette)
     return coloring._replace(leaf=lambda _: Look(palette.card, ""))
 
