@@ -167,3 +167,19 @@ def test_two_runs_part_in_the_function_that_both_were_in(codes: dict[str, CodeTy
     assert decision([(outer, 7), (one, 20)], [(outer, 7), (one, 20)]) == (one, 17)
     assert decision([(outer, 7)], [(one, 20)]) is None
     assert decision([], []) is None
+
+
+def test_runs_may_be_called_from_different_depths() -> None:
+    """What both were in is compared."""
+
+    def outer() -> int:
+        return 1
+
+    def inner() -> int:
+        return 2
+
+    line = outer.__code__.co_firstlineno + 1
+    short, long = [(outer.__code__, line)], [(inner.__code__, line + 3), (outer.__code__, line)]
+
+    assert decision(short, long) is None
+    assert decision(long, short) is None

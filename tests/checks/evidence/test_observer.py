@@ -4,6 +4,7 @@ import gc
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from runs import gradinspect, python
 from torch import nn
 
 import gradinspect as gi
-from gradinspect.checks.evidence import call_choice, observer, optimizer_steps, unused_graphs, watch_window
+from gradinspect.checks.evidence import call_choice, observer, optimizer_steps, ranks, unused_graphs, watch_window
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.findings import Findings
 from gradinspect.errors import GradInspectError
@@ -440,3 +441,34 @@ def test_a_program_that_calls_nothing_any_more_is_stopped(monkeypatch: pytest.Mo
     watch.run(*[step] * 4)
 
     assert seen == [[], [30.0], [30.0, 10.0], [30.0, 10.0]]
+
+
+def test_a_few_calls_more_are_watched_only_while_nothing_was_found() -> None:
+    """A finding is certain after two."""
+    wrong, right = Watch(), Watch()
+    wrong.run(*[next(of_infinite_slope())] * 4)
+    w = weight()
+    right.run(*[lambda: w.exp().sum().backward()] * 4)
+
+    assert wrong.enough == [False, True, True, True]
+    assert right.enough == [False] * 4
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without it")
+@pytest.mark.parametrize(("partners", "is_exchanged"), [({0}, False), ({0, 1}, True)])
+def test_ranks_that_average_are_compared(
+    monkeypatch: pytest.MonkeyPatch, partners: set[int], *, is_exchanged: bool
+) -> None:
+    """A rank alone has nobody to compare itself with; one that does not come is named."""
+    store = torch.distributed.HashStore()
+    monkeypatch.setattr(ranks, "PATIENCE", timedelta(milliseconds=10))
+    monkeypatch.setattr(observer, "ranks_of_this_run", lambda: ranks.Ranks(0, 2, store))
+    monkeypatch.setattr(observer, "ranks_that_average", lambda _recorder, _num_ranks: partners)
+    w = weight()
+    watch = Watch()
+    found = watch.run(*[lambda: w.exp().sum().backward()] * 3)
+
+    assert (found.rank, found.num_ranks) == (0, 2)
+    assert watch.enough == [False, True, True]  # all ranks must end at the same call
+    assert store.check(["backward #1/0"]) == is_exchanged
+    assert bool(found.notes) == is_exchanged

@@ -9,10 +9,13 @@ import torch
 from torch import nn
 from training_program import Program, code_of
 
+from gradinspect.checks.evidence.training import parameters
+from gradinspect.checks.evidence.training.flags import FlagLine, FoundFlag
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
 from gradinspect.checks.rules.training.facts import (
     EvalTraining,
     GradientMisuse,
+    IneffectiveFlag,
     OptimizerMisuse,
     SpoilingHook,
     UnheldParameters,
@@ -364,6 +367,7 @@ def test_what_the_next_step_may_show_is_waited_for() -> None:
         said = program.log.waits()
 
     assert said == "an optimizer had applied the gradients of another loss once"
+    assert misuses(program) == []
     for rate, text in ((0.0, "the learning rate of optimizer was still 0"), (0.1, None)):
         program = Program()
         with program:
@@ -374,3 +378,27 @@ def test_what_the_next_step_may_show_is_waited_for() -> None:
                 program.backward(model(X).sum())
                 optimizer.step()
             assert program.log.waits() == text
+
+
+def test_flags_of_one_line_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the first two backward calls, if the program's own line sets them."""
+    lines = {"requires_gard": None, "require_grad": 3, "requires_grad": 3}
+
+    def line_of(flag: FoundFlag) -> FlagLine | None:
+        line = lines[flag.attribute]
+        return None if line is None else FlagLine("/nowhere/program.py", line, "part")
+
+    monkeypatch.setattr(parameters, "line_of_flag", line_of)
+    program = Program()
+    with program:
+        model: Any = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
+        vars(model[0].weight)["require_grad"] = False  # not in a line that other tests could find
+        vars(model[1].weight)["requires_gard"] = False
+        for call in range(3):
+            program.backward(model(X).sum())
+            vars(model[call])["requires_grad"] = False
+    (fact,) = program.facts(IneffectiveFlag)
+
+    assert (fact.attribute, fact.target) == ("require_grad", "part")
+    assert (fact.names, fact.modules) == (("0.weight", "0.bias"), ("0",))
+    assert code_of(fact.backward) == "program.backward(model(X).sum())"

@@ -453,3 +453,16 @@ def test_all_memory_that_was_remembered_is_forgotten(monkeypatch: pytest.MonkeyP
     assert len(kept) == 2
     assert len(remembered) == 3
     assert sorted(forgotten) == sorted(remembered)
+
+
+def test_each_write_to_the_same_memory_is_read(flow: Dataflow) -> None:
+    """Also by a tensor that was read before, after an earlier write."""
+    y = torch.zeros(4)
+    part = y[:2]
+    read = []
+    for write in (y.add_, y.mul_):
+        write(2)
+        part.exp()
+        read.append([flow.calls[one.call].name for one in flow.calls[-1].reads])
+
+    assert read == [["add_", "__getitem__"], ["mul_", "__getitem__"]]
