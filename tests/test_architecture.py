@@ -27,7 +27,7 @@ PARTS = sorted(
     for path in PACKAGE.rglob("*.py")
     if not TORCH & set(path.parts) and path.stem != "__main__"
 )
-OTHERS = {"sys", "os", "atexit", "warnings"}  # modules of Python, whose private names are no matter of torch's
+OTHERS = {"sys", "os", "atexit", "finalize", "warnings"}  # of Python, whose private names are no matter of torch's
 OF_NAMEDTUPLE = {"_replace", "_fields", "_asdict", "_make"}
 
 

@@ -6,11 +6,11 @@ import os
 import signal
 import sys
 import traceback
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from weakref import finalize
 
 from gradinspect.errors import GradInspectError
 
@@ -26,7 +26,7 @@ def load_for_children() -> None:
 
 def _leave_to_parent() -> None:
     """Let a child finalize only what it makes: temporary folders are not its own, and torch's operators take long."""
-    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]  # it has no other list
+    for finalizer in list(finalize._registry):  # type: ignore[attr-defined]  # it has no other list
         finalizer.atexit = False
 
 
