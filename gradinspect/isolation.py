@@ -123,7 +123,7 @@ class HandBack:
                 )  # outside modules may have been loaded by anything
             elif issubclass(kind, type):
                 found.add(value.__dict__.get("__module__"))
-            elif kind in _FUNCTIONS:
+            elif kind is _FUNCTIONS[0] or kind is _FUNCTIONS[1]:
                 found.add(value.__module__)
         return [other for other in found if type(other) is str and other in self.aside and not other.startswith(_OURS)]
 

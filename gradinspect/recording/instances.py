@@ -13,10 +13,10 @@ from typing import Any
 def instances_of(root: type) -> list[Any]:
     """List the live instances of a Python class and its subclasses."""
     todo: list[type] = [root]
-    kinds: set[type] = set()
+    kinds: dict[int, type] = {}  # by identity: a metaclass may define `==`, and no hash
     while todo:
         kind = todo.pop()
-        if kind not in kinds:
-            kinds.add(kind)
+        if id(kind) not in kinds:
+            kinds[id(kind)] = kind
             todo.extend(type.__subclasses__(kind))
-    return [item for item in gc.get_referrers(*kinds) if type(item) in kinds]
+    return [item for item in gc.get_referrers(*kinds.values()) if id(type(item)) in kinds]

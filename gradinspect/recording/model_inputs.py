@@ -7,11 +7,13 @@ it.
 
 from collections.abc import Iterator
 from types import FrameType
+from typing import cast
 
 import torch
 from torch.utils.weak import TensorWeakRef
 
 from gradinspect.recording.storages import storages_within
+from gradinspect.recording.variables import elements_of, isinstance_safely
 from gradinspect.torch_api.modules import call_keywords
 from gradinspect.torch_api.tensors import key_of_storage
 
@@ -47,11 +49,8 @@ class ModelInputs:
 
 
 def _tensors_in(value: object, nesting: int) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif nesting and type(value) is dict:
-        for item in value.values():
-            yield from _tensors_in(item, nesting - 1)
-    elif nesting and isinstance(value, list | tuple):
-        for item in value:
+    if isinstance_safely(value, (torch.Tensor,)):
+        yield cast("torch.Tensor", value)
+    elif nesting:
+        for item in elements_of(value):
             yield from _tensors_in(item, nesting - 1)

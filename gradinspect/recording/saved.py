@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -11,6 +11,7 @@ from gradinspect.graph import Origin, SavedTensor, SavedValue, Size, TensorInfo
 from gradinspect.recording.scalar_attributes import saved_value
 from gradinspect.recording.storages import StorageEntry, StorageTable, has_inner_tensors, plain_tensors, storage_key
 from gradinspect.recording.tensors import TensorInfoTable, count_bytes, plain_size
+from gradinspect.recording.variables import isinstance_safely
 from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
 from gradinspect.torch_api.nodes import sequence_nr
 from gradinspect.torch_api.saved import (
@@ -333,11 +334,11 @@ class SavedReader:
         """Record the attributes of a custom Function's ctx: its options, and what the user stored."""
         yield self._read_value(node, "needs_input_grad")
         for name, value in vars(node).items():
-            if isinstance(value, torch.Tensor):
-                yield self._strange_value(f"ctx.{name}", None, value, is_output=False)
+            if isinstance_safely(value, (torch.Tensor,)):
+                yield self._strange_value(f"ctx.{name}", None, cast("torch.Tensor", value), is_output=False)
                 continue
             yield saved_value(f"ctx.{name}", value)
-            if isinstance(value, list | tuple | dict):
+            if isinstance_safely(value, (list, tuple, dict)):
                 tensors = list(plain_tensors(value))
                 for index, tensor in enumerate(tensors):
                     yield self._strange_value(f"ctx.{name}", index, tensor, is_output=False)

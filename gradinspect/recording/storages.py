@@ -1,11 +1,12 @@
 """The memory behind tensors: one number per storage, bytes counted once."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from gradinspect.graph import Origin, Storage
+from gradinspect.recording.variables import elements_of, isinstance_safely
 from gradinspect.torch_api.tensors import key_of_storage, sparse_parts, unwrapped
 
 # If tensors of several origins share a storage, the lowest one counts.
@@ -138,16 +139,14 @@ def plain_tensors(value: object) -> Iterator[torch.Tensor]:
         if id(item) in seen:
             continue
         seen.add(id(item))
-        if issubclass(type(item), torch.Tensor):
-            inner = list(_inner_tensors(item))
+        if isinstance_safely(item, (torch.Tensor,)):
+            inner = list(_inner_tensors(cast("torch.Tensor", item)))
             if inner:
                 todo.extend(reversed(inner))
             else:
-                yield item
-        elif type(item) is dict:
-            todo.extend(reversed(list(item.values())))
-        elif isinstance(item, list | tuple | set | frozenset):
-            todo.extend(reversed(list(item)))
+                yield cast("torch.Tensor", item)
+        else:
+            todo.extend(reversed(elements_of(item)))
 
 
 def _inner_tensors(tensor: torch.Tensor) -> Iterable[torch.Tensor]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -21,6 +21,7 @@ from torch import nn
 from gradinspect.recording.frames import user_frames
 
 LARGEST_CONTAINER = 1_000  # elements read of one list or dict
+_CONTAINERS = (list, tuple, set, frozenset)
 _BEFORE_TARGETS = frozenset(("FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP"))
 _ASKS_FOR_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
 _ASSERTS_OF_PYTEST = "@py_builtins"  # it adds calls of locals() to each assert, and keeps nothing of them
@@ -101,7 +102,7 @@ def variables_in(namespace: dict[str, object], passing: Collection[str] = ()) ->
                 last.append(variable)
             else:
                 yield variable
-        elif type(value) in (list, tuple, dict):
+        elif is_one_of(value, (list, tuple, dict)):
             inside.extend(_elements(name, value))
         elif name == "self":
             inside.extend(_attributes(name, value))
@@ -112,6 +113,23 @@ def variables_in(namespace: dict[str, object], passing: Collection[str] = ()) ->
 def isinstance_safely(value: object, kinds: tuple[type, ...]) -> bool:
     """Check the type without accessing `__class__`, which may run user code."""
     return issubclass(type(value), kinds)
+
+
+def is_one_of(value: object, kinds: tuple[type, ...]) -> bool:
+    """Return whether a value is of one of some classes, and of no subclass: a metaclass may define `==`."""
+    kind = type(value)
+    return any(kind is one for one in kinds)
+
+
+def elements_of(value: object) -> list[Any]:
+    """List what a list, tuple, set or dict holds, without running code of a subclass; [] for other objects."""
+    kind = type(value)
+    if kind is dict:
+        return list(cast("dict[Any, Any]", value).values())
+    if not issubclass(kind, _CONTAINERS):
+        return []
+    base: Any = next(base for base in _CONTAINERS if issubclass(kind, base))
+    return list(base.__iter__(value))
 
 
 def local_variables(frame: FrameType) -> dict[str, object]:
@@ -135,7 +153,7 @@ def _elements(name: str, container: object) -> Iterator[Variable]:
     labeled: Iterable[tuple[str, object]]
     if isinstance(container, dict):
         first = islice(container.items(), LARGEST_CONTAINER)
-        labeled = [(f"{name}[{key!r}]", value) for key, value in first if type(key) in (str, int)]
+        labeled = [(f"{name}[{key!r}]", value) for key, value in first if is_one_of(key, (str, int))]
     else:
         first_items = islice(cast("Sequence[object]", container), LARGEST_CONTAINER)
         labeled = [(f"{name}[{index}]", value) for index, value in enumerate(first_items)]
@@ -153,5 +171,5 @@ def _attributes(name: str, instance: object) -> Iterator[Variable]:
     for attribute, value in list(islice(attributes.items(), LARGEST_CONTAINER)):
         if isinstance_safely(value, (torch.Tensor, nn.Module)):
             yield Variable(f"{name}.{attribute}", value)
-        elif type(value) in (list, tuple, dict):
+        elif is_one_of(value, (list, tuple, dict)):
             yield from _elements(f"{name}.{attribute}", value)

@@ -12,7 +12,7 @@ import torch
 
 from gradinspect.errors import GradInspectError
 from gradinspect.recording.outputs import outputs_in
-from gradinspect.recording.variables import Variable
+from gradinspect.recording.variables import Variable, isinstance_safely
 from gradinspect.source import Expression, Module, Script
 
 
@@ -30,14 +30,14 @@ def variables_of(namespace: dict[str, Any]) -> Iterator[Variable]:
     for name, value in list(namespace.items()):
         if name.startswith("__"):
             continue
-        if isinstance(value, torch.nn.Module):
+        if isinstance_safely(value, (torch.nn.Module,)):
             yield Variable(name, value)
             continue
         try:
             inside = outputs_in(value, name)
         except Exception:  # noqa: S112  # an object of the user that raises when inspected
             continue
-        if isinstance(value, torch.Tensor) and not inside:
+        if isinstance_safely(value, (torch.Tensor,)) and not inside:
             yield Variable(name, value)
         for output in inside:
             if isinstance(output.value, torch.Tensor):
@@ -49,7 +49,7 @@ def models_in(namespace: dict[str, Any]) -> dict[str, str]:
     return {
         name: call_of(name, value)
         for name, value in list(namespace.items())
-        if isinstance(value, type)
+        if isinstance_safely(value, (type,))
         and issubclass(value, torch.nn.Module)
         and value.__module__ == namespace.get("__name__")
     }
@@ -59,7 +59,7 @@ def call_of(text: str, made: type) -> str:
     """Write the call of a class, with the arguments that it cannot do without: `Net(width=...)`."""
     try:
         parameters = inspect.signature(made).parameters.values()
-    except (TypeError, ValueError):  # it has no signature that can be read
+    except Exception:  # it has no signature that can be read, or a metaclass that raises when asked
         return f"{text}()"
     fixed = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
     needed = [one for one in parameters if one.default is inspect.Parameter.empty and one.kind not in fixed]

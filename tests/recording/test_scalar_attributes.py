@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from strange_objects import OBJECTS
 
 from gradinspect.graph import SavedValue
 from gradinspect.recording.scalar_attributes import kind_of, plain_scalar, saved_value
@@ -71,3 +72,26 @@ def test_lists_and_tuples_are_tuples_of_plain_values() -> None:
     """Those in them are their text."""
     assert saved_value("s", [1, (2, "x"), 2**64 - 1]) == SavedValue(name="s", kind="tuple", value=(1, "(2, x)", -1))
     assert saved_value("s", ()) == SavedValue(name="s", kind="tuple", value=())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind", "plain"),
+    [
+        ("Bad", (), "object", "builtins.Bad"),
+        ("Number", (3,), "int", 3),
+        ("Key", ("k",), "str", "k"),
+        ("BadDict", ({"k": 1},), "object", "builtins.BadDict"),
+    ],
+)
+def test_no_code_of_an_object_runs(name: str, content: tuple[object, ...], kind: str, plain: object) -> None:
+    """What its class says of its number, text or class is not asked for."""
+    value = OBJECTS[name](*content)
+
+    assert (kind_of(value), plain_scalar(value)) == (kind, plain)
+
+
+def test_a_list_that_cannot_be_iterated_is_read_as_a_list() -> None:
+    """Its elements are those of the list that it is."""
+    items = OBJECTS["BadList"]([1, OBJECTS["BadList"]([2])])
+
+    assert saved_value("s", items).value == (1, "(2)")

@@ -7,11 +7,14 @@ from weakref import ref
 import pytest
 import torch
 from runs import gradinspect
+from strange_objects import OBJECTS
 from torch import nn
 
 from gradinspect.recording.variables import (
     LARGEST_CONTAINER,
     Variable,
+    elements_of,
+    is_one_of,
     local_variables,
     loop_targets,
     named_model,
@@ -213,3 +216,19 @@ def test_a_model_that_is_given_has_the_name_of_its_variable() -> None:
     assert (own.name, own.value) == ("net", given)
     assert other.name == "model"
     assert none == ()
+
+
+def test_elements_are_those_of_the_base_class() -> None:
+    """Of lists, tuples, sets, and of dicts that are no subclass, which have an order and views of their own."""
+    assert elements_of(OBJECTS["BadList"]([1, 2])) == [1, 2]
+    assert elements_of({"a": 1}) == elements_of((1,)) == elements_of({1}) == elements_of(frozenset((1,))) == [1]
+    assert elements_of(OBJECTS["BadDict"](a=1)) == elements_of("ab") == elements_of(OBJECTS["Bad"]()) == []
+
+
+def test_a_class_is_compared_by_identity() -> None:
+    """That of a metaclass with an `==` of its own, too; a subclass is another one."""
+    bad = OBJECTS["Bad"]()
+
+    assert is_one_of(bad, (list, OBJECTS["Bad"]))
+    assert not is_one_of(bad, (list, dict))
+    assert not is_one_of(True, (int,))

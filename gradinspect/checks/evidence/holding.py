@@ -12,7 +12,7 @@ from gradinspect.checks.facts import Held, Holds, HoldsOf
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.names import named_modules
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.variables import isinstance_safely, local_variables
+from gradinspect.recording.variables import is_one_of, isinstance_safely, local_variables
 
 MAX_PARTS = 1_000  # of a model, whose names are looked at
 
@@ -62,11 +62,11 @@ def _owners(spaces: Iterable[dict[str, Any]]) -> list[tuple[str, nn.Module]]:
 
 
 def _kind(value: Any) -> Holds | None:
-    if isinstance(value, torch.Tensor):
+    if isinstance_safely(value, (torch.Tensor,)):
         return "tensor"
-    if not isinstance(value, tuple | list | dict):
-        return None
-    items = list(value.values() if isinstance(value, dict) else value)
-    if not items or type(value) not in (tuple, list, dict) or not all(isinstance(one, torch.Tensor) for one in items):
+    if not is_one_of(value, (tuple, list, dict)):
+        return "nested" if isinstance_safely(value, (tuple, list, dict)) else None
+    items = list(value.values() if type(value) is dict else value)
+    if not items or not all(isinstance_safely(one, (torch.Tensor,)) for one in items):
         return "nested"
-    return "dict" if isinstance(value, dict) else "list" if isinstance(value, list) else "tuple"
+    return "dict" if type(value) is dict else "list" if type(value) is list else "tuple"

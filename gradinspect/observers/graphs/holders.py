@@ -18,7 +18,7 @@ import torch
 
 from gradinspect.recording.frames import is_user_file, line_name, user_frames
 from gradinspect.recording.notebook_cells import cell_name
-from gradinspect.recording.variables import local_variables
+from gradinspect.recording.variables import is_one_of, isinstance_safely, local_variables
 from gradinspect.torch_api.modules import HOLDERS as OF_MODULES
 
 MAX_OBJECTS = 200_000  # that may hold others
@@ -106,7 +106,7 @@ class HolderSearch:
                 found[id(value)] = _path_of(place)
             for inner in _inside(value, place):
                 num_left -= 1
-                if holding[type(inner[0])]:
+                if holding.may(type(inner[0])):
                     todo.append(inner)
         return found
 
@@ -118,7 +118,7 @@ class HolderSearch:
             if _is_of_user(module):
                 prefix = "" if module.__name__ == "__main__" else f"{module.__name__}."
                 for name, value in list(vars(module).items()):
-                    if not name.startswith("__") and not isinstance(value, ModuleType):
+                    if not name.startswith("__") and not isinstance_safely(value, (ModuleType,)):
                         yield value, None, "{}", prefix + name
 
     def _stored_at(self, path: str) -> Iterator[Store]:
@@ -138,9 +138,9 @@ class HolderSearch:
         return files if main is None else {**files, main: None}
 
 
-def _is_of_user(module: object) -> bool:
+def _is_of_user(module: Any) -> bool:
     """Return whether a module is part of the program, rather than installed."""
-    if not isinstance(module, ModuleType):
+    if not isinstance_safely(module, (ModuleType,)):
         return False
     file = getattr(module, "__file__", None)
     if file is None and module.__name__ == "__main__":
@@ -154,12 +154,17 @@ _HOLDS_NOTHING = (str, bytes, int, float, complex, NoneType, ModuleType, type)
 _CONTAINERS = (list, tuple, collections.deque, set, frozenset)
 
 
-class _Holding(dict[type, bool]):
+class _Holding:
     """Knows of each class that was asked for whether its instances may hold something."""
 
-    def __missing__(self, kind: type) -> bool:
-        self[kind] = not issubclass(kind, _HOLDS_NOTHING)
-        return self[kind]
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[type, bool]] = {}  # by identity: a metaclass may define `==`, and no hash
+
+    def may(self, kind: type) -> bool:
+        known = self._known.get(id(kind))
+        if known is None:
+            known = self._known[id(kind)] = kind, not issubclass(kind, _HOLDS_NOTHING)
+        return known[1]
 
 
 def _inside(value: Any, place: _Place) -> Iterator[_Place]:
@@ -169,8 +174,8 @@ def _inside(value: Any, place: _Place) -> Iterator[_Place]:
         return
     if issubclass(kind, dict):
         for key, item in islice(dict.items(value), MAX_ELEMENTS):
-            yield item, place, "[{!r}]" if isinstance(key, str | int) else "[...]", key
-    elif kind in _CONTAINERS:
+            yield item, place, "[{!r}]" if is_one_of(key, (str, int)) else "[...]", key
+    elif is_one_of(value, _CONTAINERS):
         for index, item in enumerate(islice(value, MAX_ELEMENTS)):
             yield item, place, "[{}]", index
     elif kind is FunctionType:
@@ -194,8 +199,8 @@ def _attributes(value: Any, place: _Place) -> Iterator[_Place]:
     if type(attributes) is not dict:
         return
     for name, item in list(islice(attributes.items(), MAX_ELEMENTS)):
-        if name in OF_MODULES and isinstance(item, dict):
-            for inner, part in list(item.items()):
+        if name in OF_MODULES and isinstance_safely(item, (dict,)):
+            for inner, part in list(dict.items(item)):
                 yield part, place, ".{}", inner
         else:
             yield item, place, ".{}", name

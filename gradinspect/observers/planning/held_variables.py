@@ -20,7 +20,7 @@ from gradinspect.observers.memory.storage_ledger import Ledger, Life
 from gradinspect.recording.frames import is_own_file, short_file_name, user_frames
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.storages import plain_tensors
-from gradinspect.recording.variables import LARGEST_CONTAINER, local_variables
+from gradinspect.recording.variables import LARGEST_CONTAINER, is_one_of, isinstance_safely, local_variables
 
 MIN_SHARE = 0.01  # of the peak
 MAX_VARIABLES = 4
@@ -103,9 +103,9 @@ class HeldVariables:
 
 def _tensors_in(value: object) -> Iterator[torch.Tensor]:
     """Yield the tensors of a variable, also those in an output of a model, without running code of the program."""
-    if isinstance(value, torch.nn.Module | torch.optim.Optimizer | type):
+    if isinstance_safely(value, (torch.nn.Module, torch.optim.Optimizer, type)):
         return
-    if type(value) in (list, tuple, dict, set) and len(value) > LARGEST_CONTAINER:  # type: ignore[arg-type]  # it has one
+    if is_one_of(value, (list, tuple, dict, set)) and len(value) > LARGEST_CONTAINER:  # type: ignore[arg-type]  # it has one
         return
     yield from plain_tensors(value)
     try:
