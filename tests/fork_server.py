@@ -6,7 +6,6 @@ import gc
 import importlib.util
 import json
 import os
-import pkgutil
 import runpy
 import socket
 import sys
@@ -15,9 +14,6 @@ import weakref
 from typing import Any
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
-OF_NO_COMMAND = tuple(  # they need packages that may be missing
-    f"gradinspect.{name}" for name in ("__main__", "explorer", "library", "live", "pytest_plugin", "trainers")
-)
 
 
 def serve(connection: socket.socket) -> dict[str, Any]:
@@ -66,10 +62,8 @@ def measuring() -> Any:
 
 def import_ours() -> None:
     """Import all of our package that some command may need, so that no fork has to."""
-    package = importlib.import_module("gradinspect")
-    for module in pkgutil.walk_packages(package.__path__, "gradinspect."):
-        if not module.name.startswith(OF_NO_COMMAND):
-            importlib.import_module(module.name)
+    reporting: Any = importlib.import_module("gradinspect.cli.running.reporting")
+    reporting.import_for_reports()
 
 
 def measure_each_fork_alone() -> None:

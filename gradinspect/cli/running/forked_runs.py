@@ -37,7 +37,8 @@ class ForkedRuns:
             packages: Those of ours that only some questions need.
         """
         self._imports = Imports()
-        self._session: ModuleType = import_session(self._imports, cast("Program", request.source), request, packages)
+        shared = (*packages, "fake", "observers")  # else each child imports them
+        self._session: ModuleType = import_session(self._imports, cast("Program", request.source), request, shared)
         load_for_children()
 
     def run(self, request: Request, question: Question[T], kind: type[T], *, is_silent: bool = False) -> T:

@@ -28,7 +28,7 @@ class PlannedRuns:
         self._request = request
         self._with_values = replace(request, fake=False, answers_reads=False, hint=None)
         self._num_steps = num_steps
-        self._runs = ForkedRuns(request, ("analyses.planning", "observers.planning"))
+        self._runs = ForkedRuns(request, ("analyses.planning",))
 
     def plain(self) -> PlannedSteps:
         """Run the program as it is, on fake tensors; it may print.

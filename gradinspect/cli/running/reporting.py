@@ -215,13 +215,13 @@ def _torch_import_error(imports: Imports, program: Program, request: Request, er
     return ScriptFailedError(sentence) if failure else GradInspectError(sentence, "Does this program use PyTorch?")
 
 
-def import_for_reports(packages: Sequence[str] = _FOR_SOME) -> None:
+def import_for_reports(packages: Sequence[str] = (*_OF_A_VERB, *_FOR_SOME)) -> None:
     """Import what a report may need, except what only others use, whose dependencies may be missing.
 
     Args:
-        packages: Those that are needed, of the ones that only some questions need.
+        packages: Those that are needed, of the ones that only some verbs or questions need.
     """
-    left_out = tuple(f"gradinspect.{name}" for name in (*_OF_A_VERB, *_FOR_OTHERS, *(set(_FOR_SOME) - set(packages))))
+    left_out = tuple(f"gradinspect.{name}" for name in (*_FOR_OTHERS, *({*_OF_A_VERB, *_FOR_SOME} - {*packages})))
     for module in pkgutil.walk_packages(gradinspect.__path__, "gradinspect."):
         if not module.name.startswith(left_out):
             importlib.import_module(module.name)
