@@ -9,6 +9,7 @@ import os
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Lock
 from types import CodeType, FrameType
 from typing import Any
 
@@ -74,6 +75,7 @@ class FrameTable:
         self._numbers: dict[tuple[CodeType, int, int | None], int] = {}
         self._keys: list[tuple[CodeType, int, int | None]] = []
         self._codes: dict[int, _KnownCode] = {}
+        self._lock = Lock()  # several threads number their frames
         self._places: dict[tuple[int, ...], int | None] = {}  # all of a stack: ids of code, instructions -> number
 
     @uncompiled
@@ -102,8 +104,9 @@ class FrameTable:
         number = self._places.get(place, _UNKNOWN)
         if number is _UNKNOWN:
             number = None
-            for user in reversed(users):
-                number = self._intern(user.f_code, user.f_lineno, number)
+            with self._lock:
+                for user in reversed(users):
+                    number = self._intern(user.f_code, user.f_lineno, number)
             self._places[place] = number
         return number  # type: ignore[return-value]  # known by now
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from gradinspect.graph import ModuleCall
 from gradinspect.recording.names import Names
-from gradinspect.recording.recorder import NOWHERE, Recorder
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.threads import NOWHERE
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 
@@ -22,7 +23,6 @@ def assign_modules(
     Returns:
         For each node an index into the calls, or None; and the calls that have a node, callers first.
     """
-    recorder.close_open_windows()
     windows = recorder.module_windows
     of_nodes = _innermost(recorder, sequence_nrs)
     used: set[int] = set()
@@ -59,10 +59,10 @@ def _innermost(recorder: Recorder, sequence_nrs: Sequence[int]) -> list[int]:
         if sequence_nr == ACCUMULATE_GRAD_NR:
             continue
         while next_window < len(windows) and windows[next_window].start <= sequence_nr:
-            if windows[next_window].end > sequence_nr:
+            if windows[next_window].end > sequence_nr or windows[next_window].end == NOWHERE:
                 open_windows.append(next_window)
             next_window += 1
-        while open_windows and windows[open_windows[-1]].end <= sequence_nr:
+        while open_windows and NOWHERE < windows[open_windows[-1]].end <= sequence_nr:
             open_windows.pop()
         if open_windows:
             found[number] = open_windows[-1]

@@ -24,13 +24,11 @@ modes, and would be recompiled without ours; so if anything was compiled, the mo
 
 import os
 import sys
-from array import array
-from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import ExitStack
-from threading import get_ident
+from threading import Lock, get_ident
 from types import CodeType, FrameType, FunctionType, TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 from weakref import ReferenceType, ref
 
 import torch
@@ -42,6 +40,7 @@ from gradinspect.recording.frames import FrameTable
 from gradinspect.recording.kept_names import KeptNames
 from gradinspect.recording.model_inputs import ModelInputs
 from gradinspect.recording.names import Names
+from gradinspect.recording.threads import NOWHERE, ModuleWindow, ThreadRecord
 from gradinspect.recording.transparency import transparent
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.hooks import note_ours
@@ -49,8 +48,6 @@ from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.saved import PushedHooks
-
-NOWHERE = -1
 
 
 class CallListener(Protocol):
@@ -72,15 +69,6 @@ class CallListener(Protocol):
         """
 
 
-class ModuleWindow(NamedTuple):
-    """One call of one module, with the counter before and after it."""
-
-    start: int
-    end: int
-    module: int  # index into Recorder.modules
-    parent: int  # index of the enclosing window, or NOWHERE
-
-
 class Recorder:
     """Records windows while it is active. Use it as a context manager, around the forward pass."""
 
@@ -90,18 +78,15 @@ class Recorder:
         self.frames = FrameTable()
         self.modules: list[ReferenceType[nn.Module]] = []
         self._class_names: list[str] = []
-        self.module_windows: list[ModuleWindow] = []
-        self.call_starts = array("q")
-        self.call_ends = array("q")  # ascending: nested calls are not recorded
-        self.call_frames = array("q")  # frame number, or NOWHERE
-        self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
+        self.own = ThreadRecord()  # of the recorded thread
+        self._others: dict[int, ThreadRecord] = {}  # of the other threads, by their identifiers
         self.listeners: list[CallListener] = []  # observe each call of a torch function
         self.on_module: list[Callable[[], None]] = []  # called when another module begins to run
         self.kept_names = KeptNames()
         self.inputs = ModelInputs()
         self._noted: set[int] = set()  # numbers of modules whose names are kept
         self._module_numbers: dict[int, int] = {}
-        self._open: list[tuple[int, int]] = []  # window index, start
+        self._lock = Lock()  # of what all threads share
         self._thread = get_ident()
         self._mode = _CallMode(self)
         self._is_leaving = False
@@ -174,49 +159,64 @@ class Recorder:
 
     @uncompiled
     def _enter_module(self, module: nn.Module, args: object) -> None:
-        if torch.compiler.is_compiling() or get_ident() != self._thread:
+        if torch.compiler.is_compiling():
             return
+        is_own = get_ident() == self._thread
         if not self.is_active:
-            if self._is_leaving:
+            if is_own and self._is_leaving:
                 self._leave()
             return
-        if not self._open:
+        if not is_own:
+            self._record_here().enter(self._number_of(module))
+            return
+        if not self.own.open_windows:
             self.inputs.note(args, sys._getframe(1))
-        start = next_sequence_nr()
-        parent = self._open[-1][0] if self._open else NOWHERE
-        self._open.append((len(self.module_windows), start))
-        self.module_windows.append(ModuleWindow(start, NOWHERE, self._number_of(module), parent))
+        self.own.enter(self._number_of(module))
         for moved_on in self.on_module:
             moved_on()
 
     @uncompiled
     def _leave_module(self, module: nn.Module, _args: object, _output: object) -> None:
-        if torch.compiler.is_compiling() or get_ident() != self._thread or not self.is_active:
+        if torch.compiler.is_compiling() or not self.is_active:
             return
         number = self._number_of(module)
-        while self._open:
-            index, _ = self._open.pop()
-            window = self.module_windows[index]
-            self.module_windows[index] = window._replace(end=next_sequence_nr())
-            if window.module == number:
-                break
-        if not self._open and number not in self._noted:
-            self._noted.add(number)
-            self.kept_names.note(module, self._module_numbers)
-        for moved_on in self.on_module:
+        is_own = get_ident() == self._thread
+        record = self.own if is_own else self._record_here()
+        record.leave(number)
+        if not record.open_windows and number not in self._noted:
+            with self._lock:
+                self._noted.add(number)
+                self.kept_names.note(module, self._module_numbers)
+        for moved_on in self.on_module if is_own else ():
             moved_on()
+
+    def _record_here(self) -> ThreadRecord:
+        """Return the record of this thread, which is not the recorded one."""
+        record = self._others.get(get_ident())
+        if record is None:
+            record = self._others[get_ident()] = ThreadRecord()
+        return record
 
     def _number_of(self, module: nn.Module) -> int:
         number = self._module_numbers.get(id(module))
         if number is None or self.modules[number]() is not module:
-            number = self._module_numbers[id(module)] = len(self.modules)
-            self.modules.append(ref(module))
-            self._class_names.append(type(module).__name__)
+            with self._lock:
+                number = len(self.modules)
+                self._class_names.append(type(module).__name__)
+                self.modules.append(ref(module))
+                self._module_numbers[id(module)] = number
         return number
 
+    @property
+    def module_windows(self) -> list[ModuleWindow]:
+        """Calls of modules on the recorded thread."""
+        return self.own.module_windows
+
     def called_modules(self) -> list[nn.Module]:
-        """List the outermost modules that were called and are still alive."""
-        outermost = dict.fromkeys(window.module for window in self.module_windows if window.parent == NOWHERE)
+        """List the outermost modules that were called, on any thread, and are still alive."""
+        records = (self.own, *list(self._others.values()))
+        windows = (window for record in records for window in list(record.module_windows))
+        outermost = dict.fromkeys(window.module for window in windows if window.parent == NOWHERE)
         modules = (self.modules[number]() for number in outermost)
         return [module for module in modules if module is not None]
 
@@ -232,23 +232,14 @@ class Recorder:
 
     @property
     def running_module(self) -> int | None:
-        """The number of the innermost module that is running on the recorded thread."""
-        return self.module_windows[self._open[-1][0]].module if self._open else None
+        """The number of the innermost module that is running on the current thread, such as one of a device."""
+        record = self.own if get_ident() == self._thread else self._others.get(get_ident())
+        return None if record is None else record.running_module
 
     def module_of(self, sequence_nr: int) -> int | None:
         """Find the innermost module that made a node."""
-        index = bisect_right(self.module_windows, sequence_nr, key=lambda window: window.start) - 1
-        while index != NOWHERE:
-            window = self.module_windows[index]
-            if window.end == NOWHERE or window.end > sequence_nr:
-                return window.module
-            index = window.parent
-        return None
-
-    def close_open_windows(self) -> None:
-        """Close the windows of module calls that are still running."""
-        for index, _ in self._open:
-            self.module_windows[index] = self.module_windows[index]._replace(end=next_sequence_nr())
+        window = self.own.window_of(sequence_nr)
+        return None if window == NOWHERE else self.own.module_windows[window].module
 
     def frame_of(self, sequence_nr: int, forward: CodeType | None = None) -> int | None:
         """Find the line that made a node.
@@ -257,14 +248,7 @@ class Recorder:
             sequence_nr: The node's sequence number.
             forward: The code of a custom Function's `forward`, whose node is in a gap.
         """
-        if forward is not None:
-            stack = self.gaps.get(sequence_nr + 1, ())
-            return next((frame for code, frame in stack if code is forward), None)
-        index = bisect_right(self.call_ends, sequence_nr)
-        if index == len(self.call_ends) or self.call_starts[index] > sequence_nr:
-            return None
-        frame = self.call_frames[index]
-        return None if frame == NOWHERE else frame
+        return self.own.frame_of(sequence_nr, forward)
 
 
 class _CallMode(TorchFunctionMode):
@@ -273,6 +257,7 @@ class _CallMode(TorchFunctionMode):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
+        self._record = recorder.own
         self._forwards = ForwardFrames()
         self._last_end = next_sequence_nr()
 
@@ -308,9 +293,10 @@ class _CallMode(TorchFunctionMode):
             number = None
             if end != start:
                 number = recorder.frames.number_of(frame)
-                recorder.call_starts.append(start)
-                recorder.call_ends.append(end)
-                recorder.call_frames.append(NOWHERE if number is None else number)
+                record = self._record
+                record.call_starts.append(start)
+                record.call_ends.append(end)
+                record.call_frames.append(NOWHERE if number is None else number)
             for listener, noted in begun:
                 listener.after(noted, result, start, end, number, frame)
         self._last_end = end
@@ -327,7 +313,7 @@ class _CallMode(TorchFunctionMode):
                 stack.append((frame.f_code, self._recorder.frames.number_of(caller)))
             frame = frame.f_back
         if stack:
-            self._recorder.gaps[start] = tuple(stack)
+            self._record.gaps[start] = tuple(stack)
 
 
 CALL_MODE: CodeType = _CallMode.__torch_function__.__code__

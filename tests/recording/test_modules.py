@@ -7,7 +7,8 @@ from torch import nn
 from gradinspect.graph import ModuleCall
 from gradinspect.recording.modules import assign_modules
 from gradinspect.recording.names import Names
-from gradinspect.recording.recorder import NOWHERE, ModuleWindow, Recorder
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.threads import NOWHERE, ModuleWindow
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
 
@@ -22,7 +23,7 @@ def recorded(windows: list[ModuleWindow], num_modules: int) -> tuple[Recorder, N
     for number, part in enumerate(parts):
         assert recorder._number_of(part) == number
         names.module_paths[id(part)] = f"part{number}"
-    recorder.module_windows = windows
+    recorder.own.module_windows = windows
     return recorder, names, parts
 
 
@@ -60,8 +61,6 @@ def test_without_calls_no_node_has_one() -> None:
 def test_a_call_that_is_still_running_has_its_nodes() -> None:
     """A backward may run inside a forward."""
     recorder, names, _parts = recorded([ModuleWindow(0, NOWHERE, 0, NOWHERE), ModuleWindow(0, 1, 1, 0)], 2)
-    recorder._open = [(0, 0)]
-    recorder._mode._last_end = 0
     of_nodes, calls = assign_modules(recorder, names, [0])
 
     assert of_nodes == [1]

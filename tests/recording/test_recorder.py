@@ -326,7 +326,7 @@ def test_nothing_of_other_threads_is_recorded() -> None:
     with Recorder() as recorder, ThreadPoolExecutor(1) as pool:
         pool.submit(model, torch.ones(1, 2)).result()
 
-    assert (recorder.module_windows, list(recorder.call_starts)) == ([], [])
+    assert (recorder.module_windows, list(recorder.own.call_starts)) == ([], [])
 
 
 def test_a_paused_recorder_records_nothing_more() -> None:
@@ -336,7 +336,7 @@ def test_a_paused_recorder_records_nothing_more() -> None:
         y = x.exp()
         recorder.pause()
         y.sin()
-        number = len(recorder.call_starts)
+        number = len(recorder.own.call_starts)
         is_left = num_function_modes() == 0
 
     assert (number, is_left) == (1, True)
@@ -407,9 +407,9 @@ def test_a_forked_worker_is_not_recorded() -> None:
         child = os.fork()
         if child == 0:
             (x * 2).sum()
-            os._exit(recorder.is_active or bool(recorder.call_starts))
+            os._exit(recorder.is_active or bool(recorder.own.call_starts))
         _, status = os.waitpid(child, 0)
         (x * 2).sum()
 
     assert os.waitstatus_to_exitcode(status) == 0
-    assert len(recorder.call_starts) == 2
+    assert len(recorder.own.call_starts) == 2

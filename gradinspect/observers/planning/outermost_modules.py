@@ -14,7 +14,8 @@ from torch import nn
 from gradinspect.analyses.planning.changes import OutermostModule
 from gradinspect.recording.frames import short_file_name, user_frames
 from gradinspect.recording.names import module_paths
-from gradinspect.recording.recorder import NOWHERE, Recorder
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.threads import NOWHERE
 from gradinspect.recording.variables import Variable, local_variables, variables_in
 
 

@@ -19,7 +19,8 @@ from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.recording.names import all_parameters, named_modules
-from gradinspect.recording.recorder import NOWHERE, Recorder
+from gradinspect.recording.recorder import Recorder
+from gradinspect.recording.threads import NOWHERE
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
