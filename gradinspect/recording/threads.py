@@ -1,0 +1,123 @@
+"""What one thread did while it was recorded: its module calls and torch functions, by its own sequence numbers.
+
+NOTE [Numbers of a node]
+torch counts the nodes of each thread apart: those of a worker thread, and those that a device's thread makes during
+backward, begin at 0 again. So a number alone names a node of the recorded thread only. Any other node is marked when it
+is made, by an entry of its `metadata` that lives as long as the node, with the number of its thread; what one backward
+call made on devices counts as a thread of its own. Together they are one integer: `thread * THREAD_SPAN + number`.
+"""
+
+from array import array
+from bisect import bisect_right
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from gradinspect.recording.frames import FrameTable
+from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
+
+NOWHERE = -1
+
+
+class ModuleWindow(NamedTuple):
+    """One call of one module, with the counter before and after it."""
+
+    start: int
+    end: int  # NOWHERE while it runs
+    module: int  # index into Recorder.modules
+    parent: int  # index of the enclosing window, or NOWHERE
+
+
+class ThreadRecord:
+    """Windows of one thread. NOTE [Windows of the sequence number] in `recorder`."""
+
+    def __init__(self) -> None:
+        """Start empty, on the thread itself."""
+        self.first = self.latest = next_sequence_nr()  # the numbers that were seen begin here, and end before
+        self.module_windows: list[ModuleWindow] = []
+        self.open_windows: list[int] = []  # their indices, the innermost last
+        self.call_starts = array("q")
+        self.call_ends = array("q")  # ascending: nested calls are not recorded
+        self.call_frames = array("q")  # frame number, or NOWHERE
+        self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
+        self.mode: Any = None  # ours, on the stack of this thread
+
+    def enter(self, module: int) -> None:
+        """Open the window of a module."""
+        parent = self.open_windows[-1] if self.open_windows else NOWHERE
+        self.open_windows.append(len(self.module_windows))
+        self.module_windows.append(ModuleWindow(next_sequence_nr(), NOWHERE, module, parent))
+
+    def leave(self, module: int) -> None:
+        """Close the window of a module, and of those inside that never returned."""
+        while self.open_windows:
+            index = self.open_windows.pop()
+            window = self.module_windows[index]
+            self.module_windows[index] = window._replace(end=next_sequence_nr())
+            if window.module == module:
+                break
+
+    @property
+    def running_module(self) -> int | None:
+        """The innermost module that is running."""
+        return self.module_windows[self.open_windows[-1]].module if self.open_windows else None
+
+    def window_of(self, sequence_nr: int) -> int:
+        """Find the innermost window in which a node was made, or NOWHERE."""
+        windows = self.module_windows
+        index = bisect_right(windows, sequence_nr, key=lambda window: window.start) - 1
+        while index != NOWHERE:
+            window = windows[index]
+            if window.end == NOWHERE or window.end > sequence_nr:
+                return index
+            index = window.parent
+        return NOWHERE
+
+    def is_in_call(self, sequence_nr: int) -> bool:
+        """Return whether a torch function made a node, rather than what has no window."""
+        index = bisect_right(self.call_ends, sequence_nr)
+        return index < len(self.call_ends) and self.call_starts[index] <= sequence_nr
+
+    def is_in_gap(self, sequence_nr: int) -> bool:
+        """Return whether this thread made a node of that number, but no torch function that was seen did."""
+        return self.first <= sequence_nr < self.latest and not self.is_in_call(sequence_nr)
+
+    def add_call(self, start: int, end: int, frame: int | None) -> None:
+        """Add the window of a torch function."""
+        self.call_starts.append(start)
+        self.call_ends.append(end)
+        self.call_frames.append(NOWHERE if frame is None else frame)
+
+    def note_gap(self, start: int, frame: FrameType | None, frames: FrameTable, forwards: ForwardFrames) -> None:
+        """Store the user's line below each custom Function's forward on the stack. NOTE [Gaps] in `recorder`.
+
+        Args:
+            start: The number at the end of the gap.
+            frame: Where the stack begins.
+            frames: Numbers the lines.
+            forwards: Knows the custom Functions.
+        """
+        self.latest = start
+        stack = []
+        while frame is not None:
+            caller = forwards.applied_from(frame)
+            if caller is not None:
+                stack.append((frame.f_code, frames.number_of(caller)))
+            frame = frame.f_back
+        if stack:
+            self.gaps[start] = tuple(stack)
+
+    def frame_of(self, sequence_nr: int, forward: CodeType | None = None) -> int | None:
+        """Find the line that made a node.
+
+        Args:
+            sequence_nr: The node's number in this thread.
+            forward: The code of a custom Function's `forward`, whose node is in a gap.
+        """
+        if forward is not None:
+            stack = self.gaps.get(sequence_nr + 1, ())
+            return next((frame for code, frame in stack if code is forward), None)
+        index = bisect_right(self.call_ends, sequence_nr)
+        if index == len(self.call_ends) or self.call_starts[index] > sequence_nr:
+            return None
+        frame = self.call_frames[index]
+        return None if frame == NOWHERE else frame
