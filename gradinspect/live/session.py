@@ -65,6 +65,7 @@ class LiveSession(Generic[T]):
         """Observe no longer."""
         self.run.has_failed = self.run.has_failed or kind is not None
         self._stack.close()
+        self.run.recorder.let_go()
         release_wrappers()
 
     def call(self, function: Callable[[], R]) -> R:

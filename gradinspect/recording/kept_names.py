@@ -65,6 +65,13 @@ class KeptNames:
             self._noted = [noted for noted in self._noted if noted.model() is not None or any(_alive(noted))]
             self._limit = max(2 * len(self._noted), FEW)
 
+    def let_go(self) -> None:
+        """Refer to no tensor of a model that is alive: afterwards, torch would refuse to swap it.
+
+        Nothing but a graph holds those of the others, which nobody swaps.
+        """
+        self._noted = [noted if noted.model() is None else noted._replace(members=()) for noted in self._noted]
+
     def path_of(self, number: int) -> str | None:
         """Return the path of a called module, even if its model is gone since the names were read."""
         return next((noted.paths[number] for noted in reversed(self._noted) if number in noted.paths), None)

@@ -5,17 +5,17 @@ that the batch was an argument of the outermost call. Only weak references are k
 it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
-from typing import cast
+from typing import Any, cast
 
 import torch
-from torch.utils.weak import TensorWeakRef
 
 from gradinspect.recording.storages import storages_within
 from gradinspect.recording.variables import elements_of, isinstance_safely
 from gradinspect.torch_api.modules import call_keywords
-from gradinspect.torch_api.tensors import key_of_storage
+from gradinspect.torch_api.tensors import forget_storage, key_of_storage, remember_storage
+from gradinspect.torch_api.weak import HiddenTensorRef
 
 FEW = 256  # tensors kept without checking whether they are still alive
 MAX_NESTING = 8  # containers in containers
@@ -26,8 +26,9 @@ class ModelInputs:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._given: dict[int, TensorWeakRef] = {}
+        self._given: dict[int, HiddenTensorRef] = {}
         self._limit = FEW
+        self._left = _Storages(())
 
     def note(self, arguments: object, frame: FrameType | None) -> None:
         """Note the arguments of a call, without touching a tensor.
@@ -37,15 +38,32 @@ class ModelInputs:
             frame: The frame that calls the hooks of the module; it knows the others.
         """
         for tensor in _tensors_in((arguments, call_keywords(frame)), MAX_NESTING):
-            self._given[id(tensor)] = TensorWeakRef(tensor)
+            self._given[id(tensor)] = HiddenTensorRef(tensor)
         if len(self._given) > self._limit:
             self._given = {key: given for key, given in self._given.items() if given() is not None}
             self._limit = max(2 * len(self._given), FEW)
 
     def storage_keys(self) -> frozenset[int]:
         """Return the keys of their storages, as far as they are alive."""
-        alive = [tensor for given in self._given.values() if (tensor := given()) is not None]
-        return frozenset(key_of_storage(storage) for storage in storages_within(alive))
+        return self._left.keys.union(map(key_of_storage, self._storages()))
+
+    def let_go(self) -> None:
+        """Refer to no tensor any more: afterwards, torch would refuse to swap one that has a weak reference of ours."""
+        self._left, self._given = _Storages(self._storages()), {}
+
+    def _storages(self) -> Iterator[Any]:
+        return storages_within([tensor for given in self._given.values() if (tensor := given()) is not None])
+
+
+class _Storages:
+    """The keys of storages that may be freed; none is given out again meanwhile."""
+
+    def __init__(self, storages: Iterable[Any]) -> None:
+        self.keys = frozenset(filter(None, map(remember_storage, storages)))
+
+    def __del__(self) -> None:
+        for key in self.keys:
+            forget_storage(key)
 
 
 def _tensors_in(value: object, nesting: int) -> Iterator[torch.Tensor]:

@@ -22,7 +22,6 @@ something else holds that frame, such as a traceback, the next call tries again.
 modes, and would be recompiled without ours; so if anything was compiled, the mode stays and only forwards.
 """
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -36,6 +35,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
+from gradinspect.recording.forks import pause_in_children, stop_pausing
 from gradinspect.recording.frames import FrameTable
 from gradinspect.recording.kept_names import KeptNames
 from gradinspect.recording.model_inputs import ModelInputs
@@ -107,8 +107,7 @@ class Recorder:
         self._transparency.enter_context(self.saved_hooks)
         self._transparency.enter_context(patched(uncounted(self._mode)))
         push_function_mode(self._mode)
-        if hasattr(os, "register_at_fork"):  # Windows does not fork
-            os.register_at_fork(after_in_child=_pause_in_child(ref(self)))
+        pause_in_children(self)
         return self
 
     def __exit__(
@@ -116,6 +115,7 @@ class Recorder:
     ) -> None:
         """Stop recording."""
         self.is_active = False
+        stop_pausing(self)
         pop_function_mode(self._mode)
         self._remove_hooks()
 
@@ -125,6 +125,11 @@ class Recorder:
         self._is_leaving = not has_compiled()
         if self._is_leaving:
             self._leave()
+
+    def let_go(self) -> None:
+        """Refer to no tensor that the program may still swap, once nothing hides our references from torch."""
+        self.kept_names.let_go()
+        self.inputs.let_go()
 
     def dismiss(self, listener: CallListener) -> None:
         """Tell a listener of no more calls."""
@@ -329,14 +334,3 @@ class _AtTheEnd:
 
     def __del__(self) -> None:
         self._then()
-
-
-def _pause_in_child(recorder: "ReferenceType[Recorder]") -> Callable[[], None]:
-    """Make the handler that stops recording in forked workers, such as DataLoader's."""
-
-    def pause() -> None:
-        watched = recorder()
-        if watched is not None:
-            watched.pause()
-
-    return pause

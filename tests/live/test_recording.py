@@ -1,6 +1,7 @@
 """`record` around any code: what is seen, and that nothing is changed."""
 
 import gc
+import os
 import weakref
 from contextlib import suppress
 
@@ -86,6 +87,39 @@ def test_nothing_stays_patched_or_alive() -> None:
     assert _get_current_function_mode() is None
     assert gone() is None
     assert len(recording.graphs) == 1
+
+
+def test_what_a_block_has_seen_can_be_swapped() -> None:
+    """Inputs and parameters, in the block and after it while the recording is alive; torch refuses weak references."""
+    net, x = made(), torch.ones(3, 4)
+    with gi.record(net) as recording:
+        net(x).sum().backward()
+        net.zero_grad()
+        torch.utils.swap_tensors(x, torch.zeros(3, 4))
+        loss = net(x).sum()
+    graph = recording.capture(loss)
+    del loss
+    for tensor in (x, *net.parameters()):
+        torch.utils.swap_tensors(tensor, nn.Parameter(torch.zeros_like(tensor)))
+
+    assert net(x).tolist() == [[0.0]] * 3
+    assert {leaf.origin for leaf in graph.storages} >= {"parameter", "input"}
+
+
+def test_many_blocks_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No function that runs after each fork, and no object."""
+    registered: list[object] = []
+    monkeypatch.setattr(os, "register_at_fork", lambda **handlers: registered.append(handlers))
+    counts = []
+    for _ in range(3):
+        for _ in range(20):
+            with gi.record():
+                pass
+        gc.collect()
+        counts.append(len(gc.get_objects()))
+
+    assert registered == []
+    assert counts[1] == counts[2]
 
 
 def test_as_many_graphs_are_kept_as_asked() -> None:

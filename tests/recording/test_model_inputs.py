@@ -1,7 +1,7 @@
 """The tensors that models were given."""
 
 import sys
-from weakref import ref
+from weakref import getweakrefs, ref
 
 import torch
 from torch import nn
@@ -74,3 +74,17 @@ def test_an_argument_does_not_live_longer() -> None:
     assert [one() for one in refs] == [None] * 3
     assert len(inputs._given) <= FEW
     assert inputs.storage_keys() == {storage_key(kept)}
+
+
+def test_what_is_let_go_is_known_by_its_memory() -> None:
+    """Also after it has died: no new tensor is taken for it. No weak reference is left, for torch would see it."""
+    inputs = ModelInputs()
+    kept, gone = torch.ones(1), torch.ones(1)
+    inputs.note((kept, gone), None)
+    key = storage_key(gone)
+    inputs.let_go()
+    del gone
+
+    assert getweakrefs(kept) == []
+    assert inputs.storage_keys() == {storage_key(kept), key}
+    assert key not in {storage_key(one) for one in [torch.ones(1) for _ in range(1000)]}
