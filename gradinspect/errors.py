@@ -3,6 +3,7 @@
 FOUND_SOMETHING = 1
 USER_CAN_FIX_IT = 2
 SCRIPT_FAILED = 3
+INTERNAL_ERROR = 4  # a bug of ours, which CI must not read as a finding
 INTERRUPTED = 130
 
 
@@ -28,6 +29,15 @@ class ScriptFailedError(Exception):
         """Store what to say after the traceback, "" for nothing, and the exit code."""
         super().__init__(sentence)
         self.exit_code = exit_code
+
+
+class InternalError(Exception):
+    """A bug of ours in a child process, whose traceback it has sent."""
+
+    def __init__(self, sentence: str, trace: str) -> None:
+        """Store the last line of the traceback, and all of it."""
+        super().__init__(sentence)
+        self.trace = trace
 
 
 def text_of(error: object) -> str:

@@ -13,7 +13,7 @@ from gradinspect.cli.options.user_source import source_reader
 from gradinspect.cli.output.printing import can_print_unicode, is_silent, output_console, working
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
-from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.errors import INTERNAL_ERROR, GradInspectError, ScriptFailedError
 from gradinspect.request import Request
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _require_textual() -> None:
 
 
 def _show(request: Request, graph: "Graph") -> int:
-    """Run the explorer until the user quits; return 1 if it failed, with its traceback on the screen."""
+    """Run the explorer until the user quits; its traceback is on the screen if it failed."""
     from gradinspect.cli.output.formulas import explainer
     from gradinspect.explorer.app import Exploration, Explorer
 
@@ -88,4 +88,4 @@ def _show(request: Request, graph: "Graph") -> int:
     with working("Folding the graph"):
         explorer = Explorer(exploration)
     explorer.run(mouse=False)  # leave text selection to the terminal
-    return explorer.return_code or 0
+    return INTERNAL_ERROR if explorer.return_code else 0

@@ -2,7 +2,6 @@
 
 import difflib
 import errno
-import platform
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -10,11 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
+from gradinspect.cli.output.bug_report import report_bug
 from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_problem, print_text
 from gradinspect.cli.verbs import VERBS, VerbGroup
 from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
 from gradinspect.isolation import OwnSearchPath
 from gradinspect.ranks.job import this_job
+from gradinspect.units import brief
+
+_OF_THE_SYSTEM = {
+    errno.EACCES, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENAMETOOLONG, errno.ENFILE, errno.ENOSPC, errno.EPERM,
+    errno.EROFS,
+}  # fmt: skip
 
 app = typer.Typer(
     name="gradinspect",
@@ -45,19 +51,27 @@ def root(
 
 def versions() -> str:
     """Return the versions for a bug report, without importing torch."""
-    from gradinspect.cli.output.versions import version_of  # noqa: PLC0415  # what --help need not wait for
+    from gradinspect.cli.output.versions import versions_of_all  # noqa: PLC0415  # what --help need not wait for
 
-    names = [f"{package} {version_of(package)}" for package in ("gradinspect", "torch")]
-    return f"{names[0]}, Python {platform.python_version()}, {names[1]}"
+    return versions_of_all()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Returns:
-        0 done, 1 a check found something, 2 the user can fix it, 3 the user's script failed; with --continue, what the
-        script itself ended with.
+        0 done, 1 a check found something, 2 the user can fix it, 3 the user's script failed, 4 we did; with --continue,
+        what the script itself ended with.
     """
+    try:
+        return _main(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:  # outside any verb, as where the ranks of a job meet
+        return report_bug(error, print_problem)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     ours, theirs = split_arguments(sys.argv[1:] if arguments is None else arguments)
 
     def run() -> object:
@@ -81,9 +95,7 @@ def exit_code_of(run: Callable[[], object], words: Sequence[str], say: Callable[
     """
     try:
         code = _answer(run, words, say)
-    except OSError as error:
-        if error.filename is not None:
-            raise
+    except OSError as error:  # without the name of a file
         finish_output()
         return _output_lost(error)
     lost = finish_output()
@@ -114,19 +126,36 @@ def _answer(run: Callable[[], object], words: Sequence[str], say: Callable[[str]
         return 0
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except Exception as error:
-        sentence = _sentence(error, words)
-        if not sentence:
-            raise  # a bug of ours keeps its traceback
-        say(sentence)
-        return USER_CAN_FIX_IT
+    except SystemExit:
+        raise
+    except BaseException as error:
+        return _failed(error, words, say)
     return result if isinstance(result, int) else 0
 
 
-def _sentence(error: Exception, words: Sequence[str]) -> str:
-    """Describe a parser error or a lack of memory; "" for any other error."""
+def _failed(error: BaseException, words: Sequence[str], say: Callable[[str], None]) -> int:
+    """Say what the parser or the system refuses, or that we failed; return the exit code.
+
+    Raises:
+        OSError: It names no file, so it may be about our output.
+    """
+    sentence = _sentence(error, words)
+    if sentence:
+        say(sentence)
+        return USER_CAN_FIX_IT
+    if isinstance(error, OSError) and error.filename is None:
+        raise error
+    return report_bug(error, say)
+
+
+def _sentence(error: BaseException, words: Sequence[str]) -> str:
+    """Describe a parser error or what the system refuses; "" for any other error."""
     if _is_lack_of_memory(error):
         return "Not enough memory. Free some, raise the limit (ulimit -v), or capture a smaller step of the program."
+    if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM and error.filename is not None:
+        return (
+            f"'{brief(str(error.filename))}' cannot be used: {error.strerror}. Check it, and the folder that it is in."
+        )
     if not hasattr(error, "format_message"):
         return ""
     verb = next(iter(words), "")
@@ -137,7 +166,7 @@ def _sentence(error: Exception, words: Sequence[str]) -> str:
     return f"{_usage_sentence(error, words)} Try: {help_of}"
 
 
-def _is_lack_of_memory(error: Exception) -> bool:
+def _is_lack_of_memory(error: BaseException) -> bool:
     """Return whether there was no memory for Python, for a system call, or for a shared library."""
     match error:
         case MemoryError():

@@ -1,5 +1,6 @@
 """Read and write whole files: a file is written completely or not at all."""
 
+import errno
 import os
 import stat
 import sys
@@ -45,9 +46,7 @@ def write_file(path: Path, content: bytes, *, force: bool) -> None:
     """
     try:
         if str(path) in {"-", "/dev/stdout"}:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(content)
-            sys.stdout.buffer.flush()
+            _write_to_stdout(content)
         elif path.exists() and not path.is_file() and not path.is_dir():
             path.write_bytes(content)
         else:
@@ -56,6 +55,14 @@ def write_file(path: Path, content: bytes, *, force: bool) -> None:
         raise
     except OSError as error:
         raise _failed("write", path, error) from None
+
+
+def _write_to_stdout(content: bytes) -> None:
+    if sys.stdout is None:  # it was closed before Python began
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
 
 
 def _write_regular(path: Path, target: Path, content: bytes, *, force: bool) -> None:

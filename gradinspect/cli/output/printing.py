@@ -81,6 +81,8 @@ def print_line(console: "Console", line: "Text | str") -> None:
 
 def _write(lines: "Iterable[Text | str]") -> None:
     """Write lines without colors, bypassing Rich: a tree may have a million lines."""
+    if sys.stdout is None:  # it was closed, and `print` would say nothing either
+        return
     try:
         for line in lines:
             sys.stdout.write(f"{line}\n")
@@ -94,18 +96,14 @@ def print_text(text: str) -> None:
     if is_silent():
         return
     _escape_what_cannot_be_encoded()
-    try:
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise ReaderLeft from None
+    _write([text.removesuffix("\n")])
 
 
 def print_message(text: str) -> None:
     """Print a message that is not a result."""
     if is_silent():
         return
-    with suppress(OSError):  # there is nowhere to print it
+    with suppress(OSError, ValueError):  # there is nowhere to print it
         print(escape_control(text), file=sys.stderr)
 
 
@@ -118,8 +116,9 @@ def print_problem(text: str, *, even_if_silent: bool = False) -> None:
     """
     if is_silent() and not even_if_silent:
         return
-    with suppress(OSError):
+    with suppress(OSError, ValueError, AttributeError):  # closed, or missing
         sys.stdout.flush()
+    with suppress(OSError, ValueError):
         print(escape_control(f"gradinspect: {' '.join(text.split())}"), file=sys.stderr)
 
 

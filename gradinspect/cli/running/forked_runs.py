@@ -1,19 +1,22 @@
 """Run a program again and again, each time in a process of its own, and bring back what was seen."""
 
+import traceback
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TypeVar, cast
 
 import msgspec
 
+from gradinspect.cli.output.bug_report import bug_sentence
 from gradinspect.cli.running.questions import Question
 from gradinspect.cli.running.reporting import import_session
-from gradinspect.errors import INTERRUPTED, GradInspectError, ScriptFailedError
+from gradinspect.errors import INTERRUPTED, GradInspectError, InternalError, ScriptFailedError
 from gradinspect.graph import Record
 from gradinspect.isolation import Imports
 from gradinspect.request import Request
 from gradinspect.runner.forked import Send, load_for_children, run_forked
 from gradinspect.source import Program
+from gradinspect.units import escape_control
 
 T = TypeVar("T", bound=Record)
 
@@ -24,6 +27,13 @@ class _Refused(Record, frozen=True):
     message: str
     hint: str = ""
     exit_code: int = 0  # of a program that failed
+
+
+class _Bug(Record, frozen=True):
+    """A run in which we failed ourselves."""
+
+    sentence: str
+    trace: str
 
 
 class ForkedRuns:
@@ -53,11 +63,15 @@ class ForkedRuns:
         Raises:
             GradInspectError: There was nothing to see.
             ScriptFailedError: The program failed, or was ended.
+            InternalError: We failed.
         """
         sent, status = run_forked(lambda send: self._in_child(question, request, send), is_silent=is_silent)
         if not sent:
             ended = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
             raise ScriptFailedError(f"A run of '{request.label}' {ended} before it could be reported.")
+        if sent.startswith(b"!"):
+            bug = msgspec.json.decode(sent[1:], type=_Bug)
+            raise InternalError(bug.sentence, bug.trace)
         if sent.startswith(b"-"):
             refused = msgspec.json.decode(sent[1:], type=_Refused)
             if refused.exit_code == INTERRUPTED:
@@ -72,11 +86,14 @@ class ForkedRuns:
         try:
             self._deliver(question, request, lambda result: send(b"+" + msgspec.json.encode(result)))
         except GradInspectError as error:
-            send(b"-" + msgspec.json.encode(_Refused(message=error.message, hint=error.hint)))
+            send(b"-" + msgspec.json.encode(_refused(error.message, error.hint)))
         except ScriptFailedError as error:
-            send(b"-" + msgspec.json.encode(_Refused(message=str(error), exit_code=error.exit_code)))
+            send(b"-" + msgspec.json.encode(_refused(str(error), exit_code=error.exit_code)))
         except KeyboardInterrupt:
-            send(b"-" + msgspec.json.encode(_Refused(message="", exit_code=INTERRUPTED)))
+            send(b"-" + msgspec.json.encode(_refused("", exit_code=INTERRUPTED)))
+        except Exception as error:
+            trace = traceback.format_exc().encode(errors="backslashreplace").decode()  # names may have lone surrogates
+            send(b"!" + msgspec.json.encode(_Bug(sentence=bug_sentence(error), trace=trace)))
 
     def _deliver(self, question: Question[T], request: Request, deliver: Callable[[T], None]) -> None:
         program = cast("Program", request.source)
@@ -86,6 +103,11 @@ class ForkedRuns:
             raise ScriptFailedError(run.failure or "", run.exit_code)
         if not run.is_delivered:
             deliver(result)
+
+
+def _refused(message: str, hint: str = "", exit_code: int = 0) -> _Refused:
+    """Say it so that it can be sent: names may have lone surrogates."""
+    return _Refused(message=escape_control(message), hint=escape_control(hint), exit_code=exit_code)
 
 
 def _nothing() -> None:

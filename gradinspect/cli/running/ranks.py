@@ -71,7 +71,7 @@ def _end_as_leader(here: Presence, code: int) -> int:
         until = monotonic() + GOODBYE_S
         while monotonic() < until and any(peer.state is None for peer in here.peers if peer.rank in here.job.near):
             here.sleep(TICK_S / 4)
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
     here.meeting.put(TOLD, b"")
     return code
