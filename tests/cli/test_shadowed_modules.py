@@ -172,3 +172,29 @@ def test_a_torch_that_can_be_imported_only_once_fails_for_its_own_reason(tmp_pat
     *_, error, sentence = done.stderr.splitlines()
     assert error == "ValueError: mine"
     assert sentence == "gradinspect: PyTorch cannot be imported by 'train.py': ValueError."
+
+
+def test_the_child_of_diff_is_what_is_running(tmp_path: Path) -> None:
+    """Not a file of that name in the current folder."""
+    for name in ("gradinspect", "typer", "rich", "msgspec"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(77)\n")
+    (tmp_path / "train.py").write_text(
+        "import os, sys, torch\nassert sys.path[0] == os.getcwd()\n"
+        "(torch.ones(3, requires_grad=True) * 2).sum().backward()\n"
+    )
+    done = gradinspect("diff", "train.py", "train.py", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "No difference."
+
+
+def test_a_child_has_the_options_of_our_interpreter(tmp_path: Path) -> None:
+    """A program may depend on -O, and where `-P` keeps the current folder out, it stays out; arguments may be long."""
+    (tmp_path / "train.py").write_text(
+        "import sys, torch\nif (sys.flags.optimize, sys.flags.safe_path, len(sys.argv[1])) != (1, True, 10**5): "
+        "sys.exit(5)\n(torch.ones(3, requires_grad=True) * 2).sum().backward()\n"
+    )
+    words = ("diff", "train.py", "train.py", "--", "x" * 10**5)
+    done = run("-O", "-P", "-m", "gradinspect", *words, cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")

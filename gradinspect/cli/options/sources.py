@@ -1,10 +1,15 @@
 """Several sources on one command line, each in a state of its own: a program is run in a child process.
 
+NOTE [Children are what is running]
+`python -m gradinspect` would run whatever has that name in the current folder. So a child is told where our package is,
+imports it from there, and forgets the place again: its search path is that of a program in the current folder. It gets
+the options of our own interpreter (-O, -P, -W), which a program may depend on.
+
 The child inherits our streams, so that the program prints and reads what it would, and its errors are those of every
 verb. It leaves a capture file, which is read as any other.
 """
 
-import base64
+import os
 import pickle
 import secrets
 import shlex
@@ -17,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+import gradinspect
 from gradinspect.cli.options.request import takes_source
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
@@ -24,6 +30,12 @@ from gradinspect.source import CaptureFile
 
 if TYPE_CHECKING:
     from gradinspect.graph import Graph
+
+
+_CHILD = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import gradinspect; del sys.path[0]; "
+    "from gradinspect.cli.running.child import main; sys.exit(main(sys.argv[2]))"
+)
 
 
 class Source(NamedTuple):
@@ -115,9 +127,26 @@ def read_source(source: Source, *, has_values: bool = False) -> "Graph":
         return read_graph(capture)
 
 
+def _interpreter() -> list[str]:
+    """Return our interpreter with its options."""
+    return [sys.executable, *subprocess._args_from_interpreter_flags()]  # type: ignore[attr-defined]  # multiprocessing does so too
+
+
+def _place() -> str:
+    """Return the folder or zip file that our package is in."""
+    return str(Path(os.path.abspath(gradinspect.__file__)).parent.parent)  # noqa: PTH100  # resolve() would follow links
+
+
 def _run_child(source: Source, capture: Path, *, has_values: bool) -> None:
-    given = base64.b64encode(pickle.dumps((source.request, str(capture), has_values))).decode()
-    child = subprocess.Popen([sys.executable, "-m", "gradinspect.cli.running.child", given])  # noqa: S603  # ourselves
+    given = capture.with_name("request")
+    given.write_bytes(pickle.dumps((source.request, str(capture), has_values)))
+    try:
+        child = subprocess.Popen([*_interpreter(), "-c", _CHILD, _place(), str(given)])  # noqa: S603  # ourselves
+    except OSError as error:
+        raise GradInspectError(
+            f"'{source.label}' needs a process of its own, which cannot be started: {error.strerror}.",
+            "Export each graph with `gradinspect export -o run.json`, and compare the files.",
+        ) from None
     try:
         code = child.wait()
     except KeyboardInterrupt:

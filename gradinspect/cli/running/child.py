@@ -3,9 +3,7 @@
 from gradinspect.isolation import OwnSearchPath
 
 with OwnSearchPath():
-    import base64
     import pickle
-    import sys
     from pathlib import Path
 
     from gradinspect.cli.program import exit_code_of
@@ -14,13 +12,19 @@ with OwnSearchPath():
     from gradinspect.graph import Graph
 
 
-def record(given: str) -> None:
-    """Run the program of a request.
+def main(given: str) -> int:
+    """Do what our parent process asks, and return the exit code.
 
     Args:
-        given: The request, the name of the file, and whether to take fingerprints, by our parent process.
+        given: A file with the request, the name of the capture file, and whether to take fingerprints. Not an argument,
+            because the system limits the length of one.
     """
-    request, file, has_values = pickle.loads(base64.b64decode(given))  # noqa: S301  # what our own process wrote
+    return exit_code_of(lambda: record(Path(given)), [])
+
+
+def record(given: Path) -> None:
+    """Run the program of a request, as `main` says."""
+    request, file, has_values = pickle.loads(given.read_bytes())  # noqa: S301  # what our own process wrote
 
     def write(graph: Graph) -> None:
         from gradinspect.storage import encode_graph, write_file  # noqa: PLC0415  # after torch: see `report_on`
@@ -28,8 +32,3 @@ def record(given: str) -> None:
         write_file(Path(file), encode_graph(graph, compressed=False), force=True)
 
     answer(request, questions.values() if has_values else questions.graph(), write)
-
-
-if __name__ == "__main__":
-    words = sys.argv[1:]
-    sys.exit(exit_code_of(lambda: record(words[0]), words))
