@@ -98,7 +98,7 @@ def assert_peak_below(step: Callable[[], object], limit: int | str, *, steps: in
 
     Args:
         step: A function without arguments: forward, backward, and the optimizer's step.
-        limit: Bytes, or a text such as `"2 GiB"`.
+        limit: Bytes, or a text such as `"2 GiB"`, of the fullest accelerator, or of the CPU if the step uses none.
         steps: How many steps to measure.
 
     Raises:
@@ -111,9 +111,11 @@ def assert_peak_below(step: Callable[[], object], limit: int | str, *, steps: in
     most = parse_bytes(limit) if isinstance(limit, str) else limit
     memory = fit(step, steps=steps)
     if memory.peak_bytes > most:
+        from gradinspect.analyses.memory.step import on_device
         from gradinspect.library.showing import step_memory_page
 
-        head = f"The peak of a step is {format_bytes(memory.peak_bytes)}, more than {format_bytes(most)}."
+        peak = f"{format_bytes(memory.peak_bytes)}{on_device(memory)}"
+        head = f"The peak of a step is {peak}, more than {format_bytes(most)}."
         _fail(f"{head}\n\n{step_memory_page(memory, most)}")
 
 

@@ -1,6 +1,16 @@
 """A record of the memory of whole steps, made by hand: two points forward, the peak, one point after it."""
 
-from gradinspect.analyses.memory.step import AliveRow, CurvePoint, Origin, Span, StepMemory, StepPeak
+from msgspec.structs import replace
+
+from gradinspect.analyses.memory.step import (
+    AliveRow,
+    CurvePoint,
+    DeviceSteps,
+    Origin,
+    Span,
+    StepMemory,
+    StepPeak,
+)
 
 FORWARD = Origin(step=1, phase="forward", op="aten.mm.default", module="0", line="train.py:7", code="x = layer(x)")
 AT = Origin(step=1, phase="backward", node="MulBackward0", module="body.0", line="train.py:9", code="loss.backward()")
@@ -31,3 +41,17 @@ def step_record(source: str = "train.py", name: str = "body.weight") -> StepMemo
             Span(kind="saved", name="", num_bytes=2048, num_storages=2, made=FORWARD, first=1, last=2),
         ),
     )  # fmt: skip
+
+
+def two_devices() -> StepMemory:
+    """Make one with the same on the fuller of two devices, half as much on the other, and a little on the CPU."""
+    record = step_record()
+    half = DeviceSteps(
+        on="cuda:0", peak_bytes=3584, at=FORWARD,
+        alive=(AliveRow(kind="saved", name="", num_bytes=3584, num_storages=1, made=FORWARD),),
+        steps=(StepPeak(number=1, peak_bytes=3584, at=FORWARD, end_bytes=0),),
+        curve=(CurvePoint(step=1, phase="forward", num_bytes=3584, by_kind={"saved": 3584}),),
+    )  # fmt: skip
+    few = AliveRow(kind="input", name="x", num_bytes=9000, num_storages=1, made=FORWARD)
+    host = replace(half, on="cpu", peak_bytes=9000, alive=(few,), curve=(), steps=())
+    return replace(record, is_real=True, on="cuda:1", others=(host, half))

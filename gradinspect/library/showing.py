@@ -8,7 +8,7 @@ from rich.text import Text
 from gradinspect.analyses.diff.records import GraphDiff
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.rows import left_out, rows_by_operator
-from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.analyses.memory.step import StepMemory, on_device
 from gradinspect.analyses.memory.tree import module_tree
 from gradinspect.analyses.summary import describe_capture, summarize
 from gradinspect.checks.findings import Findings
@@ -117,7 +117,7 @@ def memory_page(graph: Graph, memory: Memory, *, max_rows: int | None = None, wi
 @line_of.register
 def step_memory_line(memory: StepMemory) -> str:
     """Describe the memory of a step in one line, for `repr`."""
-    return str(harmless(f"<StepMemory of {memory.source}: peak {format_bytes(memory.peak_bytes)}>"))
+    return str(harmless(f"<StepMemory of {memory.source}: peak {format_bytes(memory.peak_bytes)}{on_device(memory)}>"))
 
 
 @page_of.register

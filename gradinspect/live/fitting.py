@@ -19,15 +19,17 @@ def fit(step: Callable[[], object], *, steps: int = 2) -> StepMemory:
     """Measure the peak of memory of a training step: what its models and optimizers hold, and what it allocates.
 
     The step runs for real, once more than asked: the first call shows which models and optimizers it uses. What other
-    objects held before, such as the data that a step is given, is not counted.
+    objects held before, such as the data that a step is given, is not counted on the CPU. On an accelerator all is, as
+    its allocator counts it. Each device has a peak of its own, and they are never added.
 
     Args:
         step: A function without arguments: forward, backward, and the optimizer's step.
         steps: How many steps to measure. The state of an optimizer that is made in the first call is there in all.
 
     Returns:
-        `peak_bytes`, and in `alive` what was alive at that moment, whose bytes add up to it; `str(...)` is the report,
-        as `gradinspect fit` prints it.
+        `peak_bytes`, and in `alive` what was alive at that moment, whose bytes add up to it, on the device `on`: the
+        fullest accelerator, or the CPU where none is used. `others` has the same of each other device. `str(...)` is
+        the report, as `gradinspect fit` prints it.
 
     Raises:
         GradInspectError: The step calls no backward and returns no tensor with a graph, or this torch cannot measure.

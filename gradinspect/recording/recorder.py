@@ -81,7 +81,7 @@ class Recorder:
         self.own = ThreadRecord()  # of the recorded thread
         self._others: dict[int, ThreadRecord] = {}  # of the other threads, by their identifiers
         self.listeners: list[CallListener] = []  # observe each call of a torch function
-        self.on_module: list[Callable[[], None]] = []  # called when another module begins to run
+        self.on_module: list[Callable[[], None]] = []  # called when another module runs, on its thread
         self.kept_names = KeptNames()
         self.inputs = ModelInputs()
         self._noted: set[int] = set()  # numbers of modules whose names are kept
@@ -171,12 +171,10 @@ class Recorder:
             if is_own and self._is_leaving:
                 self._leave()
             return
-        if not is_own:
-            self._record_here().enter(self._number_of(module))
-            return
-        if not self.own.open_windows:
+        record = self.own if is_own else self._record_here()
+        if is_own and not record.open_windows:
             self.inputs.note(args, sys._getframe(1))
-        self.own.enter(self._number_of(module))
+        record.enter(self._number_of(module))
         for moved_on in self.on_module:
             moved_on()
 
@@ -192,7 +190,7 @@ class Recorder:
             with self._lock:
                 self._noted.add(number)
                 self.kept_names.note(module, self._module_numbers)
-        for moved_on in self.on_module if is_own else ():
+        for moved_on in self.on_module:
             moved_on()
 
     def _record_here(self) -> ThreadRecord:

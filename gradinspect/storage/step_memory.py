@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.analyses.memory.step import StepMemory, by_device
 from gradinspect.errors import GradInspectError
 from gradinspect.storage.encoding import escape_surrogates, finished
 from gradinspect.storage.unpacking import read_content
@@ -65,7 +65,12 @@ def read_step_memory(path: Path) -> StepMemory:
 
 
 def _is_sound(memory: StepMemory) -> bool:
-    """Return whether what is alive adds up, at the peak and along the curve. The rest of the package relies on it."""
+    """Return whether what is alive adds up on each device. The rest of the package relies on it."""
+    return all(map(_is_sound_there, by_device(memory)))
+
+
+def _is_sound_there(memory: StepMemory) -> bool:
+    """Return whether what is alive adds up, at the peak and along the curve."""
     sizes = [row.num_bytes for row in memory.alive] + [span.num_bytes for span in memory.spans]
     return (
         min(sizes, default=0) >= 0

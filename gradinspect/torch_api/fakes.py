@@ -67,6 +67,11 @@ def is_on_meta(tensor: Any) -> bool:
     return bool(tensor.is_meta)
 
 
+def device_of(tensor: Any) -> Any:
+    """Return where the memory of a tensor would be; that of a fake one is on meta."""
+    return tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
+
+
 def loader_patches(make: Any) -> tuple[Patch, ...]:
     """Patch the start and the continuation of data loaders."""
     return Patch(dataloader.DataLoader, "__iter__", make), Patch(

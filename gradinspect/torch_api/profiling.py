@@ -1,11 +1,14 @@
 """The private part of torch's profiler: our own ranges among its events."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gradinspect.torch_api.probes import private
 
 _TREE = private("torch._C._profiler._ExtraFields_Allocation", only_for="fit --real")
+
+_MEMORY = "[memory]"
 
 _RANGE = private("torch._C._profiler._RecordFunctionFast", only_for="--timeline")
 
@@ -44,29 +47,80 @@ class ProfiledEvent(NamedTuple):
     time_ns: int
     name: str  # of a range of ours; "" of memory
     num_bytes: int  # negative: taken back
-    address: int
+    address: int | None  # None: not known. NOTE [Memory of devices outside operators]
     op: str  # that ran
     node: str  # that the engine ran
     sequence_nr: int | None  # of the node
+    thread: int = 0  # the profiler's number of it
+    device: str = "cpu"  # whose memory it is
+    allocated: int = 0  # what the device's allocator has given out, this included; 0: it does not tell
+    reserved: int = 0  # what it has reserved
+
+
+def device_label(device: Any) -> str:
+    """Write a device, the CPU without a number: its memory is one."""
+    return "cpu" if device.type == "cpu" else str(device)
 
 
 def profiled_events(profiler: Any, mark: str) -> Iterator[ProfiledEvent]:
-    """Yield what a profiler has seen of memory, and the ranges whose names begin with a mark."""
+    """Yield what a profiler has seen of memory, and the ranges whose names begin with a mark.
+
+    NOTE [Memory of devices outside operators]
+    The tree of events leaves out what an accelerator gives out or takes back while no operator and no range is open on
+    that thread. The list of all events has it, but without its address. So a range should be open on threads of the
+    program. Source: torch/csrc/autograd/profiler_kineto.cpp, torch 2.13.
+    """
+    seen: Counter[tuple[int, int]] = Counter()  # time and bytes of the events of accelerators
+    for event in _events_of_tree(profiler, mark):
+        yield event
+        if event.device != "cpu":
+            seen[event.time_ns, event.num_bytes] += 1
+    if seen:
+        yield from _events_without_address(profiler, seen)
+
+
+def _events_without_address(profiler: Any, seen: Counter[tuple[int, int]]) -> Iterator[ProfiledEvent]:
+    for event in profiler.kineto_results.events():
+        if event.name() != _MEMORY:
+            continue
+        device, key = event.device_type().name.lower(), (event.start_ns(), event.nbytes())
+        if device == "cpu":
+            continue
+        if seen[key]:
+            seen[key] -= 1
+            continue
+        thread = event.start_thread_id()
+        yield ProfiledEvent(key[0], "", key[1], None, "", "", None, thread, f"{device}:{event.device_index()}")
+
+
+def _events_of_tree(profiler: Any, mark: str) -> Iterator[ProfiledEvent]:
     kind = _TREE.required()
+    devices: dict[Any, str] = {}
     todo = [(event, "", "", None) for event in profiler.kineto_results.experimental_event_tree()]
     while todo:
         event, op, node, number = todo.pop()
         fields = event.extra_fields
         name = event.name
         if isinstance(fields, kind):
-            yield ProfiledEvent(event.start_time_ns, "", fields.alloc_size, fields.ptr or 0, op, node, number)
+            yield ProfiledEvent(
+                event.start_time_ns, "", fields.alloc_size, fields.ptr or 0, op, node, number, event.start_tid,
+                _name_of(fields.device, devices), max(fields.total_allocated, 0), max(fields.total_reserved, 0),
+            )  # fmt: skip
         elif name.startswith(mark):
-            yield ProfiledEvent(event.start_time_ns, name, 0, 0, op, node, number)
+            yield ProfiledEvent(event.start_time_ns, name, 0, 0, op, node, number, event.start_tid)
         elif name.startswith(_EVALUATE):
             node, number = name.removeprefix(_EVALUATE), getattr(fields, "sequence_number", None)
         elif name.startswith("aten::") and (not op or node):
             op = name
         todo.extend((child, op, node, number) for child in event.children)
+
+
+def _name_of(device: Any, devices: dict[Any, str]) -> str:
+    """Write a device, each once: there are as many events as allocations."""
+    name = devices.get(device)
+    if name is None:
+        name = devices[device] = device_label(device)
+    return name
 
 
 _EVALUATE = "autograd::engine::evaluate_function: "

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from step_record import step_record
+from step_record import step_record, two_devices
 
 from gradinspect.errors import GradInspectError
 from gradinspect.storage.step_memory import encode_step_memory, read_step_memory
@@ -32,6 +32,25 @@ def test_names_cannot_control_a_terminal(tmp_path: Path) -> None:
     assert content.isascii()
     assert not any(byte in content for byte in b"\x1b\x7f")
     assert read_step_memory(tmp_path / "step.json").source == "a\x1b]52\u202e.py"
+
+
+def test_each_device_is_read_back_and_must_add_up(tmp_path: Path) -> None:
+    """A file of an earlier release has none, and is read as before."""
+    file = tmp_path / "step.json"
+    document: Any = json.loads(encode_step_memory(two_devices(), compressed=False))
+    file.write_text(json.dumps(document))
+
+    assert read_step_memory(file) == two_devices()
+
+    document["memory"]["others"][1]["peak_bytes"] += 1
+    file.write_text(json.dumps(document))
+    with pytest.raises(GradInspectError, match="contradict"):
+        read_step_memory(file)
+
+    del document["memory"]["others"], document["memory"]["on"]
+    file.write_text(json.dumps(document))
+
+    assert (read_step_memory(file).on, read_step_memory(file).others) == ("", ())
 
 
 def changed(path: tuple[str | int, ...], value: object) -> bytes:

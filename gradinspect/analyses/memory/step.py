@@ -42,6 +42,11 @@ NOT_COUNTED_ON_CUDA: Final = (
     "the CUDA context", "workspaces of cuBLAS and cuDNN", "buffers of NCCL", "memory that other processes use",
     "what CUDA kernels keep or need otherwise than those of the CPU",
 )  # fmt: skip
+NOT_COUNTED_ON_A_DEVICE: Final = (
+    "the device's context", "buffers of NCCL", "memory that other processes use",
+)  # fmt: skip
+CPU: Final = "cpu"
+PINNED: Final = "pinned"  # memory of the host that is page-locked: the allocator of the CPU does not have it
 MAX_MODULES = 12
 
 
@@ -115,14 +120,30 @@ class LoneRank(Record, frozen=True):
 
 
 class DeviceMemory(Record, frozen=True):
-    """The most that CUDA's caching allocator would have given out, and reserved, if all storages were on one device."""
+    """The most that a device's allocator gave out, and reserved; or what CUDA's would have, for the same storages."""
 
     allocated_bytes: int
     reserved_bytes: int
 
 
+class DeviceSteps(Record, frozen=True):
+    """What was alive on one more device."""
+
+    on: str  # "cuda:1", "cpu", "pinned"
+    peak_bytes: int
+    at: Origin
+    alive: tuple[AliveRow, ...]  # their bytes add up to the peak
+    steps: tuple[StepPeak, ...]
+    curve: tuple[CurvePoint, ...]
+    spans: tuple[Span, ...] = ()
+    device: DeviceMemory | None = None
+
+
 class StepMemory(Shown, Record, frozen=True):
-    """What was alive, from the start of a program to the end of its last step that was watched."""
+    """What was alive, from the start of a program to the end of its last step that was watched.
+
+    All figures are those of one device: of the fullest accelerator, or of the CPU where none is used.
+    """
 
     source: str
     torch_version: str
@@ -138,14 +159,45 @@ class StepMemory(Shown, Record, frozen=True):
     device: DeviceMemory | None = None  # None: only storages were counted
     place: LoneRank | None = None  # None: the whole program, or one of ranks that all ran
     collectives: tuple[Collective, ...] = ()  # of a rank that was run alone, in order
+    on: str = ""  # the device: "cuda:0"; "" in files of earlier releases, which added all devices up
+    others: tuple[DeviceSteps, ...] = ()  # the other devices, the fullest first
 
     @property
     def not_counted(self) -> tuple[str, ...]:
         """What a process needs besides."""
         of_ranks = () if self.place is None else (_BUFFERS_OF_RANKS,)
+        if self.is_real and is_accelerator(self.on):
+            return NOT_COUNTED_ON_A_DEVICE
         if self.device is not None:
             return (*NOT_COUNTED_ON_CUDA, *of_ranks)
         return NOT_COUNTED if self.is_real else (_SCRATCH, *NOT_COUNTED, *of_ranks)
+
+
+def is_accelerator(device: str) -> bool:
+    """Return whether a device has memory of its own; "" is none that is known."""
+    return device not in ("", CPU, PINNED)
+
+
+def device_name(device: str) -> str:
+    """Write which memory it is."""
+    return "pinned memory of the host" if device == PINNED else device
+
+
+def by_device(memory: StepMemory) -> tuple[StepMemory, ...]:
+    """Show the same steps on each device by itself, the device that is meant first."""
+    own = {field: getattr(memory, field) for field in DeviceSteps.__struct_fields__}
+    others = ({field: getattr(other, field) for field in own} for other in memory.others)
+    return tuple(replace(memory, others=(), **fields) for fields in (own, *others))
+
+
+def is_meant(memory: StepMemory, one: StepMemory) -> bool:
+    """Return whether a limit is meant for a device: for each accelerator, or for the CPU where none is used."""
+    return one.on == memory.on or is_accelerator(one.on)
+
+
+def on_device(memory: StepMemory) -> str:
+    """Name the device where there are several: `" on cuda:1"`; else ""."""
+    return f" on {memory.on}" if memory.others or is_accelerator(memory.on) else ""
 
 
 def peak_place(memory: StepMemory) -> int | None:
@@ -165,6 +217,11 @@ class PeakGroup(Record, frozen=True):
 def needed_bytes(memory: StepMemory) -> int:
     """Return what a device must have: all that is reserved, where its allocator is known."""
     return memory.peak_bytes if memory.device is None else memory.device.reserved_bytes
+
+
+def fits(memory: StepMemory, limit: int | None) -> bool | None:
+    """Return whether the device that is meant has room; None without a limit."""
+    return None if limit is None else needed_bytes(memory) <= limit
 
 
 def bytes_by_kind(memory: StepMemory) -> dict[StorageKind, int]:
@@ -195,6 +252,7 @@ def chosen_alive(memory: StepMemory, choice: RowChoice) -> tuple[AliveRow, ...]:
         GradInspectError: The options name something that is not there.
     """
     modules = {name for row in memory.alive for name in _names(row.made.module)}
+    modules |= {name for other in memory.others for row in other.alive for name in _names(row.made.module)}
     return chosen_rows(memory.alive, ALIVE_FIELDS, replace(choice, sort=None), modules)
 
 

@@ -43,12 +43,12 @@ def write_step_targets(memory: "StepMemory", targets: Sequence[StepTarget], limi
 
 def _content(memory: "StepMemory", suffix: str, limit: int | None) -> bytes:
     from gradinspect.renderers.html.step_page import render_step_page
-    from gradinspect.renderers.picture.step_curve import render_step_curve
+    from gradinspect.renderers.picture.step_curve import render_step_curves
     from gradinspect.storage.step_memory import encode_step_memory
 
     match suffix:
         case ".html":
             return render_step_page(memory, limit).encode()
         case ".svg":
-            return render_step_curve(memory, limit).encode()
+            return render_step_curves(memory, limit).encode()
     return encode_step_memory(memory, compressed=suffix == ".json.gz")

@@ -1,4 +1,4 @@
-"""Measure a program on real tensors: what torch's CPU allocator gives out and takes back, by torch's own profiler.
+"""Measure a program on real tensors: what the allocators of all devices give out and take back, by torch's profiler.
 
 The program runs as it is. Empty ranges among the profiler's events mark what ran when: lines, modules, parts of the
 step. The ledger is written when the program has ended.
@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from threading import RLock, get_ident
 from types import FrameType, TracebackType
 from typing import Any, Self
 from weakref import ref
@@ -16,13 +17,16 @@ import torch
 from torch.autograd.profiler import profile
 
 from gradinspect.observers.gradients.timing import start_quietly
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, Purpose, StorageMaker
+from gradinspect.observers.memory.allocator_replay import AllocatorReplay, Place, maker_of, with_addresses
+from gradinspect.observers.memory.device_ledgers import DeviceLedgers
+from gradinspect.observers.memory.storage_ledger import Purpose, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.distributed import communicates_by
 from gradinspect.torch_api.profiling import (
     ProfiledEvent,
+    device_label,
     profiled_events,
     profiler_range,
     require_memory_events,
@@ -30,6 +34,7 @@ from gradinspect.torch_api.profiling import (
 )
 
 _MARK = "gradinspect::memory#"
+_WHOLE = f"{_MARK}whole"  # a range around the program. NOTE [Memory of devices outside operators] in `profiling`
 _MIN_BYTES = 4096
 _STDERR = 2
 _GLOO = (
@@ -38,10 +43,10 @@ _GLOO = (
 )
 
 
-def _address(storage: Any) -> int | None:
+def _place(storage: Any) -> Place | None:
     """Return where a storage is; None for that of a wrapper subclass, which has no memory of its own."""
     try:
-        return None if storage is None else int(storage.data_ptr())
+        return None if storage is None else (device_label(storage.device), int(storage.data_ptr()))
     except RuntimeError:
         return None
 
@@ -50,28 +55,35 @@ class AllocatorTracker:
     """Measures while it is active. Use it as a context manager, around the program."""
 
     def __init__(
-        self, ledger: Ledger, maker: Callable[[], StorageMaker], recorder: Recorder, before: Iterable[Claim] = ()
+        self,
+        ledgers: DeviceLedgers,
+        maker: Callable[[], StorageMaker],
+        recorder: Recorder,
+        before: Iterable[Claim] = (),
     ) -> None:
         """Set up.
 
         Args:
-            ledger: What is written in the end.
+            ledgers: What is written in the end.
             maker: Says what runs now.
             recorder: Tells of each call of a torch function.
             before: What is alive already, and what its memory is for.
         """
         require_profiler_ranges()
         require_memory_events()
-        self._ledger = ledger
+        self._ledgers = ledgers
         self._maker = maker
         self._recorder = recorder
         self._marks: list[StorageMaker] = []
-        self._claims: list[list[tuple[int, Purpose]]] = []  # of each mark: address, and what its memory is for
+        self._claims: list[list[tuple[Place, Purpose]]] = []  # of each mark: place, and what its memory is for
+        self._marking = RLock()  # modules run on threads of devices too
         self._profiler: Any = None
+        self._whole: Any = None
+        self._thread = get_ident()
         self._has_gloo = False
-        self._freed: dict[int, list[int]] = {}  # mark -> addresses of what was there before, and is no longer
+        self._freed: dict[int, list[Place]] = {}  # mark -> places of what was there before, and is no longer
         self._watched: list[Any] = []
-        self._before: list[tuple[int, int, Purpose]] = []  # address, bytes
+        self._before: list[tuple[Place, int, Purpose]] = []  # place, bytes
         for claim in before:
             self._watch(claim)
 
@@ -81,6 +93,8 @@ class AllocatorTracker:
             _take_first_warning()
         self._profiler = profile(use_kineto=True, profile_memory=True)
         start_quietly(self._profiler)
+        self._whole, self._thread = profiler_range(_WHOLE), get_ident()
+        self._whole.__enter__()
         self._recorder.listeners.append(self)
         self._recorder.on_module.append(self.moved_on)
         self.moved_on()
@@ -106,12 +120,15 @@ class AllocatorTracker:
         for claim in claims:
             storages = map(storage_of, plain_tensors(claim.tensor))
             purpose = claim.purpose
-            self._claims[-1] += [(address, purpose) for address in map(_address, storages) if address is not None]
+            self._claims[-1] += [(place, purpose) for place in map(_place, storages) if place is not None]
 
     def moved_on(self) -> None:
         """Mark what runs now."""
-        if self._profiler is not None:
-            self._marks.append(self._maker())
+        if self._profiler is None:
+            return
+        maker = self._maker()
+        with self._marking:
+            self._marks.append(maker)
             self._claims.append([])
             with profiler_range(f"{_MARK}{len(self._marks) - 1}"):
                 pass
@@ -137,59 +154,47 @@ class AllocatorTracker:
         profiler, self._profiler = self._profiler, None
         self._recorder.dismiss(self)
         self._recorder.on_module.remove(self.moved_on)
+        if get_ident() == self._thread:
+            self._whole.__exit__(None, None, None)
         profiler.__exit__(None, None, None)
         events = sorted(profiled_events(profiler, _MARK), key=lambda event: event.time_ns)
         self._replay(events)
 
     def _replay(self, events: list[ProfiledEvent]) -> None:
-        lives = self._lives_before()
-        mark = 0
-        for event in events:
+        replay = AllocatorReplay(self._ledgers, self._before)
+        mark, marks = 0, dict[int, int]()  # of all threads, and of each
+        for event in with_addresses(events):
             if event.name:
-                mark = int(event.name.removeprefix(_MARK))
-                self._at_mark(mark, lives)
-            elif event.num_bytes >= 0:
-                if event.address in lives:  # another thread took it back, of which the profiler does not hear
-                    self._ledger.end(lives.pop(event.address))
-                lives[event.address] = self._ledger.begin(event.num_bytes, self._maker_of(event, self._marks[mark]))
-            elif event.address in lives:
-                self._ledger.end(lives.pop(event.address))
+                if event.name == _WHOLE:
+                    continue
+                mark = marks[event.thread] = int(event.name.removeprefix(_MARK))
+                replay.mark(self._freed.get(mark, ()), self._claims[mark])
+            else:
+                running = self._running(marks.get(event.thread, mark), mark)
+                replay.memory(event, maker_of(event, running))
 
-    def _at_mark(self, mark: int, lives: dict[int, Life]) -> None:
-        for address in self._freed.get(mark, ()):
-            if address in lives:
-                self._ledger.end(lives.pop(address))
-        for address, purpose in self._claims[mark]:
-            if address in lives:
-                lives[address].claim(purpose)
+    def _running(self, own: int, latest: int) -> StorageMaker:
+        """Say what ran on a thread: what it has marked itself, if that was in the same part of the same step.
 
-    def _lives_before(self) -> dict[int, Life]:
-        """Begin with what was alive already, by address."""
-        lives: dict[int, Life] = {}
-        for address, num_bytes, purpose in self._before:
-            if address not in lives:
-                lives[address] = self._ledger.begin(num_bytes, StorageMaker(0, "setup", ""))
-            lives[address].claim(purpose)
-        return lives
+        A line is that of the thread that called backward, where the thread of a device runs none of the program.
+        """
+        mine, others = self._marks[own], self._marks[latest]
+        if own == latest or (mine.step, mine.phase) != (others.step, others.phase):
+            return others
+        return mine
 
     def _watch(self, claim: Claim) -> None:
-        """Note memory that was there before; the allocator does not say when it takes such memory back."""
+        """Note memory that was there before; the CPU's allocator does not say when it takes such memory back."""
         for storage in map(storage_of, plain_tensors(claim.tensor)):
-            if storage is not None:
-                address = storage.data_ptr()
-                self._before.append((address, storage.nbytes(), claim.purpose))
-                self._watched.append(ref(storage, partial(self._ended, address)))
+            place = _place(storage)
+            if place is not None:
+                self._before.append((place, storage.nbytes(), claim.purpose))
+                self._watched.append(ref(storage, partial(self._ended, place)))
 
-    def _ended(self, address: int, _reference: object) -> None:
+    def _ended(self, place: Place, _reference: object) -> None:
         if self._profiler is not None:
             self.moved_on()
-            self._freed.setdefault(len(self._marks) - 1, []).append(address)
-
-    def _maker_of(self, event: ProfiledEvent, running: StorageMaker) -> StorageMaker:
-        op = event.op.replace("aten::", "aten.")
-        if event.node and running.module is None:
-            return running._replace(op=op, node=event.node, sequence_nr=event.sequence_nr, frame=None)
-        return running._replace(op=op)
+            self._freed.setdefault(len(self._marks) - 1, []).append(place)
 
 
 def _take_first_warning() -> None:

@@ -13,9 +13,10 @@ from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.observers.memory.allocator_tracker import AllocatorTracker
 from gradinspect.observers.memory.caching_allocator import CachingAllocator
 from gradinspect.observers.memory.collective_log import CollectiveLog
+from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.step_memory_record import record_step_memory
 from gradinspect.observers.memory.step_phases import StepPhases
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, StorageMaker
+from gradinspect.observers.memory.storage_ledger import Life, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Claim, Purposes
 from gradinspect.observers.memory.storage_tracker import StorageTracker
 from gradinspect.recording.outputs import has_graph
@@ -57,14 +58,15 @@ class StepMemoryObserver(Observer[StepMemory]):
         require_storage_keys("fit")
         self._run = run
         self._asked = num_steps
-        self.ledger = Ledger(num_steps, CachingAllocator() if run.request.counts_as_cuda else None)
+        self.ledgers = DeviceLedgers(num_steps, CachingAllocator if run.request.counts_as_cuda else None)
         self._tracker: Tracker = (
-            StorageTracker(self.ledger, self._maker, counts_numbers=not run.request.counts_as_cuda)
+            StorageTracker(self.ledgers, self._maker, counts_numbers=not run.request.counts_as_cuda)
             if run.request.fake
-            else AllocatorTracker(self.ledger, self._maker_now, run.recorder, before)
+            else AllocatorTracker(self.ledgers, self._maker_now, run.recorder, before)
         )
         self._sent = None if run.request.job is None else CollectiveLog(self._maker, run.request.job.world_size)
         self._purposes = Purposes(run.recorder)
+        self._caller: int | None = None  # the line that called backward
         self.phases = StepPhases()  # after the tracker, which has run a backward of its own
 
     def lives_of(self, tensors: Iterable[torch.Tensor]) -> list[Life]:
@@ -74,7 +76,7 @@ class StepMemoryObserver(Observer[StepMemory]):
     @property
     def is_counting(self) -> bool:
         """Whether the steps that were asked for are still running."""
-        return self.ledger.is_open
+        return self.ledgers.is_open
 
     @property
     def is_partial(self) -> bool:  # type: ignore[override]  # it changes
@@ -106,6 +108,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         if self.phases.step > self._asked:
             self._run.stop(call.caller)
             return None
+        self._caller = self._run.recorder.frames.number_of(call.frame)
         self._tracker.moved_on()
         roots = [output.edge[0] for output in self._run.outputs_of(call)]
         with self._run.process_state.restored():
@@ -121,7 +124,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         if not self.phases.step or not self._run.interceptor.counts.backwards + self._run.interceptor.counts.grads:
             return None
         sent = () if self._sent is None else self._sent.sent
-        memory = record_step_memory(self.ledger, self.phases, self._run, self._purposes.names, sent)
+        memory = record_step_memory(self.ledgers, self.phases, self._run, self._purposes.names, sent)
         return replace(memory, notes=(*memory.notes, *self._tracker.notes))
 
     def _maker_now(self) -> StorageMaker:
@@ -135,6 +138,8 @@ class StepMemoryObserver(Observer[StepMemory]):
         module = recorder.running_module
         if node is None or module is not None:
             frame = recorder.frames.number_of(sys._getframe(1))
+            if frame is None and phases.phase == "backward":  # a thread of a device runs none of the program's lines
+                frame = self._caller
             return StorageMaker(phases.step, phases.phase, op, module=module, frame=frame)
         return StorageMaker(phases.step, phases.phase, op, node.name(), sequence_nr(node))
 
@@ -159,7 +164,7 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     def _step_may_end(self) -> None:
         if self.phases.is_between:
-            self.ledger.may_end(self.phases.step)
+            self.ledgers.may_end(self.phases.step)
 
     def _guarded(self, claim: Callable[[], None]) -> None:
         try:

@@ -11,6 +11,8 @@ from gradinspect.analyses.memory.step import (
     AliveRow,
     Collective,
     CurvePoint,
+    DeviceMemory,
+    DeviceSteps,
     LoneRank,
     Origin,
     Span,
@@ -19,6 +21,7 @@ from gradinspect.analyses.memory.step import (
     StorageKind,
 )
 from gradinspect.observers.memory.collective_log import Sent
+from gradinspect.observers.memory.device_ledgers import DeviceLedgers, needed_bytes
 from gradinspect.observers.memory.step_phases import StepPhases
 from gradinspect.observers.memory.storage_ledger import Ledger, Life, Purpose, StorageMaker
 from gradinspect.recording.names import Names
@@ -40,14 +43,33 @@ _AS_CUDA = (
 
 
 def record_step_memory(
-    ledger: Ledger, phases: StepPhases, run: Run, names: Names, sent_by_rank: Sequence[Sent] = ()
+    ledgers: DeviceLedgers, phases: StepPhases, run: Run, names: Names, sent_by_rank: Sequence[Sent] = ()
 ) -> StepMemory:
     """Make the record."""
-    asked, job = ledger.num_steps, run.request.job
+    asked, job = ledgers.num_steps, run.request.job
     origins = _Origins(run, names)
+    meant = ledgers.meant
+    others = sorted(
+        (ledger for ledger in ledgers.of_devices.values() if ledger is not meant and ledger.peak is not None),
+        key=lambda ledger: (-needed_bytes(ledger), ledger.device),
+    )
+    first = _on_device(meant, origins)
+    return StepMemory(
+        source=run.request.label,
+        torch_version=str(torch.__version__),
+        is_real=not run.request.fake,
+        asked=asked,
+        **{field: getattr(first, field) for field in DeviceSteps.__struct_fields__},
+        notes=tuple(_notes(phases, run, min(phases.step, asked), asked)),
+        place=None if job is None else LoneRank(rank=job.rank, world_size=job.world_size),
+        collectives=tuple(_collective(sent, origins) for sent in sent_by_rank),
+        others=tuple(_on_device(ledger, origins) for ledger in others),
+    )
+
+
+def _on_device(ledger: Ledger, origins: "_Origins") -> DeviceSteps:
     peak = ledger.peak
-    number = min(phases.step, asked)
-    steps = tuple(
+    steps = (
         StepPeak(
             number=step,
             peak_bytes=of_step.num_bytes,
@@ -56,27 +78,31 @@ def record_step_memory(
             held_bytes=ledger.held_bytes.get(step, 0),
         )
         for step, of_step in sorted(ledger.step_peaks.items())
-        if 0 < step <= asked
+        if 0 < step <= ledger.num_steps
     )
-    return StepMemory(
-        source=run.request.label,
-        torch_version=str(torch.__version__),
-        is_real=not run.request.fake,
-        asked=asked,
+    return DeviceSteps(
+        on=ledger.device,
         peak_bytes=0 if peak is None else peak.num_bytes,
         at=Origin(step=0, phase="setup") if peak is None else origins.of(peak.maker),
         alive=_rows(ledger, origins),
-        steps=steps,
+        steps=tuple(steps),
         curve=tuple(
             CurvePoint(step=step, phase=phase, num_bytes=size, by_kind=_by_kind(sums))
             for step, phase, size, sums in ledger.curve.points(ledger.alive())
         ),
-        notes=tuple(_notes(phases, run, number, asked)),
         spans=_spans(ledger, origins),
-        device=None if ledger.allocator is None else ledger.allocator.result(),
-        place=None if job is None else LoneRank(rank=job.rank, world_size=job.world_size),
-        collectives=tuple(_collective(sent, origins) for sent in sent_by_rank),
+        device=_of_allocator(ledger),
     )
+
+
+def _of_allocator(ledger: Ledger) -> DeviceMemory | None:
+    """Return what the device's allocator gave out and reserved; None where it is unknown, or reserves nothing more."""
+    if ledger.allocator is not None:
+        return ledger.allocator.result()
+    allocated = 0 if ledger.peak is None else ledger.peak.num_bytes
+    if ledger.reserved_bytes <= allocated:
+        return None
+    return DeviceMemory(allocated_bytes=allocated, reserved_bytes=ledger.reserved_bytes)
 
 
 def _collective(sent: Sent, origins: "_Origins") -> Collective:

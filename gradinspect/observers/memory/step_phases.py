@@ -7,6 +7,7 @@ step. An optimizer that is given a closure, as LBFGS is, runs forward and backwa
 """
 
 from dataclasses import dataclass, field
+from threading import get_ident
 
 from torch.optim import Optimizer
 
@@ -14,6 +15,11 @@ from gradinspect.analyses.memory.step import Phase
 from gradinspect.recording.instances import instances_of
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import next_sequence_nr
+
+
+def _nodes_here() -> dict[int, int]:
+    """Begin to count the nodes of each thread: each has numbers of its own."""
+    return {get_ident(): next_sequence_nr()}
 
 
 @dataclass
@@ -24,7 +30,7 @@ class StepPhases:
     phase: Phase = "setup"
     num_optimizer_steps: int = 0
     has_optimizer: bool = False
-    _nodes: int = field(default_factory=next_sequence_nr)  # made until the phase began
+    _nodes: dict[int, int] = field(default_factory=_nodes_here)  # of each thread: made until the phase began
     _stepping: int = 0
     _has_closure: bool = False  # the optimizer steps, and no forward came before it: LBFGS runs it itself
 
@@ -36,7 +42,7 @@ class StepPhases:
     def operator(self) -> None:
         """Go on to forward when a node has been made: a step begins, unless one is under way."""
         is_waiting = self.phase in ("setup", "after step", "after backward") or self._has_closure
-        if is_waiting and next_sequence_nr() != self._nodes:
+        if is_waiting and next_sequence_nr() != self._nodes.setdefault(get_ident(), next_sequence_nr()):
             self.step += self.is_between or self._has_closure
             self._has_closure = False
             self._enter("forward")
@@ -76,4 +82,4 @@ class StepPhases:
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
-        self._nodes = next_sequence_nr()
+        self._nodes = _nodes_here()

@@ -9,7 +9,7 @@ since are kept, until the next, higher peak: there are never more than were aliv
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gradinspect.analyses.memory.step import KINDS, Phase, StorageKind
+from gradinspect.analyses.memory.step import CPU, KINDS, Phase, StorageKind
 from gradinspect.observers.memory.caching_allocator import CachingAllocator, MemoryBlock
 from gradinspect.observers.memory.storage_curve import Curve
 
@@ -40,11 +40,12 @@ class Purpose(NamedTuple):
 class Life:
     """One storage, from its allocation on."""
 
-    __slots__ = ("birth", "maker", "num_bytes", "purpose")
+    __slots__ = ("birth", "device", "maker", "num_bytes", "purpose")
 
-    def __init__(self, num_bytes: int, maker: StorageMaker, birth: int) -> None:
+    def __init__(self, num_bytes: int, maker: StorageMaker, birth: int, device: str = CPU) -> None:
         """Begin."""
         self.num_bytes = num_bytes
+        self.device = device
         self.maker = maker
         self.birth = birth
         is_recomputed = maker.phase == "backward" and maker.module is not None
@@ -69,27 +70,29 @@ class Peak(NamedTuple):
 
 
 class Ledger:
-    """Adds up storages."""
+    """Adds up the storages of one device."""
 
-    def __init__(self, num_steps: int, allocator: CachingAllocator | None = None) -> None:
+    def __init__(self, num_steps: int, allocator: CachingAllocator | None = None, device: str = CPU) -> None:
         """Start with nothing, and end after so many steps.
 
         Args:
             num_steps: How many.
             allocator: Gives out blocks for the same storages.
+            device: Where they are.
         """
         self.num_steps = num_steps
+        self.device = device
         self.allocator = allocator
         self._blocks: dict[Life, MemoryBlock | None] = {}
         self._step = 0
         self._phase: Phase = "setup"
         self.num_bytes = 0
+        self.reserved_bytes = 0  # the most, where the allocator of the device tells
         self.peak: Peak | None = None
         self.step_peaks: dict[int, Peak] = {}
         self.end_bytes: dict[int, int] = {}  # after each step
-        self.held_bytes: dict[
-            int, int
-        ] = {}  # of each step, when backward begins; the most, if it does so several times
+        # of each step, when backward begins; the most, if it does so several times
+        self.held_bytes: dict[int, int] = {}
         self.is_open = True
         self._births = 0
         self._peak_birth = 0
@@ -99,9 +102,9 @@ class Ledger:
 
     def begin(self, num_bytes: int, maker: StorageMaker) -> Life:
         """Add a storage."""
-        self._at(maker.step)
+        self.reach(maker)
         self._births += 1
-        life = Life(num_bytes, maker, self._births)
+        life = Life(num_bytes, maker, self._births, self.device)
         if self.is_open:
             self._alive[life] = None
             self._take_block(life)
@@ -120,10 +123,10 @@ class Ledger:
 
     def resize(self, life: Life, num_bytes: int, maker: StorageMaker) -> None:
         """Give a storage another size: its memory is given back when there is other memory, with the same purpose."""
-        self._at(maker.step)
+        self.reach(maker)
         if not self.is_open or life not in self._alive:
             return
-        before = Life(life.num_bytes, life.maker, life.birth)
+        before = Life(life.num_bytes, life.maker, life.birth, self.device)
         before.purpose = life.purpose
         del self._alive[life]
         self._alive[before] = None
@@ -159,17 +162,19 @@ class Ledger:
         if block is not None and self.allocator is not None:
             self.allocator.give_back(block)
 
-    def _at(self, step: int) -> None:
-        """Go on to a step: those before it have ended."""
-        if self.is_open and step != self._step:
+    def reach(self, maker: StorageMaker) -> None:
+        """Go on to a part of a step: steps before it have ended, and what is alive when backward begins is held."""
+        if self.is_open and maker.step != self._step:
             self.end_bytes[self._step] = self.num_bytes
-            self._step = step
-            self.is_open = step <= self.num_steps
-
-    def _grow(self, num_bytes: int, maker: StorageMaker) -> None:
-        if maker.phase == "backward" and self._phase == "forward":
+            self._step = maker.step
+            self.is_open = maker.step <= self.num_steps
+            if self.is_open and self.num_bytes:  # it may be that nothing is made here in this step
+                self.step_peaks[maker.step] = Peak(self.num_bytes, maker)
+        if self.is_open and maker.phase == "backward" and self._phase == "forward":
             self.held_bytes[maker.step] = max(self.num_bytes, self.held_bytes.get(maker.step, 0))
         self._phase = maker.phase
+
+    def _grow(self, num_bytes: int, maker: StorageMaker) -> None:
         self.num_bytes += num_bytes
         if self.peak is None or self.num_bytes > self.peak.num_bytes:
             self.peak = Peak(self.num_bytes, maker)

@@ -17,14 +17,16 @@ from weakref import ref
 
 import torch
 
+from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.kernel_scratch import KernelScratch
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, StorageMaker
+from gradinspect.observers.memory.storage_ledger import Life, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses, running_node, watched_allocations
-from gradinspect.torch_api.fakes import FakeTensor, answers_device, is_on_meta
+from gradinspect.torch_api.fakes import FakeTensor, answers_device, device_of, is_on_meta
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.torch_api.operators import operator_name, shows_its_arguments
+from gradinspect.torch_api.profiling import device_label
 from gradinspect.torch_api.tensors import key_of_storage
 
 _ADD = torch.ops.aten.add.Tensor
@@ -39,18 +41,18 @@ class StorageTracker(TorchDispatchMode):
     """Keeps a ledger while it is active. Use it as a context manager, inside the fake mode."""
 
     def __init__(
-        self, ledger: Ledger, maker: Callable[[str, Any], StorageMaker], *, counts_numbers: bool = True
+        self, ledgers: DeviceLedgers, maker: Callable[[str, Any], StorageMaker], *, counts_numbers: bool = True
     ) -> None:
         """Set up.
 
         Args:
-            ledger: What is written.
+            ledgers: What is written.
             maker: Says what runs now, given the operator's name and the backward node that runs.
             counts_numbers: Whether kernels make tensors of the numbers that they are given, as those of the CPU do.
         """
         super().__init__()
         note_unknown_allocations()
-        self._ledger = ledger
+        self._ledgers = ledgers
         self._maker = maker
         self._lives: dict[int, tuple[Life, Any]] = {}  # key of the storage -> its life, and what tells of its end
         self._held_once = _calibrated()
@@ -123,7 +125,7 @@ class StorageTracker(TorchDispatchMode):
         """Count what a kernel has at its peak, its results included, before those are counted."""
         num_bytes = 0 if self._scratch is None else self._scratch.bytes_of(func, args, kwargs)
         if num_bytes:
-            self._ledger.end(self._ledger.begin(num_bytes, self._maker(str(func), node)))
+            self._ledgers.end(self._ledgers.begin(num_bytes, self._maker(str(func), node)))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -139,20 +141,20 @@ class StorageTracker(TorchDispatchMode):
         if found is None and twin_of is not None:
             self._follow(storage, twin_of, is_own=False)
         elif found is None:
-            self._add(storage, self._maker(str(func), node))
+            self._add(tensor, storage, self._maker(str(func), node))
         elif found[0].num_bytes != _size(storage):
-            self._ledger.resize(found[0], _size(storage), self._maker(str(func), node))
+            self._ledgers.resize(found[0], _size(storage), self._maker(str(func), node))
 
     @contextmanager
     def _numbers_as_tensors(self, func: Any, args: tuple[Any, ...], node: Any) -> Iterator[None]:
         """Count the tensors that a kernel makes of the numbers it is given, while it runs."""
         sizes = _bytes_of_numbers(func, args) if self._counts_numbers else ()
-        lives = [self._ledger.begin(size, self._maker(str(func), node)) for size in sizes]
+        lives = [self._ledgers.begin(size, self._maker(str(func), node)) for size in sizes]
         try:
             yield
         finally:
             for life in lives:
-                self._ledger.end(life)
+                self._ledgers.end(life)
 
     def _is_of_engine(self, args: tuple[Any, ...]) -> bool:
         """Return whether the engine adds to a gradient that only it holds. NOTE [Gradients that the engine adds]."""
@@ -172,13 +174,14 @@ class StorageTracker(TorchDispatchMode):
             if storage is None:
                 continue
             if key_of_storage(storage) not in self._lives:
-                self._add(storage, self._maker("", None))
+                self._add(tensor, storage, self._maker("", None))
             life = self._lives[key_of_storage(storage)][0]
         return life
 
-    def _add(self, storage: Any, maker: StorageMaker) -> None:
+    def _add(self, tensor: torch.Tensor, storage: Any, maker: StorageMaker) -> None:
         self._made_by_last.add(key_of_storage(storage))
-        self._follow(storage, self._ledger.begin(_size(storage), maker), is_own=True)
+        device = device_label(device_of(tensor))
+        self._follow(storage, self._ledgers.begin(_size(storage), maker, device), is_own=True)
 
     def _follow(self, storage: Any, life: Life, *, is_own: bool) -> None:
         key = key_of_storage(storage)
@@ -186,19 +189,19 @@ class StorageTracker(TorchDispatchMode):
         def ended(_reference: object) -> None:
             del self._lives[key]
             if is_own:
-                self._ledger.end(life)
+                self._ledgers.end(life)
 
         self._lives[key] = (life, ref(storage, ended))
 
     def _resized(self, storage: Any) -> None:
         found = self._lives.get(key_of_storage(storage))
         if found is not None:
-            self._ledger.resize(found[0], _size(storage), self._maker("resize_", None))
+            self._ledgers.resize(found[0], _size(storage), self._maker("resize_", None))
 
     def _made(self, tensor: torch.Tensor) -> None:
         storage = storage_of(tensor)
         if storage is not None and key_of_storage(storage) not in self._lives:
-            self._add(storage, self._maker("", None))
+            self._add(tensor, storage, self._maker("", None))
 
 
 def _bytes_of_numbers(func: Any, args: tuple[Any, ...]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from torch import nn
 
 from gradinspect.analyses.planning.changes import ModuleUse, OutermostModule
 from gradinspect.analyses.structure.name_patterns import containing_paths
-from gradinspect.observers.memory.storage_ledger import Ledger
+from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.recording.names import module_paths
 from gradinspect.runner.run import Run
@@ -27,10 +27,10 @@ class ModuleUses:
         """The outermost modules."""
         return self._modules.roots(self._run.base_folder)
 
-    def note(self, ledger: Ledger) -> None:
+    def note(self, ledgers: DeviceLedgers) -> None:
         """Add up what is alive: backward is about to start."""
         saved: dict[int, int] = defaultdict(int)  # number that the recorder gave a module -> bytes
-        for life in ledger.alive():
+        for life in ledgers.alive():
             if life.purpose.kind == "saved" and life.maker.module is not None:
                 saved[life.maker.module] += life.num_bytes
         recorder = self._run.recorder

@@ -76,7 +76,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._can_offload = self._can_offload or any(output.device.type != "cpu" for output in outputs)
         end = self._steps.on_call(call)
         if end is not None and self._run.request.fake:
-            self._uses.note(self._steps.ledger)
+            self._uses.note(self._steps.ledgers)
             self._held.note(call.frame, self._steps.lives_of)
         return end
 
@@ -89,7 +89,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         memory = self._steps.result()
         if memory is None:
             return None
-        deletions, held = self._held.found(self._steps.ledger)
+        deletions, held = self._held.found(self._steps.ledgers.meant)
         return PlannedSteps(
             memory=memory,
             flops=self._tally.flops,

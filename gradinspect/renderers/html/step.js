@@ -1,18 +1,18 @@
 // The memory of whole steps: the curve, and who is alive at the moment that is chosen.
 
-const { title, figures, notes, picture, left, right, top, height, points, kinds, spans, peak } = JSON.parse(byId('graph').textContent);
+const { title, figures, notes, left, right, top, height, kinds, devices } = JSON.parse(byId('graph').textContent);
 const MAX_ROWS = 60;
 const slider = byId('place');
+const chooser = byId('device');
 const number = (text) => html('td', { class: 'number', text });
 const head = (...names) => html('tr', {}, ...names.map((text, place) => html('th', { class: place < 2 && text !== 'kind' ? 'number' : null, text })));
 
 byId('title').textContent = title;
 byId('figures').textContent = figures;
 byId('notes').textContent = notes;
-const curve = document.importNode(new DOMParser().parseFromString(picture, 'image/svg+xml').documentElement, true);
-const here = svg('path', { class: 'here' });
-curve.append(here);
-byId('curve').append(curve);
+let curve;
+let here;
+let { points, spans, peak } = devices[0];
 
 function share(bytes, all) { return all ? `${(100 * bytes / all).toFixed(1)}%` : ''; }
 
@@ -41,8 +41,20 @@ function placeOf(event) {
   return Math.min(points.length - 1, Math.max(0, Math.floor((x - left) / (right - left) * points.length)));
 }
 
-slider.max = points.length - 1;
+function choose(number) {
+  ({ points, spans, peak } = devices[number]);
+  curve = document.importNode(new DOMParser().parseFromString(devices[number].picture, 'image/svg+xml').documentElement, true);
+  here = svg('path', { class: 'here' });
+  curve.append(here);
+  curve.addEventListener('click', (event) => show(placeOf(event)));
+  byId('curve').replaceChildren(curve);
+  slider.max = points.length - 1;
+  if (points.length) show(peak);
+}
+
 slider.addEventListener('input', () => show(Number(slider.value)));
 byId('peak').addEventListener('click', () => show(peak));
-curve.addEventListener('click', (event) => show(placeOf(event)));
-if (points.length) show(peak);
+chooser.append(...devices.map(({ name }, number) => html('option', { value: number, text: name })));
+chooser.addEventListener('change', () => choose(Number(chooser.value)));
+byId('devices').hidden = devices.length < 2;
+choose(0);

@@ -5,7 +5,18 @@ What comes in: a `StepMemory`. What goes out: the page, under the same policy as
 
 from typing import Final
 
-from gradinspect.analyses.memory.step import KIND_NAMES, KINDS, CurvePoint, Span, StepMemory, peak_place
+from gradinspect.analyses.memory.step import (
+    KIND_NAMES,
+    KINDS,
+    CurvePoint,
+    Span,
+    StepMemory,
+    by_device,
+    device_name,
+    is_meant,
+    on_device,
+    peak_place,
+)
 from gradinspect.analyses.structure.call_names import shown_path
 from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.html.data import harmless
@@ -20,24 +31,31 @@ def render_step_page(memory: StepMemory, limit: int | None = None) -> str:
     """Write the page."""
     how = "measured" if memory.is_real else "predicted"
     of_limit = "" if limit is None else f", limit {format_bytes(limit)}"
+    peak = f"peak {format_bytes(memory.peak_bytes)}{on_device(memory)} ({how})"
     page = {
         "title": escape_control(memory.source),
-        "figures": escape_control(
-            f"peak {format_bytes(memory.peak_bytes)} ({how}){of_limit}, torch {memory.torch_version}"
-        ),
+        "figures": escape_control(f"{peak}{of_limit}, torch {memory.torch_version}"),
         "notes": escape_control(" ".join((*memory.notes, f"Not counted: {', '.join(memory.not_counted)}."))),
-        "picture": render_step_curve(memory, limit),
         "left": LEFT,
         "right": RIGHT,
         "top": TOP,
         "height": HEIGHT,
-        "points": list(map(_point, memory.curve)),
         "kinds": [KIND_NAMES[kind] for kind in KINDS],
-        "spans": list(map(_span, memory.spans)),
-        "peak": peak_place(memory),
+        "devices": [_device(memory, one, limit) for one in by_device(memory)],
     }
     content = harmless(json_text(page, separators=(",", ":")))
     return page_document(f"{memory.source} · gradinspect", "step.css", "step.html", SCRIPTS, content)
+
+
+def _device(memory: StepMemory, one: StepMemory, limit: int | None) -> dict[str, object]:
+    """Write what is shown when a device is chosen."""
+    return {
+        "name": escape_control(f"{device_name(one.on)}: peak {format_bytes(one.peak_bytes)}"),
+        "picture": render_step_curve(one, limit if is_meant(memory, one) else None, is_one_of_many=bool(memory.others)),
+        "points": list(map(_point, one.curve)),
+        "spans": list(map(_span, one.spans)),
+        "peak": peak_place(one),
+    }
 
 
 def _point(point: CurvePoint) -> list[object]:

@@ -4,6 +4,7 @@ What comes in: a `StepMemory`. What goes out: SVG, also that of the page, which 
 """
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
@@ -15,7 +16,11 @@ from gradinspect.analyses.memory.step import (
     CurvePoint,
     StepMemory,
     StorageKind,
+    by_device,
     bytes_by_kind,
+    device_name,
+    is_meant,
+    on_device,
     peak_place,
 )
 from gradinspect.renderers.picture.text_width import text_width
@@ -32,6 +37,7 @@ LEGEND = TOP + HEIGHT + 58
 ROW = 18
 NUM_TICKS = 5
 SIZE = 11  # of text
+_HEIGHT_OF = re.compile(r'height="(\d+)"')
 
 
 class _Scale(NamedTuple):
@@ -45,12 +51,36 @@ class _Scale(NamedTuple):
         return TOP + HEIGHT * (1 - num_bytes / max(self.highest, 1))
 
 
-def render_step_curve(memory: StepMemory, limit: int | None = None) -> str:
-    """Draw the curve.
+def render_step_curves(memory: StepMemory, limit: int | None = None) -> str:
+    """Draw the curve of each device, one below the other.
+
+    Args:
+        memory: What was alive.
+        limit: Available bytes, drawn as a line where they are meant.
+    """
+    pictures = [
+        render_step_curve(one, limit if is_meant(memory, one) else None, is_one_of_many=bool(memory.others))
+        for one in by_device(memory)
+    ]
+    if len(pictures) == 1:
+        return pictures[0]
+    parts, top = list[str](), 0
+    for picture in pictures:
+        parts.append(picture.rstrip().replace("<svg ", f'<svg y="{top}" ', 1))
+        top += int(_HEIGHT_OF.findall(picture)[0])
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" width="{WIDTH}" height="{top}" '
+        'role="img">\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def render_step_curve(memory: StepMemory, limit: int | None = None, *, is_one_of_many: bool = False) -> str:
+    """Draw the curve of one device.
 
     Args:
         memory: What was alive.
         limit: Available bytes, drawn as a line.
+        is_one_of_many: Whether to name the device.
     """
     points = memory.curve
     scale = _Scale(len(points), max([*(point.num_bytes for point in points), limit or 0, 1]))
@@ -58,7 +88,7 @@ def render_step_curve(memory: StepMemory, limit: int | None = None) -> str:
     rows = -(-len(kinds) // 2)
     height = LEGEND + rows * ROW + 6
     parts = [
-        *_head(memory),
+        *_head(memory, is_one_of_many=is_one_of_many),
         *_ticks(scale),
         *_areas(points, kinds, scale),
         *_phases(points, scale),
@@ -73,9 +103,10 @@ def render_step_curve(memory: StepMemory, limit: int | None = None) -> str:
     )
 
 
-def _head(memory: StepMemory) -> Iterator[str]:
+def _head(memory: StepMemory, *, is_one_of_many: bool) -> Iterator[str]:
     how = "measured" if memory.is_real else "predicted"
-    yield _text(LEFT, 16, f"peak {format_bytes(memory.peak_bytes)} ({how})", weight="bold")
+    where = f" on {device_name(memory.on)}" if is_one_of_many else on_device(memory)
+    yield _text(LEFT, 16, f"peak {format_bytes(memory.peak_bytes)}{where} ({how})", weight="bold")
     yield _text(LEFT, 32, memory.source, "quiet")
 
 

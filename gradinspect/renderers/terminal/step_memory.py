@@ -14,9 +14,13 @@ from gradinspect.analyses.memory.step import (
     Origin,
     PeakGroup,
     StepMemory,
+    by_device,
+    device_name,
     groups_by,
+    is_accelerator,
     moment_name,
     needed_bytes,
+    on_device,
     to_make_room,
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
@@ -40,23 +44,49 @@ class StepMemoryPage(Page):
     def lines(self, memory: StepMemory, limit: int | None, by: By, choice: RowChoice = ALL_ROWS) -> Iterator[Text]:
         """Yield the page; the tables have the rows of what is chosen."""
         yield self._line(_verdict(memory, limit), "bold")
-        if memory.device is not None:
-            allocated, reserved = memory.device.allocated_bytes, memory.device.reserved_bytes
-            yield self._line(
-                f"  on CUDA: {format_bytes(allocated)} allocated, {format_bytes(reserved)} reserved", "bold"
-            )
-        yield from (self._line(line) for line in _moment(memory.at))
+        first, *others = by_device(memory)
+        yield from self._moment(memory, first)
         if limit is not None and memory.peak_bytes > limit:
             yield from self._room(memory, limit)
-        yield from self._table("at the peak, by kind", groups_by(memory, "kind", choice), memory.peak_bytes, choice.top)
-        if by != "kind":
-            yield from self._table(_TITLES[by], groups_by(memory, by, choice), memory.peak_bytes, choice.top)
-        yield from self._steps(memory)
+        if others:
+            yield from self._devices(memory)
+        yield from self._device(first, by, choice, " on " + memory.on if others else "")
+        for other in others:
+            if is_accelerator(other.on):
+                yield Text()
+                yield self._line(f"{other.on}: peak {format_bytes(other.peak_bytes)}", "bold")
+                yield from self._moment(memory, other)
+                yield from self._device(other, by, choice, f" on {other.on}")
         yield from self._collectives(memory, choice.top)
         yield Text()
         for note in memory.notes:
             yield from self.paragraph(note)
         yield from self.paragraph(f"Not counted: {', '.join(memory.not_counted)}.")
+
+    def _moment(self, memory: StepMemory, one: StepMemory) -> Iterator[Text]:
+        """Yield what the allocator of a device gives out, and when its peak was."""
+        if one.device is not None:
+            allocated, reserved = format_bytes(one.device.allocated_bytes), format_bytes(one.device.reserved_bytes)
+            where = one.on if memory.is_real else "CUDA"
+            yield self._line(f"  on {where}: {allocated} allocated, {reserved} reserved", "bold")
+        yield from (self._line(line) for line in _moment(one.at))
+
+    def _device(self, one: StepMemory, by: By, choice: RowChoice, where: str) -> Iterator[Text]:
+        """Yield what was alive on one device."""
+        peak = one.peak_bytes
+        yield from self._table(f"at the peak{where}, by kind", groups_by(one, "kind", choice), peak, choice.top)
+        if by != "kind":
+            yield from self._table(f"{_TITLES[by]}{where}", groups_by(one, by, choice), peak, choice.top)
+        yield from self._steps(one, where)
+
+    def _devices(self, memory: StepMemory) -> Iterator[Text]:
+        """Yield the peak of each device; they need not be at the same moment."""
+        room = min(max(self.width - 22, 10), MAX_LABEL)
+        yield Text()
+        yield self._line("peak of each device", "bold")
+        for one in by_device(memory):
+            name = self.fit(f"{device_name(one.on)}  {moment_name(one.at)}", room)
+            yield Text(f"  {name:<{room}}{format_bytes(one.peak_bytes):>12}")
 
     def _room(self, memory: StepMemory, limit: int) -> Iterator[Text]:
         excess = format_bytes(memory.peak_bytes - limit)
@@ -86,10 +116,10 @@ class StepMemoryPage(Page):
         name = self.fit(label, room)
         return Text(f"  {name:<{room}}{format_bytes(num_bytes):>12}{num_bytes / max(total, 1):>7.1%}")
 
-    def _steps(self, memory: StepMemory) -> Iterator[Text]:
+    def _steps(self, memory: StepMemory, where: str) -> Iterator[Text]:
         """Yield the curve, and one line a step."""
         yield Text()
-        yield self._line("alive over time", "bold")
+        yield self._line(f"alive{where} over time", "bold")
         bars = max(self.width - 2, 10)
         yield from (Text(f"  {line}") for line in curve_lines(memory.curve, bars, unicode=self.unicode))
         for step in memory.steps:
@@ -154,7 +184,8 @@ def _phases(points: Sequence[CurvePoint]) -> str:
 def _verdict(memory: StepMemory, limit: int | None) -> str:
     place, device = memory.place, memory.device
     source = memory.source if place is None else f"{memory.source}, rank {place.rank} of {place.world_size}"
-    peak = f"{format_bytes(memory.peak_bytes)} ({'measured' if memory.is_real else 'predicted'})"
+    how = "measured" if memory.is_real else "predicted"
+    peak = f"{format_bytes(memory.peak_bytes)}{on_device(memory)} ({how})"
     if limit is None:
         return f"Peak: {peak}, {source}"
     if needed_bytes(memory) <= limit:

@@ -8,7 +8,8 @@ from runs import gradinspect
 
 from gradinspect.observers.memory import allocator_tracker
 from gradinspect.observers.memory.allocator_tracker import AllocatorTracker
-from gradinspect.observers.memory.storage_ledger import Ledger, StorageMaker
+from gradinspect.observers.memory.device_ledgers import DeviceLedgers
+from gradinspect.observers.memory.storage_ledger import StorageMaker
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.profiling import ProfiledEvent
 
@@ -40,11 +41,11 @@ def test_memory_that_is_given_out_again_was_taken_back(monkeypatch: pytest.Monke
         return [ProfiledEvent(0, f"{mark}0", 0, 0, "", "", None), *events]
 
     monkeypatch.setattr(allocator_tracker, "profiled_events", recorded)
-    ledger = Ledger(1)
-    with Recorder() as recorder, AllocatorTracker(ledger, lambda: StorageMaker(1, "forward", ""), recorder):
+    ledgers = DeviceLedgers(1)
+    with Recorder() as recorder, AllocatorTracker(ledgers, lambda: StorageMaker(1, "forward", ""), recorder):
         pass
 
-    assert ledger.num_bytes == 200
+    assert ledgers.num_bytes("cpu") == 200
 
 
 def test_a_measurement_with_gloo_says_that_it_is_too_high(tmp_path: Path) -> None:

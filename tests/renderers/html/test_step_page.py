@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from browser_page import opened
-from step_record import step_record
+from step_record import step_record, two_devices
 
 from gradinspect.renderers.html.step_page import render_step_page
 
@@ -15,6 +15,16 @@ def test_a_moment_that_is_clicked_shows_who_is_alive(browser: Any, tmp_path: Pat
     file.write_text(render_step_page(step_record("<b>train</b>.py", "<i>weight"), 4096), encoding="utf-8")
     with opened(browser, file, width=1000, height=900) as seen:
         look_at(seen.page)
+
+
+def test_a_device_is_chosen(browser: Any, tmp_path: Path) -> None:
+    """Its curve, and what was alive there."""
+    file = tmp_path / "step.html"
+    file.write_text(render_step_page(two_devices()), encoding="utf-8")
+    with opened(browser, file, width=1000, height=900) as seen:
+        seen.page.locator("#device").select_option(index=2)
+
+        assert seen.page.locator("#moment").inner_text() == "forward, step 1: 3.5 KiB alive, the peak"
 
 
 def look_at(page: Any) -> None:

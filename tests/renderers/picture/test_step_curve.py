@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from msgspec.structs import replace
-from step_record import step_record
+from step_record import step_record, two_devices
 
-from gradinspect.renderers.picture.step_curve import HEIGHT, TOP, render_step_curve
+from gradinspect.renderers.picture.step_curve import HEIGHT, TOP, render_step_curve, render_step_curves
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -49,3 +49,20 @@ def test_nothing_alive_is_drawn_too() -> None:
     empty = replace(step_record(), alive=(), curve=(), spans=(), peak_bytes=0)
 
     assert ET.fromstring(render_step_curve(empty)).tag == f"{SVG}svg"  # noqa: S314  # ours
+
+
+def test_each_device_has_a_curve_of_its_own() -> None:
+    """One below the other, in one picture; the limit is drawn where it is meant."""
+    root = ET.fromstring(render_step_curves(two_devices(), 4096))  # noqa: S314  # ours
+    curves = root.findall(f"{SVG}svg")
+    heads = [curve.find(f"{SVG}text").text for curve in curves]  # type: ignore[union-attr]  # it has one
+    tops = [int(curve.get("y", "")) for curve in curves]
+
+    assert heads == [
+        "peak 7.0 KiB on cuda:1 (measured)", "peak 8.8 KiB on cpu (measured)", "peak 3.5 KiB on cuda:0 (measured)"
+    ]  # fmt: skip
+    assert [bool(curve.findall(f"{SVG}path[@class='limit']")) for curve in curves] == [True, False, True]
+    assert tops[0] == 0
+    assert [top + int(curve.get("height", "")) for top, curve in zip(tops, curves, strict=True)] == [
+        *tops[1:], int(root.get("height", ""))
+    ]  # fmt: skip

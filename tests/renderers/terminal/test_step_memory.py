@@ -1,6 +1,7 @@
 """The page of a step's memory: at 80 columns, and where there is no room or no Unicode."""
 
 import pytest
+from step_record import two_devices
 
 from gradinspect.analyses.memory.step import AliveRow, CurvePoint, Origin, StepMemory, StepPeak
 from gradinspect.renderers.terminal.step_memory import StepMemoryPage, curve_lines
@@ -72,3 +73,18 @@ def test_the_curve_shows_its_highest_point_and_its_phases() -> None:
     assert bars == " ▁▂▂▃▄▄▅▆▆██▇▆▆▅▄▄▃▂▂▁"
     assert phases == "|forward  |backward"
     assert curve_lines((), 78, unicode=True) == []
+
+
+def test_devices_are_shown_apart() -> None:
+    """The verdict names the fullest accelerator; the others have tables of their own, the CPU a line."""
+    text = [line.plain for line in StepMemoryPage(width=80).lines(two_devices(), 4096, "module")]
+
+    assert text[0] == "It does not fit: peak 7.0 KiB on cuda:1 (measured), limit 4.0 KiB, train.py"
+    assert [line.split() for line in text if line.startswith("  cuda:1  ")] == [
+        ["cuda:1", "backward", "of", "step", "1", "7.0", "KiB"]
+    ]
+    assert [line.split()[-2:] for line in text if line.startswith("  cpu  ")] == [["8.8", "KiB"]]
+    assert [line for line in text if "at the peak" in line] == [
+        "at the peak on cuda:1, by kind", "at the peak on cuda:0, by kind"
+    ]  # fmt: skip
+    assert "cuda:0: peak 3.5 KiB" in text

@@ -1,0 +1,123 @@
+"""From the events of allocators to the ledgers of their devices.
+
+What comes in: what torch's profiler has seen of memory, in time. What goes out: lives of storages. Holds no tensor.
+
+NOTE [The device's own count]
+The allocator of an accelerator says with each event how much it has given out in all. What the events do not add up to
+was given out before the first of them, or by a thread whose events the profiler does not have: it is alive too, and
+nobody knows who made it. So the peak is that of the device, to the byte.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from gradinspect.analyses.memory.step import is_accelerator
+from gradinspect.observers.memory.device_ledgers import DeviceLedgers
+from gradinspect.observers.memory.storage_ledger import Life, Purpose, StorageMaker
+from gradinspect.torch_api.profiling import ProfiledEvent
+
+Place: TypeAlias = tuple[str, int]  # device and address
+_BEFORE = StorageMaker(0, "setup", "")
+_UNKNOWN = Purpose("temporary", "made before, or by others")
+
+
+class AllocatorReplay:
+    """Writes what the profiler has seen into the ledgers."""
+
+    def __init__(self, ledgers: DeviceLedgers, before: Iterable[tuple[Place, int, Purpose]]) -> None:
+        """Begin with what was alive already."""
+        self._ledgers = ledgers
+        self._lives: dict[Place, Life] = {}
+        self._unknown: dict[str, Life] = {}  # of each device: what nobody knows of
+        for place, num_bytes, purpose in before:
+            if place not in self._lives:
+                self._lives[place] = ledgers.begin(num_bytes, _BEFORE, place[0])
+            self._lives[place].claim(purpose)
+
+    def mark(self, freed: Iterable[Place], claims: Iterable[tuple[Place, Purpose]]) -> None:
+        """Go on to another mark."""
+        for place in freed:
+            self._end(place)
+        for place, purpose in claims:
+            if place in self._lives:
+                self._lives[place].claim(purpose)
+
+    def memory(self, event: ProfiledEvent, maker: StorageMaker) -> None:
+        """Give memory out, or take it back."""
+        place = event.device, event.address or 0
+        if event.num_bytes >= 0:
+            self._end(place)  # another thread took it back, of which the profiler does not hear
+        if is_accelerator(event.device):
+            self._follow(event, maker)
+        if event.num_bytes >= 0:
+            self._lives[place] = self._ledgers.begin(event.num_bytes, maker, event.device)
+        else:
+            self._end(place)
+
+    def _end(self, place: Place) -> None:
+        if place in self._lives:
+            self._ledgers.end(self._lives.pop(place))
+
+    def _follow(self, event: ProfiledEvent, maker: StorageMaker) -> None:
+        """Be equal to what the device had given out before an event. NOTE [The device's own count]."""
+        device, ledgers = event.device, self._ledgers
+        unknown = self._unknown.get(device)
+        known = ledgers.num_bytes(device) - (0 if unknown is None else unknown.num_bytes)
+        missing = max(event.allocated - event.num_bytes - known, 0)
+        if event.allocated and missing != (0 if unknown is None else unknown.num_bytes):
+            if unknown is not None:
+                ledgers.end(unknown)
+            self._unknown[device] = unknown = ledgers.begin(missing, maker, device)
+            unknown.maker, unknown.purpose = _BEFORE, _UNKNOWN
+        ledgers.reserve(device, event.reserved)
+
+
+def maker_of(event: ProfiledEvent, running: StorageMaker) -> StorageMaker:
+    """Say who made memory, given what its thread ran."""
+    op = event.op.replace("aten::", "aten.")
+    if event.node and running.module is None:
+        return running._replace(op=op, node=event.node, sequence_nr=event.sequence_nr, frame=None)
+    return running._replace(op=op)
+
+
+def with_addresses(events: Sequence[ProfiledEvent]) -> list[ProfiledEvent]:
+    """Find out what is taken back where no address is known: memory of the same size whose end is not known otherwise.
+
+    Of several, it is what is given out again first. Memory given out without an address is left to the device's count.
+    """
+    ends = _ends(events)
+    waiting: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)  # device, bytes -> reuse, address
+    found: list[ProfiledEvent] = []
+    for place, event in enumerate(events):
+        key = event.device, abs(event.num_bytes)
+        if event.address is not None:
+            found.append(event)
+            if place in ends:
+                waiting[key].append((ends[place], event.address))
+        elif event.num_bytes < 0 and waiting[key]:
+            earliest = min(waiting[key])
+            waiting[key].remove(earliest)
+            found.append(event._replace(address=earliest[1]))
+    return found
+
+
+def _ends(events: Sequence[ProfiledEvent]) -> dict[int, int]:
+    """Return for each storage that is not seen to end when its address is given out again; by the number of its event.
+
+    Empty where all addresses are known.
+    """
+    if all(event.address is not None for event in events):
+        return {}
+    ends, latest = dict[int, int](), dict[Place, int]()
+    for number, event in enumerate(events):
+        if event.name or event.address is None or not is_accelerator(event.device):
+            continue
+        place = event.device, event.address
+        if place in latest:
+            before = latest.pop(place)
+            if event.num_bytes >= 0:
+                ends[before] = number
+        if event.num_bytes > 0:
+            latest[place] = number
+    return ends | dict.fromkeys(latest.values(), len(events))
