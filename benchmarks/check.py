@@ -9,6 +9,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -118,6 +119,34 @@ def cost() -> None:
         print(f"  {program.name:16}{times}   {ratio(runs, 'check')}, {ratio(runs, 'left')}")
 
 
+EVALUATION = """
+import resource, sys, torch
+net = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 8))
+batch = torch.randn(512, 64)  # each activation 1 MiB
+with torch.no_grad():
+    for _ in range(int(sys.argv[1])):
+        net(batch).argmax(1)
+for _ in range(2):
+    net(batch).square().mean().backward()
+print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def memory() -> None:
+    """Print the peak memory of an evaluation before training, by itself and under check."""
+    print("An evaluation before training, peak of the process in MiB")
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "evaluation.py"
+        script.write_text(EVALUATION)
+        for num_batches in ("1000", "10000"):
+            peaks = []
+            for verb in ((), ("-m", "gradinspect", "check", "--continue")):
+                command = [sys.executable, *verb, str(script), *(("--",) if verb else ()), num_batches]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+                peaks += [line.split()[1] for line in done.stdout.splitlines() if line.startswith("peak ")]
+            print(f"  {num_batches:>6} batches: plain {peaks[0]}, check {peaks[1]}")
+
+
 def ratio(runs: list[dict[str, float]], name: str) -> str:
     """Write how many times the plain time something takes: the median, and the extremes."""
     ratios = sorted(run[name] / run["plain"] for run in runs)
@@ -126,4 +155,5 @@ def ratio(runs: list[dict[str, float]], name: str) -> str:
 
 if __name__ == "__main__":
     cost()
+    memory()
     quality()

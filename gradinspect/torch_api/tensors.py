@@ -20,8 +20,6 @@ _VALUES = private("torch.Tensor._values", "the memory of sparse tensors is not c
 _IS_WRAPPED = private("torch._C._functorch.is_functorch_wrapped_tensor", _NO_FUNCTORCH)
 _UNWRAP = private("torch._C._functorch.get_unwrapped", _NO_FUNCTORCH)
 _PEEK = private("torch._C._functorch.peek_interpreter_stack", "step does not call formulas by hand")
-_FREE_WEAK = private("torch.UntypedStorage._free_weak_ref", "missing gradients are not checked")
-_WEAK = private("torch.UntypedStorage._weak_ref", "missing gradients are not checked")
 _FUNCTIONAL = private("torch._is_functional_tensor", "backward calls made by a compiler may be recorded")
 _AUTOCAST_OFF = private("torch._C._DisableAutocast", only_for="--gradcheck")
 
@@ -159,25 +157,8 @@ def sparse_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def can_watch_storages() -> bool:
-    """Return whether storages can be tracked without keeping their memory."""
-    return _CAN_WATCH
-
-
-_CAN_WATCH = _KEY.is_there and _WEAK.is_there and _FREE_WEAK.is_there
-
-
-def _remember_nothing(_storage: Any) -> None:
-    pass
-
-
-# Keep a storage's key from being reused, without keeping its memory, until `forget_storage`.
-remember_storage: Callable[[Any], Any] = methodcaller("_weak_ref") if _CAN_WATCH else _remember_nothing
-
-
-def forget_storage(key: int) -> None:
-    """Release what `remember_storage` holds."""
-    if _CAN_WATCH:
-        _FREE_WEAK.value(key)
+    """Return whether storages can be distinguished without their data."""
+    return _KEY.is_there
 
 
 def keeps_torch_function_off(override: Any) -> bool:

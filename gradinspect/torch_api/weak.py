@@ -1,10 +1,11 @@
-"""Weak references to tensors that torch does not take for the program's.
+"""Weak references to tensors that torch does not take for the program's, and to storages.
 
 `torch.utils.swap_tensors`, which `Module.to` uses for tensor subclasses, refuses a tensor that has a weak reference,
 because it cannot know what is meant to follow: the object or its contents. Ours follow the object, as its name does.
 """
 
 import weakref
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +27,25 @@ class HiddenTensorRef(TensorWeakRef):
     def __init__(self, tensor: torch.Tensor) -> None:
         """Refer to a tensor."""
         self.ref = HiddenRef(tensor)
+
+
+class StorageRef(weakref.ref[Any]):
+    """A weak reference to a storage, with the key that is the storage's own while it lives.
+
+    torch keeps the Python object of a storage for as long as the storage itself, so a reference to the one says when
+    the other is gone.
+    """
+
+    __slots__ = ("key",)
+
+    def __new__(cls, storage: Any, _key: int, gone: Callable[["StorageRef"], None]) -> "StorageRef":
+        """Refer to a storage; `gone` is called with this reference when it is freed."""
+        return super().__new__(cls, storage, gone)
+
+    def __init__(self, storage: Any, key: int, gone: Callable[["StorageRef"], None]) -> None:
+        """Keep the key."""
+        super().__init__(storage, gone)  # type: ignore[call-arg]  # as above
+        self.key = key
 
 
 def hidden_refs_patch() -> Patch:

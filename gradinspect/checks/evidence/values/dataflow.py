@@ -2,8 +2,10 @@
 
 NOTE [Identifying tensors]
 A tensor is identified by its Python object, verified by a weak reference because addresses are reused. If the object is
-new but its memory is not, as with nn.Parameter(h), the memory identifies it: a weak reference to a storage keeps its
-number from being reused, without keeping its bytes. Nothing here keeps memory of the program alive.
+new but its memory is not, as with nn.Parameter(h), the memory identifies it: a storage's key is known until the storage
+is gone. Nothing here keeps memory of the program alive, nor a small block of torch's own beside each storage that is
+gone: the allocator could not join what was freed around it, and an evaluation of 300 batches would take as much memory
+as all of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,13 +25,11 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.tensors import (
-    forget_storage,
     is_leaf_here,
     key_of_storage,
-    remember_storage,
     shows_known_memory,
 )
-from gradinspect.torch_api.weak import HiddenRef
+from gradinspect.torch_api.weak import HiddenRef, StorageRef
 
 MAX_CALLS = 100_000  # then recording stops, and missing gradients are not reported
 _MAKES, _SKIPPED = CallKind.MAKES, CallKind.SKIPPED  # Python looks up a member of an Enum slowly
@@ -75,6 +75,7 @@ class Dataflow:
         self._older: dict[int, _Older] = {}
         self._from_torch: dict[int, HiddenRef] = {}  # id -> data that is not from NumPy, as was found once
         self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote to it
+        self._storages: dict[int, StorageRef] = {}
         self._last_write = OUTSIDE  # the last call that wrote to any memory
         self._leaf_numbers: dict[int, int] = {}
         self._switched_off: int | None = None
@@ -163,8 +164,8 @@ class Dataflow:
         if storage is not None:
             key = key_of_storage(storage)
             if key not in self._memory:
-                remember_storage(storage)  # until `close`
                 self._memory[key] = (call, OUTSIDE)
+                self._storages[key] = StorageRef(storage, key, self._forget)
 
     def caller_of(self, call: int) -> int | None:
         """Return the frame that called the function in which a call was made."""
@@ -182,10 +183,14 @@ class Dataflow:
         return self._grad_off.get(call) if scope is None else frames.number_at(*scope)
 
     def close(self) -> None:
-        """Release the numbers of all storages, but keep the record."""
-        for key in self._memory:
-            forget_storage(key)
+        """Forget all storages, but keep the record."""
+        self._storages.clear()
         self._memory.clear()
+
+    def _forget(self, gone: StorageRef) -> None:
+        """Forget a storage: its key may be given to another one."""
+        self._memory.pop(gone.key, None)
+        self._storages.pop(gone.key, None)
 
     def read(self, tensor: torch.Tensor) -> Read:
         """Return the read of a tensor."""
@@ -235,8 +240,8 @@ class Dataflow:
             key = key_of_storage(storage)
             known = self._memory.get(key)
             if known is None:
-                remember_storage(storage)  # until `close`
                 self._memory[key] = (number, OUTSIDE)
+                self._storages[key] = StorageRef(storage, key, self._forget)
             elif call.is_write:
                 self._memory[key] = (known[0], number)
 

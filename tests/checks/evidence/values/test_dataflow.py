@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from gradinspect.checks.evidence.values import dataflow
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.rules.flow.value_flow import NO_LEAF, OUTSIDE, DetachCause, Read
@@ -437,22 +436,33 @@ def test_weights_that_are_loaded_or_copied_have_lost_their_graph(flow: Dataflow)
     assert causes <= {"deepcopy"}
 
 
-def test_all_memory_that_was_remembered_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the flow is closed: else its numbers are never used again."""
-    remembered: list[int] = []
-    forgotten: list[int] = []
-    monkeypatch.setattr(dataflow, "remember_storage", lambda storage: remembered.append(key_of_storage(storage)))
-    monkeypatch.setattr(dataflow, "forget_storage", forgotten.append)
-    with Recorder() as recorder:
-        noted = Dataflow(recorder)
-        with TorchCallLog(recorder, noted):
-            kept = [torch.ones(3), torch.ones(3, requires_grad=True).exp()]
-        noted.close()
-        noted.close()
+def test_memory_is_known_for_as_long_as_it_is_there(flow: Dataflow) -> None:
+    """Its key is then given to other memory, and what was noted would be taken for that."""
+    before = set(flow._memory)
+    kept = torch.ones(3).exp()
+    shown = kept.view(3, 1)
+    for _ in range(5):
+        torch.ones(1000).exp().sum()
+    known = set(flow._memory) - before
+    key = key_of_storage(kept.untyped_storage())
+    del kept
 
-    assert len(kept) == 2
-    assert len(remembered) == 3
-    assert sorted(forgotten) == sorted(remembered)
+    assert known == {key}
+    assert key in flow._memory
+    del shown
+    assert key not in flow._memory
+    assert flow._storages.keys() == flow._memory.keys()
+
+
+def test_no_memory_is_known_after_closing(flow: Dataflow) -> None:
+    """The record of calls stays."""
+    kept = torch.ones(3).exp()
+    flow.close()
+
+    assert kept is not None
+    assert not flow._memory
+    assert not flow._storages
+    assert flow.calls
 
 
 def test_each_write_to_the_same_memory_is_read(flow: Dataflow) -> None:
