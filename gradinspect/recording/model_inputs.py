@@ -5,7 +5,7 @@ that the batch was an argument of the outermost call. Only weak references are k
 it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, cast
 
@@ -14,8 +14,8 @@ import torch
 from gradinspect.recording.storages import storages_within
 from gradinspect.recording.variables import elements_of, isinstance_safely
 from gradinspect.torch_api.modules import call_keywords
-from gradinspect.torch_api.tensors import forget_storage, key_of_storage, remember_storage
-from gradinspect.torch_api.weak import HiddenTensorRef
+from gradinspect.torch_api.tensors import key_of_storage
+from gradinspect.torch_api.weak import HiddenTensorRef, StorageRef
 
 FEW = 256  # tensors kept without checking whether they are still alive
 MAX_NESTING = 8  # containers in containers
@@ -28,7 +28,7 @@ class ModelInputs:
         """Start empty."""
         self._given: dict[int, HiddenTensorRef] = {}
         self._limit = FEW
-        self._left = _Storages(())
+        self._left: list[StorageRef] = []
 
     def note(self, arguments: object, frame: FrameType | None) -> None:
         """Note the arguments of a call, without touching a tensor.
@@ -45,25 +45,16 @@ class ModelInputs:
 
     def storage_keys(self) -> frozenset[int]:
         """Return the keys of their storages, as far as they are alive."""
-        return self._left.keys.union(map(key_of_storage, self._storages()))
+        left = frozenset(storage.key for storage in self._left if storage() is not None)
+        return left.union(map(key_of_storage, self._storages()))
 
     def let_go(self) -> None:
         """Refer to no tensor any more: afterwards, torch would refuse to swap one that has a weak reference of ours."""
-        self._left, self._given = _Storages(self._storages()), {}
+        self._left += [StorageRef(storage, key_of_storage(storage)) for storage in self._storages()]
+        self._given = {}
 
     def _storages(self) -> Iterator[Any]:
         return storages_within([tensor for given in self._given.values() if (tensor := given()) is not None])
-
-
-class _Storages:
-    """The keys of storages that may be freed; none is given out again meanwhile."""
-
-    def __init__(self, storages: Iterable[Any]) -> None:
-        self.keys = frozenset(filter(None, map(remember_storage, storages)))
-
-    def __del__(self) -> None:
-        for key in self.keys:
-            forget_storage(key)
 
 
 def _tensors_in(value: object, nesting: int) -> Iterator[torch.Tensor]:

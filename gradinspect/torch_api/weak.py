@@ -38,13 +38,13 @@ class StorageRef(weakref.ref[Any]):
 
     __slots__ = ("key",)
 
-    def __new__(cls, storage: Any, _key: int, gone: Callable[["StorageRef"], None]) -> "StorageRef":
+    def __new__(cls, storage: Any, _key: int, gone: Callable[["StorageRef"], None] | None = None) -> "StorageRef":
         """Refer to a storage; `gone` is called with this reference when it is freed."""
         return super().__new__(cls, storage, gone)
 
-    def __init__(self, storage: Any, key: int, gone: Callable[["StorageRef"], None]) -> None:
+    def __init__(self, storage: Any, key: int, gone: Callable[["StorageRef"], None] | None = None) -> None:
         """Keep the key."""
-        super().__init__(storage, gone)  # type: ignore[call-arg]  # as above
+        super().__init__(storage, gone)  # type: ignore[call-arg]  # typeshed knows of one argument
         self.key = key
 
 
