@@ -77,14 +77,13 @@ def test_an_argument_does_not_live_longer() -> None:
 
 
 def test_what_is_let_go_is_known_by_its_memory() -> None:
-    """Also after it has died: no new tensor is taken for it. No weak reference is left, for torch would see it."""
+    """As long as anything shows it. No weak reference to a tensor is left, for torch would see it."""
     inputs = ModelInputs()
-    kept, gone = torch.ones(1), torch.ones(1)
-    inputs.note((kept, gone), None)
-    key = storage_key(gone)
+    kept, gone, shown = torch.ones(1), torch.ones(1), torch.ones(2)
+    inputs.note((kept, gone, shown), None)
     inputs.let_go()
-    del gone
+    part = shown[:1]
+    del gone, shown
 
     assert getweakrefs(kept) == []
-    assert inputs.storage_keys() == {storage_key(kept), key}
-    assert key not in {storage_key(one) for one in [torch.ones(1) for _ in range(1000)]}
+    assert inputs.storage_keys() == {storage_key(kept), storage_key(part)}
