@@ -47,6 +47,7 @@ from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_mode, push_function_mode, uncounted
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
 from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.replaced import NEVER_REPLACED, standing_for
 from gradinspect.torch_api.saved import PushedHooks
 
 
@@ -275,19 +276,24 @@ class _CallMode(TorchFunctionMode):
         start = next_sequence_nr()
         if is_active and start != self._last_end:
             self._record_gap(start, sys._getframe(1))
+        called = func
+        if type(func) not in NEVER_REPLACED:  # NOTE [Replaced functions]
+            asking = standing_for(func, args, kwargs, sys._getframe(1))
+            if asking is not None:
+                called, func = asking
         begun = []
         for listener in recorder.listeners if is_active else ():  # in place: a function more would cost each operator
             noted = listener.before(func, args, kwargs or {})
             if noted is not None:
                 begun.append((listener, noted))
         try:
-            result = func(*args, **kwargs) if kwargs else func(*args)
+            result = called(*args, **kwargs) if kwargs else called(*args)
         except BaseException as error:  # NOTE [No frame of ours in a traceback]
-            recorder.leave_after(func, kwargs)
+            recorder.leave_after(called, kwargs)
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
         if not recorder.is_active:
-            recorder.leave_after(func, kwargs)
+            recorder.leave_after(called, kwargs)
             if not is_active:
                 return result
         end = next_sequence_nr()

@@ -35,6 +35,7 @@ from gradinspect.torch_api.checkpoints import (
 )
 from gradinspect.torch_api.modes import out_of_dynamo
 from gradinspect.torch_api.patches import patched
+from gradinspect.torch_api.replaced import asking
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 
@@ -64,7 +65,7 @@ class _Forwarding(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        return func(*args, **(kwargs or {}))
+        return asking(func, args, kwargs, sys._getframe(1)).called(*args, **(kwargs or {}))
 
 
 _FORWARDING = frozenset((CALL_MODE, _Forwarding.__torch_function__.__code__))

@@ -24,6 +24,7 @@ from gradinspect.analyses.planning.code import CHUNKED_LOSS, chunked_loss_code
 from gradinspect.errors import GradInspectError
 from gradinspect.recording.frames import line_name, user_frames
 from gradinspect.recording.storages import plain_tensors, storage_key, storage_of
+from gradinspect.torch_api.replaced import asking
 
 CONVERTS = frozenset(("float", "double", "half", "bfloat16", "to", "type", "type_as"))
 _RESHAPES = frozenset(("reshape", "flatten"))
@@ -72,18 +73,19 @@ class ChunkedLoss(TorchFunctionMode):
         """Follow stand-ins from view to view, up to the loss."""
         kwargs = kwargs or {}
         found = next(self._stand_ins(args, kwargs), None) if self._known else None
+        called, func = asking(func, args, kwargs, sys._getframe(1))
         if found is None:
-            return func(*args, **kwargs)
+            return called(*args, **kwargs)
         tensor, stand_in = found
         name = getattr(func, "__name__", "")
         if func is functional.cross_entropy and stand_in.tokens is not None:
             return self._loss(stand_in, stand_in.tokens, args, kwargs)
         if name in COPIES and args and args[0] is tensor:
             if name not in _RESHAPES:
-                dtype = func(tensor.new_empty(()), *args[1:], **kwargs).dtype
+                dtype = called(tensor.new_empty(()), *args[1:], **kwargs).dtype
                 return tensor if dtype is tensor.dtype and name in CONVERTS else self._moved(tensor, stand_in, dtype)
             args = (self._moved(tensor, stand_in, tensor.dtype), *args[1:])
-        result = func(*args, **kwargs)
+        result = called(*args, **kwargs)
         made = [part for part in plain_tensors(result) if storage_key(part) not in self._known]
         if made or name in _READS:
             self._refuse("reads the logits")

@@ -35,6 +35,7 @@ from gradinspect.checks.rules.graphs.stale_values import MASKED_ASSIGNMENT
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
+from gradinspect.torch_api.replaced import asking
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of
 
 OnTouch = Callable[[GradientTouch, tuple[Any, ...], list[torch.Tensor], FrameType | None], None]
@@ -199,9 +200,10 @@ class _InsideBackward(TorchFunctionMode):
     ) -> Any:
         if torch.compiler.is_compiling():
             return func(*args, **(kwargs or {}))
+        called, func = asking(func, args, kwargs, sys._getframe(1))
         begun = self._log.before(func, args, kwargs or {})
         start = next_sequence_nr()
-        result = func(*args, **(kwargs or {}))
+        result = called(*args, **(kwargs or {}))
         if begun is not None:
             self._log.look_for_writes(begun, start, next_sequence_nr(), sys._getframe(1))
         return result
