@@ -228,14 +228,35 @@ class GradientStats(Record, frozen=True):
         """Whether every element is finite."""
         return self.num_nonfinite == 0
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether it has elements and each is exactly zero; a norm may be 0 for other reasons."""
+        return 0 < self.num_elements == self.num_zeros
+
+    @property
+    def teaches(self) -> bool:
+        """Whether it is finite and not all zero, so that a step changes what it belongs to."""
+        return self.num_nonfinite == 0 and self.num_zeros < self.num_elements
+
+
+# NOTE [Unmeasured is not missing]
+# A gradient may arrive, but have no statistics: its elements cannot be read, or its device lacks an operator. Then a
+# text says why, in the place of the statistics. None says that there was no gradient.
+Measured: TypeAlias = GradientStats | str | None
+
+
+def stats_of(measured: Measured) -> GradientStats | None:
+    """Return the statistics; None of a gradient that is missing, or was not measured."""
+    return measured if isinstance(measured, GradientStats) else None
+
 
 class NodeGradients(Record, frozen=True):
     """One node as executed by backward."""
 
     node: int
     order: int  # 0 for the first node
-    incoming: tuple[GradientStats | None, ...]  # one per forward output; None if there was no gradient
-    outgoing: tuple[GradientStats | None, ...] = ()  # one per position of next_edges; empty for a leaf
+    incoming: tuple[Measured, ...]  # one per forward output: NOTE [Unmeasured is not missing]
+    outgoing: tuple[Measured, ...] = ()  # one per position of next_edges; empty for a leaf
     seconds: float = 0.0  # differs between runs, so it is not in capture files
 
 
@@ -246,6 +267,7 @@ class Gradients(Record, frozen=True):
     weight_norms: dict[int, float] = {}  # leaf node -> norm of its tensor
     update_norms: dict[int, float] = {}  # leaf node -> norm of the change made by the optimizer's next step
     loss: float | None = None  # of a scalar root
+    notes: tuple[str, ...] = ()  # sentences: which weights and updates were not measured, and why
 
 
 class Fingerprint(Record, frozen=True):

@@ -5,6 +5,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -34,16 +35,28 @@ def assert_trains(step: Callable[[], object], *, steps: int | None = None) -> No
     Raises:
         AssertionError: A parameter does not learn; the report of `check` follows.
         GradInspectError: No backward was called and nothing with a graph was returned.
+
+    Warns:
+        UserWarning: A parameter got gradients, but none could be measured.
     """
     __tracebackhide__ = True
     from gradinspect.live.checking import check_training
 
     checked = check_training(step, steps)
     if checked.unlearned or checked.failed:
-        names = ", ".join(checked.unlearned[:MAX_ROWS])
-        more = f" and {len(checked.unlearned) - MAX_ROWS} more" if len(checked.unlearned) > MAX_ROWS else ""
-        what = f"No finite gradient other than zero reaches {names}{more}." if names else "The step fails."
+        names = _listed(checked.unlearned)
+        what = f"No finite gradient other than zero reaches {names}." if names else "The step fails."
         _fail(f"{what}\n\n{checked.findings}")
+    if checked.unmeasured:
+        names, reason = _listed(tuple(checked.unmeasured)), next(iter(checked.unmeasured.values()))
+        warnings.warn(
+            f"Whether {names} learns is not known, since no gradient of it was measured: {reason}.", stacklevel=2
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_ROWS} more" if len(names) > MAX_ROWS else ""
+    return f"{', '.join(names[:MAX_ROWS])}{more}"
 
 
 def assert_no_findings(

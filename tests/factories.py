@@ -88,7 +88,8 @@ def product_plus_two() -> Graph:
 def gradient_stats(norm: float, *, zeros: int = 0, bad: int = 0) -> GradientStats:
     """Make the numbers of a gradient of ten elements."""
     return GradientStats(
-        shape=(10,), dtype="float32", norm=norm, max_abs=norm, mean=0.0, num_zeros=zeros, num_nonfinite=bad,
+        shape=(10,), dtype="float32", norm=norm, max_abs=norm, mean=0.0, num_zeros=zeros if norm else 10,
+        num_nonfinite=bad,
         num_elements=10,
     )  # fmt: skip
 

@@ -162,16 +162,20 @@ def gradients(num_nodes: int) -> st.SearchStrategy[Gradients]:
     """Draw what flowed back through some of the nodes. What is not a number equals nothing, so there is none here."""
     numbers = st.floats(allow_nan=False)
     sizes = st.floats(min_value=0, allow_nan=False)
-    stats = st.none() | st.builds(
-        GradientStats,
-        shape=st.lists(counts, max_size=3).map(tuple),
-        dtype=strings,
-        norm=sizes,
-        max_abs=sizes,
-        mean=numbers,
-        num_zeros=counts,
-        num_nonfinite=counts,
-        num_elements=counts,
+    stats = (
+        st.none()
+        | strings
+        | st.builds(
+            GradientStats,
+            shape=st.lists(counts, max_size=3).map(tuple),
+            dtype=strings,
+            norm=sizes,
+            max_abs=sizes,
+            mean=numbers,
+            num_zeros=counts,
+            num_nonfinite=counts,
+            num_elements=counts,
+        )
     )
     several = st.lists(stats, max_size=2).map(tuple)
     ids = st.sets(st.integers(0, num_nodes - 1)) if num_nodes else st.just(set[int]())
@@ -182,7 +186,8 @@ def gradients(num_nodes: int) -> st.SearchStrategy[Gradients]:
         ))
     )  # fmt: skip
     norms = ids.flatmap(lambda chosen: st.fixed_dictionaries(dict.fromkeys(chosen, sizes)))
-    return st.builds(Gradients, nodes=ran, weight_norms=norms, update_norms=norms, loss=st.none() | numbers)
+    return st.builds(Gradients, nodes=ran, weight_norms=norms, update_norms=norms, loss=st.none() | numbers,
+                     notes=st.lists(strings, max_size=2).map(tuple))  # fmt: skip
 
 
 @st.composite

@@ -41,6 +41,27 @@ def test_a_step_that_trains() -> None:
     assert_no_findings(training())
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1e-16, 1e8])
+def test_a_step_with_tiny_or_huge_gradients_trains(scale: float) -> None:
+    """Gradients of 1e-32 are not zero, though the squares of their elements are; no norm of 1e25 is infinite."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 1))
+
+    def step() -> None:
+        net.zero_grad()
+        (net(torch.ones(3, 4)) * scale).square().mean().backward()
+
+    assert_trains(step)
+
+
+def test_a_gradient_that_was_not_measured_is_no_mistake() -> None:
+    """It is warned of, with the reason; a parameter without elements has nothing to learn."""
+    net = nn.Sequential(nn.Linear(4, 8, device="meta"), nn.Linear(8, 1, device="meta"))
+    net.register_parameter("empty", nn.Parameter(torch.empty(0, 3)))
+    with pytest.warns(UserWarning, match=r"Whether 0\.weight.* learns is not known.*on the meta device"):
+        assert_trains(lambda: net(torch.ones(3, 4, device="meta")).sum().backward(), steps=2)
+
+
 @pytest.mark.parametrize(
     ("mistakes", "names"),
     [

@@ -26,6 +26,7 @@ class WatchedCall:
     judged: list[Finding] = field(default_factory=list)  # of its gradients
     parameters: dict[str, int] = field(default_factory=dict)  # name -> what identifies it; each call has its own names
     learned: set[int] = field(default_factory=set)  # those whose gradient was not zero
+    unmeasured: dict[int, str] = field(default_factory=dict)  # those whose gradient was not measured -> why
     zeroed_inside: frozenset[Place] = frozenset()  # where a unit in front of other weights returned only zeros
     is_complete: bool = False
 

@@ -175,7 +175,7 @@ def _page(graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "I
     """Yield the head, the findings, and the tables."""
     from rich.text import Text
 
-    from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, gradients_of
+    from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, gradients_of, unmeasured_notes
     from gradinspect.renderers.terminal.gradients import GradientsPage
     from gradinspect.units import format_count
 
@@ -188,6 +188,7 @@ def _page(graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "I
     if not any(note.kind in ("vanishing", "exploding") for note in notes):  # which say it in more detail
         yield from page.fall(flow_rows(graph, 1_000_000), graph.model_name)
     yield from page.notes(notes)
+    yield from page.unmeasured(unmeasured_notes(graph))
     yield from _tables(page, graph, by, rows, full=full)
 
 
@@ -221,12 +222,13 @@ def _steps_page(found: "GradientSteps", by: By | None, rows: "RowChoice", *, ful
     from rich.text import Text
 
     from gradinspect.analyses.gradients.choice import chosen_moves
-    from gradinspect.analyses.gradients.steps import moves, notes_of_all
+    from gradinspect.analyses.gradients.steps import moves, notes_of_all, unmeasured_in_all
     from gradinspect.renderers.terminal.gradient_steps import StepsPage
 
     page = terminal_page(StepsPage)
     yield from page.head(found)
     yield from page.notes(notes_of_all(found.steps))
+    yield from page.unmeasured(unmeasured_in_all(found.steps))
     yield Text()
     chosen = chosen_moves(found.graph, moves(found.steps), rows)
     yield from page.moves(found.steps, chosen, _max_rows(rows, full=full))

@@ -16,7 +16,7 @@ from gradinspect.checks.verdict import Selection, without_comments
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.live.session import LiveSession
 from gradinspect.live.stepping import call_step, name_of_step, no_backward
-from gradinspect.recording.names import members_of, unwrapped_module
+from gradinspect.recording.names import Member, members_of, unwrapped_module
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.variables import isinstance_safely
 from gradinspect.runner.observer import Observer
@@ -96,6 +96,7 @@ class TrainingCheck(NamedTuple):
 
     findings: Findings
     unlearned: tuple[str, ...]  # parameters that got no finite gradient other than zero
+    unmeasured: dict[str, str]  # parameters of which that is not known -> why
     failed: bool  # the step raised an error
 
 
@@ -108,14 +109,26 @@ def check_training(step: Callable[[], object], steps: int | None) -> TrainingChe
     checked = _checked(step, steps, Selection())
     observer, recorder = checked.observer, checked.recorder
     learned = observer.learned if isinstance(observer, ChecksObserver) else frozenset()
+    reasons = observer.unmeasured if isinstance(observer, ChecksObserver) else {}
     named = _variables_of(step)
     names = [
-        member.path if "." in member.path else named.get(id(member.tensor), f"{type(root).__name__}.{member.path}")
+        (
+            member.path if "." in member.path else named.get(id(member.tensor), f"{type(root).__name__}.{member.path}"),
+            reasons.get(id(member.tensor)),
+        )
         for root in map(unwrapped_module, recorder.called_modules())
         for member in members_of(root)
-        if member.tensor is not None and member.tensor.requires_grad and id(member.tensor) not in learned
+        if _may_learn(member) and id(member.tensor) not in learned
     ]
-    return TrainingCheck(checked.found, tuple(dict.fromkeys(names)), checked.failed)
+    unlearned = tuple(dict.fromkeys(name for name, reason in names if reason is None))
+    unmeasured = {name: reason for name, reason in names if reason is not None}
+    return TrainingCheck(checked.found, unlearned, unmeasured, checked.failed)
+
+
+def _may_learn(member: Member) -> bool:
+    """Return whether a parameter should get a gradient; one without elements has nothing to learn."""
+    tensor = member.tensor
+    return tensor is not None and tensor.requires_grad and tensor.numel() > 0
 
 
 def check_once(run: Callable[[], bool], label: str) -> Findings | None:

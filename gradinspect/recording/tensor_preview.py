@@ -1,6 +1,5 @@
 """Previews of live tensors for display. Computes under no_grad and adds no node."""
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +7,7 @@ import torch
 
 from gradinspect.analyses.gradients.stepping import SavedPreview, TensorPreview
 from gradinspect.graph import Node
+from gradinspect.recording.magnitudes import magnitudes_of
 from gradinspect.recording.saved import raw_tensor
 from gradinspect.torch_api.tensors import is_released, plain_tensors_only
 
@@ -39,19 +39,16 @@ def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_value
         return TensorPreview(
             shape=shape, dtype=dtype, values=values, num_zeros=dense.numel() - int(dense.count_nonzero())
         )
-    sizes = dense.abs() if dense.is_complex() else dense
-    sizes = sizes if sizes.dtype in (torch.float32, torch.float64) else sizes.float()
-    low, high = torch.aminmax(sizes)
-    norm = float(torch.linalg.vector_norm(sizes))
+    found = magnitudes_of(dense)
     return TensorPreview(
         shape=shape,
         dtype=dtype,
         values=values,
-        norm=norm,
-        low=float(low),
-        high=float(high),
-        num_zeros=dense.numel() - int(torch.count_nonzero(dense)),
-        num_nonfinite=0 if math.isfinite(norm) else int(torch.isfinite(sizes).logical_not_().sum()),
+        norm=found.norm,
+        low=found.low,
+        high=found.high,
+        num_zeros=dense.numel() - found.num_nonzero,
+        num_nonfinite=found.num_nonfinite,
     )
 
 

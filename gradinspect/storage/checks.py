@@ -5,7 +5,7 @@ The rest of the package relies on this and does not check again.
 
 from collections.abc import Sequence
 
-from gradinspect.graph import Edge, GradientStats, Graph, Node, SavedTensor, SavedValue, Size, TensorInfo
+from gradinspect.graph import Edge, Graph, Measured, Node, SavedTensor, SavedValue, Size, TensorInfo, stats_of
 
 _MAX_NR = 2**31  # of outputs and list positions, which torch stores in 32 bits
 _MAX_ARGUMENTS = 1000  # of one operator; ten times the most in torch
@@ -84,7 +84,8 @@ def check_values(graph: Graph) -> None:
         before = values.node
 
 
-def _check_stats(stats: GradientStats | None, place: str) -> None:
+def _check_stats(measured: Measured, place: str) -> None:
+    stats = stats_of(measured)
     if stats is not None:
         _check_sizes(stats.shape, f"{place}.shape")
         for name in ("num_elements", "num_zeros", "num_nonfinite"):

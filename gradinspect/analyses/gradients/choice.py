@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow, arriving_norm
+from gradinspect.analyses.gradients.observed import FlowRow, ParameterRow, arriving_norm, known
 from gradinspect.analyses.gradients.steps import Move
 from gradinspect.analyses.gradients.timeline import NodeSlice
 from gradinspect.analyses.selection.conditions import Value
@@ -76,7 +76,7 @@ def chosen_nodes_that_ran(graph: Graph, rows: Sequence[NodeGradients], choice: R
         **fields_of_nodes(graph, lambda row: row.node),
         "ms": lambda row: (row.seconds * 1e3,),
         "norm": lambda row: (arriving_norm(row),),
-        "zeros": lambda row: [stats.zero_share for stats in row.outgoing if stats is not None],
+        "zeros": lambda row: [stats.zero_share for stats in known(row.outgoing)],
     }
     return _chosen(graph, rows, fields, choice)
 

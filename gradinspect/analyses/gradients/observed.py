@@ -1,6 +1,7 @@
 """The gradient that reached each node and parameter, and where it vanished, exploded or became non-finite."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 from math import prod
@@ -11,12 +12,14 @@ from gradinspect.graph import (
     Gradients,
     GradientStats,
     Graph,
+    Measured,
     Node,
     NodeGradients,
     Record,
     frame_of,
     module_name,
     num_consumers,
+    stats_of,
 )
 from gradinspect.units import format_count
 
@@ -30,10 +33,16 @@ class ParameterRow(Record, frozen=True, kw_only=True):
 
     node: int
     name: str
-    stats: GradientStats | None  # None: no gradient
+    stats: GradientStats | None  # None: no gradient, or one that was not measured
     weight_norm: float | None
     num_added: int  # edges into it
     update_norm: float | None = None  # of the change made by the optimizer's next step
+    unmeasured: str | None = None  # why there are no statistics of a gradient that did arrive
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there was no gradient. NOTE [Unmeasured is not missing] in `graph`."""
+        return self.stats is None and self.unmeasured is None
 
     @property
     def ratio(self) -> float | None:
@@ -93,9 +102,36 @@ def gradients_of(graph: Graph) -> Gradients:
 
 
 def arriving_norm(ran: NodeGradients) -> float | None:
-    """Return the norm of all gradients that reached a node; None if there were none."""
-    norms = [stats.norm for stats in ran.incoming if stats is not None]
-    return math.hypot(*norms) if norms else None
+    """Return the norm of all gradients that reached a node; None if there were none, or one was not measured."""
+    return norm_of_all(ran.incoming)
+
+
+def norm_of_all(gradients: Sequence[Measured]) -> float | None:
+    """Return the norm of several gradients; None if there are none, or one was not measured."""
+    norms = [stats.norm for stats in known(gradients)]
+    return math.hypot(*norms) if norms and not is_any_unmeasured(gradients) else None
+
+
+def known(gradients: Sequence[Measured]) -> list[GradientStats]:
+    """Return the statistics of those that were measured."""
+    return [stats for stats in gradients if isinstance(stats, GradientStats)]
+
+
+def is_any_unmeasured(gradients: Sequence[Measured]) -> bool:
+    """Return whether one arrived that was not measured."""
+    return any(isinstance(one, str) for one in gradients)
+
+
+def unmeasured_notes(graph: Graph) -> tuple[str, ...]:
+    """Say in sentences what was not measured, and why: never a finding."""
+    reasons: Counter[str] = Counter()
+    for ran in gradients_of(graph).nodes:
+        reasons.update({one for one in (*ran.incoming, *ran.outgoing) if isinstance(one, str)})
+    texts = (
+        f"Gradients at {format_count(number, 'node')} were not measured: {reason}."
+        for reason, number in reasons.most_common()
+    )
+    return (*texts, *gradients_of(graph).notes)
 
 
 def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
@@ -108,11 +144,13 @@ def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
     rows = []
     for node_id in (*(number for number in added if number in leaves), *sorted(leaves.keys() - added.keys())):
         ran = by_node.get(node_id)
+        measured = _only(passed_on.get(node_id, [])) if ran is None else _first(ran.incoming)
         rows.append(
             ParameterRow(
                 node=node_id,
                 name=leaves[node_id].name or f"#{node_id}",
-                stats=_only(passed_on.get(node_id, [])) if ran is None else _first(ran.incoming),
+                stats=stats_of(measured),
+                unmeasured=measured if isinstance(measured, str) else None,
                 weight_norm=found.weight_norms.get(node_id),
                 num_added=added[node_id],
                 update_norm=found.update_norms.get(node_id),
@@ -121,9 +159,9 @@ def parameter_rows(graph: Graph) -> tuple[ParameterRow, ...]:
     return tuple(rows)
 
 
-def _passed_on(graph: Graph, by_node: Mapping[int, NodeGradients]) -> dict[int, list[GradientStats]]:
+def _passed_on(graph: Graph, by_node: Mapping[int, NodeGradients]) -> dict[int, list[Measured]]:
     """Collect the gradients sent to nodes that did not run: autograd.grad returns those."""
-    passed_on: dict[int, list[GradientStats]] = {}
+    passed_on: dict[int, list[Measured]] = {}
     for ran in gradients_of(graph).nodes:
         for edge, stats in zip(graph.nodes[ran.node].next_edges, ran.outgoing, strict=False):
             if edge is not None and stats is not None and edge.next_node not in by_node:
@@ -153,8 +191,10 @@ def _flow(graph: Graph) -> Iterator[FlowRow]:
             line.append(call)
             call = graph.modules[call].parent
         for depth, index in enumerate(reversed(line)):
-            if index not in seen and stats is not None:
-                seen.add(index)
+            if index in seen or (stats is None and not is_any_unmeasured(ran.incoming)):
+                continue
+            seen.add(index)  # unmeasured: what is inside it has another gradient
+            if stats is not None:
                 module = graph.modules[index]
                 yield FlowRow(path=module.path, class_name=module.class_name, call=module.call, depth=depth,
                               node=ran.node, stats=stats)  # fmt: skip
@@ -188,10 +228,10 @@ def _loss(graph: Graph) -> Iterator[GradientNote]:
 def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
     """Find the first node in the order of backward that received finite gradients and returned others."""
     ran_nodes = gradients_of(graph).nodes
-    suspects = [ran for ran in ran_nodes for stats in ran.outgoing if stats is not None and stats.num_nonfinite]
+    suspects = [ran for ran in ran_nodes for stats in known(ran.outgoing) if stats.num_nonfinite]
     for ran in sorted(suspects, key=lambda node: node.order):
         if all(map(_is_finite, ran.incoming)):
-            bad = [stats for stats in ran.outgoing if stats is not None and not stats.is_finite]
+            bad = [stats for stats in known(ran.outgoing) if not stats.is_finite]
             total = sum(stats.num_nonfinite for stats in bad)
             elements = sum(stats.num_elements for stats in bad)
             made = f"{total:,} of {elements:,} elements as NaN or Inf"
@@ -206,15 +246,14 @@ def _nonfinite(graph: Graph) -> Iterator[GradientNote]:
 def _killed(graph: Graph) -> Iterator[GradientNote]:
     """Find nodes that received a gradient and returned zeros to every input; a weight of 0 is intentional."""
     ran_nodes = gradients_of(graph).nodes
-    zeros = [ran for ran in ran_nodes if ran.outgoing and (ran.outgoing[0] is None or ran.outgoing[0].norm == 0)]
     killed = [
         ran
-        for ran in zeros
-        if any(stats.norm > 0 for stats in ran.incoming if stats is not None) and _is_zero(ran.outgoing)
+        for ran in ran_nodes
+        if ran.outgoing and _may_be_zero(ran.outgoing[0]) and _is_zero(ran.outgoing) and _is_any_nonzero(ran.incoming)
     ]
     if not killed:
         return
-    zero = {row.node: row.name for row in parameter_rows(graph) if row.stats is not None and row.stats.norm == 0}
+    zero = {row.node: row.name for row in parameter_rows(graph) if row.stats is not None and row.stats.is_zero}
     for ran in killed:
         if not _is_weighted(graph.nodes[ran.node]):
             behind = _leaves_behind(graph, ran.node) if zero else ()
@@ -266,7 +305,7 @@ def _missing(graph: Graph) -> Iterator[GradientNote]:
     leaves = {number for number, node in enumerate(graph.nodes) if node.leaf is not None}
     reached = (ran.node for ran in gradients_of(graph).nodes if ran.node in leaves and _first(ran.incoming) is not None)
     if leaves.difference(reached):
-        missing = tuple(row.name for row in parameter_rows(graph) if row.stats is None)
+        missing = tuple(row.name for row in parameter_rows(graph) if row.is_missing)
         text = f"{format_count(len(missing), 'leaf', 'leaves')} of the graph received no gradient."
         yield GradientNote(kind="missing", text=text, parameters=missing)
 
@@ -290,24 +329,33 @@ def _name(graph: Graph, node_id: int) -> str:
     return f"#{node_id} {node.name}{where}"
 
 
-def _is_finite(stats: GradientStats | None) -> bool:
-    return stats is None or stats.num_nonfinite == 0
+def _is_finite(measured: Measured) -> bool:
+    """Return whether a gradient is known to be finite."""
+    return measured is None or (isinstance(measured, GradientStats) and measured.num_nonfinite == 0)
 
 
-def _is_zero(gradients: Sequence[GradientStats | None]) -> bool:
-    """Return whether there are gradients, and all of them are zero."""
-    norms = [stats.norm for stats in gradients if stats is not None]
-    return bool(norms) and not any(norms)
+def _may_be_zero(measured: Measured) -> bool:
+    return measured is None or (isinstance(measured, GradientStats) and measured.num_zeros == measured.num_elements)
 
 
-def _only(stats: Sequence[GradientStats]) -> GradientStats | None:
+def _is_zero(gradients: Sequence[Measured]) -> bool:
+    """Return whether there are gradients, and all of them are known to be zero."""
+    sizable = [stats for stats in known(gradients) if stats.num_elements]
+    return bool(sizable) and all(stats.is_zero for stats in sizable) and not is_any_unmeasured(gradients)
+
+
+def _is_any_nonzero(gradients: Sequence[Measured]) -> bool:
+    return any(stats.num_zeros < stats.num_elements for stats in known(gradients))
+
+
+def _only(several: Sequence[Measured]) -> Measured:
     """Return the only gradient; the sum of several is unknown."""
-    return stats[0] if len(stats) == 1 else None
+    return several[0] if len(several) == 1 else "the sum of what several nodes passed on" if several else None
 
 
-def _first(stats: Sequence[GradientStats | None]) -> GradientStats | None:
-    return next((item for item in stats if item is not None), None)
+def _first(several: Sequence[Measured]) -> Measured:
+    return next((item for item in several if item is not None), None)
 
 
-def _largest(stats: Sequence[GradientStats | None]) -> GradientStats | None:
-    return max((item for item in stats if item is not None), key=lambda item: item.num_elements, default=None)
+def _largest(several: Sequence[Measured]) -> GradientStats | None:
+    return max(known(several), key=lambda item: item.num_elements, default=None)

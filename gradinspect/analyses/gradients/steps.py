@@ -14,6 +14,7 @@ from gradinspect.analyses.gradients.observed import (
     gradient_notes,
     gradients_of,
     parameter_rows,
+    unmeasured_notes,
 )
 from gradinspect.analyses.summary import describe_capture, describe_other_calls
 from gradinspect.graph import Graph, Record
@@ -27,6 +28,7 @@ class GradientStep(Record, frozen=True, kw_only=True):
     other_calls: str = ""
     loss: float | None
     findings: tuple[GradientNote, ...]
+    unmeasured: tuple[str, ...] = ()  # what is not known, and why, in sentences
     parameters: tuple[ParameterRow, ...]
 
 
@@ -46,7 +48,7 @@ class Move(Record, frozen=True, kw_only=True):
 
     @property
     def norms(self) -> tuple[float | None, ...]:
-        """The gradient norm in each call; None where there was no gradient."""
+        """The gradient norm in each call; None where there was no gradient, or it was not measured."""
         return tuple(None if row is None or row.stats is None else row.stats.norm for row in self.rows)
 
 
@@ -58,6 +60,7 @@ def step_of(graph: Graph) -> GradientStep:
         other_calls=describe_other_calls(graph),
         loss=gradients_of(graph).loss,
         findings=gradient_notes(graph),
+        unmeasured=unmeasured_notes(graph),
         parameters=parameter_rows(graph),
     )
 
@@ -86,3 +89,8 @@ def notes_of_all(steps: Sequence[GradientStep]) -> tuple[GradientNote, ...]:
         text = f"{finding.text} In {len(where):,} of {len(steps):,} calls, first in #{first}."
         several.append(replace(finding, text=text))
     return tuple(several)
+
+
+def unmeasured_in_all(steps: Sequence[GradientStep]) -> tuple[str, ...]:
+    """List each sentence once."""
+    return tuple(dict.fromkeys(sentence for step in steps for sentence in step.unmeasured))

@@ -7,16 +7,16 @@ is stopped after some seconds.
 """
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import islice
-from math import inf
 from pathlib import Path
 from types import FrameType
 
 from torch import Tensor
 
-from gradinspect.analyses.gradients.observed import broken_gradients, parameter_rows
+from gradinspect.analyses.gradients.observed import broken_gradients, parameter_rows, unmeasured_notes
 from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
 from gradinspect.checks.evidence.grad_scaling import is_scaling
@@ -63,6 +63,7 @@ from gradinspect.torch_api.modes import require_function_modes
 from gradinspect.torch_api.nodes import next_sequence_nr, require_sequence_numbers
 from gradinspect.torch_api.probes import missing_sentences
 from gradinspect.torch_api.tensors import require_autocast_switch
+from gradinspect.units import format_count
 
 SECONDS_WITHOUT_CALL = 3 * MOST_SECONDS
 
@@ -115,6 +116,7 @@ class ChecksObserver(Observer[Findings]):
         self._recorder = recorder
         self._stop = run.stop
         self._opaque: set[tuple[str, str]] = set()
+        self._unmeasured: Counter[str] = Counter()  # sentences, and in how many calls
         self._watched: list[WatchedCall] = []
         self._nonfinite = NonfiniteValues()
         self._collector_freeze = _CollectorFreeze()
@@ -132,6 +134,11 @@ class ChecksObserver(Observer[Findings]):
     def learned(self) -> frozenset[int]:
         """What identifies the parameters that got a finite gradient other than zero in any call."""
         return frozenset[int]().union(*(call.learned for call in self._watched))
+
+    @property
+    def unmeasured(self) -> dict[int, str]:
+        """Why it is not known whether a parameter got such a gradient, by what identifies it."""
+        return {leaf: why for call in self._watched for leaf, why in call.unmeasured.items()}
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -184,6 +191,7 @@ class ChecksObserver(Observer[Findings]):
             notes=(
                 *self._window.notes(),
                 *opaque_notes(sorted(self._opaque)),
+                *(f"{note[:-1]}, in {format_count(calls, 'call')}." for note, calls in self._unmeasured.items()),
                 *unchecked_notes(checked),
                 *self._cuts.notes(),
                 *missing_notes(ranks),
@@ -250,7 +258,9 @@ class ChecksObserver(Observer[Findings]):
             unfreeze()
             self._ran(watched)
             leaves = dict(gradients.leaves())
-            _judge(watched, gradients.finish(), leaves, self._origins, is_explained=is_explained)
+            finished = gradients.finish()
+            _judge(watched, finished, leaves, self._origins, is_explained=is_explained)
+            self._unmeasured.update(unmeasured_notes(finished))
             self._nonfinite.judged(watched.judged)
             self._look_at_window()
 
@@ -383,7 +393,8 @@ def _judge(
         watched.zeroed_inside = zeroed_inside(ended) if watched.judged else frozenset()
     rows = [row for row in parameter_rows(graph) if row.node in leaves]
     watched.parameters = {row.name: id(leaves[row.node]) for row in rows}
-    watched.learned = {id(leaves[row.node]) for row in rows if row.stats is not None and 0 < row.stats.norm < inf}
+    watched.learned = {id(leaves[row.node]) for row in rows if row.stats is not None and row.stats.teaches}
+    watched.unmeasured = {id(leaves[row.node]): row.unmeasured for row in rows if row.unmeasured is not None}
     watched.is_complete = True
 
 

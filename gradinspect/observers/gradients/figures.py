@@ -1,7 +1,7 @@
 """Statistics of many gradients: computed at once for large ones, in groups for small ones.
 
 Takes one gradient at a time, as backward passes it on. Returns at the end its norm, its largest element, its mean, and
-how many elements are zero or not finite.
+how many elements are zero or not finite, or why these are not known: NOTE [Unmeasured is not missing] in `graph`.
 
 NOTE [Groups of small gradients]
 On a small tensor the cost of an operator is its overhead, and six per gradient cost more than backward itself. So small
@@ -9,18 +9,29 @@ gradients are copied, which takes one operator, and measured together, all those
 one matrix. Nothing else of the program is copied, and at most `MAX_WAITING` copies are held.
 """
 
-import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
 import torch
 from msgspec import Struct
 
-from gradinspect.graph import GradientStats
-from gradinspect.observers.gradients.norms import plain_values
-from gradinspect.torch_api.modes import computes_by_itself, unobserved
+from gradinspect.graph import GradientStats, Measured
+from gradinspect.recording.magnitudes import (
+    NOTHING,
+    UNREADABLE,
+    Magnitudes,
+    PendingFigures,
+    combined,
+    fetched,
+    is_safe,
+    magnitudes_of,
+    pending_magnitudes,
+    why_failed,
+    why_unread,
+)
+from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.tensors import tells_values
 
 SMALL = 512  # elements
@@ -43,9 +54,9 @@ class Kind(Struct, gc=False):
 class Figures(Struct, gc=False):
     """The statistics of one gradient, once known. Not tracked by the garbage collector, since there are very many."""
 
-    kind: Kind
+    kind: Kind | None
     copy: torch.Tensor | None = None  # of a small one, until it is measured
-    stats: GradientStats | None = None  # None until fetched
+    stats: Measured = None  # None until fetched
 
 
 class Measurements:
@@ -56,15 +67,15 @@ class Measurements:
         self._lock = threading.Lock()  # each device has a thread of its own
         self._kinds: dict[tuple[Any, ...], Kind] = {}
         self._number = count(1)
-        self._large: list[tuple[Figures, torch.Tensor, torch.Tensor]] = []  # still on their devices
+        self._large: list[tuple[Figures, PendingFigures]] = []  # still on their devices
 
     def measure(self, gradients: Sequence[Any]) -> tuple[Figures | None, ...]:
-        """Measure some gradients; None for a missing one, or one that cannot be measured.
+        """Measure some gradients; None for a missing one.
 
         Small ones are copied, in the loop itself: a call for each would cost more. NOTE [Groups of small gradients].
         """
         if not tells_values():
-            return (None,) * len(gradients)
+            return tuple([None if one is None else Figures(None, None, why_unread(one)) for one in gradients])
         found: list[Figures | None] = []
         full = None
         with unobserved():
@@ -79,8 +90,8 @@ class Measurements:
                             full = kind if len(kind.waiting) >= kind.most else full
                         else:
                             figures = self._measure(kind, gradient)
-                    except (RuntimeError, NotImplementedError, TypeError):
-                        pass
+                    except UNREADABLE as error:
+                        figures = Figures(None, None, why_failed(error, gradient))
                 elif gradient is not None:
                     figures = self._measure_strange(gradient)
                 found.append(figures)
@@ -88,37 +99,50 @@ class Measurements:
                 self._measure_groups()
         return tuple(found)
 
-    def fetch(self) -> None:
-        """Copy all statistics to the CPU, with one transfer per device and dtype."""
+    def fetch(self, others: Sequence[PendingFigures] = ()) -> list[list[list[float]]]:
+        """Copy all statistics to the CPU, with one transfer per device.
+
+        Args:
+            others: Figures that are fetched with them.
+
+        Returns:
+            The rows of the others; nothing if the device has failed.
+        """
         with unobserved():
             self._measure_groups()
-            groups: dict[tuple[Any, ...], list[tuple[Figures, torch.Tensor, torch.Tensor]]] = {}
-            for item in self._large:
-                groups.setdefault((item[1].device, item[1].dtype), []).append(item)
-            self._large = []
-            for items in groups.values():
-                floats = torch.stack([item[1] for item in items])
-                _settle([item[0] for item in items], floats, torch.stack([item[2] for item in items]))
+            large, self._large = self._large, []
+            try:
+                rows = fetched([*(pending for _, pending in large), *others])
+            except UNREADABLE as error:  # the device has failed
+                reason = why_failed(error, None)
+                for figures, _ in large:
+                    figures.stats = reason
+                return []
+        for (figures, pending), several in zip(large, rows, strict=False):
+            figures.stats = _stats_of(figures.kind, combined(pending, several))
+        return rows[len(large) :]
 
-    def _measure_strange(self, gradient: torch.Tensor) -> Figures | None:
+    def _measure_strange(self, gradient: torch.Tensor) -> Figures:
         """Measure a gradient of a subclass, unless its class implements the operators."""
         try:
-            if not computes_by_itself(gradient):
+            reason = why_unread(gradient)
+            if reason is None:
                 return self._measure(self._new_kind(gradient), gradient)
-        except (RuntimeError, NotImplementedError, TypeError):
-            pass
-        return None
+        except UNREADABLE as error:
+            reason = why_failed(error, gradient)
+        return Figures(None, None, reason)
 
-    def _measure(self, kind: Kind, gradient: torch.Tensor) -> Figures | None:
+    def _measure(self, kind: Kind, gradient: torch.Tensor) -> Figures:
         """Measure one gradient by itself."""
-        if not kind.num_elements:
-            return None
         figures = Figures(kind)
-        values = plain_values(gradient)
-        if values.is_cpu:
-            figures.stats = _stats_of(kind, *_measured_here(values))
+        if gradient.is_meta:
+            figures.stats = why_unread(gradient)
+        elif not kind.num_elements:
+            figures.stats = _stats_of(kind, NOTHING)
+        elif gradient.is_cpu:
+            figures.stats = _stats_of(kind, magnitudes_of(gradient))
         else:
-            self._large.append((figures, *_measured(values)))
+            self._large.append((figures, pending_magnitudes(gradient)))
         return figures
 
     def _new_kind(self, gradient: torch.Tensor) -> Kind:
@@ -138,63 +162,48 @@ class Measurements:
                     try:
                         _measure_group(group)
                     except (RuntimeError, NotImplementedError):
-                        _measure_group([figures for figures in group if _has_values(figures.copy)])
+                        _measure_group(list(_readable(group)))
 
 
 def _measure_group(group: Sequence[Figures]) -> None:
     """Measure the copies of gradients of one kind; the order of their elements does not matter."""
     if group:
         copies = [figures.copy for figures in group if figures.copy is not None]
-        _settle(group, *_measured_rows(torch.stack(copies).reshape(len(group), -1)))
+        rows = torch.stack(copies).reshape(len(group), -1)
+        floats, counts = _measured_rows(rows)
+        number = rows.shape[1]
+        for figures, (norm, low, high, total), (num_nonzero, num_nonfinite) in zip(
+            group, floats.tolist(), counts.tolist(), strict=True
+        ):
+            if is_safe(rows.dtype, low, high):
+                found = Magnitudes(norm, low, high, total / number, num_nonzero, num_nonfinite)
+            elif figures.copy is not None:
+                found = magnitudes_of(figures.copy)
+            figures.copy = None
+            figures.stats = _stats_of(figures.kind, found)
 
 
-def _has_values(tensor: torch.Tensor | None) -> bool:
-    """Return whether a tensor can be read; those of grad(is_grads_batched=True) cannot."""
-    try:
-        return tensor is not None and tensor.untyped_storage() is not None
-    except (RuntimeError, NotImplementedError):
-        return False
+def _readable(group: Iterable[Figures]) -> Iterable[Figures]:
+    """Leave out those that cannot be read, as those of grad(is_grads_batched=True) cannot."""
+    for figures in group:
+        try:
+            if figures.copy is not None:
+                figures.copy.untyped_storage()
+                yield figures
+        except (RuntimeError, NotImplementedError):
+            figures.stats, figures.copy = "a batched gradient cannot be read", None
 
 
-def _settle(every: Sequence[Figures], floats: torch.Tensor, counts: torch.Tensor) -> None:
-    """Store statistics: rows of norm, minimum, maximum and sum, and of the counts of nonzero and nonfinite elements."""
-    for figures, (norm, low, high, total), (num_nonzero, num_nonfinite) in zip(
-        every, floats.tolist(), counts.tolist(), strict=True
-    ):
-        figures.copy = None
-        figures.stats = _stats_of(figures.kind, norm, low, high, total, num_nonzero, num_nonfinite)
-
-
-def _stats_of(  # noqa: PLR0913, PLR0917  # what is computed of each gradient
-    kind: Kind, norm: float, low: float, high: float, total: float, num_nonzero: int, num_nonfinite: int
-) -> GradientStats:
+def _stats_of(kind: Kind | None, found: Magnitudes) -> Measured:
     """Make the record; by position, which is twice as fast, because there is one for each gradient."""
+    if kind is None:
+        return None
     number = kind.num_elements
-    largest = max(abs(low), abs(high))
-    return GradientStats(
-        kind.shape, kind.dtype, norm, largest, total / number, number - num_nonzero, num_nonfinite, number
-    )
-
-
-def _measured_here(values: torch.Tensor) -> tuple[float, float, float, float, int, int]:
-    """Measure a tensor on the CPU, where nothing has to be transferred."""
-    norm = torch.linalg.vector_norm(values).item()
-    low, high = torch.aminmax(values)
-    num_nonfinite = 0 if math.isfinite(norm) else int(torch.isfinite(values).logical_not_().sum())
-    num_nonzero = int(torch.count_nonzero(values))
-    return norm, low.item(), high.item(), values.sum().item(), num_nonzero, num_nonfinite
-
-
-def _measured(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the four floats and two counts of a tensor, still on its device."""
-    low, high = torch.aminmax(values)
-    num_nonfinite = torch.isfinite(values).logical_not_().sum()
-    counts = torch.stack([torch.count_nonzero(values), num_nonfinite])
-    return torch.stack([torch.linalg.vector_norm(values), low, high, values.sum()]), counts
+    return GradientStats(kind.shape, kind.dtype, found[0], found.largest, found[3], number - found[4], found[5], number)
 
 
 def _measured_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Do the same for each row of a matrix."""
+    """Return norm, minimum, maximum and sum of each row of a matrix; and the counts of nonzero and nonfinite ones."""
     low, high = torch.aminmax(rows, dim=1)
     norms, num_nonzero = torch.linalg.vector_norm(rows, dim=1), torch.count_nonzero(rows, 1)
     if torch.isfinite(norms).all():

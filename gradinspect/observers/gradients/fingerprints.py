@@ -6,14 +6,17 @@ element is first mixed with its position; for the sketch, it is not, so that a p
 """
 
 import math
+import operator
+from itertools import islice
 from typing import Any
 
 import torch
 from msgspec import Struct
 
 from gradinspect.graph import Fingerprint
-from gradinspect.torch_api.modes import computes_by_itself, unobserved
-from gradinspect.torch_api.tensors import is_released, tells_values
+from gradinspect.recording.magnitudes import scaled_by_largest, why_unread, wide_dtype
+from gradinspect.torch_api.graph_capture import is_capturing
+from gradinspect.torch_api.modes import unobserved
 
 STEP = 1 << 20  # elements at a time, so that little memory is used
 NUM_SIGNS = 8
@@ -25,13 +28,13 @@ class Pending(Struct, gc=False):
     """The fingerprint of one tensor, still on its device."""
 
     num_elements: int
-    floats: torch.Tensor  # squares, sum, low, high, and the projections
+    floats: torch.Tensor  # of each part: scale, squares, sum, low, high, and the projections
     counts: torch.Tensor  # not finite, digest, sketch
 
 
 def measure(tensor: torch.Tensor) -> Pending | None:
     """Take the fingerprint of a tensor; None if it cannot be read, or has no elements, or if we would be traced."""
-    if torch.jit.is_tracing() or computes_by_itself(tensor) or is_released(tensor) or not tells_values():
+    if torch.jit.is_tracing() or why_unread(tensor) is not None or (not tensor.is_cpu and is_capturing()):
         return None
     try:
         with unobserved():
@@ -51,27 +54,26 @@ def _elements(tensor: torch.Tensor) -> torch.Tensor:
 
 def _measured(values: torch.Tensor) -> Pending | None:
     number = values.numel()
-    if not number or values.is_meta:
+    if not number:
         return None
     bits = values.view(_BITS[values.element_size()])
     parts = [_part(values[start : start + STEP], bits[start : start + STEP], start) for start in range(0, number, STEP)]
-    if len(parts) == 1:
-        return Pending(number, *parts[0])
     floats, counts = torch.stack([part[0] for part in parts]), torch.stack([part[1] for part in parts])
-    sums = floats.sum(0)
-    sums[2], sums[3] = floats[:, 2].min(), floats[:, 3].max()
-    return Pending(number, sums, counts.sum(0))
+    return Pending(number, floats, counts.sum(0))
 
 
 def _part(values: torch.Tensor, bits: torch.Tensor, start: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Measure some elements. NOTE [Sums that have no order]."""
-    numbers, wide = values.double(), bits.long() * _ODD[0]
+    numbers, wide = values.to(wide_dtype(values)), bits.long() * _ODD[0]
     is_finite = torch.isfinite(numbers)
     numbers = torch.where(is_finite, numbers, 0.0)  # a mask of -inf must not hide what is beside it
     places = _mixed(torch.arange(start + 1, start + 1 + len(values), device=values.device) * _ODD[1])
     low, high = torch.aminmax(numbers)
+    scale = torch.ones_like(low)
+    if numbers.dtype is values.dtype or numbers.dtype is torch.float32:  # its squares may leave the range
+        scale, numbers = scaled_by_largest(numbers, low, high, numbers.dtype)
     projections = [(numbers * (1 - 2 * ((places >> shift) & 1))).sum() for shift in range(20, 20 + NUM_SIGNS)]
-    floats = torch.stack([numbers.square().sum(), numbers.sum(), low, high, *projections])
+    floats = torch.stack([scale, numbers.square().sum(), numbers.sum(), low, high, *projections])
     return floats, torch.stack([is_finite.logical_not().sum(), _mixed(wide + places).sum(), _mixed(wide).sum()])
 
 
@@ -89,22 +91,23 @@ def fetch(pending: list[Pending]) -> list[Fingerprint]:
         groups.setdefault(one.floats.device, []).append(place)
     with unobserved():
         for places in groups.values():
-            floats = torch.stack([pending[place].floats for place in places]).tolist()
+            rows = iter(torch.cat([pending[place].floats for place in places]).tolist())
             counts = torch.stack([pending[place].counts for place in places]).tolist()
-            for place, numbers, integers in zip(places, floats, counts, strict=True):
-                found[place] = _fingerprint(pending[place].num_elements, numbers, integers)
+            for place, integers in zip(places, counts, strict=True):
+                one = pending[place]
+                found[place] = _fingerprint(one.num_elements, list(islice(rows, len(one.floats))), integers)
     return [found[place] for place in range(len(pending))]
 
 
-def _fingerprint(number: int, floats: list[float], counts: list[int]) -> Fingerprint:
-    squares, total, low, high, *projections = floats
+def _fingerprint(number: int, parts: list[list[float]], counts: list[int]) -> Fingerprint:
+    scales, squares, totals, lows, highs, *projections = zip(*parts, strict=True)
     return Fingerprint(
-        norm=math.sqrt(squares),
-        mean=total / number,
-        low=low,
-        high=high,
+        norm=math.hypot(*[scale * math.sqrt(square) for scale, square in zip(scales, squares, strict=True)]),
+        mean=sum(scale * (total / number) for scale, total in zip(scales, totals, strict=True)),
+        low=min(lows),
+        high=max(highs),
         num_nonfinite=counts[0],
         digest=f"{counts[1] & (1 << 64) - 1:016x}",
         sketch=f"{counts[2] & (1 << 64) - 1:016x}",
-        projections=tuple(projections),
+        projections=tuple(sum(map(operator.mul, scales, sums)) for sums in projections),
     )

@@ -20,16 +20,17 @@ from typing import Any, TypeAlias
 import torch
 from msgspec.structs import replace
 
-from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Node, NodeGradients
+from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Measured, Node, NodeGradients
 from gradinspect.observers.gradients.node_meter import Leaving, NodeMeter, Shared
-from gradinspect.observers.gradients.norms import norm_of, scalar_value
+from gradinspect.observers.gradients.norms import Norms, pending_scalar, scalar_value
 from gradinspect.observers.graphs.live_graph import Survivors
+from gradinspect.recording.magnitudes import combined
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import hooks_were_made, note_ours
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 
-Stats: TypeAlias = tuple[GradientStats | None, ...]
+Stats: TypeAlias = tuple[Measured, ...]
 
 # Nodes that pass on all elements of their gradient, in another order or shape.
 PERMUTING = frozenset(
@@ -55,6 +56,7 @@ class GradientMeter:
         """
         self._graph = graph
         self._loss = scalar_value(outputs)
+        self._pending_loss = pending_scalar(outputs)
         self._walk = walk or Walk(output.edge[0] for output in outputs)
         self._shared = Shared()
         self._handles: list[Any] = []
@@ -97,13 +99,19 @@ class GradientMeter:
 
     def finish(self) -> Graph:
         """Remove the hooks, fetch the statistics, and return the graph with them."""
-        norms = {number: norm_of(leaf) for number, leaf in self.leaves().items()}
+        norms = Norms()
+        for number, leaf in self.leaves().items():
+            norms.take(number, leaf)
         self.close()
-        self._shared.measurements.fetch()
+        pending = self._pending_loss
+        rows = self._shared.measurements.fetch([*norms.pending, *([] if pending is None else [pending])])
+        loss = self._loss if pending is None or not rows else combined(pending, rows[-1]).mean
+        norms.settle(rows)
         gradients = Gradients(
             nodes=tuple(_resolved(self._graph, self._meters)),
-            weight_norms={number: norm for number, norm in norms.items() if norm is not None},
-            loss=self._loss,
+            weight_norms=norms.known,
+            loss=loss,
+            notes=norms.notes("norm"),
         )
         return replace(self._graph, gradients=gradients)
 
@@ -204,7 +212,7 @@ def _went(meter: NodeMeter, arrived: Sequence[Stats]) -> Stats:
         (edge,) = meter.edges
         came = () if edge is None else arrived[edge.next_node]
         return came if len(came) == 1 and edge is not None and not edge.input_nr else (_arrived(arrived, edge),)
-    went: list[GradientStats | None] = [None] * len(meter.edges)
+    went: list[Measured] = [None] * len(meter.edges)
     for place in leaving.alone:
         went[place] = _arrived(arrived, meter.edges[place])
     for place, measured in zip(leaving.here, meter.outgoing, strict=False):
@@ -212,15 +220,15 @@ def _went(meter: NodeMeter, arrived: Sequence[Stats]) -> Stats:
     return tuple(went)
 
 
-def _arrived(arrived: Sequence[Stats], edge: Edge | None) -> GradientStats | None:
+def _arrived(arrived: Sequence[Stats], edge: Edge | None) -> Measured:
     """Return what was measured where an edge leads; None if that node did not run."""
     came = () if edge is None else arrived[edge.next_node]
     return came[edge.input_nr] if edge is not None and edge.input_nr < len(came) else None
 
 
-def _reshaped(stats: GradientStats | None, node: Node) -> GradientStats | None:
+def _reshaped(stats: Measured, node: Node) -> Measured:
     """Give the statistics of a gradient the shape that it had before its elements were reordered."""
     info = node.forward_outputs[0] if node.forward_outputs else None
-    if stats is None or info is None or not all(isinstance(size, int) for size in info.shape):
+    if not isinstance(stats, GradientStats) or info is None or not all(isinstance(size, int) for size in info.shape):
         return stats
     return replace(stats, shape=tuple(size for size in info.shape if isinstance(size, int)))

@@ -81,8 +81,9 @@ class GradientCalls:
             return
         self.problem = self.problem or updates.problem
         found = self._graph.gradients
-        weights = found.weight_norms | updates.weight_norms
-        found = replace(found, weight_norms=weights, update_norms=updates.update_norms)
+        weights = found.weight_norms | updates.weights.known
+        notes = (*found.notes, *updates.updates.notes("update"))
+        found = replace(found, weight_norms=weights, update_norms=updates.updates.known, notes=notes)
         self._graph = replace(self._graph, gradients=found)
         self._steps.append(step_of(self._graph))
 

@@ -1,48 +1,101 @@
-"""Norms of any kind of tensor: halves, complex numbers, sparse and permuted layouts."""
+"""Norms of weights and values of losses. Those on a device are fetched with the statistics of gradients."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import torch
 
+from gradinspect.recording.magnitudes import (
+    UNREADABLE,
+    Magnitudes,
+    PendingFigures,
+    combined_norm,
+    magnitudes_of,
+    norm_of,
+    pending_magnitudes,
+    pending_norm,
+    why_failed,
+    why_unread,
+)
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.torch_api.modes import computes_by_itself, unobserved
-from gradinspect.torch_api.tensors import is_released
+from gradinspect.torch_api.modes import unobserved
+from gradinspect.units import format_count
 
 
-def norm_of(tensor: torch.Tensor) -> float | None:
-    """Return the norm of a tensor, or None if it cannot be computed."""
-    if computes_by_itself(tensor) or is_released(tensor):
-        return None
-    try:
-        with unobserved():
-            return float(torch.linalg.vector_norm(plain_values(tensor)))
-    except (RuntimeError, NotImplementedError, TypeError):
-        return None
+class Norms:
+    """Norms of tensors by number; what a device computes is known after `settle`."""
 
+    def __init__(self) -> None:
+        """Start empty."""
+        self.known: dict[int, float] = {}
+        self.unmeasured: Counter[str] = Counter()  # reasons
+        self._pending: dict[int, PendingFigures] = {}
 
-def plain_values(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the elements as real floats in memory order; reductions in another order are ten times slower."""
-    values = tensor.detach()
-    if values.layout is not torch.strided:
-        values = values.coalesce().values() if values.layout is torch.sparse_coo else values.values()
-    values = values.abs() if values.is_complex() else values
-    if values.dtype not in (torch.float32, torch.float64):
-        values = values.float()
-    if not values.is_contiguous():
-        strides = values.stride()
-        values = values.permute(sorted(range(values.dim()), key=lambda dim: -strides[dim]))
-    return values
+    @property
+    def pending(self) -> list[PendingFigures]:
+        """What is to be fetched."""
+        return list(self._pending.values())
+
+    def take(self, number: int, tensor: torch.Tensor) -> None:
+        """Take the norm of a tensor, without waiting for its device."""
+        try:
+            reason = why_unread(tensor)
+            if reason is None:
+                with unobserved():
+                    if tensor.is_cpu:
+                        self.known[number] = norm_of(tensor)
+                    else:
+                        self._pending[number] = pending_norm(tensor)
+                return
+        except UNREADABLE as error:
+            reason = why_failed(error, tensor)
+        self.unmeasured[reason] += 1
+
+    def add(self, number: int, pending: PendingFigures) -> None:
+        """Take the norm of what is still on a device."""
+        self._pending[number] = pending
+
+    def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
+        """Store what was fetched, in the order of `pending`."""
+        for number, several in zip(self._pending, rows, strict=False):
+            self.known[number] = combined_norm(several)
+        if len(rows) < len(self._pending):
+            self.unmeasured["its device has failed"] += len(self._pending) - len(rows)
+        self._pending.clear()
+
+    def notes(self, what: str) -> tuple[str, ...]:
+        """Say in sentences what is not known, and why."""
+        return tuple(
+            f"The {what} of {format_count(number, 'weight')} was not measured: {reason}."
+            for reason, number in self.unmeasured.most_common()
+        )
 
 
 def scalar_value(outputs: Sequence[OutputTensor]) -> float | None:
-    """Return the value of a loss; None unless it is one real scalar that can be read."""
+    """Return the value of a loss on the CPU; None unless it is one real scalar that can be read without waiting."""
+    scalar = _scalar(outputs)
+    found = None if scalar is None or not scalar.is_cpu else _measured(scalar)
+    return found.mean if isinstance(found, Magnitudes) else None
+
+
+def pending_scalar(outputs: Sequence[OutputTensor]) -> PendingFigures | None:
+    """Return the value of a loss on a device, still to be fetched: it is the mean of the one element."""
+    scalar = _scalar(outputs)
+    found = None if scalar is None or scalar.is_cpu else _measured(scalar)
+    return found if isinstance(found, PendingFigures) else None
+
+
+def _scalar(outputs: Sequence[OutputTensor]) -> torch.Tensor | None:
     value = outputs[0].value if len(outputs) == 1 else None
-    if not isinstance(value, torch.Tensor) or computes_by_itself(value):
+    if not isinstance(value, torch.Tensor) or why_unread(value) is not None:
         return None
     with unobserved():
-        if value.numel() != 1 or value.is_complex():
-            return None
-        try:
-            return float(value.detach())
-        except RuntimeError:  # inside a torch.func transform a tensor has no readable value
-            return None
+        return value if value.numel() == 1 and not value.is_complex() else None
+
+
+def _measured(scalar: torch.Tensor) -> Magnitudes | PendingFigures | None:
+    try:
+        with unobserved():
+            return magnitudes_of(scalar) if scalar.is_cpu else pending_magnitudes(scalar)
+    except UNREADABLE:  # as of a tensor inside a transform
+        return None

@@ -5,20 +5,37 @@ NOTE [Waiting for a step]
 when all live optimizers that hold one of its leaves have stepped. If the program steps later, or without `torch.optim`,
 we wait until its next backward call or its end, and report no updates. The weights are copied before the step and
 released after it. An optimizer may step inside another one's step, or inside backward, one per parameter.
+
+NOTE [Room for copies]
+A program may just fit on its device, so the copies are held in the memory of the host, which is checked first. After
+the step they come back in small pieces, are subtracted there, and all norms are fetched together.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import FrameType
 
 import torch
 from torch.optim.optimizer import Optimizer
 
-from gradinspect.observers.gradients.norms import norm_of
+from gradinspect.observers.gradients.norms import Norms
 from gradinspect.recording.instances import instances_of
+from gradinspect.recording.magnitudes import (
+    UNREADABLE,
+    fetched,
+    pending_difference,
+    why_failed,
+    why_unread,
+)
 from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.graph_capture import INSIDE, is_capturing
 from gradinspect.torch_api.hooks import hook_optimizer_steps
-from gradinspect.torch_api.modes import computes_by_itself, unobserved
+from gradinspect.torch_api.modes import unobserved
+from gradinspect.units import format_bytes
+
+PIECES = 400  # of all weights; a piece is needed up to four times at once
+MIN_PIECE = 1 << 16  # elements
 
 
 class UpdateMeter:
@@ -31,12 +48,12 @@ class UpdateMeter:
             leaves: Node number -> the leaf that the node accumulates into.
             on_done: Called when all optimizers of the leaves have stepped, after `wait`.
         """
-        self.update_norms: dict[int, float] = {}
-        self.weight_norms: dict[int, float] = {}  # before the step
+        self.updates = Norms()
+        self.weights = Norms()  # before the step
         self.problem: Exception | None = None
         self._leaves = dict(leaves)
         self._numbers = {id(leaf): number for number, leaf in self._leaves.items()}
-        self._before: dict[int, torch.Tensor] = {}
+        self._before: dict[int, torch.Tensor] = {}  # on the CPU
         self._inside: list[int] = []  # ids of the optimizers that are stepping
         self._stepped: set[int] = set()
         self._pending: set[int] | None = None  # None: not waiting
@@ -67,12 +84,24 @@ class UpdateMeter:
             return
         try:
             self._inside.append(id(optimizer))
-            with unobserved():
-                for number in self._numbers_in(optimizer):
-                    if number not in self._before and not computes_by_itself(self._leaves[number]):
-                        self._before[number] = self._leaves[number].detach().clone()
+            new = {number: self._leaves[number] for number in self._numbers_in(optimizer) if number not in self._before}
+            reason = _why_not_copied(new.values())
+            for number, leaf in new.items():
+                self._copy(number, leaf, reason)
         except Exception as error:
             self._fail(error)
+
+    def _copy(self, number: int, leaf: torch.Tensor, reason: str | None) -> None:
+        """Copy a weight before the step. NOTE [Room for copies]."""
+        reason = reason or why_unread(leaf)
+        if reason is None:
+            try:
+                with unobserved():
+                    self._before[number] = leaf.detach().to("cpu", copy=True)
+            except UNREADABLE as error:
+                reason = why_failed(error, leaf)
+        if reason is not None:
+            self.updates.unmeasured[reason] += 1
 
     @uncompiled
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
@@ -94,27 +123,47 @@ class UpdateMeter:
         self._stepped.add(id(optimizer))
         if self._inside:
             return False
-        for number, before in self._before.items():
-            update, weight = _change(before, self._leaves[number]), norm_of(before)
-            if update is not None and weight is not None:
-                self.update_norms[number] = update
-                self.weight_norms[number] = weight
+        with unobserved():
+            self._compare()
         self._before.clear()
         if self._pending is None:
             return False
         self._pending -= self._stepped
         return not self._pending
 
+    def _compare(self) -> None:
+        """Take the norms of the weights before the step, and of their changes."""
+        size = max(MIN_PIECE, sum(before.numel() for before in self._before.values()) // PIECES)
+        for number, before in self._before.items():
+            self.weights.take(number, before)
+            try:
+                self.updates.add(number, pending_difference(self._leaves[number], before, size))
+            except UNREADABLE as error:
+                self.updates.unmeasured[why_failed(error, self._leaves[number])] += 1
+        self.updates.settle(fetched(self.updates.pending))
+
     def _fail(self, error: Exception) -> None:
-        """Store an error of ours, unless it is a copy that ran out of memory. The program must not see it."""
+        """Store an error of ours, unless it is one of memory or of a device. The program must not see it."""
+        self.updates.unmeasured[why_failed(error, None)] += len(self._before)
         self._before.clear()
         if not isinstance(error, RuntimeError | NotImplementedError):
             self.problem = self.problem or error
 
 
-def _change(before: torch.Tensor, leaf: torch.Tensor) -> float | None:
+def _why_not_copied(leaves: Iterable[torch.Tensor]) -> str | None:
+    """Say why weights are not copied; None if they are. NOTE [Room for copies]."""
+    if is_capturing():
+        return INSIDE
+    needed, free = sum(leaf.numel() * leaf.element_size() for leaf in leaves), _free_bytes()
+    if free is None or needed <= free // 2:
+        return None
+    return f"a copy needs {format_bytes(needed)} of the {format_bytes(free)} of memory that are free"
+
+
+def _free_bytes() -> int | None:
+    """Return how much memory of the host is available; None where the system does not say."""
     try:
-        with unobserved():
-            return norm_of(leaf.detach() - before)
-    except (RuntimeError, NotImplementedError, TypeError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
         return None

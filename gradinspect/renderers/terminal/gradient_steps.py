@@ -9,18 +9,21 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from gradinspect.analyses.gradients.observed import ParameterRow
 from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move
 from gradinspect.graph import GradientStats
 from gradinspect.renderers.data.csv import render_csv
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.terminal.gradients import (
     CELLS,
+    UNKNOWN,
     UPDATE,
     GradientsPage,
     node_fields,
     nodes_by_order,
     number,
     row_fields,
+    stats_fields,
 )
 from gradinspect.renderers.terminal.page import GAP
 from gradinspect.units import format_calls, format_count
@@ -31,7 +34,7 @@ MIN_NAME = 20  # cells left for names beside the columns
 MAX_LINE = 24  # bars in a sparkline; more calls are sampled
 COLUMNS = (
     "call", "parameter", "node", *GradientStats.__struct_fields__, "weight_norm", "gradient/weight", "update_norm",
-    UPDATE,
+    UPDATE, "unmeasured",
 )  # fmt: skip
 
 
@@ -64,8 +67,8 @@ class StepsPage(GradientsPage):
         table = self._table([move.name for move in shown], [*heads, *update, *([] if each else [" " * line])], None)
         yield table.head("gradient norm of")
         for move in shown:
-            norms = move.norms if each else (move.norms[0], move.norms[-1])
-            figures = ["none" if norm is None else number(norm) for norm in norms]
+            rows_shown = move.rows if each else (move.rows[0], move.rows[-1])
+            figures = [_figure(row) for row in rows_shown]
             figures += [number(_last_update(move))] if has_updates else []
             yield table.row(move.name, [*figures, *([] if each else [self.line(move.norms)])])
         if len(shown) < len(rows):
@@ -93,6 +96,13 @@ class StepsPage(GradientsPage):
         return levels[min(max(len(levels) // 2 + place, 0), len(levels) - 1)]
 
 
+def _figure(row: ParameterRow | None) -> str:
+    """Write the norm of one call. NOTE [Unmeasured is not missing] in `graph`."""
+    if row is None or row.is_missing:
+        return "none"
+    return UNKNOWN if row.stats is None else number(row.stats.norm)
+
+
 def _last_update(move: Move) -> float | None:
     ratios = [row.update_ratio for row in move.rows if row is not None and row.update_ratio is not None]
     return ratios[-1] if ratios else None
@@ -106,12 +116,10 @@ def render_steps_csv(found: GradientSteps) -> str:
 def _csv_lines(found: GradientSteps) -> Iterator[list[object]]:
     for step in found.steps:
         for row in step.parameters:
-            stats: list[object] = [""] * len(GradientStats.__struct_fields__)
-            if row.stats is not None:
-                figures = (getattr(row.stats, field) for field in GradientStats.__struct_fields__[1:])
-                stats = ["x".join(map(str, row.stats.shape)), *figures]
+            stats = stats_fields(row.stats)
             rest = (row.weight_norm, row.ratio, row.update_norm, row.update_ratio)
-            yield [step.number, row.name, row.node, *stats, *("" if value is None else value for value in rest)]
+            yield [step.number, row.name, row.node, *stats, *("" if value is None else value for value in rest),
+                   row.unmeasured or ""]  # fmt: skip
 
 
 def render_steps_json(found: GradientSteps) -> str:
@@ -122,6 +130,7 @@ def render_steps_json(found: GradientSteps) -> str:
             "captured_at": step.captured_at,
             "loss": step.loss,
             "findings": step.findings,
+            "unmeasured": step.unmeasured,
             "parameters": [row_fields(row) for row in step.parameters],
         }
         for step in found.steps

@@ -10,9 +10,19 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from gradinspect.analyses.gradients.observed import FlowRow, GradientNote, ParameterRow, fall_of, gradients_of
+from gradinspect.analyses.gradients.observed import (
+    FlowRow,
+    GradientNote,
+    ParameterRow,
+    fall_of,
+    gradients_of,
+    is_any_unmeasured,
+    known,
+    norm_of_all,
+    unmeasured_notes,
+)
 from gradinspect.analyses.structure.call_names import short_name
-from gradinspect.graph import GradientStats, Graph, NodeGradients, Record, source_of
+from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients, Record, source_of, stats_of
 from gradinspect.renderers.data.csv import render_csv
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -25,8 +35,10 @@ MIN_NAME = 12  # cells left for names beside a bar
 MIN_HEAD = 21  # cells of the longest heading
 MIN_CHANGE = 1.5  # a smaller factor is no change
 UPDATE = "update/weight"
+UNKNOWN = "unknown"  # a gradient that was not measured
 MAX_NAMES = 4
-NODE_COLUMNS = ("node", "order", "name", "module", "source", "direction", "position", *GradientStats.__struct_fields__)
+NODE_COLUMNS = ("node", "order", "name", "module", "source", "direction", "position", *GradientStats.__struct_fields__,
+                "unmeasured")  # fmt: skip
 
 
 class GradientsPage(Page):
@@ -42,6 +54,11 @@ class GradientsPage(Page):
                 rest = f" and {more:,} more" if more > 0 else ""
                 label = {"killed": "no gradient reaches: ", "non-finite": "reaches: "}.get(note.kind, "")
                 yield from self.wrapped(f"{label}{names}{rest}", indent=GAP)
+
+    def unmeasured(self, sentences: Sequence[str]) -> Iterator[Text]:
+        """Yield what was not measured, which is no finding."""
+        for sentence in sentences:
+            yield from self.wrapped(sentence)
 
     def fall(self, rows: Sequence[FlowRow], model: str) -> Iterator[Text]:
         """Say in words how the gradient changes from the loss to the inputs."""
@@ -91,7 +108,7 @@ class GradientsPage(Page):
         yield table.head("gradient of")
         for name, row in zip(names, shown, strict=True):
             if row.stats is None:
-                figures = ["none", "", "", ""]
+                figures = ["none" if row.is_missing else UNKNOWN, "", "", ""]
             else:
                 figures = [number(row.stats.norm), number(row.stats.max_abs), _share(row.stats), number(row.ratio)]
             figures += [number(row.update_ratio)] if has_updates else []
@@ -106,9 +123,9 @@ class GradientsPage(Page):
         table = self._table(names, ("norm in", "out", "zeros", "ms"), None)
         yield table.head("node")
         for name, ran in zip(names, shown, strict=True):
-            zeros = next((_share(stats) for stats in ran.outgoing if stats is not None), "")
+            zeros = next((_share(stats) for stats in known(ran.outgoing)), "")
             seconds = f"{ran.seconds * 1e3:.2f}" if ran.seconds else ""
-            yield table.row(name, (number(_norm(ran.incoming)), number(_norm(ran.outgoing)), zeros, seconds))
+            yield table.row(name, (_norm(ran.incoming), _norm(ran.outgoing), zeros, seconds))
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more node')}: --full", "dim")
 
@@ -223,9 +240,8 @@ def _share(stats: GradientStats) -> str:
     return "" if share == 0 else "<1%" if share < 1 else f"{share:.0f}%"
 
 
-def _norm(stats: Sequence[GradientStats | None]) -> float | None:
-    norms = [item.norm for item in stats if item is not None]
-    return math.sqrt(sum(norm * norm for norm in norms)) if norms else None
+def _norm(gradients: Sequence[Measured]) -> str:
+    return UNKNOWN if is_any_unmeasured(gradients) else number(norm_of_all(gradients))
 
 
 def render_gradients_csv(graph: Graph, nodes: Sequence[NodeGradients]) -> str:
@@ -241,9 +257,9 @@ def _csv_lines(graph: Graph, nodes: Sequence[NodeGradients]) -> Iterator[list[ob
         for direction, gradients in (("in", ran.incoming), ("out", ran.outgoing)):
             for position, stats in enumerate(gradients):
                 if stats is not None:
-                    shape = "x".join(map(str, stats.shape))
-                    figures = [shape, *(getattr(stats, field) for field in GradientStats.__struct_fields__[1:])]
-                    yield [ran.node, ran.order, node.name, module, source, direction, position, *figures]
+                    reason = stats if isinstance(stats, str) else ""
+                    figures = stats_fields(stats_of(stats))
+                    yield [ran.node, ran.order, node.name, module, source, direction, position, *figures, reason]
 
 
 def render_gradients_json(
@@ -258,9 +274,17 @@ def render_gradients_json(
         "captured_at": captured_at,
         "loss": gradients_of(graph).loss,
         "findings": findings,
+        "unmeasured": unmeasured_notes(graph),
         "parameters": [row_fields(row) for row in parameters],
         "nodes": node_fields(graph, nodes),
     })  # fmt: skip
+
+
+def stats_fields(stats: GradientStats | None) -> list[object]:
+    """Return the cells of a table with all fields; empty ones for no statistics."""
+    if stats is None:
+        return [""] * len(GradientStats.__struct_fields__)
+    return ["x".join(map(str, stats.shape)), *(getattr(stats, field) for field in GradientStats.__struct_fields__[1:])]
 
 
 def row_fields(row: ParameterRow) -> dict[str, object]:

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows_of
-from gradinspect.graph import GradientStats, Leaf, Node, argument_name, module_name
+from gradinspect.graph import Leaf, Measured, Node, argument_name, module_name, stats_of
 from gradinspect.renderers.facts import formula_lines
 from gradinspect.renderers.terminal.gradients import number
 from gradinspect.renderers.terminal.page import GAP
@@ -80,9 +80,10 @@ class NodePage(PanelPage):
         yield from self.labeled("weight", "" if weight is None else f"norm {number(weight)}")
         yield from self.labeled("update", "" if update is None else f"norm {number(update)}")
 
-    def _stats(self, stats: GradientStats | None) -> str:
+    def _stats(self, measured: Measured) -> str:
+        stats = stats_of(measured)
         if stats is None:
-            return "none"
+            return "none" if measured is None else f"not measured: {measured}"
         parts = [f"norm {number(stats.norm)}", f"largest {number(stats.max_abs)}"]
         if stats.num_zeros:
             parts.append(f"{stats.zero_share:.0%} zeros")
@@ -97,7 +98,7 @@ class NodePage(PanelPage):
             if edge is None:
                 yield self.short_line(f"{GAP}{name}  None: requires no gradient", "dim")
                 continue
-            stats = ran.outgoing[position] if ran is not None and position < len(ran.outgoing) else None
+            stats = stats_of(ran.outgoing[position] if ran is not None and position < len(ran.outgoing) else None)
             notes = [f"input_nr {edge.input_nr}"] if edge.input_nr else []
             notes += [f"norm {number(stats.norm)}"] if stats is not None else []
             yield self.link(edge.next_node, f"{name} {self.symbols.arrow} ", ", ".join(notes))

@@ -1,5 +1,6 @@
 """Rows and findings of a backward call, from numbers made by hand."""
 
+import math
 from typing import Any
 
 from factories import gradient_stats as stats
@@ -8,9 +9,11 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import (
     GradientNote,
+    arriving_norm,
     flow_rows,
     gradient_notes,
     parameter_rows,
+    unmeasured_notes,
 )
 from gradinspect.graph import Frame, Gradients, GradientStats, Graph, ModuleCall, NodeGradients
 
@@ -126,3 +129,41 @@ def test_calls_of_one_module_are_a_chain_too() -> None:
 
     assert finding.kind == "vanishing"
     assert finding.text == "The gradient falls from 1.0e+00 at call 4 to 1.0e-06 at call 2, through 3 calls of cell."
+
+
+WHY = "'aten::aminmax' is not implemented on sim"
+
+
+def test_unmeasured_is_neither_missing_nor_zero() -> None:
+    """It is said with its reason, and counted; nothing is found in it, nor concluded from what is beside it."""
+    lost = NodeGradients(node=4, order=4, incoming=(WHY,))
+    partly = NodeGradients(node=1, order=1, incoming=(stats(2.0),), outgoing=(WHY, stats(0.0)))
+    inner = NodeGradients(node=2, order=2, incoming=(WHY,), outgoing=(stats(1.0, bad=3), None))
+    found = watched(ran(0, 4.0, 2.0, 1.0), partly, inner, ran(3, 1.0), lost)
+
+    assert [(row.name, row.is_missing, row.unmeasured) for row in parameter_rows(found)] == [
+        ("layers.2.weight", False, None), ("layers.1.weight", False, WHY), ("layers.0.weight", True, None),
+    ]  # fmt: skip
+    assert kinds(gradient_notes(found)) == ["missing"]
+    assert gradient_notes(found)[0].parameters == ("layers.0.weight",)
+    assert unmeasured_notes(found) == (f"Gradients at 3 nodes were not measured: {WHY}.",)
+    assert [row.path for row in flow_rows(found)] == ["", "layers.2", "layers.1"]
+    assert [arriving_norm(one) for one in (partly, inner)] == [2.0, None]
+
+
+def test_an_empty_gradient_is_neither_missing_nor_zero() -> None:
+    """It arrived, and has no element that could be zero."""
+    empty = GradientStats((0,), "float32", 0.0, 0.0, 0.0, 0, 0, 0)
+    found = watched(ran(0, 4.0, empty), ran(1, 2.0, 1.0), ran(2, 1.0), ran(3, empty), ran(4, 1.0), ran(5, 1.0))
+
+    assert kinds(gradient_notes(found)) == []
+    assert (empty.is_zero, empty.teaches) == (False, False)
+
+
+def test_what_is_zero_is_counted() -> None:
+    """A norm may be 0 where elements are not, in a record of another version; and infinite where all are finite."""
+    tiny, huge = replace(stats(0.0), num_zeros=9), stats(math.inf)
+    found = watched(ran(0, 4.0, tiny), ran(1, 2.0, 1.0), ran(2, 1.0), ran(3, tiny), ran(4, huge), ran(5, 1.0))
+
+    assert kinds(gradient_notes(found)) == []
+    assert (tiny.teaches, huge.teaches) == (True, True)

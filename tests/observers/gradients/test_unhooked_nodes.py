@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import gradients_of
-from gradinspect.graph import Graph
+from gradinspect.graph import GradientStats, Graph
 from gradinspect.observers.gradients import gradient_meter
 from gradinspect.observers.gradients.gradient_meter import GradientMeter, Stats
 from gradinspect.recording.capture import Moment, record_graph
@@ -77,8 +77,8 @@ def measured(steps: list[Step], *, times: bool, only_first: bool = False) -> tup
 def rounded(stats: Stats) -> list[object]:
     """Write what is known of some gradients, but for the last digits, in which the order of a sum shows."""
     return [
-        None
-        if one is None
+        one
+        if not isinstance(one, GradientStats)
         else (f"{one.norm:.4g} {one.max_abs:.4g} {one.mean:.3g}", replace(one, norm=0, max_abs=0, mean=0))
         for one in stats
     ]

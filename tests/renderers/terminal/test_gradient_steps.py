@@ -87,7 +87,7 @@ def test_machines_get_every_call() -> None:
     figures = json.loads(render_steps_json(found))
 
     assert render_steps_csv(found).splitlines()[1:] == [
-        "1,w,3,10,float32,1.0,1.0,0.0,0,0,10,2.0,0.5,0.02,0.01", "2,w,3,,,,,,,,,2.0,,0.02,0.01",
+        "1,w,3,10,float32,1.0,1.0,0.0,0,0,10,2.0,0.5,0.02,0.01,", "2,w,3,,,,,,,,,2.0,,0.02,0.01,",
     ]  # fmt: skip
     assert [step["parameters"][0]["update_ratio"] for step in figures["steps"]] == [0.01, 0.01]
     assert figures["asked"] == 4

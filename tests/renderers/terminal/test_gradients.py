@@ -37,6 +37,29 @@ def found() -> Graph:
     return graph(op("MulBackward0", 1, None), leaf("w", 10), gradients=gradients)
 
 
+def test_what_was_not_measured_is_not_called_missing() -> None:
+    """In the table, in CSV and in JSON, with the reason."""
+    why = "inside a torch.func transform"
+    nodes = (
+        NodeGradients(node=0, order=0, incoming=(stats(1.0),), outgoing=(why, None)),
+        NodeGradients(node=1, order=1, incoming=(why,)),
+    )
+    seen = graph(op("MulBackward0", 1, None), leaf("w", 10), gradients=Gradients(nodes=nodes, notes=("So it is.",)))
+    page = GradientsPage(width=72)
+    figures = json.loads(render_gradients_json(seen, "here", [], parameter_rows(seen), nodes_by_order(seen)))
+    sentences = [f"Gradients at 2 nodes were not measured: {why}.", "So it is."]
+
+    assert [line.plain.split() for line in page.parameters(parameter_rows(seen), None)][1] == ["w", "unknown"]
+    assert [line.plain.split()[-2:] for line in page.nodes(seen, nodes_by_order(seen), None)][1] == [
+        "1.0e+00",
+        "unknown",
+    ]
+    assert [line.plain for line in page.unmeasured(sentences)] == sentences
+    assert render_gradients_csv(seen, nodes_by_order(seen)).splitlines()[2] == f"0,0,MulBackward0,,,out,0,,,,,,,,,{why}"
+    assert (figures["unmeasured"], figures["nodes"][1]["incoming"]) == (sentences, [why])
+    assert (figures["parameters"][0]["stats"], figures["parameters"][0]["unmeasured"]) == (None, why)
+
+
 def test_flow_and_parameters() -> None:
     """Bars on a logarithmic scale; a leaf without a gradient has none."""
     flow = [
@@ -117,7 +140,7 @@ def test_machines_get_every_number() -> None:
     assert figures["nodes"][0]["outgoing"][1] is None
     assert (
         render_gradients_csv(found(), nodes_by_order(found())).splitlines()[1]
-        == "0,0,MulBackward0,,,in,0,10,float32,1.0,1.0,0.0,0,0,10"
+        == "0,0,MulBackward0,,,in,0,10,float32,1.0,1.0,0.0,0,0,10,"
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import torch
 
 from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.magnitudes import PendingFigures, direction_of, fetched
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import note_ours
@@ -93,9 +94,11 @@ class HookEffects:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        for one in self._compared:
-            if one.figures is not None:
-                one.effects.seen.append(_effect(*one.figures.tolist()))
+        compared = [one for one in self._compared if one.figures is not None]
+        with unobserved():
+            several = fetched([PendingFigures(0, [one.figures]) for one in compared if one.figures is not None])
+        for one, (figures,) in zip(compared, several, strict=True):
+            one.effects.seen.append(_effect(*figures))
         self._compared = []
 
     def found(self) -> Iterator[tuple[Effect, Effects]]:
@@ -145,9 +148,9 @@ def _comparing(one: _Compared) -> Callable[..., None]:
         if before is None or after is None or not _is_plain(after) or before.shape != after.shape:
             return
         with unobserved():
-            first, second = (gradient.flatten().to(_dtype(gradient)) for gradient in (before, after))
-            norms = first.norm(), second.norm()
-            one.figures = torch.stack([*norms, (first / norms[0]) @ (second / norms[1])])
+            first, second = (direction_of(gradient) for gradient in (before, after))
+            counts = [torch.count_nonzero(values).to(first.dtype) for values in (first, second)]
+            one.figures = torch.stack([*counts, first @ second.to(first.dtype)])
 
     return compare
 
@@ -157,11 +160,8 @@ def _is_plain(gradient: torch.Tensor) -> bool:
     return tells_values() and not is_own and gradient.layout is torch.strided and gradient.is_floating_point()
 
 
-def _dtype(gradient: torch.Tensor) -> torch.dtype:
-    return gradient.dtype if gradient.dtype == torch.float64 else torch.float32
-
-
-def _effect(before: float, after: float, cosine: float) -> Effect | None:
-    if before > 0 and after == 0:
+def _effect(num_before: float, num_after: float, cosine: float) -> Effect | None:
+    """Judge by the numbers of nonzero elements, and the cosine."""
+    if num_before > 0 and num_after == 0 and cosine == 0:  # it is NaN after a NaN
         return "zeroed"
     return "reversed" if cosine < OPPOSITE else None

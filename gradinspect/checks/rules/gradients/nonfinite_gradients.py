@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from gradinspect.analyses.gradients.observed import GradientNote, gradients_of
+from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, known
 from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
@@ -121,12 +121,12 @@ def _overflows_in_half(ran: NodeGradients | None) -> bool:
 
 
 def _nonfinite(ran: NodeGradients | None) -> list[GradientStats]:
-    return [] if ran is None else [stats for stats in ran.outgoing if stats is not None and not stats.is_finite]
+    return [] if ran is None else [stats for stats in known(ran.outgoing) if not stats.is_finite]
 
 
 def _finding(graph: Graph, note: GradientNote, ran: NodeGradients | None, backward: Frame | None) -> Finding:
     """Report the first node that made a gradient non-finite, and distinguish 0 * inf from overflow."""
-    came = [] if ran is None else [stats for stats in ran.incoming if stats is not None]
+    came = [] if ran is None else known(ran.incoming)
     bad = _nonfinite(ran)
     num_bad, num_elements = sum(stats.num_nonfinite for stats in bad), sum(stats.num_elements for stats in bad)
     is_nan = any(math.isnan(stats.norm) for stats in bad)

@@ -1,9 +1,8 @@
 """Gradients that are zero, or all but zero, before they reach their parameters: rounding, clamping, saturation."""
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, parameter_rows
+from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, norm_of_all, parameter_rows
 from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding, Place, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
@@ -16,7 +15,7 @@ from gradinspect.checks.rules.gradients.gradient_causes import (
 )
 from gradinspect.checks.rules.gradients.zero_causes import dead_unit_cause, length_one_cause
 from gradinspect.checks.rules.gradients.zero_weights import stuck_weights
-from gradinspect.graph import Consumer, GradientStats, Graph, Node, consumers, frame_of, nodes_named
+from gradinspect.graph import Consumer, Graph, Node, consumers, frame_of, nodes_named
 
 ZERO = Rule(
     doc=RuleDoc(
@@ -213,17 +212,13 @@ def shrunk_gradients(graph: Graph) -> Iterator[GradientNote]:
     for ran in gradients_of(graph).nodes if squashing else ():
         if ran.node not in squashing:
             continue
-        came, went = _norm(ran.incoming), _norm(ran.outgoing)
-        if not 0 < went < NEXT_TO_NOTHING * came:
+        came, went = norm_of_all(ran.incoming), norm_of_all(ran.outgoing)
+        if came is None or went is None or not 0 < went < NEXT_TO_NOTHING * came:
             continue
         parameters = _only_through(graph, ran.node)
         if parameters:
             text = f"received a gradient of norm {came:.1e} and returned one of {went:.1e}"
             yield GradientNote(kind="killed", text=text, node=ran.node, parameters=parameters)
-
-
-def _norm(stats: Sequence[GradientStats | None]) -> float:
-    return math.hypot(*[item.norm for item in stats if item is not None])
 
 
 def _only_through(graph: Graph, node_id: int) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gradinspect.analyses.gradients.observed import gradients_of
+from gradinspect.analyses.gradients.observed import gradients_of, known
 from gradinspect.checks.facts import BackwardEnded
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
@@ -126,4 +126,4 @@ def _readers(graph: Graph, leaf: int) -> Iterator[int]:
 
 def _norms(ran: NodeGradients | None) -> set[float]:
     """Return the norms of the gradients that came to a node."""
-    return set() if ran is None else {stats.norm for stats in ran.incoming if stats is not None}
+    return set() if ran is None else {stats.norm for stats in known(ran.incoming) if stats.num_elements}
