@@ -204,7 +204,8 @@ def _edit(change: Change) -> str:
             return "; ".join((
                 f"set {change.name} to {change.part_size} instead of {change.size}",
                 f"at {change.backward}, {change.code}: divide by {change.parts} what backward starts from",
-                f"call the optimizer's step() and zero_grad() after every {nth} backward only",
+                f"of each optimizer, and of a scheduler that steps with it, make only every {nth} call of step()",
+                "call zero_grad(), of optimizers and models, right after the last of these step() and nowhere else",
             ))  # fmt: skip
         case ChunkLoss():
             within = f" (there {change.package_line} computes it)" if change.package_line else ""

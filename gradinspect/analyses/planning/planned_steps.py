@@ -30,6 +30,7 @@ class PlannedSteps(Record, frozen=True):
     held: tuple[HeldVariable, ...] = ()  # that cannot be deleted
     moved_bytes: int = 0  # to the CPU and back, in one step
     can_offload: bool = False  # the program has a device of its own
+    alternates: bool = False  # optimizers step after backward calls of their own
 
     @property
     def offers(self) -> tuple[Change, ...]:

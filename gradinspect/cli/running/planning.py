@@ -13,6 +13,10 @@ from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
 from gradinspect.units import escape_control
 
+_ALTERNATES = (
+    "Smaller batches were not tried: the program has optimizers that step after backward calls of their own, so that "
+    "gradients of one would be added to those of the other."
+)
 ROUNDS = 2  # of the plain program and the plan, in turns
 
 
@@ -44,7 +48,7 @@ def find_plan(
         torch_version=plain.memory.torch_version,
         search=found,
         roots=plain.roots,
-        notes=plain.memory.notes,
+        notes=(*plain.memory.notes, *((_ALTERNATES,) if size is not None and plain.alternates else ())),
         not_counted=plain.memory.not_counted,
         held=plain.held,
         offloads=plain.can_offload,
@@ -55,7 +59,7 @@ def find_plan(
 
 def _splits(plain: PlannedSteps, size: WholeSize | None) -> list[SplitBatch]:
     """Offer to divide the batch into ever smaller ones of equal size."""
-    if size is None:
+    if size is None or plain.alternates:
         return []
     parts = [2**power for power in range(1, size.number.bit_length()) if not size.number % 2**power]
     return [

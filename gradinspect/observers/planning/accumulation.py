@@ -1,14 +1,20 @@
-"""Let an optimizer step once for several batches, from outside: other calls of `step` and `zero_grad` do nothing."""
+"""Let an optimizer step once for several batches, from outside: other calls of `step` and `zero_grad` do nothing.
+
+NOTE [When gradients of a split batch are cleared]
+An optimizer's own `zero_grad` does something while none of its batches has been added. A model's is that of the
+optimizers of its parameters: of the one that steps most often, since that is the one that steps for each batch.
+"""
 
 import functools
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import nn
 from torch.optim import Optimizer
 
+from gradinspect.recording.names import all_parameters
 from gradinspect.torch_api.patches import Patch, patched
 
 
@@ -22,7 +28,7 @@ class Accumulation:
             num_parts: How many batches belong to one step.
         """
         self._num_parts = num_parts
-        self._calls: dict[int, int] = defaultdict(int)  # id of an optimizer, or 0 for any of them
+        self._calls = WeakKeyDictionary[Any, int]()  # of each optimizer's step
 
     def applied(self) -> AbstractContextManager[None]:
         """Return a context manager for the time of the program, whose optimizers are made later."""
@@ -50,20 +56,29 @@ class Accumulation:
 
     def is_due(self, optimizer: Any) -> bool:
         """Count a step, and return whether it is the last one of its batches."""
-        for key in (id(optimizer), 0):
-            self._calls[key] += 1
-        return not self._calls[id(optimizer)] % self._num_parts
+        self._calls[optimizer] = self._calls.get(optimizer, 0) + 1
+        return self._is_between(optimizer)
 
     def _clearing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         accumulation = self
 
         @functools.wraps(original)
         def clear_once(self: Any, *args: Any, **kwargs: Any) -> Any:
-            key = id(self) if isinstance(self, Optimizer) else 0
-            return original(self, *args, **kwargs) if accumulation.is_between(key) else None
+            optimizer = self if isinstance(self, Optimizer) else accumulation.optimizer_of(self)
+            return original(self, *args, **kwargs) if accumulation._is_between(optimizer) else None
 
         return clear_once
 
-    def is_between(self, key: int) -> bool:
+    def optimizer_of(self, model: nn.Module) -> Any:
+        """Return the optimizer that decides for a model. NOTE [When gradients of a split batch are cleared]."""
+        own = {id(parameter) for parameter in all_parameters(model)}
+        of_model = [
+            optimizer
+            for optimizer in self._calls
+            if any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"])
+        ]
+        return max(of_model, key=self._calls.__getitem__, default=None)
+
+    def _is_between(self, optimizer: Any) -> bool:
         """Return whether no batch has been added since the last step that was made."""
-        return not self._calls[key] % self._num_parts
+        return optimizer is None or not self._calls.get(optimizer, 0) % self._num_parts

@@ -14,6 +14,7 @@ from gradinspect.observers.planning.module_uses import ModuleUses
 from gradinspect.observers.planning.moved_bytes import MovedBytes
 from gradinspect.observers.planning.plan_changes import AppliedPlan
 from gradinspect.observers.planning.projected_loss import ProjectedLoss
+from gradinspect.observers.planning.step_order import StepOrder
 from gradinspect.observers.planning.zeroed_gradients import ZeroedGradients
 from gradinspect.recording.frames import line_record, own_frame
 from gradinspect.runner.engine import CallEnd, EngineCall
@@ -40,6 +41,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._held = HeldVariables(run.base_folder)
         self._loss = ProjectedLoss(run, self._applied.roots)
         self._zeroed = ZeroedGradients(run, self._steps.phases)
+        self._order = StepOrder()
 
     @property
     def is_partial(self) -> bool:  # type: ignore[override]  # it changes
@@ -63,11 +65,13 @@ class StepPlanObserver(Observer[PlannedSteps]):
             stack.enter_context(self._steps.attached())
             stack.enter_context(self._applied)
             stack.enter_context(self._zeroed)
+            stack.enter_context(self._order)
             yield
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a backward call as `fit` does, and at what the modules hold for it."""
         self.problem = self.problem or self._applied.problem or self._steps.problem
+        self._order.backward()
         user = own_frame(call.frame)
         if user is not None:
             record = line_record(user.f_code, user.f_lineno, self._run.base_folder)
@@ -103,4 +107,5 @@ class StepPlanObserver(Observer[PlannedSteps]):
             held=held,
             moved_bytes=self._moved.num_bytes // max(len(memory.steps), 1),
             can_offload=self._can_offload,
+            alternates=self._order.alternates,
         )
