@@ -26,7 +26,7 @@ from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.request import Request
-from gradinspect.source import CaptureFile
+from gradinspect.source import CaptureFile, Expression
 
 if TYPE_CHECKING:
     from gradinspect.analyses.memory.step import StepMemory
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 
-@takes_source(without={*OF_THE_GRAPH, "backward", "grad", "root"})
+@takes_source(without={*OF_THE_GRAPH, "device", "backward", "grad", "root"})
 @takes_rows
 def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     request: Request,
@@ -57,7 +57,12 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     real: Annotated[bool, typer.Option("--real", help="Run with values, and measure the allocator.")] = False,
     hint: Hint = None,
     device: Annotated[
-        str | None, typer.Option("--device", metavar="NAME", help="Count in the blocks of this device: cuda.")
+        str | None,
+        typer.Option(
+            "--device",
+            metavar="NAME",
+            help="Count in the blocks of this device: cuda. With --real: run a callable there.",
+        ),
     ] = None,
     output: Annotated[
         list[Path] | None,
@@ -79,14 +84,16 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     available = None if limit is None else size_of(f"--limit {limit}", limit)
     check_hint(hint, real=real)
     targets = parse_step_targets(output or [], force=force)
+    moves = real and isinstance(request.source, Expression)
     asked = replace(
         request,
+        device=device if moves else None,
         fake=not real,
         answers_reads=not real,
         hint=hint,
         values_hint=VALUES_HINT,
         sizes_hint=SIZES_HINT,
-        counts_as_cuda=is_cuda(device, measured_by="--real" if real else None),
+        counts_as_cuda=not moves and is_cuda(device, measured_by="--real" if real else None),
     )
     if search is not None and not isinstance(request.source, CaptureFile):
         if output:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 
-@takes_source(without={"fake", "device", *OF_FAKE_JOBS}, reads_captures=False)
+@takes_source(without={"fake", *OF_FAKE_JOBS}, reads_captures=False)
 def step(
     request: Request,
     *,

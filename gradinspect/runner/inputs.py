@@ -9,12 +9,20 @@ from gradinspect.errors import GradInspectError
 from gradinspect.source import FLOAT_DTYPES, InputSpec
 
 SEED = 0
+_CPU = "cpu"
 
 
-def make_inputs(specs: Sequence[InputSpec]) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
+def make_inputs(
+    specs: Sequence[InputSpec], device: torch.device | None = None
+) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
     """Make the tensors that the specs describe, the same ones each time, without using torch's global generator.
 
-    Floats are normally distributed. Integers are 0 or 1, which is a valid index nearly everywhere; bools are True.
+    Floats are normally distributed. Integers are 0 or 1, which is a valid index nearly everywhere; bools are True. They
+    are made on the CPU, so that they are the same on each device.
+
+    Args:
+        specs: Their shapes and dtypes.
+        device: Where they go; by default, where the program makes its own.
 
     Returns:
         Positional and keyword arguments.
@@ -22,12 +30,13 @@ def make_inputs(specs: Sequence[InputSpec]) -> tuple[list[torch.Tensor], dict[st
     Raises:
         GradInspectError: A size only has a name.
     """
-    generator = torch.Generator().manual_seed(SEED)
+    generator = torch.Generator("cpu").manual_seed(SEED)
+    device = torch.get_default_device() if device is None else device
     positional: list[torch.Tensor] = []
     keywords: dict[str, torch.Tensor] = {}
     for spec in specs:
         _check_sizes(spec)
-        tensor = _make(spec, generator)
+        tensor = _make(spec, generator).to(device)
         if spec.name is None:
             positional.append(tensor)
         else:
@@ -49,8 +58,8 @@ def _check_sizes(spec: InputSpec) -> None:
 def _make(spec: InputSpec, generator: torch.Generator) -> torch.Tensor:
     dtype: Any = getattr(torch, spec.dtype)
     if spec.dtype == "bool":
-        return torch.ones(spec.shape, dtype=dtype)
+        return torch.ones(spec.shape, dtype=dtype, device=_CPU)
     if spec.dtype in FLOAT_DTYPES:
         wide = torch.complex64 if dtype.is_complex else torch.float32
-        return torch.randn(spec.shape, generator=generator, dtype=wide).to(dtype)
-    return torch.randint(0, 2, spec.shape, generator=generator).to(dtype)
+        return torch.randn(spec.shape, generator=generator, dtype=wide, device=_CPU).to(dtype)
+    return torch.randint(0, 2, spec.shape, generator=generator, device=_CPU).to(dtype)

@@ -26,6 +26,7 @@ from gradinspect.runner.namespaces import base_folder, call_of, models_in, names
 from gradinspect.runner.nothing_recorded import nothing_recorded
 from gradinspect.runner.observer import MakeObserver
 from gradinspect.runner.output_loss import run_backward
+from gradinspect.runner.placement import device_of, move
 from gradinspect.runner.process_state import ProcessState
 from gradinspect.runner.program import (
     ProgramEnd,
@@ -294,8 +295,9 @@ class Session(Generic[T]):
             value = named = eval(source.text, {"torch": torch, **namespace})  # noqa: S307  # the user's own code
             _check_made(value, source)
             takes_call = callable(value) and not isinstance(value, torch.Tensor)
+            self._check_movable(source, takes_call=takes_call)
             if takes_call:
-                positional, keywords = make_inputs(self._request.inputs)
+                positional, keywords = make_inputs(self._request.inputs, self._place(named))
                 self._run.interceptor.counts = CallCounts()
                 self._is_looking = True
                 value = named(*positional, **keywords)
@@ -318,6 +320,24 @@ class Session(Generic[T]):
         if not has_backward and self._run.problem is None:  # the output says more than a grad() inside
             variables = tuple(variables_of(namespace))
             self._record_end("call" if takes_call else "end", lambda: outputs_in(value, "output"), variables)
+
+    def _check_movable(self, source: Expression, *, takes_call: bool) -> None:
+        """Check that what the user wants on a device is still to be computed.
+
+        Raises:
+            GradInspectError: It is a tensor.
+        """
+        request = self._request
+        if request.device is not None and not request.fake and not takes_call:
+            raise GradInspectError(
+                f"'--device {request.device}' moves a callable, and '{source.text}' has been computed.",
+                "Name what computes it, such as a model, and its inputs: --input 2x3.",
+            )
+
+    def _place(self, called: object) -> torch.device | None:
+        """Move a callable to where the user wants it, and return where its inputs go; None: anywhere."""
+        device = self._request.device
+        return device_of(called) if device is None or self._request.fake else move(called, device)
 
     def _run_loss(self, value: object) -> None:
         """Run a backward where the callable calls none, and the observer or the user wants one."""

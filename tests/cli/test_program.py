@@ -271,7 +271,10 @@ def test_files_are_written_by_their_suffix(capture_file: str, capsys: pytest.Cap
         (["memory", "run.json", "--module", "h.9"], "h.9"),
         (["memory", "run.json", "--iterations", "3"], "'run.json' is a capture of one moment"),
         (["memory", "run.json", "--iterations", "3", "--top", "2"], "'--iterations 3' observes several backward calls"),
-        (["memory", "run.json", "--device", "cpu"], "'--device cpu' needs --fake."),
+        (
+            ["memory", "run.json", "--device", "cpu"],
+            "'--device' is about running a program, and 'run.json' is a capture file.",
+        ),
         (["memory", "run.json", "--fake"], "'run.json' is a capture file"),
         (["trace", "run.json", "--input", "2x"], "The input '2x' has an empty size"),
         (["traec", "run.json"], "traec"),

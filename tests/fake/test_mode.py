@@ -153,10 +153,13 @@ def test_a_device_that_this_build_lacks_is_refused(line: str, tmp_path: Path) ->
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_device_needs_fake(tmp_path: Path) -> None:
-    """And an unknown one is said."""
+def test_a_script_chooses_its_devices_itself(tmp_path: Path) -> None:
+    """Unless its tensors are fake; and an unknown device is said."""
     (tmp_path / "train.py").write_text(TRAIN)
 
-    assert "'--device cuda' needs --fake." in gradinspect("trace", "train.py", "--device", "cuda", cwd=tmp_path).stderr
+    assert gradinspect("trace", "train.py", "--device", "cuda", cwd=tmp_path).stderr == (
+        "gradinspect: '--device cuda' moves a callable, and 'train.py' is run as a whole. Name the callable: "
+        "'train.py:Net()', or make the tensors with --fake.\n"
+    )
     unknown = gradinspect("trace", "train.py", "--fake", "--device", "gpu", cwd=tmp_path)
     assert "Unknown device 'gpu'." in unknown.stderr

@@ -14,7 +14,7 @@ from gradinspect.errors import GradInspectError
 from gradinspect.request import At, Request
 from gradinspect.source import CaptureFile, Expression, Module, parse_input, parse_source
 
-OF_THE_GRAPH: Final = frozenset({"at", "fake", "device", "creates_graph"})  # for verbs that need no backward to run
+OF_THE_GRAPH: Final = frozenset({"at", "fake", "creates_graph"})  # for verbs that need no backward to run
 
 RUN_OPTIONS: Final = {
     "inputs": "--input", "backward": "--backward", "grad": "--grad", "at": "--at", "root": "--root",
@@ -68,7 +68,12 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
     ] = False,
     device: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="With --fake: where tensors are.", rich_help_panel=RUN, hidden=True),
+        typer.Option(
+            metavar="NAME",
+            help="Move a callable and its inputs to cuda, mps; with --fake: where tensors are.",
+            rich_help_panel=RUN,
+            hidden=True,
+        ),
     ] = None,
     world_size: Annotated[
         int | None, typer.Option(min=1, metavar="N", help=WORLD_SIZE_HELP, rich_help_panel=RUN, hidden=True)
@@ -95,8 +100,6 @@ def _read_request(  # noqa: PLR0913, PLR0917  # the options of the command line,
     _check_one_moment(backward, grad, at)
     job = fake_job(world_size, rank)
     fake = fake or job is not None
-    if device is not None and not fake:
-        raise GradInspectError(f"'--device {device}' needs --fake.", "Without --fake, the program chooses its devices.")
     read = parse_source(str(source)) if run_module is None else Module(run_module)
     request = Request(
         source=read,
@@ -137,6 +140,7 @@ def _check_source(request: Request) -> None:
             "--quiet-script": request.quiet,
             "--world-size": request.job is not None,
             "--fake": request.fake,
+            "--device": request.device is not None,
             "--create-graph": request.creates_graph,
             "--": request.arguments,
         }
@@ -147,6 +151,11 @@ def _check_source(request: Request) -> None:
             raise GradInspectError(
                 f"'{option}' is for a callable, and '{request.label}' is run as a whole.",
                 f"Name the callable: '{request.label}:Net()'.",
+            )
+        if request.device is not None and not request.fake:
+            raise GradInspectError(
+                f"'--device {request.device}' moves a callable, and '{request.label}' is run as a whole.",
+                f"Name the callable: '{request.label}:Net()', or make the tensors with --fake.",
             )
 
 

@@ -83,7 +83,8 @@ What to show
   --by KIND          By module, line, storage, phase or kind. [default:
                      module]
   --real             Run with values, and measure the allocator.
-  --device NAME      Count in the blocks of this device: cuda.
+  --device NAME      Count in the blocks of this device: cuda. With --real:
+                     run a callable there.
   --top N            Only the first N rows, the largest.
   --module PATTERN   Only what is in these modules: 'h.*.attn'.
   --where CONDITION  Only rows such as 'bytes>1MiB and class~Conv*'.
