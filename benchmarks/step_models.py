@@ -163,13 +163,14 @@ NUM_PARTS = 2  # batches of a step, with accumulation
 class Training:
     """A model, its optimizer, and what belongs to a step."""
 
-    def __init__(self, name, optimizer="AdamW", loop="foreach", *features):
+    def __init__(self, name, optimizer="AdamW", loop="foreach", *features, device="cpu"):
         if unknown := {*features} - {*FEATURES}:
             raise SystemExit(f"unknown: {', '.join(sorted(unknown))}")
         torch.manual_seed(0)
         make_model, self.make_input = MODELS[name]
         self.features = features
-        self.model = make_model()
+        self.device = torch.device(device)
+        self.model = make_model().to(self.device)
         self.optimizer = OPTIMIZERS[optimizer](self.model.parameters(), **LOOPS[loop])
         self.average = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(0.99)) if "EMA" in features else None
         if "checkpointing" in features:
@@ -177,8 +178,8 @@ class Training:
 
     def step(self):
         for _ in range(NUM_PARTS if "accumulation" in self.features else 1):
-            with torch.autocast("cpu", torch.bfloat16, enabled="autocast" in self.features):
-                loss = self.model(self.make_input())
+            with torch.autocast(self.device.type, torch.bfloat16, enabled="autocast" in self.features):
+                loss = self.model(self.make_input().to(self.device))
             loss.backward()
         if "clipping" in self.features:
             nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)

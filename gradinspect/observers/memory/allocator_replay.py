@@ -43,6 +43,12 @@ class AllocatorReplay:
             if place in self._lives:
                 self._lives[place].claim(purpose)
 
+    def pinned(self, made: Iterable[tuple[Place, int]], maker: StorageMaker) -> None:
+        """Begin with memory that no event tells of."""
+        for place, num_bytes in made:
+            self._end(place)
+            self._lives[place] = self._ledgers.begin(num_bytes, maker, place[0])
+
     def memory(self, event: ProfiledEvent, maker: StorageMaker) -> None:
         """Give memory out, or take it back."""
         place = event.device, event.address or 0

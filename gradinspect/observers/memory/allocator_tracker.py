@@ -19,6 +19,7 @@ from torch.autograd.profiler import profile
 from gradinspect.observers.gradients.timing import start_quietly
 from gradinspect.observers.memory.allocator_replay import AllocatorReplay, Place, maker_of, with_addresses
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
+from gradinspect.observers.memory.pinned_memory import PINNED_NOTE, PinnedMemory
 from gradinspect.observers.memory.storage_ledger import Purpose, StorageMaker
 from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.recorder import Recorder
@@ -83,6 +84,8 @@ class AllocatorTracker:
         self._has_gloo = False
         self._freed: dict[int, list[Place]] = {}  # mark -> places of what was there before, and is no longer
         self._watched: list[Any] = []
+        self._pinned = PinnedMemory(self._ended_at)
+        self._made: dict[int, list[tuple[Place, int]]] = {}  # mark -> places and bytes of what was pinned
         self._before: list[tuple[Place, int, Purpose]] = []  # place, bytes
         for claim in before:
             self._watch(claim)
@@ -108,8 +111,8 @@ class AllocatorTracker:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What makes the measurement too high."""
-        return (_GLOO,) if self._has_gloo else ()
+        """What the reader of the result must know."""
+        return (*((_GLOO,) if self._has_gloo else ()), *((PINNED_NOTE,) if self._pinned.was_seen else ()))
 
     def claim(self, claims: Iterable[Claim]) -> None:
         """Note what the memory of some tensors is for, from now on."""
@@ -120,7 +123,8 @@ class AllocatorTracker:
         for claim in claims:
             storages = map(storage_of, plain_tensors(claim.tensor))
             purpose = claim.purpose
-            self._claims[-1] += [(place, purpose) for place in map(_place, storages) if place is not None]
+            places = (self._pinned.place_of(place) for place in map(_place, storages) if place is not None)
+            self._claims[-1] += [(place, purpose) for place in places]
 
     def moved_on(self) -> None:
         """Mark what runs now."""
@@ -133,19 +137,21 @@ class AllocatorTracker:
             with profiler_range(f"{_MARK}{len(self._marks) - 1}"):
                 pass
 
-    def before(self, _func: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    def before(self, func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
         """Mark a call of a torch function."""
         self.moved_on()
-        return True
+        return self._pinned.candidate(func, args) or True
 
     def after(  # as the recorder tells it
-        self, _begun: Any, _result: Any, _start: int, _end: int, _number: int | None, _frame: FrameType | None
+        self, begun: Any, result: Any, _start: int, _end: int, _number: int | None, _frame: FrameType | None
     ) -> None:
         """Mark that it has ended; a step begins with the call that is seen to have made its first node."""
         self.moved_on()
-        begun, now = self._marks[-2:]
-        if begun.phase != now.phase:
-            self._marks[-2] = begun._replace(step=now.step, phase=now.phase)
+        if begun is not True:
+            self._made.setdefault(len(self._marks) - 1, []).extend(self._pinned.found(begun, result))
+        first, now = self._marks[-2:]
+        if first.phase != now.phase:
+            self._marks[-2] = first._replace(step=now.step, phase=now.phase)
 
     def settle(self) -> None:
         """Stop the profiler, and write the ledger, once."""
@@ -163,11 +169,17 @@ class AllocatorTracker:
     def _replay(self, events: list[ProfiledEvent]) -> None:
         replay = AllocatorReplay(self._ledgers, self._before)
         mark, marks = 0, dict[int, int]()  # of all threads, and of each
+        is_after = False  # a step
         for event in with_addresses(events):
             if event.name:
                 if event.name == _WHOLE:
                     continue
                 mark = marks[event.thread] = int(event.name.removeprefix(_MARK))
+                ends = self._marks[mark].phase == "after step" and not is_after
+                is_after = self._marks[mark].phase == "after step"
+                if ends:
+                    self._ledgers.may_end(self._marks[mark].step)
+                replay.pinned(self._made.get(mark, ()), self._marks[mark])
                 replay.mark(self._freed.get(mark, ()), self._claims[mark])
             else:
                 running = self._running(marks.get(event.thread, mark), mark)
@@ -192,6 +204,9 @@ class AllocatorTracker:
                 self._watched.append(ref(storage, partial(self._ended, place)))
 
     def _ended(self, place: Place, _reference: object) -> None:
+        self._ended_at(place)
+
+    def _ended_at(self, place: Place) -> None:
         if self._profiler is not None:
             self.moved_on()
             self._freed.setdefault(len(self._marks) - 1, []).append(place)
