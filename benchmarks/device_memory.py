@@ -246,7 +246,7 @@ def compare(name):
     """Print a row for each device that a program uses."""
     command = [sys.executable, __file__, name]
     plain, _ = run(command)
-    options = ["--real", "--format", "json", "--quiet-script"]
+    options = ["--real", "--steps", "9", "--format", "json", "--quiet-script"]  # until the program ends
     watched, text = run([sys.executable, "-m", "gradinspect", "fit", __file__, *options, "--", name])
     measured = {one["on"]: one for one in json.loads(text)["devices"]}
     for device, peak in plain.items():

@@ -44,6 +44,7 @@ class HeldStorage(Record, frozen=True, kw_only=True):
     attribute: str = ""  # where it is counted: "_saved_mat1"
     made_by: int | None = None  # node id
     cast_of: str | None = None  # "fc.weight", "f32[8, 64]"
+    device: str = "cpu"
 
 
 class Memory(Shown, Record, frozen=True, kw_only=True):
@@ -54,6 +55,7 @@ class Memory(Shown, Record, frozen=True, kw_only=True):
     bytes_by_kind: dict[HeldAs, int]  # adds up to total_bytes; has every kind, even at 0
     num_recomputed: int  # saved values that a checkpoint will recompute
     storages: tuple[HeldStorage, ...]  # in order of their first savers
+    extra_bytes_by_device: dict[str, int]  # adds up to extra_bytes; the device with most first
 
 
 def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory:
@@ -93,7 +95,17 @@ def measure_memory(graph: Graph, nodes: Collection[int] | None = None) -> Memory
         bytes_by_kind=by_kind,
         num_recomputed=num_recomputed,
         storages=tuple(held),
+        extra_bytes_by_device=_by_device(held),
     )
+
+
+def _by_device(held: list[HeldStorage]) -> dict[str, int]:
+    """Add up what is held beside weights on each device, the one with most first."""
+    sums: Counter[str] = Counter()
+    for item in held:
+        if item.held_as not in IN_MEMORY_ANYWAY:
+            sums[item.device] += item.num_bytes
+    return dict(sorted(sums.items(), key=lambda one: (-one[1], one[0])))
 
 
 def _check_has_bytes(graph: Graph) -> None:
@@ -140,6 +152,7 @@ def _held_storage(
         attribute=first.name,
         made_by=_maker(number, uses),
         cast_of=cast_of,
+        device=storage.device,
     )
 
 

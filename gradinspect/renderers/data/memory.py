@@ -23,6 +23,7 @@ def render_memory_json(
         "total_bytes": memory.total_bytes,
         "extra_bytes": memory.extra_bytes,
         "bytes_by_kind": memory.bytes_by_kind,
+        "extra_bytes_by_device": memory.extra_bytes_by_device,
         "num_recomputed": memory.num_recomputed,
         "by": by,
         "rows": rows,

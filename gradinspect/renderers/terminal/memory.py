@@ -49,6 +49,9 @@ class MemoryPage(Page):
         for num_bytes, name in kinds:
             if num_bytes:
                 yield self._kind_line(name, num_bytes, extra)
+        devices = memory.extra_bytes_by_device
+        for device, num_bytes in devices.items() if len(devices) > 1 else ():
+            yield self._kind_line(f"on {self.visible(device)}", num_bytes, extra)
         if memory.num_recomputed:
             yield Text(f"and {format_count(memory.num_recomputed, 'saved value')} that checkpoints recompute")
 

@@ -14,6 +14,7 @@ from gradinspect.analyses.selection.node_conditions import nodes_in_module
 from gradinspect.analyses.summary import summarize
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedTensor, SavedValue, Storage
+from gradinspect.renderers.terminal.memory import MemoryPage
 
 
 def packed(storage: int, status: str = "packed") -> SavedValue:
@@ -258,3 +259,28 @@ def test_modules_nested_without_end_do_not_overflow() -> None:
     tree = module_tree(record, measure_memory(record))
 
     assert sum(module.total_bytes for module in tree) == 8
+
+
+def test_bytes_of_devices_add_up_to_what_is_held() -> None:
+    """Without weights, the device with most first; a graph on one device has one."""
+    two = graph(
+        op("MulBackward0", 1, saved=(saved("_saved_self", 2, storage=0), saved("_saved_other", 2, storage=1))),
+        leaf("weight", 8, storage=2),
+        storages=(
+            Storage(num_bytes=10, device="sim:0"), Storage(num_bytes=64, device="sim:1"),
+            Storage(num_bytes=500, device="sim:0", origin="parameter", name="weight"),
+        ),
+    )  # fmt: skip
+    memory = measure_memory(two)
+
+    assert list(memory.extra_bytes_by_device.items()) == [("sim:1", 64), ("sim:0", 10)]
+    assert [held.device for held in memory.storages] == ["sim:0", "sim:1"]
+    assert measure_memory(blocks()).extra_bytes_by_device == {"cpu": measure_memory(blocks()).extra_bytes}
+
+    lines = [line.plain.split() for line in MemoryPage(width=80).head(memory, two)]
+
+    assert [words[:4] for words in lines if words[0] == "on"] == [
+        ["on", "sim:1", "64", "B"],
+        ["on", "sim:0", "10", "B"],
+    ]
+    assert not [line for line in MemoryPage(width=80).head(measure_memory(blocks()), blocks()) if " on " in line.plain]
