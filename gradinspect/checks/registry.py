@@ -41,7 +41,7 @@ def collect(package: ModuleType) -> Registry:
     declared: dict[str, Rule] = {}
     judges: list[Judge[Any]] = []
     for name in names:
-        for value in vars(importlib.import_module(name)).values():
+        for value in list(vars(importlib.import_module(name)).values()):  # another thread may be importing, too
             if isinstance(value, Rule):
                 _add(declared, value, name)
             elif isinstance(value, Judge) and value not in judges:

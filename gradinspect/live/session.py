@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
+from gradinspect.graph import CallKind
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.release import release_wrappers
 from gradinspect.recording.transparent_frames import stack_without_us
@@ -42,9 +43,9 @@ class LiveSession(Generic[T]):
             program=source,
             base_folder=Path.cwd(),
             request=Request(source=source, label=label, goes_on=True),
-            recorder=Recorder(),
+            recorder=Recorder(all_threads=False),
             process_state=SharedState(),
-            interceptor=EngineInterceptor(self._on_engine_call),
+            interceptor=EngineInterceptor(self._on_engine_call, all_threads=False, on_missed=self._on_missed),
             stopper=Stopper(),
             models=models,
         )
@@ -83,6 +84,9 @@ class LiveSession(Generic[T]):
         if problem is not None:
             raise problem
         return self.observer.result()
+
+    def _on_missed(self, kind: CallKind) -> None:
+        self.observer.missed(kind)
 
     def _on_engine_call(self, call: EngineCall) -> CallEnd | None:
         if self.run.problem is None:

@@ -1,9 +1,7 @@
 """Record a `Graph` from live tensors."""
 
-import gc
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -15,6 +13,7 @@ from torch import nn
 from gradinspect.catalog import Catalog, load_catalog
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CaptureKind, CapturePoint, Graph, ModuleCall, Node, Root
+from gradinspect.recording.collector import collector_paused
 from gradinspect.recording.frames import FrameTable, file_of, user_frames
 from gradinspect.recording.local_shapes import with_local_shapes
 from gradinspect.recording.modules import assign_modules
@@ -95,7 +94,7 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
     """Record a graph, and leave its walk open."""
     require_essentials()
     catalog, warnings = _catalog()
-    with _collections_paused(), plain_tensors_only(), hooks_can_be_read() as has_hooks:
+    with collector_paused(), plain_tensors_only(), hooks_can_be_read() as has_hooks:
         edges = [output.edge for output in outputs]
         walk = Walk(node for node, _ in edges)
         try:
@@ -208,15 +207,3 @@ def _arguments(nodes: Sequence[Node], entries: Any) -> dict[str, tuple[str, ...]
 
 def _variable_name(output: OutputTensor, frame: FrameType | None) -> str | None:
     return next((name for name, value in variables_from(frame) if value is output.value), None)
-
-
-@contextmanager
-def _collections_paused() -> Iterator[None]:
-    """Pause the garbage collector, which would traverse a million new records again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -25,7 +25,7 @@ modes, and would be recompiled without ours; so if anything was compiled, the mo
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from threading import Lock, get_ident
+from threading import Lock, RLock, get_ident
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, Protocol, Self
 from weakref import ReferenceType, ref
@@ -73,8 +73,13 @@ class CallListener(Protocol):
 class Recorder:
     """Records windows while it is active. Use it as a context manager, around the forward pass."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, *, all_threads: bool = True) -> None:
+        """Start empty.
+
+        Args:
+            all_threads: Whether the modules that other threads call are part of what is recorded.
+        """
+        self._all_threads = all_threads
         self.is_active = False
         self.frames = FrameTable()
         self.modules: list[ReferenceType[nn.Module]] = []
@@ -88,6 +93,7 @@ class Recorder:
         self._noted: set[int] = set()  # numbers of modules whose names are kept
         self._module_numbers: dict[int, int] = {}
         self._lock = Lock()  # of what all threads share
+        self.turn = RLock()  # held by those who note what all threads do, so that they do one after the other
         self._thread = get_ident()
         self._mode = _CallMode(self)
         self._is_leaving = False
@@ -146,6 +152,11 @@ class Recorder:
         """
         if self._is_leaving and keywords is not None and isinstance(func, FunctionType):
             keywords[""] = _AtTheEnd(self._leave)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the recorded thread."""
+        return get_ident() == self._thread
 
     @property
     def is_hidden(self) -> bool:
@@ -217,8 +228,8 @@ class Recorder:
         return self.own.module_windows
 
     def called_modules(self) -> list[nn.Module]:
-        """List the outermost modules that were called, on any thread, and are still alive."""
-        records = (self.own, *list(self._others.values()))
+        """List the outermost modules that were called, on any thread that counts, and are still alive."""
+        records = (self.own, *(list(self._others.values()) if self._all_threads else ()))
         windows = (window for record in records for window in list(record.module_windows))
         outermost = dict.fromkeys(window.module for window in windows if window.parent == NOWHERE)
         modules = (self.modules[number]() for number in outermost)

@@ -1,12 +1,12 @@
 """Intercept each call of the program to torch's backward engine before it starts."""
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock, get_ident
 from types import FrameType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -14,15 +14,19 @@ import torch
 
 from gradinspect.graph import CallKind
 from gradinspect.isolation import OwnBuiltins
+from gradinspect.recording.collector import collector_paused
 from gradinspect.recording.frames import user_frames
 from gradinspect.runner.recursion import room_for_us
 from gradinspect.runner.signals import held_signals
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import intercepted_engine, is_inside_backward
 from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
+from gradinspect.torch_api.turns import turns
 from gradinspect.units import call_name
 
 _Returned = TypeVar("_Returned")
+PATIENCE_S = 1.0  # for calls of other threads to end; halved each time that it was not enough
+_intercepting: list[int] = []  # the threads that observe their own calls alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,29 +80,50 @@ class EngineInterceptor:
     calls in a forked child.
     """
 
-    def __init__(self, on_call: Callable[[EngineCall], "CallEnd | None"], *, sees_fake: bool = False) -> None:
+    def __init__(
+        self,
+        on_call: Callable[[EngineCall], "CallEnd | None"],
+        *,
+        sees_fake: bool = False,
+        all_threads: bool = True,
+        on_missed: Callable[[CallKind], None] = lambda _kind: None,
+    ) -> None:
         """Set up.
 
         Args:
             on_call: Called before the engine starts. What it returns is called when the engine ends.
             sees_fake: Whether calls on fake tensors are made by the program.
+            all_threads: Whether calls of any thread are reported, or of that one alone which begins to intercept.
+            on_missed: Told of each call that is not observed, by the thread that makes it.
         """
         self._sees_fake = sees_fake
+        self._all_threads = all_threads
+        self._thread: int | None = None  # that intercepts
+        self._lock = Lock()
+        self._patience_s = PATIENCE_S
+        self.num_missed = 0  # calls that were not reported: other threads made them, or made one at the same time
         self.counts = CallCounts()
-        self.is_open = True  # False: calls are ours, and not reported
+        self.is_open = True  # False: nothing is reported any longer
+        self._closed_in: int | None = None  # the thread whose calls are ours, and not reported
         self.problem: Exception | None = None  # an error of ours in a callback
         self._on_call = on_call
+        self._on_missed = on_missed
         self._pid = os.getpid()
         self._patched = ExitStack()
 
     def __enter__(self) -> Self:
         """Intercept the engine."""
+        self._thread = get_ident()
+        if not self._all_threads:
+            _intercepting.append(self._thread)
         self._patched.enter_context(intercepted_engine(self._wrap))
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Restore the original."""
         self.leave()
+        if not self._all_threads and self._thread is not None:
+            _intercepting.remove(self._thread)
 
     def leave(self) -> None:
         """Restore the original; code that has wrapped ours still calls the original through it."""
@@ -107,49 +132,76 @@ class EngineInterceptor:
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Let our own calls of the engine pass unreported."""
-        self.is_open = False
+        """Let our own calls of the engine pass unreported, those of this thread."""
+        before, self._closed_in = self._closed_in, get_ident()
         try:
             yield
         finally:
-            self.is_open = True
+            self._closed_in = before
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @passed_by
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            end = self._report(t_outputs, args, sys._getframe(1)) if self._is_reported(t_outputs) else None
+            if not self._is_reported(t_outputs):
+                return original(t_outputs, *args, **kwargs)
+            end = None
+            is_observed = self._enter()
             try:
-                result = original(t_outputs, *args, **kwargs)
-            except BaseException as error:  # NOTE [No frame of ours in a traceback]
-                error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+                try:
+                    end = self._report(t_outputs, args, sys._getframe(1), is_observed=is_observed)
+                finally:
+                    turns.prepared()
+                try:
+                    result = original(t_outputs, *args, **kwargs)
+                except BaseException as error:  # NOTE [No frame of ours in a traceback]
+                    error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+                    if end is not None:
+                        self._guarded(end.abandon)
+                    raise
                 if end is not None:
-                    self._guarded(end.abandon)
-                raise
-            if end is not None:
-                self._guarded(partial(end.finish, result))
+                    self._guarded(partial(end.finish, result))
+            finally:
+                turns.leave()
             return result
 
         return _engine_run_backward
 
     @uncompiled
+    def _enter(self) -> bool:
+        """Wait for this call's turn, and return whether to observe it. NOTE [Turns]."""
+        is_foreign = not self._all_threads and get_ident() != self._thread
+        is_alone = turns.enter(self._patience_s, to_be_observed=not is_foreign)
+        if not (is_alone or is_foreign):
+            self._patience_s /= 2
+        return is_alone or (not self._all_threads and not is_foreign)
+
+    @uncompiled
     def _is_reported(self, outputs: Sequence[Any]) -> bool:
-        """Return whether to report a call."""
+        """Return whether to report a call, or to count it; one of a thread that observes its own is none of ours."""
         return (
             self.is_open
+            and self._closed_in != get_ident()
+            and (self._all_threads or get_ident() == self._thread or get_ident() not in _intercepting)
             and not is_inside_backward()
             and os.getpid() == self._pid
             and not is_traced(outputs, sees_fake=self._sees_fake)
         )
 
     @uncompiled
-    def _report(self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType) -> "CallEnd | None":
-        """Report a call.
+    def _report(
+        self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType, *, is_observed: bool
+    ) -> "CallEnd | None":
+        """Report a call, or count it among those that are not observed.
 
         Its arguments are (gradients, retain_graph, create_graph, inputs, allow_unused).
         Source: torch/autograd/__init__.py, torch 2.13.
         """
         kind: CallKind = "grad" if caller.f_code.co_name == "grad" else "backward"
-        self.counts.add(kind)
+        if not is_observed:
+            self._miss(kind)
+            return None
+        with self._lock:
+            self.counts.add(kind)
         call = EngineCall(
             kind=kind,
             number=self.counts.grads if kind == "grad" else self.counts.backwards,
@@ -165,22 +217,24 @@ class EngineInterceptor:
         )
         return self._guarded(lambda: self._on_call(call))
 
+    def _miss(self, kind: CallKind) -> None:
+        """Count a call that is not observed."""
+        with self._lock:
+            if self._all_threads:
+                self.counts.add(kind)
+            self.num_missed += 1
+        self._guarded(lambda: self._on_missed(kind))
+
     @uncompiled
     def _guarded(self, callback: Callable[[], _Returned]) -> _Returned | None:
         """Run our own code, invisibly to the program. An error of ours is stored: the program must not see it."""
-        is_collecting = gc.isenabled()
-        gc.disable()  # it would traverse our growing record again and again
-        try:
-            with OwnBuiltins(), room_for_us(), held_signals():
-                try:
-                    with plain_tensors_only():
-                        return callback()
-                except Exception as error:
-                    self.problem = self.problem or error
-            return None
-        finally:
-            if is_collecting:
-                gc.enable()
+        with collector_paused(), OwnBuiltins(), room_for_us(), held_signals():
+            try:
+                with plain_tensors_only():
+                    return callback()
+            except Exception as error:
+                self.problem = self.problem or error
+        return None
 
 
 @uncompiled
@@ -193,3 +247,13 @@ def is_traced(outputs: Sequence[Any], *, sees_fake: bool = False) -> bool:
         isinstance(output, torch.Tensor) and (type(output).__name__ in names or is_functional(output))
         for output in outputs
     )
+
+
+def missed_notes(number: int) -> Iterator[str]:
+    """Say how many calls were not looked at, because other threads made them, or made one at the same time."""
+    if number:
+        yield (
+            "1 backward call in another thread was not looked at."
+            if number == 1
+            else f"{number:,} backward calls in several threads were not looked at."
+        )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
-from gradinspect.graph import CaptureKind
+from gradinspect.graph import CallKind, CaptureKind
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.variables import Variable
 from gradinspect.runner.engine import CallEnd, EngineCall
@@ -26,6 +26,7 @@ class Observer(ABC, Generic[T]):
     )
     takes_any_call: ClassVar[bool] = False  # backward() is preferred, but autograd.grad() is accepted
     reports_missing_names: ClassVar[bool] = False  # its report says which private names this torch lacks
+    reports_missed_calls: ClassVar[bool] = False  # its report says how many calls were not looked at
     reports_before_failure: ClassVar[bool] = False  # its result explains the error that ends the program
     is_partial: bool = False  # the result so far would mislead if the program failed now
     has_left: bool = False  # everything requested was seen, and the program runs on unobserved
@@ -52,6 +53,9 @@ class Observer(ABC, Generic[T]):
         Returns:
             What to do when the call has ended.
         """
+
+    def missed(self, kind: CallKind) -> None:  # most observers need not know
+        """Note a call that is not observed, because another thread makes it, or one runs at the same time."""
 
     def at_end(  # most observers need a call
         self, kind: CaptureKind, outputs: Callable[[], list[OutputTensor]], variables: tuple[Variable, ...]

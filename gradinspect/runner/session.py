@@ -12,7 +12,7 @@ from gradinspect.errors import INTERRUPTED, SCRIPT_FAILED, GradInspectError, Scr
 from gradinspect.fake.mode import FakeRun, explain_fake_error
 from gradinspect.fake.ranks import fake_ranks
 from gradinspect.fake.values import AnsweredReads
-from gradinspect.graph import CaptureKind
+from gradinspect.graph import CallKind, CaptureKind
 from gradinspect.isolation import Imports, OwnBuiltins
 from gradinspect.recording.outputs import OutputTensor, final_outputs, outputs_in
 from gradinspect.recording.recorder import Recorder
@@ -20,7 +20,7 @@ from gradinspect.recording.release import release_wrappers
 from gradinspect.recording.transparent_frames import stack_without_us
 from gradinspect.recording.variables import Variable
 from gradinspect.request import Request
-from gradinspect.runner.engine import CallCounts, CallEnd, EngineCall, EngineInterceptor
+from gradinspect.runner.engine import CallCounts, CallEnd, EngineCall, EngineInterceptor, missed_notes
 from gradinspect.runner.inputs import make_inputs
 from gradinspect.runner.namespaces import base_folder, call_of, models_in, namespace_of, variables_of
 from gradinspect.runner.nothing_recorded import nothing_recorded
@@ -98,7 +98,7 @@ class Session(Generic[T]):
             request=request,
             recorder=recorder,
             process_state=self._process_state,
-            interceptor=EngineInterceptor(self._on_engine_call, sees_fake=request.fake),
+            interceptor=EngineInterceptor(self._on_engine_call, sees_fake=request.fake, on_missed=self._on_missed),
             stopper=Stopper(),
             fake=_fake_run(request, recorder) if request.fake else None,
         )
@@ -145,6 +145,7 @@ class Session(Generic[T]):
             raise nothing_recorded(self._request, self._observer, self._run.interceptor.counts, self._models)
         if self._ran_loss and self._request.loss is None:
             print(f"note: {_ran_backward(self._request.label)}", file=sys.stderr)
+        self._warn_of_missed_calls()
         self._warn_of_missing_names()
         return result
 
@@ -156,11 +157,21 @@ class Session(Generic[T]):
         """Have each stop wait for other ranks, and not happen if they need what the program does next."""
         self._run.may_stop = may_stop
 
+    def _warn_of_missed_calls(self) -> None:
+        """Say which calls were not looked at, if the report does not."""
+        if not self._observer.reports_missed_calls:
+            for sentence in missed_notes(self._run.interceptor.num_missed):
+                print(f"note: {sentence}", file=sys.stderr)
+
     def _warn_of_missing_names(self) -> None:
         """Say which private names this torch lacks, if the report does not."""
         if not self._observer.reports_missing_names:
             for sentence in missing_sentences():
                 print(f"warning: {sentence}", file=sys.stderr)
+
+    def _on_missed(self, kind: CallKind) -> None:
+        """Tell the observer of a call that it is not called for."""
+        self._observer.missed(kind)
 
     def _on_engine_call(self, call: EngineCall) -> CallEnd | None:
         """Call the observer; an error of ours is stored, because it must not reach the user's program."""

@@ -7,11 +7,18 @@ happens: the hook is a `_Question`, and a wrapper of torch's function answers it
 meanwhile, on this thread or another, pass through to torch's function. This costs 4 microseconds per node, and is
 skipped if no hook of any kind was ever made in this process.
 Source: torch/csrc/autograd/python_cpp_function.cpp `registerFunctionHook`, torch/autograd/function.py, torch 2.13.
+
+NOTE [One hook for all of ours]
+torch goes through its dict of hooks while it calls them, and raises in the program if another thread changes that dict
+meanwhile. It does not look again after the last one. So our hooks of one kind are one of torch's, which comes last
+unless the program registers its own later, and several recordings add to it and leave it without changing the dict.
+Source: torch/optim/optimizer.py `profile_hook_step`, torch/nn/modules/module.py `register_module`, torch 2.13.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import RLock
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch.nn.modules.module import (
@@ -21,6 +28,7 @@ from torch.nn.modules.module import (
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
+from gradinspect.torch_api.dynamo import passed_by
 from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
@@ -72,11 +80,61 @@ def note_ours(handles: Sequence[Any]) -> None:
     _Ours.number += len(handles)
 
 
-def hook_optimizer_steps(before: Callable[..., None], after: Callable[..., None]) -> list[RemovableHandle]:
-    """Register hooks of ours around each step of every optimizer; the handles remove them."""
-    handles = [register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)]
-    note_ours(handles)
-    return handles
+class _Registered(NamedTuple):
+    """One of our hooks, in a list of them."""
+
+    hooks: "_OurHooks"
+    hook: Callable[..., None]
+    turn: AbstractContextManager[object]
+
+    def remove(self) -> None:
+        """Call it no longer."""
+        self.hooks.remove(self)
+
+
+class _OurHooks:
+    """Our hooks of one kind, as a single one of torch's. NOTE [One hook for all of ours]."""
+
+    def __init__(self, register: Callable[[Any], RemovableHandle]) -> None:
+        self._register = register
+        self._lock = RLock()  # a destructor may run our code while this thread has it
+        self._all: tuple[_Registered, ...] = ()  # replaced as a whole, since another thread may be calling them
+        self._handle: RemovableHandle | None = None
+
+    def add(self, hook: Callable[..., None], turn: AbstractContextManager[object] | None) -> _Registered:
+        added = _Registered(self, hook, turn or nullcontext())
+        with self._lock:
+            self._all = (*self._all, added)
+            if self._handle is None:
+                self._handle = self._register(self._call)
+                note_ours([self._handle])
+        return added
+
+    def remove(self, registered: _Registered) -> None:
+        with self._lock:
+            self._all = tuple(one for one in self._all if one is not registered)
+            if not self._all and self._handle is not None:
+                self._handle.remove()
+                self._handle = None
+
+    @passed_by
+    def _call(self, *arguments: Any) -> None:
+        for one in self._all:
+            with one.turn:
+                one.hook(*arguments)
+
+
+def hook_optimizer_steps(
+    before: Callable[..., None], after: Callable[..., None], turn: AbstractContextManager[object] | None = None
+) -> list[_Registered]:
+    """Register hooks of ours around each step of every optimizer; the handles remove them.
+
+    Args:
+        before: Called by torch before each step, on its thread.
+        after: Called after it.
+        turn: A lock that both hold.
+    """
+    return [_STEP_BEGINS.add(before, turn), _STEP_ENDS.add(after, turn)]
 
 
 def is_step_hooked(optimizer: Any) -> bool:
@@ -87,14 +145,11 @@ def is_step_hooked(optimizer: Any) -> bool:
     return bool(getattr(getattr(type(optimizer), "step", None), "hooked", False))
 
 
-def hook_registrations(on_module: Callable[..., None], on_parameter: Callable[..., None]) -> list[RemovableHandle]:
-    """Register hooks of ours for each module and parameter that becomes part of a module."""
-    handles = [
-        register_module_module_registration_hook(on_module),
-        register_module_parameter_registration_hook(on_parameter),
-    ]
-    note_ours(handles)
-    return handles
+def hook_registrations(
+    on_module: Callable[..., None], on_parameter: Callable[..., None], turn: AbstractContextManager[object]
+) -> list[_Registered]:
+    """Register hooks of ours for each module and parameter that becomes part of a module; they hold a lock."""
+    return [_MODULE_ADDED.add(on_module, turn), _PARAMETER_ADDED.add(on_parameter, turn)]
 
 
 def hooks_were_made() -> bool:
@@ -160,3 +215,7 @@ def module_hooks(module: Any) -> tuple[list[Any], list[Any]]:
 
 
 _IDS_AT_IMPORT = RemovableHandle.next_id if _NEXT_ID.is_there else 0
+_STEP_BEGINS = _OurHooks(register_optimizer_step_pre_hook)
+_STEP_ENDS = _OurHooks(register_optimizer_step_post_hook)
+_MODULE_ADDED = _OurHooks(register_module_module_registration_hook)
+_PARAMETER_ADDED = _OurHooks(register_module_parameter_registration_hook)

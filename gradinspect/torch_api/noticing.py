@@ -3,6 +3,7 @@
 import functools
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -14,13 +15,14 @@ from gradinspect.torch_api.patches import Patch
 Note = Callable[[Any, tuple[Any, ...], dict[str, Any], Any, FrameType], None]
 
 
-def noticing(holder: type, name: str, note: Note) -> Patch:
+def noticing(holder: type, name: str, note: Note, turn: AbstractContextManager[object] | None = None) -> Patch:
     """Report each call of a method that has returned.
 
     Args:
         holder: The class.
         name: The method.
         note: Called with `self`, the other arguments, the result, and the caller's frame. Its errors are dropped.
+        turn: A lock that is held meanwhile.
     """
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,7 +37,8 @@ def noticing(holder: type, name: str, note: Note) -> Patch:
                 error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
                 raise
             try:
-                note(self, args, kwargs, result, sys._getframe(1))
+                with turn or nullcontext():
+                    note(self, args, kwargs, result, sys._getframe(1))
             except Exception:
                 return result
             return result

@@ -48,14 +48,14 @@ from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.checks.rules.ranks import missing_notes, rank_findings
 from gradinspect.checks.rules.training.facts import DroppedResult
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
-from gradinspect.graph import Frame, Graph, frame_of
+from gradinspect.graph import CallKind, Frame, Graph, frame_of
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.outputs import OutputTensor, has_graph
 from gradinspect.recording.release import release_wrappers
-from gradinspect.runner.engine import CallEnd, EngineCall
+from gradinspect.runner.engine import CallEnd, EngineCall, missed_notes
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 from gradinspect.source import Expression
@@ -72,6 +72,7 @@ class ChecksObserver(Observer[Findings]):
     """Looks for problems in the first backward calls of one program."""
 
     reports_missing_names = True
+    reports_missed_calls = True
     reports_before_failure = True
 
     def __init__(self, run: Run, num_calls: int | None, *, gradcheck: bool = False) -> None:
@@ -102,7 +103,7 @@ class ChecksObserver(Observer[Findings]):
         self._cuts.created = self._training.created
         self._unused = UnusedGraphs(self._folder, self._cuts.reached)
         self._choice = CallChoice(run.request)
-        self._steps = OptimizerSteps(self._look_at_window)
+        self._steps = OptimizerSteps(self._look_at_window, recorder.turn)
         is_fixed = run.request.grad is not None or self._ranks is not None  # ranks must end at the same call
         self._window = WatchWindow(
             num_calls or (LEAST_CALLS if is_fixed else None),
@@ -156,10 +157,11 @@ class ChecksObserver(Observer[Findings]):
             return
         self._is_settled = True
         self._call_log.on_new_graph = None
-        if not self._is_ending:
-            self._unused.look()
-            if self._run.stopper.is_stopping:
-                self._window.is_over()
+        with self._recorder.turn:
+            if not self._is_ending:
+                self._unused.look()
+                if self._run.stopper.is_stopping:
+                    self._window.is_over()
         if self._custom is not None:
             self._custom.check()
 
@@ -194,6 +196,7 @@ class ChecksObserver(Observer[Findings]):
                 *(f"{note[:-1]}, in {format_count(calls, 'call')}." for note, calls in self._unmeasured.items()),
                 *unchecked_notes(checked),
                 *self._cuts.notes(),
+                *missed_notes(self._run.interceptor.num_missed),
                 *missing_notes(ranks),
                 *missing_sentences(),
             ),
@@ -202,10 +205,28 @@ class ChecksObserver(Observer[Findings]):
     def _saw_all(self) -> bool:
         """Return whether a mistake would have been found; a model alone is not the program that trains it."""
         is_alone = isinstance(self._run.program, Expression)
-        return not (is_alone or self._run.has_failed) and self._window.is_complete
+        return not (is_alone or self._run.has_failed or self._run.interceptor.num_missed) and self._window.is_complete
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Record the graph, look for problems before the engine runs, then observe the run."""
+        with self._recorder.turn:
+            end = self._look_at(call)
+        return None if end is None else self._in_turn(end)
+
+    def _in_turn(self, end: CallEnd) -> CallEnd:
+        """Let what comes at the end of a call wait for what other threads note."""
+
+        def finish(returned: object) -> None:
+            with self._recorder.turn:
+                end.finish(returned)
+
+        def abandon() -> None:
+            with self._recorder.turn:
+                end.abandon()
+
+        return CallEnd(finish, abandon)
+
+    def _look_at(self, call: EngineCall) -> CallEnd | None:
         if self.has_left:
             return None
         is_wanted = self._choice.wants(call)
@@ -218,7 +239,7 @@ class ChecksObserver(Observer[Findings]):
             return None
         walked = self._run.walk_call(call) if is_wanted else None
         if walked is None:
-            self._training.unobserved(call)
+            self._training.unobserved(call.kind)
             return None
         try:
             if self._custom is not None:
@@ -228,6 +249,12 @@ class ChecksObserver(Observer[Findings]):
         except BaseException:
             walked.walk.close()
             raise
+
+    def missed(self, kind: CallKind) -> None:
+        """Note a call of another thread that is not looked at."""
+        with self._recorder.turn:
+            self._training.unobserved(kind)
+            self._cuts.unobserved()
 
     def begin(self, walked: WalkedGraph, call: EngineCall) -> CallEnd:
         """Look at a call that is about to start. The walk is closed after the engine has run."""

@@ -4,6 +4,8 @@ An optimizer that evaluates a closure, such as LBFGS, calls backward many times 
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from threading import get_ident
 from typing import Any, Self
 from weakref import ReferenceType, ref
 
@@ -21,21 +23,23 @@ ENOUGH = 2  # the first step makes an optimizer's state
 class OptimizerSteps:
     """Counts steps. Use it as a context manager, around the program."""
 
-    def __init__(self, on_step: Callable[[], None]) -> None:
+    def __init__(self, on_step: Callable[[], None], turn: AbstractContextManager[object] | None = None) -> None:
         """Set up.
 
         Args:
             on_step: Called after each step.
+            turn: A lock that is held meanwhile.
         """
         self._on_step = on_step
+        self._turn = turn
         self._counts: dict[int, tuple[ReferenceType[Optimizer], int]] = {}
-        self._stepping: dict[int, Optimizer] = {}
+        self._stepping: dict[tuple[int, int], Optimizer] = {}  # by the thread and their ids
         self._awaited: ReferenceType[Optimizer] | None = None  # found by the last search, which takes long
         self._handles: list[Any] = []
 
     def __enter__(self) -> Self:
         """Register hooks of all optimizers."""
-        self._handles = hook_optimizer_steps(self._before, self._after)
+        self._handles = hook_optimizer_steps(self._before, self._after, self._turn)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -46,8 +50,10 @@ class OptimizerSteps:
 
     def called_backward(self) -> None:
         """Count a backward call inside a step."""
-        for optimizer in self._stepping.values():
-            self._count(optimizer)
+        here = get_ident()
+        for (thread, _), optimizer in self._stepping.items():
+            if thread == here:
+                self._count(optimizer)
 
     def waits(self) -> str | None:
         """Name an optimizer that exists and has not stepped often enough."""
@@ -65,11 +71,11 @@ class OptimizerSteps:
 
     def _before(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if not torch.compiler.is_compiling():
-            self._stepping[id(optimizer)] = optimizer
+            self._stepping[get_ident(), id(optimizer)] = optimizer
 
     def _after(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if not torch.compiler.is_compiling():
-            self._stepping.pop(id(optimizer), None)
+            self._stepping.pop((get_ident(), id(optimizer)), None)
             self._count(optimizer)
             self._on_step()
 

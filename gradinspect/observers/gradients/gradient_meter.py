@@ -29,6 +29,7 @@ from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import hooks_were_made, note_ours
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+from gradinspect.torch_api.turns import of_this_call
 
 Stats: TypeAlias = tuple[Measured, ...]
 
@@ -74,7 +75,8 @@ class GradientMeter:
             is_leaf = self._walk.sequence_nrs[meter.number] == ACCUMULATE_GRAD_NR
             kind = type(node)
             if times or is_leaf or record.kind == "custom":  # custom code may write into its gradient
-                self._handles.append(kind.register_prehook(node, meter.before))
+                before = of_this_call(meter.before) if is_leaf else meter.before
+                self._handles.append(kind.register_prehook(node, before))
             if not is_leaf:
                 self._after_each.append(kind.register_hook(node, meter.after))
         self._handles += self._after_each

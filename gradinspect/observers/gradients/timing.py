@@ -10,7 +10,6 @@ A node has ended when its kernels have. With an accelerator, the hook waits for 
 the previous node lasts until that range ends.
 """
 
-import os
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,18 +19,16 @@ import torch
 from torch.autograd.profiler import profile
 
 from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline
-from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.engine import is_profiling
+from gradinspect.torch_api.profiler_turn import start_profiler, stop_profiler
 from gradinspect.torch_api.profiling import profiler_range, require_profiler_ranges
 
 _MARK = "gradinspect::node#"
 _SYNC = "gradinspect::synchronize"
 _EVALUATE = "autograd::engine::evaluate_function"
-_LEVEL = "KINETO_LOG_LEVEL"
 _BACKWARD_SCOPE = 1  # at::RecordScope::BACKWARD_FUNCTION
 
 
@@ -50,7 +47,7 @@ class NodeTimer:
         self._graph = graph
         self._synchronize = synchronize or _synchronize_of_device()
         self._profiler = profile()
-        start_quietly(self._profiler)
+        start_profiler(self._profiler)
         self._walk = Walk(output.edge[0] for output in outputs)
         self._handles = [
             type(node).register_prehook(node, partial(self._before, n)) for n, node in enumerate(self._walk.nodes)
@@ -66,7 +63,7 @@ class NodeTimer:
 
     def close(self) -> None:
         """Remove the hooks and stop the profiler."""
-        self._profiler.__exit__(None, None, None)
+        stop_profiler(self._profiler)
         for handle in self._handles:
             handle.remove()
         self._walk.close()
@@ -81,21 +78,6 @@ class NodeTimer:
         if self._synchronize is not None:
             with profiler_range(_SYNC):
                 self._synchronize()
-
-
-def start_quietly(profiler: profile) -> None:
-    """Start without libkineto's messages on stderr; it reads its log level once, at first use."""
-    if is_profiling():  # a second profiler would end the first
-        raise GradInspectError(
-            "The program runs its own profiler around this backward call.", "Choose another call with --backward."
-        )
-    is_ours = _LEVEL not in os.environ
-    os.environ.setdefault(_LEVEL, "99")
-    try:
-        profiler.__enter__()
-    finally:
-        if is_ours:
-            del os.environ[_LEVEL]
 
 
 def _synchronize_of_device() -> Callable[[], None] | None:

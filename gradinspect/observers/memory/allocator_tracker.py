@@ -16,7 +16,6 @@ from weakref import ref
 import torch
 from torch.autograd.profiler import profile
 
-from gradinspect.observers.gradients.timing import start_quietly
 from gradinspect.observers.memory.allocator_replay import AllocatorReplay, Place, maker_of, with_addresses
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.pinned_memory import PINNED_NOTE, PinnedMemory
@@ -25,6 +24,7 @@ from gradinspect.observers.memory.storage_purposes import Claim
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.distributed import communicates_by
+from gradinspect.torch_api.profiler_turn import start_profiler, stop_profiler
 from gradinspect.torch_api.profiling import (
     ProfiledEvent,
     device_label,
@@ -95,7 +95,7 @@ class AllocatorTracker:
         if self._before:
             _take_first_warning()
         self._profiler = profile(use_kineto=True, profile_memory=True)
-        start_quietly(self._profiler)
+        start_profiler(self._profiler)
         self._whole, self._thread = profiler_range(_WHOLE), get_ident()
         self._whole.__enter__()
         self._recorder.listeners.append(self)
@@ -162,7 +162,7 @@ class AllocatorTracker:
         self._recorder.on_module.remove(self.moved_on)
         if get_ident() == self._thread:
             self._whole.__exit__(None, None, None)
-        profiler.__exit__(None, None, None)
+        stop_profiler(profiler)
         events = sorted(profiled_events(profiler, _MARK), key=lambda event: event.time_ns)
         self._replay(events)
 
@@ -219,7 +219,7 @@ def _take_first_warning() -> None:
     """
     held = [torch.empty(_MIN_BYTES, dtype=torch.uint8)]
     profiler = profile(use_kineto=True, profile_memory=True)
-    start_quietly(profiler)
+    start_profiler(profiler)
     try:
         stderr = os.dup(_STDERR)
     except OSError:  # it is closed
@@ -233,4 +233,4 @@ def _take_first_warning() -> None:
         if stderr is not None:
             os.dup2(stderr, _STDERR)
             os.close(stderr)
-        profiler.__exit__(None, None, None)
+        stop_profiler(profiler)

@@ -16,12 +16,12 @@ from typing import Any
 import torch
 from torch.autograd.profiler import profile
 
-from gradinspect.observers.gradients.timing import start_quietly
 from gradinspect.recording.storages import plain_tensors
 from gradinspect.torch_api.engine import is_profiling
 from gradinspect.torch_api.fakes import FakeTensor, unset_fake_temporarily
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.operators import cpu_attention, cpu_attention_backward, operator_name
+from gradinspect.torch_api.profiler_turn import start_profiler, stop_profiler
 from gradinspect.torch_api.profiling import has_memory_events, profiled_events
 
 MAX_TRIAL_BYTES = 2**27  # of the arguments
@@ -171,11 +171,11 @@ def _are_of_the_cpu(args: tuple[Any, ...]) -> bool:
 
 def _peak_of(func: Callable[..., Any], args: list[Any]) -> int:
     profiler = profile(use_kineto=True, profile_memory=True)
-    start_quietly(profiler)
+    start_profiler(profiler)
     try:
         result = func(*args)
     finally:
-        profiler.__exit__(None, None, None)
+        stop_profiler(profiler)
     del result
     alive = peak = 0
     for event in sorted(profiled_events(profiler, "\0"), key=lambda event: event.time_ns):

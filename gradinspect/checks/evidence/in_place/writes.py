@@ -65,7 +65,7 @@ class WriteLog:
 
     def __enter__(self) -> "WriteLog":
         """Register hooks of all optimizers."""
-        self._handles = hook_optimizer_steps(self._before_step, self._after_step)
+        self._handles = hook_optimizer_steps(self._before_step, self._after_step, self._recorder.turn)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -168,7 +168,7 @@ class WriteLog:
         self._num_writes = sum(map(len, self._by_storage.values()))
 
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or not self._recorder.is_here:
             return
         try:
             name = name_of_optimizer(optimizer)
@@ -177,7 +177,7 @@ class WriteLog:
         self._stepping.append(name)
 
     def _after_step(self, _optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if not torch.compiler.is_compiling() and self._stepping:
+        if not torch.compiler.is_compiling() and self._stepping and self._recorder.is_here:
             self._stepping.pop()
 
 

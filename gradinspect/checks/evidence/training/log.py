@@ -40,7 +40,7 @@ from gradinspect.checks.rules.training.facts import (
     SharedLayer,
     UnheldParameters,
 )
-from gradinspect.graph import Frame
+from gradinspect.graph import CallKind, Frame
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.names import all_parameters
 from gradinspect.recording.recorder import Recorder
@@ -91,17 +91,18 @@ class TrainingLog:
 
     def __enter__(self) -> "TrainingLog":
         """Start listening."""
+        turn = self._recorder.turn
         patches = (
-            noticing(Optimizer, "__init__", self._on_optimizer),
-            noticing(lr_scheduler.LRScheduler, "step", self._on_schedule),
-            noticing(nn.Module, "train", self._on_mode),
-            noticing(GradScaler, "scale", self._on_scale),
-            noticing(nn.Module, "load_state_dict", self._on_load),
+            noticing(Optimizer, "__init__", self._on_optimizer, turn),
+            noticing(lr_scheduler.LRScheduler, "step", self._on_schedule, turn),
+            noticing(nn.Module, "train", self._on_mode, turn),
+            noticing(GradScaler, "scale", self._on_scale, turn),
+            noticing(nn.Module, "load_state_dict", self._on_load, turn),
         )
         self._attached.enter_context(patched(*patches))
         for handle in (
-            *hook_optimizer_steps(self._before_step, self._after_step),
-            *hook_registrations(self._on_module, self._on_parameter),
+            *hook_optimizer_steps(self._before_step, self._after_step, turn),
+            *hook_registrations(self._on_module, self._on_parameter, turn),
         ):
             self._attached.callback(handle.remove)
         return self
@@ -157,9 +158,9 @@ class TrainingLog:
         self._gradients.end()
         self._parameters.end()
 
-    def unobserved(self, call: EngineCall) -> None:
+    def unobserved(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""
-        if call.kind == "backward":
+        if kind == "backward":
             self._gradients.unobserved()
 
     def touched(

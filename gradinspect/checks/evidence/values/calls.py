@@ -136,7 +136,7 @@ class TorchCallLog:
         """
         known = begun.known
         try:
-            with plain_tensors_only():
+            with self._recorder.turn, plain_tensors_only():
                 if begun.versions:
                     self._look_for_writes(begun, start, end, frame)
                 if known.touch is not None and self.on_touch is not None:
@@ -167,7 +167,7 @@ class TorchCallLog:
     def look_for_writes(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:
         """Look at a call that has returned inside backward."""
         try:
-            with plain_tensors_only():
+            with self._recorder.turn, plain_tensors_only():
                 if begun.versions:
                     self._look_for_writes(begun, start, end, frame)
         except Exception:

@@ -89,11 +89,12 @@ class GradientCuts:
         self._constant: dict[tuple[Frame | None, Frame | None], Finding] = {}  # by the lines of a term
         self._perhaps: dict[str, None] = {}  # what may be meant
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
+        self._has_missed = False  # a call that may have reached any leaf
         self._handles: list[Any] = []
 
     def __enter__(self) -> "GradientCuts":
         """Register hooks of all optimizers."""
-        self._handles = hook_optimizer_steps(self._before_step, self._after_step)
+        self._handles = hook_optimizer_steps(self._before_step, self._after_step, self._recorder.turn)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -126,6 +127,10 @@ class GradientCuts:
             self._note_constant_terms(graph, root, backward)
             self._note_what_may_be_meant(graph, root, call)
 
+    def unobserved(self) -> None:
+        """Note a call that is not looked at."""
+        self._has_missed = True
+
     def refused(self, call: EngineCall) -> Iterator[Finding]:
         """Explain why a call has no graph."""
         return refused_findings(self._flow, call, self._recorder, self._frame)
@@ -139,7 +144,7 @@ class GradientCuts:
         yield from self._found
         known = self.reached.union(explained)
         wanted = [one for key, one in self._wanted.items() if key not in known and one.tensor() is not None]
-        if not self._roots or self._flow.is_full or not can_watch_storages():
+        if not self._roots or self._has_missed or self._flow.is_full or not can_watch_storages():
             return
         with plain_tensors_only():
             starts = [self._flow.read(tensor) for one in wanted if (tensor := one.tensor()) is not None]
@@ -206,13 +211,13 @@ class GradientCuts:
 
     def _before_step(self, _optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Ignore an optimizer's own arithmetic, unless it runs the forward pass in a closure."""
-        if not torch.compiler.is_compiling() and not _has_closure(args, kwargs):
+        if not torch.compiler.is_compiling() and not _has_closure(args, kwargs) and self._recorder.is_here:
             self._flow.num_pauses += 1
 
     def _after_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if torch.compiler.is_compiling():
             return
-        if not _has_closure(args, kwargs):
+        if not _has_closure(args, kwargs) and self._recorder.is_here:
             self._flow.num_pauses = max(0, self._flow.num_pauses - 1)
         # inside backward nothing is missing yet: it has not reached all tensors
         if is_inside_backward() or not self._roots or not self._recorder.is_active:

@@ -1,0 +1,189 @@
+"""The library in several threads at the same time, each with a model of its own or all with one."""
+
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd.profiler import profile
+
+import gradinspect as gi
+from gradinspect.torch_api.hooks import hook_optimizer_steps
+
+NUM_THREADS = 4
+
+
+@pytest.fixture(autouse=True)
+def switching() -> Iterator[None]:
+    """Let Python change threads as often as it can, and look at what is left."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+
+    assert gc.isenabled()
+    assert torch.autograd._engine_run_backward.__module__ == "torch.autograd.graph"
+
+
+def step_of(size: int = 4) -> Callable[[], None]:
+    """Make a training step with a model of its own."""
+    model = nn.Sequential(nn.Linear(size, 8), nn.ReLU(), nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(torch.ones(3, size)).pow(2).mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def in_pool(work: Callable[[int], Any]) -> list[Any]:
+    """Do some work in all threads."""
+    with ThreadPoolExecutor(NUM_THREADS) as pool:
+        return list(pool.map(work, range(NUM_THREADS)))
+
+
+@contextmanager
+def repeated_by_others(step: Callable[[], None]) -> Iterator[None]:
+    """Let other threads run a step again and again, and see that it does not fail."""
+    has_ended = threading.Event()
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            while not has_ended.is_set():
+                step()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        for thread in threads:
+            thread.join()
+
+    assert not errors
+
+
+def test_steps_are_checked_in_several_threads() -> None:
+    """Each finds what is wrong with its own step, and no more."""
+
+    def work(number: int) -> list[str]:
+        step = step_of()
+        if number % 2:
+            step = _without_zero_grad()
+        found = gi.check(step)
+        assert found.is_complete, found.notes
+        return [one.code for one in found.findings]
+
+    assert in_pool(work) == [[], ["GI362"]] * 2
+
+
+def _without_zero_grad() -> Callable[[], None]:
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def step() -> None:
+        model(torch.ones(3, 4)).pow(2).mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def test_steps_are_measured_in_several_threads_one_after_the_other() -> None:
+    """There is one profiler; each peak is that of the same step measured alone."""
+    alone = gi.fit(step_of()).peak_bytes
+
+    assert in_pool(lambda _: gi.fit(step_of()).peak_bytes) == [alone] * NUM_THREADS
+
+
+def test_graphs_are_recorded_in_several_threads() -> None:
+    """Each recording has the calls of its own thread."""
+
+    def work(number: int) -> list[int]:
+        layers = [nn.Linear(4, 4) for _ in range(number + 1)]
+        model = nn.Sequential(*layers)
+        with gi.record(model) as recording:
+            for _ in range(3):
+                model(torch.ones(1, 4)).sum().backward()
+        return [len(graph.nodes) for graph in recording.graphs]
+
+    def sizes(number: int) -> list[int]:
+        model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(number + 1)))
+        return [len(gi.capture(model(torch.ones(1, 4)).sum()).nodes)] * 3
+
+    assert in_pool(work) == [sizes(number) for number in range(NUM_THREADS)]
+
+
+def test_calls_of_other_threads_are_counted_and_not_looked_at() -> None:
+    """The report says so, and is not complete."""
+    other = step_of()
+
+    def step() -> None:
+        own()
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+
+    own = step_of()
+    found = gi.check(step, steps=2)
+
+    assert found.num_calls == 2
+    assert not found.is_complete
+    assert "2 backward calls in several threads were not looked at." in found.notes
+
+
+def test_one_model_is_trained_by_several_threads_beside_a_check() -> None:
+    """Their calls run the hooks of shared leaves; nothing of theirs is taken for the step's own."""
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def step() -> None:
+        model(torch.ones(3, 4)).pow(2).mean().backward()
+
+    with repeated_by_others(step):
+        found = gi.check(step, steps=3)
+
+    assert found.num_calls == 3
+
+
+def test_a_profiler_of_the_program_in_another_thread_is_refused_in_one_sentence() -> None:
+    """Ours would end it."""
+    is_running, has_ended = threading.Event(), threading.Event()
+
+    def profiling() -> None:
+        with profile():
+            is_running.set()
+            has_ended.wait(30)
+
+    thread = threading.Thread(target=profiling)
+    thread.start()
+    is_running.wait(30)
+    try:
+        with pytest.raises(gi.GradInspectError, match="Another thread of the program runs torch's profiler"):
+            gi.fit(step_of())
+    finally:
+        has_ended.set()
+        thread.join()
+
+
+def test_hooks_of_optimizers_are_left_while_other_threads_step() -> None:
+    """Torch raises in the program if its dict of hooks changes while a thread goes through it."""
+    with repeated_by_others(step_of()):
+        handles: list[Any] = []
+        for _ in range(200):
+            handles += hook_optimizer_steps(lambda *_: None, lambda *_: None)
+            if len(handles) > 6:
+                handles.pop(0).remove()
+        for handle in handles:
+            handle.remove()
