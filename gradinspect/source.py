@@ -20,6 +20,8 @@ _INPUT = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>(?:[0-9x]|\{[A-Za-z_
 
 _TIMES = re.compile(r"x(?![^{]*\})")  # between two sizes, not in the name of one
 STDIN = Path("-")
+MAX_INPUT = 1000  # characters of a shape
+MAX_DIGITS = 18  # of one of its sizes
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def parse_input(text: str) -> InputSpec:
     Raises:
         GradInspectError: It has another form.
     """
-    found = _INPUT.fullmatch(text)
+    found = _INPUT.fullmatch(text) if len(text) <= MAX_INPUT else None
     if found is None or not (found["shape"] or found["dtype"]):
         raise GradInspectError(
             f"The input '{text}' is not a shape.", "Write it as 2x3x224x224, 2x128:int64 or mask=2x128:bool."
@@ -128,6 +130,9 @@ def parse_input(text: str) -> InputSpec:
         near = difflib.get_close_matches(dtype, DTYPES, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Supported dtypes: {', '.join(DTYPES)}."
         raise GradInspectError(f"The input '{text}' has an unknown dtype '{dtype}'.", hint)
+    large = next((size for size in sizes if len(size.lstrip("0")) > MAX_DIGITS and not size.startswith("{")), None)
+    if large is not None:
+        raise GradInspectError(f"The input '{text}' has a size of {len(large)} digits.", "No tensor is that large.")
     names = tuple(size.strip("{}") if size.startswith("{") else "" for size in sizes)
     shape = tuple(1 if name else int(size) for size, name in zip(sizes, names, strict=True))
     return InputSpec(shape=shape, dtype=dtype, name=found["name"], size_names=names if any(names) else ())
@@ -139,10 +144,14 @@ def _existing(path: Path) -> Path:
             return path
         if path.is_dir():
             raise GradInspectError(f"'{path}' is a directory.", "Give a script in it, or run a module with -m.")
+        if path.exists():
+            raise GradInspectError(f"'{path}' is a device or a pipe.", "Give a file, or - for standard input.")
         folder = path.parent
         names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     except OSError as error:  # the name is too long, or a folder is not readable
         raise GradInspectError(f"'{path}' cannot be read: {error.strerror}.", "Check its name.") from None
+    except ValueError:
+        raise GradInspectError(f"'{path}' cannot be read: no file can have this name.", "Check its name.") from None
     near = difflib.get_close_matches(path.name, names, n=1)
     hint = f"Did you mean '{folder / near[0]}'?" if near else "Give a script, pkg.mod:expression, or a capture file."
     raise GradInspectError(f"The file '{path}' does not exist.", hint)

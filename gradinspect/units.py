@@ -17,6 +17,10 @@ DTYPE_NAMES = {
     "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
 }  # fmt: skip
 
+MAX_DIGITS = 18  # of a whole number, which then fits 64 bits
+MAX_SIZE = 2.0**63  # bytes, as torch counts them
+MAX_WORD, MAX_SENTENCES = 300, 2000  # characters in a message, which may quote all that a command line can hold
+
 
 def format_bytes(num_bytes: int) -> str:
     """Write a byte count with a binary unit: `0 B`, `24 B`, `1.5 KiB`, `51.1 MiB`."""
@@ -85,19 +89,28 @@ def format_ranges(numbers: Iterable[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
 
 
+def parse_whole(text: str) -> int | None:
+    """Read a whole number from the user: decimal digits, at most 18, so that it fits wherever one is kept."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
+
+
 def parse_bytes(text: str) -> int:
     """Read a byte count with or without a unit: `24`, `1.5 KiB`, `2MB`, `1G`; units are powers of 1024.
 
     Raises:
         GradInspectError: It is not a valid size.
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.ASCII | re.IGNORECASE)
-    if match is None:
+    match = (
+        None
+        if len(text) > MAX_WORD
+        else re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.ASCII | re.IGNORECASE)
+    )
+    size = 0.0 if match is None else float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ")
+    if match is None or size >= MAX_SIZE:
         raise GradInspectError(
             f"'{text}' is not a valid size.", "Give a number of bytes, or one with a unit: 512KiB, 1MiB, 2GiB."
         )
-    factor: int = 1024 ** " KMGT".index(match[2].upper() or " ")
-    return round(float(match[1]) * factor)
+    return round(size)
 
 
 def format_count(count: int, singular: str, plural: str | None = None) -> str:
@@ -153,3 +166,9 @@ def brief(text: str, limit: int = 200) -> str:
     """Escape a text for use in a message, and cut its middle beyond `limit` characters."""
     text = escape_control(text if len(text) <= 2 * limit else text[:limit] + text[-limit:])
     return text if len(text) <= limit else f"{text[: limit // 2]}…{text[1 - limit // 2 :]}"
+
+
+def readable(text: str) -> str:
+    """Make one line of sentences in which no word, and not all of it, is longer than a reader would read."""
+    words = [brief(word) if len(word) > MAX_WORD else word for word in text.split()]
+    return brief(" ".join(words), MAX_SENTENCES)

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradinspect.errors import GradInspectError
+from gradinspect.units import brief
+from gradinspect.user_files import read_text
 
 if TYPE_CHECKING:
     from gradinspect.checks.verdict import Selection
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415  # what --help need not wait for
 
 NAME = "pyproject.toml"
+MAX_STEPS = 10**18  # as on the command line
 _TABLE = "[tool.gradinspect]"
 
 
@@ -89,10 +92,10 @@ def _table(file: Path) -> Any:  # noqa: ANN401  # whatever is written there
         GradInspectError: It cannot be read.
     """
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_text(file))
     except OSError as error:
         raise GradInspectError(f"'{file}' cannot be read: {error.strerror}.", "Check its permissions.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split()) or "too deep"
         raise GradInspectError(f"'{file}' is not valid TOML: {reason}.", "Correct it.") from None
     tool = document.get("tool")
@@ -116,7 +119,9 @@ def _checked(table: object, file: Path) -> Settings:
         expected, accept = _KEYS[key]
         accepted = accept(value)
         if accepted is None:
-            raise GradInspectError(f"'{key}' in {_TABLE} of '{file}' must be {expected}, not {value!r}.", "Correct it.")
+            raise GradInspectError(
+                f"'{key}' in {_TABLE} of '{file}' must be {expected}, not {brief(repr(value))}.", "Correct it."
+            )
         read[key] = file.parent / accepted if isinstance(accepted, Path) else accepted
     return Settings(**read)
 
@@ -133,7 +138,7 @@ def _codes(value: object) -> tuple[str, ...] | None:
 
 
 def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MAX_STEPS else None
 
 
 def _file_name(value: object) -> Path | None:

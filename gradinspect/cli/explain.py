@@ -103,12 +103,14 @@ def _explained_node(path: Path, number: str) -> "Iterator[Explanation]":
     from gradinspect.analyses.explain.explanation import explain_node
     from gradinspect.catalog import load_catalog
     from gradinspect.storage import read_graph
+    from gradinspect.units import parse_whole
 
     graph = read_graph(path)
-    if not number.isdigit() or int(number) >= len(graph.nodes):
+    wanted = parse_whole(number)
+    if wanted is None or wanted >= len(graph.nodes):
         last = len(graph.nodes) - 1
         raise GradInspectError(f"There is no node '#{number}' in '{path}'.", f"It has #0 to #{last}.")
-    yield explain_node(graph, int(number), load_catalog())
+    yield explain_node(graph, wanted, load_catalog())
 
 
 def _page(found: "Sequence[Explanation | CustomFunction | RuleDoc]") -> "Iterator[Text]":

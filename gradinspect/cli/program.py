@@ -2,6 +2,7 @@
 
 import difflib
 import errno
+import os
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -14,7 +15,7 @@ from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_pro
 from gradinspect.cli.verbs import VERBS, VerbGroup
 from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
 from gradinspect.isolation import OwnSearchPath
-from gradinspect.ranks.job import this_job
+from gradinspect.ranks.job import check_environment, this_job
 from gradinspect.units import brief
 
 _OF_THE_SYSTEM = {
@@ -75,6 +76,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     ours, theirs = split_arguments(sys.argv[1:] if arguments is None else arguments)
 
     def run() -> object:
+        check_environment(os.environ)
         command = typer.main.get_command(app)  # calling `app` itself would install typer's excepthook
         return command(ours, obj=theirs, standalone_mode=False, prog_name="gradinspect")
 

@@ -16,6 +16,7 @@ from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.request import Request
+from gradinspect.user_files import read_text
 
 if TYPE_CHECKING:
     from gradinspect.analyses.gradients.stepping import SteppingOutcome
@@ -79,7 +80,7 @@ def step(
 
 def _commands(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = "is not text" if isinstance(error, UnicodeDecodeError) else f"cannot be read: {error.strerror}"
         raise GradInspectError(

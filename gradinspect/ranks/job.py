@@ -5,7 +5,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
+from gradinspect.errors import GradInspectError
+from gradinspect.units import parse_whole
+
 PATIENCE_S = 30.0
+MAX_RANKS = 100_000  # that rank 0 can watch
 TICK_S = 0.2
 PER_RANK_S = 0.001
 FOLDER, PATIENCE = "GRADINSPECT_RANKS_FOLDER", "GRADINSPECT_RANKS_PATIENCE"
@@ -41,11 +45,11 @@ class Job(NamedTuple):
 def job_of(environment: Mapping[str, str]) -> Job | None:
     """Read which rank of which job a process is; None without a job, or with only one rank."""
     rank, num_ranks = _number(environment, "RANK"), _number(environment, "WORLD_SIZE")
-    if rank is None or num_ranks is None or not 0 <= rank < num_ranks or num_ranks < 2:
+    if rank is None or num_ranks is None or not 0 <= rank < num_ranks or not 2 <= num_ranks <= MAX_RANKS:
         return None
     import hashlib  # noqa: PLC0415  # only in a job of several ranks
 
-    patience = environment.get(PATIENCE, "")
+    patience = parse_whole(environment.get(PATIENCE, ""))
     key = "\n".join((*(environment.get(name, "") for name in _SAME_FOR_ALL), _place(environment)))
     return Job(
         rank=rank,
@@ -53,7 +57,7 @@ def job_of(environment: Mapping[str, str]) -> Job | None:
         near=_near(environment, rank, num_ranks),
         key=hashlib.sha256(key.encode(errors="replace")).hexdigest()[:16],
         folder=environment.get(FOLDER) or None,
-        patience_s=float(patience) if patience.isdecimal() and int(patience) else PATIENCE_S,
+        patience_s=float(patience or PATIENCE_S),
     )
 
 
@@ -76,8 +80,24 @@ def _near(environment: Mapping[str, str], rank: int, num_ranks: int) -> tuple[in
 
 
 def _number(environment: Mapping[str, str], name: str) -> int | None:
-    text = environment.get(name, "").strip()
-    return int(text) if text.isdecimal() else None
+    return parse_whole(environment.get(name, "").strip())
+
+
+def check_environment(environment: Mapping[str, str]) -> None:
+    """Check what says how the ranks of a job meet.
+
+    Raises:
+        GradInspectError: There are too many of them, or one of our own variables is wrong.
+    """
+    size = environment.get("WORLD_SIZE", "").strip()
+    if size.isdecimal() and "RANK" in environment and (parse_whole(size) or MAX_RANKS + 1) > MAX_RANKS:
+        raise GradInspectError(
+            f"'WORLD_SIZE={size}' is more ranks than the {MAX_RANKS:,} that can be watched.",
+            "Unset it, or run fewer ranks under gradinspect.",
+        )
+    patience = environment.get(PATIENCE)
+    if patience and not parse_whole(patience):
+        raise GradInspectError(f"'{PATIENCE}={patience}' is not a number of seconds.", f"Write {PATIENCE}=120.")
 
 
 @cache

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from gradinspect.errors import GradInspectError
 from gradinspect.units import brief, format_count
+from gradinspect.user_files import read_text
 
 _MAGIC = re.compile(r"^(\s*)(%[A-Za-z]|!|\?|[\w.]+\?{1,2}\s*$|[\w., ]+=\s*(!|%[A-Za-z]))")
 _OF_PYTHON = ("%%time", "%%timeit", "%%capture", "%%prun", "%%gradinspect")
@@ -78,7 +79,7 @@ def _code_cells(path: Path) -> list[str]:
         GradInspectError: The file is no notebook, or cannot be read.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_text(path))
     except OSError as error:
         raise GradInspectError(f"The notebook '{path}' cannot be read: {error.strerror}.", "Check the file.") from None
     except (ValueError, RecursionError):

@@ -19,6 +19,7 @@ from gradinspect.graph import Graph
 from gradinspect.storage.decoding import decode_graph
 from gradinspect.storage.encoding import FORMAT, SCHEMA_VERSION, encode_graph
 from gradinspect.storage.unpacking import read_content
+from gradinspect.user_files import open_file
 
 # As `encoding` writes it; in a text, the quotes would be escaped.
 _DEVICE = re.compile(rb'("device":"|"kind":"device","value":")([a-z]+):(\d+)"')
@@ -58,7 +59,7 @@ def comparable_digest(path: Path, *, are_ranks: bool = False) -> bytes | None:
         A digest; None if the file cannot be read, in which case reading it as a whole says what is wrong.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             content = read_content(file, "")
         found = msgspec.json.decode(_unnumbered(content) if are_ranks else content, type=_Comparable)
     except (OSError, GradInspectError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

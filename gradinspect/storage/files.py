@@ -11,6 +11,7 @@ from gradinspect.graph import Graph
 from gradinspect.storage.decoding import decode_file
 from gradinspect.storage.leftovers import remove_leftovers, temporary_file
 from gradinspect.units import escape_control
+from gradinspect.user_files import open_file
 
 
 def read_graph(path: str | os.PathLike[str]) -> Graph:
@@ -24,7 +25,7 @@ def read_graph(path: str | os.PathLike[str]) -> Graph:
     """
     path = Path(path)
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return decode_file(file, str(path))
     except OSError as error:
         raise _failed("read", path, error) from None
@@ -48,7 +49,7 @@ def write_file(path: Path, content: bytes, *, force: bool) -> None:
         if str(path) in {"-", "/dev/stdout"}:
             _write_to_stdout(content)
         elif path.exists() and not path.is_file() and not path.is_dir():
-            path.write_bytes(content)
+            _write_to_pipe(path, content)
         else:
             _write_regular(path, Path(os.path.realpath(path)), content, force=force)
     except BrokenPipeError:
@@ -63,6 +64,15 @@ def _write_to_stdout(content: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
+
+
+def _write_to_pipe(path: Path, content: bytes) -> None:
+    """Write to a device, or to a named pipe that somebody reads: else we would wait for that."""
+    descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(descriptor, True)
+    with open(descriptor, "wb") as file:  # noqa: PTH123  # a number
+        file.write(content)
 
 
 def _write_regular(path: Path, target: Path, content: bytes, *, force: bool) -> None:
@@ -109,6 +119,8 @@ def _failed(verb: str, path: Path, error: OSError) -> GradInspectError:
     name = escape_control(str(path))
     if isinstance(error, IsADirectoryError):
         return GradInspectError(f'Could not {verb} "{name}": it is a directory.', "Give a file name.")
+    if error.errno == errno.ENXIO:
+        return GradInspectError(f'Could not {verb} "{name}": nobody reads this pipe.', "Start its reader first.")
     if isinstance(error, FileNotFoundError) and verb == "write":
         return GradInspectError(
             f'Could not write "{name}": the directory does not exist: "{escape_control(str(path.parent))}".'

@@ -11,6 +11,7 @@ from gradinspect.errors import GradInspectError
 from gradinspect.storage.encoding import escape_surrogates, finished
 from gradinspect.storage.unpacking import read_content
 from gradinspect.units import brief
+from gradinspect.user_files import open_file
 
 FORMAT = "gradinspect-fit"
 VERSION = 1  # increment with every change of `StepMemory` that an older reader would reject
@@ -42,7 +43,7 @@ def read_step_memory(path: Path) -> StepMemory:
     """
     label = f'"{brief(fspath(path.name))}"'
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             content = read_content(file, label)
     except OSError as error:
         raise GradInspectError(f"The file '{path}' cannot be read: {error.strerror}.", "Check the file.") from None

@@ -3,6 +3,7 @@
 What comes in: an open file. What goes out: its content, or an error as soon as it cannot be a capture file.
 """
 
+import codecs
 import gzip
 import io
 import zlib
@@ -65,6 +66,7 @@ class _Counted(io.RawIOBase):
 def _read_limited(file: io.RawIOBase | gzip.GzipFile, source: _Counted, label: str, max_bytes: int) -> bytearray:
     content = bytearray()
     while chunk := file.read(CHUNK_BYTES):
+        chunk = chunk if content else chunk.removeprefix(codecs.BOM_UTF8)  # some editors write it
         if not content and not chunk.lstrip().startswith(tuple(bytes([start]) for start in JSON_STARTS)):
             raise GradInspectError(f"{label} is not a capture file: it is not JSON.", MAKE)
         content += chunk

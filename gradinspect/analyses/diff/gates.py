@@ -6,6 +6,7 @@ does.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Final
 
 from gradinspect.analyses.diff.records import Detail, GraphDiff, Pair
@@ -53,10 +54,17 @@ def parse_gate(text: str) -> Gate:
 def _limit(text: str, found: re.Match[str]) -> float:
     try:
         if found["percent"]:
-            return float(found["limit"]) / 100
-        return parse_bytes(found["limit"]) if found["figure"] in IN_BYTES else float(found["limit"])
+            return _finite(found["limit"]) / 100
+        return parse_bytes(found["limit"]) if found["figure"] in IN_BYTES else _finite(found["limit"])
     except (ValueError, GradInspectError):
         raise GradInspectError(f"'--fail-on {brief(text)}' has no valid number.", HINT) from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError
+    return number
 
 
 def failure(gate: Gate, diff: GraphDiff) -> str | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Record
+from gradinspect.user_files import read_text
 
 
 class CustomFunction(Record, frozen=True, kw_only=True):
@@ -27,11 +28,11 @@ def read_custom_function(path: Path, name: str) -> CustomFunction:
         GradInspectError: The file cannot be read, is not Python, or has no such class with a backward.
     """
     try:
-        source = path.read_text(encoding="utf-8")
+        source = read_text(path)
         tree = ast.parse(source)
     except OSError as error:
         raise GradInspectError(f"The file '{path}' cannot be read: {error.strerror}.") from None
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the parser has limits
         raise GradInspectError(f"The file '{path}' is not valid Python.") from None
     classes = {
         node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and _method(node, "backward")

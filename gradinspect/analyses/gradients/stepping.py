@@ -10,6 +10,7 @@ from gradinspect.analyses.structure.name_patterns import matching_names
 from gradinspect.analyses.structure.node_names import named_nodes
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Record, argument_name
+from gradinspect.units import parse_whole
 
 Check: TypeAlias = Literal["equal", "differs", "watched", "leaf"]
 Number: TypeAlias = float | int | bool | str  # a str is a complex number
@@ -133,8 +134,9 @@ def _condition(word: str, graph: Graph) -> Callable[[Step], bool]:
     if word == "zero":
         return turns_zero
     file, colon, line = word.rpartition(":")
-    if line.isdigit() and colon:
-        return _on_line(graph, file, int(line))
+    number = parse_whole(line)
+    if number is not None and colon:
+        return _on_line(graph, file, number)
     if _SHAPE.fullmatch(word):
         return _has_shape(tuple(re.findall(r"\d+|\*", word)))
     return _one_of(named_nodes(word, graph))

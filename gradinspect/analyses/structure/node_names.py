@@ -10,6 +10,7 @@ from gradinspect.analyses.structure.call_names import OUTERMOST, short_name
 from gradinspect.analyses.structure.name_patterns import containing_paths, matching_names
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Node
+from gradinspect.units import parse_whole
 
 _BACKWARD = re.compile(r"Backward\d*$")
 
@@ -20,10 +21,10 @@ def node_number(word: str, graph: Graph) -> int:
     Raises:
         GradInspectError: There is no such node.
     """
-    digits = word.removeprefix("#")
-    if not digits.isdecimal() or int(digits) >= len(graph.nodes):
+    number = parse_whole(word.removeprefix("#"))
+    if number is None or number >= len(graph.nodes):
         raise GradInspectError(f"There is no node '{word}'.", f"The nodes are #0 to #{len(graph.nodes) - 1}.")
-    return int(digits)
+    return number
 
 
 def named_nodes(word: str, graph: Graph) -> frozenset[int]:

@@ -18,10 +18,12 @@ import torch
 from torch import nn
 
 from gradinspect.checks.rules.ranks import RankSummary, summarize_rank
+from gradinspect.ranks.job import job_of
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.distributed import is_fully_sharded
+from gradinspect.units import parse_whole
 
 PATIENCE = timedelta(seconds=30)
 
@@ -61,18 +63,18 @@ class Ranks:
 def ranks_of_this_run() -> Ranks | None:
     """Connect to the store of torchrun; None without torchrun, or with only one process."""
     environment = os.environ
-    num_ranks = int(environment.get("WORLD_SIZE", "1"))
-    if environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or num_ranks < 2:
+    job, port = job_of(environment), parse_whole(environment.get("MASTER_PORT", ""))
+    if environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or job is None or port is None:
         return None
     if not torch.distributed.is_available():
         return None
-    address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
+    address = environment.get("MASTER_ADDR", "")
     try:
         store = torch.distributed.TCPStore(address, port, is_master=False, timeout=PATIENCE)
     except RuntimeError:
         return None
     attempt = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return Ranks(int(environment["RANK"]), num_ranks, torch.distributed.PrefixStore(f"gradinspect/{attempt}", store))
+    return Ranks(job.rank, job.num_ranks, torch.distributed.PrefixStore(f"gradinspect/{attempt}", store))
 
 
 def ranks_that_average(recorder: Recorder, num_ranks: int) -> frozenset[int]:

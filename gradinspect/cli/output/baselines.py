@@ -1,11 +1,13 @@
 """The baseline of `check`: which file, what is in it, and writing it anew."""
 
+import codecs
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradinspect.cli.output.files import check_target, write_content
 from gradinspect.errors import GradInspectError
 from gradinspect.units import format_count
+from gradinspect.user_files import read_file
 
 if TYPE_CHECKING:
     from gradinspect.checks.baseline import Baseline
@@ -28,16 +30,15 @@ def open_baseline(path: Path | None, *, writes: bool) -> "Baseline | None":
     if writes:
         check_target(path, force=True)
     try:
-        content = path.read_bytes()
+        content = read_file(path).removeprefix(codecs.BOM_UTF8)  # which some editors write
     except FileNotFoundError:
         if writes:
             return Baseline(programs={})
         raise GradInspectError(
             f"The baseline '{path}' does not exist.", "Write it with --write-baseline, or remove the option."
         ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise GradInspectError(f"The baseline '{path}' cannot be read: {reason}.", "Check its name.") from None
+    except OSError as error:
+        raise GradInspectError(f"The baseline '{path}' cannot be read: {error.strerror}.", "Check its name.") from None
     found = read_baseline(content)
     if found is None:
         raise GradInspectError(f"'{path}' is not a baseline of gradinspect.", "Give another file.")

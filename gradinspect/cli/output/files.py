@@ -98,6 +98,8 @@ def check_target(path: Path, *, force: bool) -> None:
         raise _closed(path.parent) from None
     except OSError as error:  # a name that is too long
         raise GradInspectError(f"'{path}' cannot be written: {error.strerror}.", "Choose another name.") from None
+    if is_there and path.is_dir():
+        raise GradInspectError(f"'{path}' is a directory.", "Give a file name.")
     if not has_folder:
         raise GradInspectError(
             f"The directory '{path.parent}' does not exist.", "Create it, or choose another directory."

@@ -2,13 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
 from gradinspect.ranks.job import this_job
-from gradinspect.units import escape_control
+from gradinspect.units import escape_control, parse_whole, readable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gradinspect.renderers.terminal.page import Page
 
+MAX_CELLS = 10_000  # of a line, or lines of a screen
 P = TypeVar("P", bound="Page")
 
 
@@ -33,7 +34,7 @@ def output_console() -> "Console":
     """Return the console for results."""
     from gradinspect.cli.output.console import OutputConsole  # noqa: PLC0415  # what --help need not wait for
 
-    return OutputConsole(highlight=False, markup=False, emoji=False)
+    return OutputConsole(highlight=False, markup=False, emoji=False, _environ=_with_size(os.environ))
 
 
 def can_print_unicode(console: "Console") -> bool:
@@ -119,7 +120,7 @@ def print_problem(text: str, *, even_if_silent: bool = False) -> None:
     with suppress(OSError, ValueError, AttributeError):  # closed, or missing
         sys.stdout.flush()
     with suppress(OSError, ValueError):
-        print(escape_control(f"gradinspect: {' '.join(text.split())}"), file=sys.stderr)
+        print(f"gradinspect: {readable(text)}", file=sys.stderr)
 
 
 def finish_output() -> OSError | None:
@@ -144,8 +145,15 @@ def working(what: str) -> AbstractContextManager[object]:
     """Show progress on a terminal during a slow step."""
     from rich.console import Console  # noqa: PLC0415  # what --help need not wait for
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, _environ=_with_size(os.environ))
     return console.status(what) if console.is_terminal else nullcontext()
+
+
+def _with_size(environment: "Mapping[str, str]") -> dict[str, str]:
+    """Leave out a size of the terminal that none has: rich believes any number."""
+    sizes = {name: parse_whole(environment.get(name, "")) for name in ("COLUMNS", "LINES")}
+    unlikely = [name for name, size in sizes.items() if size is None or not 0 < size <= MAX_CELLS]
+    return {name: value for name, value in environment.items() if name not in unlikely}
 
 
 def _escape_what_cannot_be_encoded() -> None:

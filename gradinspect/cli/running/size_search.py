@@ -19,7 +19,7 @@ from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.request import Request
 from gradinspect.runner.numbers_in_source import numbers_in
 from gradinspect.source import STDIN, Expression, Script
-from gradinspect.units import escape_control
+from gradinspect.units import escape_control, parse_whole
 
 
 def search_size(request: Request, name: str, limit: int | None, num_steps: int) -> SizeTable:
@@ -78,9 +78,10 @@ def whole_size(request: Request, text: str) -> WholeSize:
     name, _, number = text.partition("=")
     check_size_is_known(request, name)
     if _is_marked(request, name):
-        if not number.isdecimal() or int(number) < 1:
+        size = parse_whole(number)
+        if not size:
             raise GradInspectError(f"'--split {text}' does not say how large '{name}' is.", f"Write --split {name}=64.")
-        return WholeSize(name, int(number))
+        return WholeSize(name, size)
     if number:
         raise GradInspectError(f"'--split {text}': the script itself sets '{name}'.", f"Write --split {name}.")
     return WholeSize(name, numbers_of(request)[name][0])

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.gradients.buckets import BucketParameter, BucketReport, Buckets
 from gradinspect.graph import Graph, with_other_grads
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
+from gradinspect.ranks.job import job_of
 from gradinspect.recording.instances import instances_of
 from gradinspect.recording.names import named_modules
 from gradinspect.runner.engine import CallEnd, EngineCall
@@ -59,7 +60,8 @@ class BucketsObserver(Observer[BucketReport]):
     def _take(self, graph: Graph, models: tuple[Buckets, ...]) -> None:
         """Keep the call if it fills buckets that are known, or if there is none yet."""
         if models or self._report is None:
-            rank, num_ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+            job = job_of(os.environ)
+            rank, num_ranks = (0, 1) if job is None else (job.rank, job.num_ranks)
             self._report = BucketReport(graph=graph, models=models, rank=rank, num_ranks=num_ranks)
         has_parallel = bool(_parallel_models())
         self._is_done = not has_parallel or (bool(models) and all(model.is_kept for model in models))
