@@ -30,6 +30,14 @@ def _leave_to_parent() -> None:
         finalizer.atexit = False
 
 
+def device_is_lost() -> bool:
+    """Return whether this child cannot use the accelerator, because the process that was copied had used it."""
+    # ruff: noqa: PLC0415  # the parent imports torch when it knows what the program would import
+    from gradinspect.torch_api.accelerators import is_lost_in_fork
+
+    return is_lost_in_fork()
+
+
 def run_forked(run: Callable[[Send], None], *, is_silent: bool) -> tuple[bytes, int]:
     """Run a function in a child of this process; the child ends with it.
 

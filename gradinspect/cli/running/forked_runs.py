@@ -14,11 +14,18 @@ from gradinspect.errors import INTERRUPTED, GradInspectError, InternalError, Scr
 from gradinspect.graph import Record
 from gradinspect.isolation import Imports
 from gradinspect.request import Request
-from gradinspect.runner.forked import Send, load_for_children, run_forked
+from gradinspect.runner.forked import Send, device_is_lost, load_for_children, run_forked
 from gradinspect.source import Program
 from gradinspect.units import escape_control
 
 T = TypeVar("T", bound=Record)
+
+
+_NO_DEVICE = (
+    "The program failed, and the device cannot be used by copies of this process: something had used it before the "
+    "program began, such as sitecustomize.",
+    "Remove that, or run the program once: fit --real.",
+)
 
 
 class _Refused(Record, frozen=True):
@@ -88,7 +95,9 @@ class ForkedRuns:
         except GradInspectError as error:
             send(b"-" + msgspec.json.encode(_refused(error.message, error.hint)))
         except ScriptFailedError as error:
-            send(b"-" + msgspec.json.encode(_refused(str(error), exit_code=error.exit_code)))
+            lost = device_is_lost()
+            refused = _refused(*_NO_DEVICE) if lost else _refused(str(error), exit_code=error.exit_code)
+            send(b"-" + msgspec.json.encode(refused))
         except KeyboardInterrupt:
             send(b"-" + msgspec.json.encode(_refused("", exit_code=INTERRUPTED)))
         except Exception as error:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import torch
 from torch.optim import Optimizer
 
 from gradinspect.analyses.planning.changes import Plan
@@ -18,6 +17,7 @@ from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.accelerators import wait_for_device
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import hook_optimizer_steps
 
@@ -93,8 +93,7 @@ class RealStepsObserver(Observer[RealSteps]):
         """Note the time; several optimizers may step, so the last end of a step counts."""
         if not self._phases.is_between or self._phases.step > self._asked:
             return
-        if torch.accelerator.is_available() and torch.accelerator.current_accelerator() is not None:
-            torch.accelerator.synchronize()
+        wait_for_device()
         now = time.perf_counter()
         if len(self._seconds) == self._phases.step:
             self._seconds[-1] += now - self._last_end

@@ -1,0 +1,36 @@
+"""The accelerator of this torch, asked only in ways that make no context on it.
+
+NOTE [Contexts]
+`is_available()` and `device_count()` may ask the driver, after which copies of this process by `fork` cannot use the
+device; everything that touches it makes a context, of hundreds of MiB. So a program that uses none must be looked at
+without either. Source: torch/csrc/cuda/Module.cpp, poison_fork, torch 2.13.
+"""
+
+from typing import Any
+
+import torch
+
+
+def _module() -> Any:
+    """Return `torch.cuda` or its like, for the accelerator that torch was built with; None without one."""
+    accelerator = torch.accelerator.current_accelerator()
+    return None if accelerator is None else getattr(torch, accelerator.type, None)
+
+
+def is_used() -> bool:
+    """Return whether the program has made a context on the accelerator."""
+    module = _module()
+    is_initialized = getattr(module, "is_initialized", None)
+    return module is not None and (is_initialized is None or bool(is_initialized()))
+
+
+def wait_for_device() -> None:
+    """Wait until the accelerator has done what the program asked for, if it uses one."""
+    if is_used():
+        torch.accelerator.synchronize()
+
+
+def is_lost_in_fork() -> bool:
+    """Return whether this process was forked from one that had used the accelerator, so that it cannot."""
+    is_lost = getattr(_module(), "_is_in_bad_fork", False)
+    return bool(is_lost() if callable(is_lost) else is_lost)
