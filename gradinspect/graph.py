@@ -257,7 +257,7 @@ class NodeGradients(Record, frozen=True):
     order: int  # 0 for the first node
     incoming: tuple[Measured, ...]  # one per forward output: NOTE [Unmeasured is not missing]
     outgoing: tuple[Measured, ...] = ()  # one per position of next_edges; empty for a leaf
-    seconds: float = 0.0  # differs between runs, so it is not in capture files
+    seconds: float | None = None  # None: not timed. It differs between runs, so it is not in capture files
 
 
 class Gradients(Record, frozen=True):

@@ -188,14 +188,14 @@ def direction_of(tensor: torch.Tensor) -> torch.Tensor:
     Raises:
         RuntimeError: As `magnitudes_of`.
     """
-    wide = wide_dtype(tensor)
-    values = tensor.detach().flatten().to(wide)
+    values = tensor.detach().flatten()
+    values = values if values.dtype in _SAFE else values.float()
     if not values.numel():
         return values
     low, high = torch.aminmax(values)
-    _, scaled = scaled_by_largest(values, low, high, wide)
+    _, scaled = scaled_by_largest(values, low, high, values.dtype)
     norm = torch.linalg.vector_norm(scaled)
-    return scaled / torch.where(norm > 0, norm, 1.0)
+    return scaled.div_(torch.where(norm > 0, norm, 1.0))
 
 
 def pieces_of(elements: torch.Tensor, size: int = PIECE) -> Iterator[torch.Tensor]:

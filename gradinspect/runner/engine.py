@@ -57,6 +57,7 @@ class CallCounts:
 
     backwards: int = 0
     grads: int = 0
+    captured: int = 0  # those of them that were not looked at: NOTE [Captured kernels] in `torch_api.graph_capture`
 
     def add(self, kind: CallKind) -> None:
         """Count one more call."""

@@ -8,6 +8,7 @@ from gradinspect.request import Request
 from gradinspect.runner.engine import CallCounts
 from gradinspect.runner.observer import Observer
 from gradinspect.source import Expression
+from gradinspect.torch_api.graph_capture import INSIDE
 from gradinspect.units import call_name, format_count
 
 
@@ -60,7 +61,8 @@ def _called(counts: CallCounts) -> str:
     """Say what was called how often; "" if nothing was."""
     calls = ((counts.backwards, "backward"), (counts.grads, "autograd.grad"))
     called = " and ".join(f"{name} {_times(number)}" for number, name in calls if number)
-    return f"called {called}" if called else ""
+    captured = f", {format_count(counts.captured, 'call')} of them {INSIDE}, where nothing is measured"
+    return f"called {called}{captured if counts.captured else ''}" if called else ""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """One run of the user's program, as its observer sees it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -21,6 +21,8 @@ from gradinspect.runner.engine import EngineCall, EngineInterceptor
 from gradinspect.runner.process_state import ProcessState, SharedState
 from gradinspect.runner.stopping import Stopper
 from gradinspect.source import Program
+from gradinspect.torch_api.graph_capture import INSIDE, is_capturing
+from gradinspect.units import format_count
 
 
 class Recorded(NamedTuple):
@@ -47,6 +49,7 @@ class Run:
     problem: Exception | None = None  # an error of ours; it must not reach the user's program
     has_failed: bool = False  # the program ended with an error or an exit code
     may_stop: Callable[[], bool] = lambda: True  # waits for other ranks; False: they need what this program does next
+    _captured: set[str] = field(default_factory=set)  # names of calls
     is_provisional: bool = False  # a later result may replace this one, so the program must run on
 
     def provisional(self) -> "Run":
@@ -78,6 +81,24 @@ class Run:
         kind, first = ("backward", request.backward or 1) if request.grad is None else ("grad", request.grad)
         is_reached = call.kind == kind and call.number >= first and request.at in (None, "backward")
         return is_reached and has_graph(call.outputs)  # otherwise the engine raises
+
+    def is_captured(self, call: EngineCall) -> bool:
+        """Return whether a call is inside a graph capture, and count it. NOTE [Captured kernels].
+
+        Observers that compute with tensors ask first, and leave such a call alone.
+        """
+        if not is_capturing():
+            return False
+        self._captured.add(call.name)
+        self.interceptor.counts.captured = len(self._captured)
+        return True
+
+    @property
+    def captured_notes(self) -> tuple[str, ...]:
+        """Say how many calls were inside a graph capture."""
+        number = self.interceptor.counts.captured
+        verb = "was" if number == 1 else "were"
+        return (f"{format_count(number, 'call')} {INSIDE} {verb} not looked at.",) if number else ()
 
     def record_call(self, call: EngineCall) -> Recorded | None:
         """Record the graph of a call that is about to start; None if its root has no graph."""
@@ -116,7 +137,7 @@ class Run:
             base_folder=self.base_folder,
             variables=(*self.models, *variables),
             plain_types=FAKE_TYPES if self.request.fake else PLAIN_TYPES,
-            warnings=() if self.fake is None else self.fake.warnings,
+            warnings=(*(() if self.fake is None else self.fake.warnings), *self.captured_notes),
         )
 
     def _other_grads(self, kind: CaptureKind, call: EngineCall | None) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch.utils.checkpoint
 
+from gradinspect.torch_api.graph_capture import is_capturing
 from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.probes import private
 
@@ -74,7 +75,7 @@ def restores_random_state(frame: object) -> bool:
 def random_state() -> tuple[torch.Tensor, ...]:
     """Return where the random number generators are: of the CPU, and of the current CUDA device if there is one."""
     states = [torch.get_rng_state()]
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if torch.cuda.is_available() and torch.cuda.is_initialized() and not is_capturing():
         states.append(torch.cuda.get_rng_state())
     return tuple(states)
 

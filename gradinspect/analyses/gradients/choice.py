@@ -74,7 +74,7 @@ def chosen_nodes_that_ran(graph: Graph, rows: Sequence[NodeGradients], choice: R
     """
     fields: Fields[NodeGradients] = {
         **fields_of_nodes(graph, lambda row: row.node),
-        "ms": lambda row: (row.seconds * 1e3,),
+        "ms": lambda row: () if row.seconds is None else (row.seconds * 1e3,),
         "norm": lambda row: (arriving_norm(row),),
         "zeros": lambda row: [stats.zero_share for stats in known(row.outgoing)],
     }

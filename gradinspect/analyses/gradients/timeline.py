@@ -1,6 +1,6 @@
 """When each node of a backward call ran, for how long, and which operators it called."""
 
-from gradinspect.graph import Graph, Record
+from gradinspect.graph import Graph, Node, Record
 
 
 class OpSlice(Record, frozen=True, kw_only=True):
@@ -26,7 +26,20 @@ class Timeline(Record, frozen=True, kw_only=True):
 
     graph: Graph
     slices: tuple[NodeSlice, ...]  # in order of start time
-    is_synchronized: bool = False  # with the device after each node
+    synchronized: tuple[str, ...] = ()  # devices that were waited for after each node, so that its time is theirs too
+    unsynchronized: tuple[str, ...] = ()  # those that cannot be waited for: the times are those of the calls alone
+
+
+def devices_of(node: Node) -> frozenset[str]:
+    """Return the devices that a node's kernels run on, beside the CPU, whose calls return when they are done."""
+    infos = [info for info in node.forward_outputs if info is not None]
+    infos += [] if node.leaf is None else [node.leaf.info]
+    return frozenset(info.device for info in infos) - {"cpu", "meta"}
+
+
+def devices_of_all(graph: Graph) -> tuple[str, ...]:
+    """Return those of all nodes."""
+    return tuple(sorted(frozenset[str]().union(*map(devices_of, graph.nodes))))
 
 
 def outermost_ops(piece: NodeSlice) -> tuple[OpSlice, ...]:

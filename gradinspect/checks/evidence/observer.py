@@ -192,6 +192,7 @@ class ChecksObserver(Observer[Findings]):
             is_complete=self._saw_all(),
             notes=(
                 *self._window.notes(),
+                *self._run.captured_notes,
                 *opaque_notes(sorted(self._opaque)),
                 *(f"{note[:-1]}, in {format_count(calls, 'call')}." for note, calls in self._unmeasured.items()),
                 *unchecked_notes(checked),
@@ -228,6 +229,9 @@ class ChecksObserver(Observer[Findings]):
 
     def _look_at(self, call: EngineCall) -> CallEnd | None:
         if self.has_left:
+            return None
+        if self._run.is_captured(call):
+            self._training.unobserved(call.kind)
             return None
         is_wanted = self._choice.wants(call)
         if self._is_ending or self._choice.is_exhausted or self._window.is_over():

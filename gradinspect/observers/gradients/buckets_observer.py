@@ -35,7 +35,7 @@ class BucketsObserver(Observer[BucketReport]):
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Note the buckets, and measure which node runs when."""
-        if self._meter is not None:
+        if self._meter is not None or self._run.is_captured(call):
             return None
         if self._is_done or self._num_calls >= MAX_CALLS:
             self._run.stop(call.caller)

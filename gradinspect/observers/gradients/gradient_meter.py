@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import torch
 from msgspec.structs import replace
 
+from gradinspect.analyses.gradients.timeline import devices_of, devices_of_all
 from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Measured, Node, NodeGradients
 from gradinspect.observers.gradients.node_meter import Leaving, NodeMeter, Shared
 from gradinspect.observers.gradients.norms import Norms, pending_scalar, scalar_value
@@ -69,11 +70,13 @@ class GradientMeter:
         ]
         if not (times or hooks_were_made()):
             _measure_in_passing(graph, meters)
+        has_devices = times and bool(devices_of_all(graph))
         for node, record, meter in zip(self._walk.nodes, graph.nodes, meters, strict=True):
             if meter.is_passed:
                 continue
             is_leaf = self._walk.sequence_nrs[meter.number] == ACCUMULATE_GRAD_NR
             kind = type(node)
+            meter.is_timed = not (has_devices and _is_on_device(graph, record))
             if times or is_leaf or record.kind == "custom":  # custom code may write into its gradient
                 before = of_this_call(meter.before) if is_leaf else meter.before
                 self._handles.append(kind.register_prehook(node, before))
@@ -116,6 +119,12 @@ class GradientMeter:
             notes=norms.notes("norm"),
         )
         return replace(self._graph, gradients=gradients)
+
+
+def _is_on_device(graph: Graph, node: Node) -> bool:
+    """Return whether a node works on a device, or passes gradients on to one."""
+    after = (graph.nodes[edge.next_node] for edge in node.next_edges if edge is not None)
+    return any(map(devices_of, (node, *after)))
 
 
 class _Leavings:

@@ -109,7 +109,7 @@ class GradientStepsObserver(Observer[GradientSteps]):
 
         Calls are measured one at a time: those of other threads meanwhile are not.
         """
-        if self._calls.is_running:
+        if self._calls.is_running or self._run.is_captured(call):
             return None
         self.settle()
         if self._calls.is_done or self.problem is not None:

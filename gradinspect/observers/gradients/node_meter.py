@@ -58,7 +58,8 @@ class NodeMeter(Struct, gc=False):
     incoming: Measured | None = None
     outgoing: Measured = ()  # one for each of `leaving.here`
     began: float | None = None  # None: its hook before was not run
-    seconds: float = 0.0
+    is_timed: bool = True  # False: its kernels run later than they are called, on a device that is not waited for
+    seconds: float | None = None
 
     @uncompiled
     def before(self, incoming: Gradients) -> None:
@@ -81,7 +82,7 @@ class NodeMeter(Struct, gc=False):
                 self.incoming = shared.passed_on.pop(self.number, None)
                 reached = incoming if self.incoming is None else ()
         else:
-            self.seconds = max(0.0, time.perf_counter() - self.began)
+            self.seconds = max(0.0, time.perf_counter() - self.began) if self.is_timed else None
         here = leaving.here + self.places
         gradients = (*reached, *[outgoing[place] for place in here]) if here else reached
         if gradients:

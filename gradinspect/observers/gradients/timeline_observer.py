@@ -21,6 +21,8 @@ class TimelineObserver(Observer[Timeline]):
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Time the requested call, then stop the program."""
+        if self._run.is_captured(call):
+            return None
         recorded = self._run.record_call(call) if not self._has_begun and self._run.is_wanted(call) else None
         if recorded is None:
             if self._has_begun:

@@ -6,8 +6,9 @@ number, and the next backward function that starts on that thread is that node. 
 hook. Nothing else is measured in such a run, because it would be timed too.
 
 NOTE [Devices run behind]
-A node has ended when its kernels have. With an accelerator, the hook waits for the device first, in its own range, and
-the previous node lasts until that range ends.
+A node has ended when its kernels have. So the hook first waits for the devices of the graph, in its own range, and the
+previous node lasts until that range ends. No other device is asked: a program on the CPU must not get a context on an
+accelerator. One that cannot be waited for is named, since the times do not tell what it does.
 """
 
 from bisect import bisect_left
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 from torch.autograd.profiler import profile
 
-from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline
+from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline, devices_of_all
 from gradinspect.graph import Graph
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import Walk
@@ -36,16 +37,22 @@ class NodeTimer:
     """Times the nodes of one recorded graph. Create it before the engine runs, finish after."""
 
     def __init__(
-        self, graph: Graph, outputs: Sequence[OutputTensor], synchronize: Callable[[], None] | None = None
+        self, graph: Graph, outputs: Sequence[OutputTensor], synchronize: Callable[[str], None] | None = None
     ) -> None:
         """Hook every node and start the profiler.
+
+        Args:
+            graph: The record.
+            outputs: The tensors that backward starts from.
+            synchronize: Waits for a device.
 
         Raises:
             GradInspectError: The program is already being profiled.
         """
         require_profiler_ranges()
         self._graph = graph
-        self._synchronize = synchronize or _synchronize_of_device()
+        self._synchronize = synchronize or _wait_for
+        self._devices = dict.fromkeys(devices_of_all(graph), True)  # whether it can be waited for
         self._profiler = profile()
         start_profiler(self._profiler)
         self._walk = Walk(output.edge[0] for output in outputs)
@@ -59,7 +66,12 @@ class NodeTimer:
         self.close()
         results: Any = self._profiler.kineto_results
         events = [event for event in results.events() if event.device_type() == torch.autograd.DeviceType.CPU]
-        return Timeline(graph=self._graph, slices=tuple(_slices(events)), is_synchronized=self._synchronize is not None)
+        return Timeline(
+            graph=self._graph,
+            slices=tuple(_slices(events)),
+            synchronized=tuple(device for device, can_wait in self._devices.items() if can_wait),
+            unsynchronized=tuple(device for device, can_wait in self._devices.items() if not can_wait),
+        )
 
     def close(self) -> None:
         """Remove the hooks and stop the profiler."""
@@ -75,13 +87,19 @@ class NodeTimer:
             pass
 
     def _wait(self) -> None:
-        if self._synchronize is not None:
-            with profiler_range(_SYNC):
-                self._synchronize()
+        if not any(self._devices.values()):
+            return
+        with profiler_range(_SYNC):
+            for device, can_wait in self._devices.items():
+                try:
+                    if can_wait:
+                        self._synchronize(device)
+                except (RuntimeError, NotImplementedError, ValueError, AttributeError):
+                    self._devices[device] = False
 
 
-def _synchronize_of_device() -> Callable[[], None] | None:
-    return torch.accelerator.synchronize if torch.accelerator.is_available() else None
+def _wait_for(device: str) -> None:
+    torch.accelerator.synchronize(torch.device(device))
 
 
 def _slices(events: Sequence[Any]) -> list[NodeSlice]:

@@ -35,7 +35,7 @@ from gradinspect.torch_api.modes import unobserved
 from gradinspect.units import format_bytes
 
 PIECES = 400  # of all weights; a piece is needed up to four times at once
-MIN_PIECE = 1 << 16  # elements
+MIN_PIECE, MIN_PIECE_HERE = 1 << 12, 1 << 20  # elements; on the CPU, a call costs more than room
 
 
 class UpdateMeter:
@@ -133,13 +133,15 @@ class UpdateMeter:
 
     def _compare(self) -> None:
         """Take the norms of the weights before the step, and of their changes."""
-        size = max(MIN_PIECE, sum(before.numel() for before in self._before.values()) // PIECES)
+        size = sum(before.numel() for before in self._before.values()) // PIECES
         for number, before in self._before.items():
             self.weights.take(number, before)
+            leaf = self._leaves[number]
+            least = MIN_PIECE_HERE if leaf.is_cpu else MIN_PIECE
             try:
-                self.updates.add(number, pending_difference(self._leaves[number], before, size))
+                self.updates.add(number, pending_difference(leaf, before, max(size, least)))
             except UNREADABLE as error:
-                self.updates.unmeasured[why_failed(error, self._leaves[number])] += 1
+                self.updates.unmeasured[why_failed(error, leaf)] += 1
         self.updates.settle(fetched(self.updates.pending))
 
     def _fail(self, error: Exception) -> None:

@@ -25,7 +25,7 @@ class ValuesObserver(Observer[Graph]):
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Record the graph, then measure while the engine runs. A call on another thread meanwhile is not measured."""
-        if self._meter is not None:
+        if self._meter is not None or self._run.is_captured(call):
             return None
         if self._graph is not None:
             self._run.stop(call.caller)

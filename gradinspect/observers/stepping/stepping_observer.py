@@ -46,6 +46,8 @@ class SteppingObserver(Observer[SteppingOutcome]):
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Step through the requested call, or through the graph that it builds."""
+        if self._run.is_captured(call):
+            return None
         recorded = self._record_wanted(call)
         if recorded is None:
             if self._has_begun:

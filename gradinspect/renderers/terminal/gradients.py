@@ -21,6 +21,7 @@ from gradinspect.analyses.gradients.observed import (
     norm_of_all,
     unmeasured_notes,
 )
+from gradinspect.analyses.gradients.timeline import devices_of
 from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients, Record, source_of, stats_of
 from gradinspect.renderers.data.csv import render_csv
@@ -124,10 +125,13 @@ class GradientsPage(Page):
         yield table.head("node")
         for name, ran in zip(names, shown, strict=True):
             zeros = next((_share(stats) for stats in known(ran.outgoing)), "")
-            seconds = f"{ran.seconds * 1e3:.2f}" if ran.seconds else ""
+            seconds = "" if ran.seconds is None else f"{ran.seconds * 1e3:.2f}"
             yield table.row(name, (_norm(ran.incoming), _norm(ran.outgoing), zeros, seconds))
         if len(shown) < len(rows):
             yield Text(f"{format_count(len(rows) - len(shown), 'more node')}: --full", "dim")
+        devices = sorted({name for ran in rows if ran.seconds is None for name in devices_of(graph.nodes[ran.node])})
+        if devices:
+            yield from self.wrapped(f"ms: not timed on {', '.join(devices)}; --timeline waits for kernels.", "dim")
 
     def _table(self, names: Sequence[str], heads: Sequence[str], norms: Sequence[float] | None) -> "FigureTable":
         return FigureTable(self, names, heads, norms)

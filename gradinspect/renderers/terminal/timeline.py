@@ -21,9 +21,9 @@ class TimelinePage(Page):
     def lines(self, timeline: Timeline, rows: Sequence[NodeSlice], max_rows: int | None) -> Iterator[Text]:
         """Yield the head, then one row per node, with the operators it called."""
         total = sum(piece.seconds for piece in timeline.slices)
-        waits = ", synchronizing with the device after each" if timeline.is_synchronized else ""
         yield from self.capture_lines(timeline.graph)
-        yield Text(f"{format_count(len(timeline.slices), 'node')} ran in {total * 1e3:.2f} ms{waits}")
+        yield Text(f"{format_count(len(timeline.slices), 'node')} ran in {total * 1e3:.2f} ms")
+        yield from self._devices(timeline)
         yield Text()
         names = [_name(timeline, piece) for piece in rows[:max_rows]]
         room = max(self.width - CELLS - BAR_CELLS - 2 * len(GAP), 20)
@@ -39,6 +39,18 @@ class TimelinePage(Page):
             yield line
         if len(rows[:max_rows]) < len(rows):
             yield Text(f"{format_count(len(rows) - len(rows[:max_rows]), 'more node')}: --full", "dim")
+
+    def _devices(self, timeline: Timeline) -> Iterator[Text]:
+        """Say what the times are those of, if not all was done by the CPU."""
+        if timeline.synchronized:
+            devices = ", ".join(timeline.synchronized)
+            yield from self.wrapped(
+                f"Each node was waited for on {devices}, so its time includes its kernels; an operator's time is that "
+                "of its call."
+            )
+        if timeline.unsynchronized:
+            devices = ", ".join(timeline.unsynchronized)
+            yield from self.wrapped(f"{devices} cannot be waited for: times are those of calls, not of its kernels.")
 
 
 def _name(timeline: Timeline, piece: NodeSlice) -> str:

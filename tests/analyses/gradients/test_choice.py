@@ -78,7 +78,7 @@ def test_parameters(choice: RowChoice, expected: list[str]) -> None:
 
 def test_nodes() -> None:
     """By what they are, what arrived, and how long they took."""
-    slices = [NodeSlice(node=ran.node, thread=0, start_s=0.0, seconds=ran.seconds) for ran in RAN]
+    slices = [NodeSlice(node=ran.node, thread=0, start_s=0.0, seconds=ran.seconds or 0.0) for ran in RAN]
     slow = RowChoice(where="ms>1.5")
 
     assert [ran.node for ran in chosen_nodes_that_ran(model(), RAN, RowChoice(where="norm>0.6 and zeros>=50%"))] == [0]

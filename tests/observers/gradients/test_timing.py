@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from memory_programs import PROGRAMS
+from msgspec.structs import replace
 from runs import gradinspect
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -21,7 +22,7 @@ from gradinspect.recording.capture import Moment, record_graph
 from gradinspect.recording.outputs import outputs_in
 
 
-def timed(output: torch.Tensor, synchronize: Callable[[], None] | None = None) -> Timeline:
+def timed(output: torch.Tensor, synchronize: Callable[[str], None] | None = None) -> Timeline:
     """Run backward with every node timed."""
     outputs = outputs_in(output)
     timer = NodeTimer(record_graph(outputs, Moment(source="test")), outputs, synchronize)
@@ -91,12 +92,53 @@ def test_time_is_that_of_a_clock() -> None:
     assert times["MulBackward0"] < 0.05
 
 
-def test_a_device_is_waited_for() -> None:
-    """What it still does after a node counts as the node's: NOTE [Devices run behind]."""
-    timeline = timed((torch.ones(3, requires_grad=True) * 2).sum(), lambda: time.sleep(0.02))
+def on_devices(output: torch.Tensor, devices: Sequence[str], synchronize: Callable[[str], None]) -> Timeline:
+    """Run backward of a graph whose nodes are said to be on these devices, in turns."""
+    outputs = outputs_in(output)
+    record = record_graph(outputs, Moment(source="test"))
+    nodes = tuple(
+        replace(node, forward_outputs=tuple(info and replace(info, device=devices[number % len(devices)])
+                                            for info in node.forward_outputs))
+        for number, node in enumerate(record.nodes)
+    )  # fmt: skip
+    timer = NodeTimer(replace(record, nodes=nodes), outputs, synchronize)
+    output.backward()
+    return timer.finish()
 
-    assert timeline.is_synchronized
+
+def test_the_devices_of_the_graph_are_waited_for() -> None:
+    """What they still do after a node counts as the node's: NOTE [Devices run behind]."""
+    waited: list[str] = []
+
+    def wait(device: str) -> None:
+        waited.append(device)
+        time.sleep(0.01)
+
+    timeline = on_devices((torch.ones(3, requires_grad=True) * 2).sum(), ("sim:0", "sim:1", "cpu"), wait)
+
+    assert (timeline.synchronized, timeline.unsynchronized) == (("sim:0", "sim:1"), ())
     assert all(0.02 <= piece.seconds < 0.1 for piece in timeline.slices)
+    assert set(waited) == {"sim:0", "sim:1"}
+
+
+def test_a_program_on_the_cpu_waits_for_no_device() -> None:
+    """Not even where there is one: asking would make a context there."""
+    timeline = on_devices((torch.ones(3, requires_grad=True) * 2).sum(), ("cpu", "meta"), pytest.fail)
+
+    assert (timeline.synchronized, timeline.unsynchronized) == ((), ())
+
+
+def test_a_device_that_cannot_be_waited_for_is_named() -> None:
+    """It is asked once; backward goes on."""
+    asked: list[str] = []
+
+    def refuse(device: str) -> None:
+        asked.append(device)
+        raise RuntimeError("It has no streams.")
+
+    timeline = on_devices((torch.ones(3, requires_grad=True) * 2).sum(), ("other:0",), refuse)
+
+    assert (timeline.synchronized, timeline.unsynchronized, asked) == ((), ("other:0",), ["other:0"])
 
 
 def test_nodes_inside_a_node_are_not_taken_for_it() -> None:

@@ -5,6 +5,7 @@ import json
 from factories import graph, leaf, op
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline, slowest_first
 from gradinspect.graph import Frame, ModuleCall
@@ -42,6 +43,15 @@ def test_the_slowest_first() -> None:
         "#0 MulBackward0  mul x2            2.000  ████████████████",
         "1 more node: --full",
     ]
+
+
+def test_what_the_times_are_those_of_is_said() -> None:
+    """Of kernels, where the device was waited for; else of their calls."""
+    waited = replace(timeline(), synchronized=("cuda:0",), unsynchronized=("other:0",))
+    text = " ".join(line.plain for line in TimelinePage(width=72).lines(waited, slowest_first(waited), 1))
+
+    assert "Each node was waited for on cuda:0, so its time includes its kernels" in " ".join(text.split())
+    assert "other:0 cannot be waited for: times are those of calls, not of its kernels" in " ".join(text.split())
 
 
 def test_the_trace_exactly() -> None:

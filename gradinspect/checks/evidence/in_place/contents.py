@@ -5,6 +5,7 @@ import zlib
 
 import torch
 
+from gradinspect.torch_api.graph_capture import is_capturing
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
 
 MAX_BYTES = 8 << 20  # of a storage; larger ones count as changed
@@ -12,7 +13,7 @@ MAX_BYTES = 8 << 20  # of a storage; larger ones count as changed
 
 def checksum(tensor: torch.Tensor) -> int | None:
     """Return a checksum of the whole storage of a tensor; None if it is large or cannot be read."""
-    if computes_by_itself(tensor):
+    if computes_by_itself(tensor) or (not tensor.is_cpu and is_capturing()):
         return None
     with unobserved():
         try:

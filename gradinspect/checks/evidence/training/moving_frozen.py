@@ -20,6 +20,7 @@ from gradinspect.checks.evidence.training.gradient_use import (
     held_by,
 )
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
+from gradinspect.torch_api.graph_capture import is_capturing
 from gradinspect.torch_api.modes import Unobserved
 
 
@@ -47,6 +48,8 @@ class MovingFrozen:
     def before_step(self, optimizer: Optimizer) -> None:
         """Copy a few of the frozen parameters that have a gradient left. NOTE [Left gradients]."""
         self._before = []
+        if is_capturing():  # NOTE [Captured kernels]
+            return
         frozen = [one for one in held_by(optimizer) if not one.requires_grad and gradient_of(one) is not None]
         left = [one for one in self.gradients.of(frozen) if not one.is_fresh and self._is_left(one)]
         for one in left[:MAX_LOOKED_AT]:
