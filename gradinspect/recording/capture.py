@@ -141,7 +141,7 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
         modules=calls,
         frames=frame_records,
         arguments=_arguments(records, catalog.entries),
-        warnings=(*moment.warnings, *missing_sentences(), *warnings),
+        warnings=(*moment.warnings, *missing_sentences(), *warnings, *nodes.storages.warnings),
         model_name=names.model_name,
     )
     return WalkedGraph(graph, walk, nodes.storages.keys())

@@ -101,10 +101,13 @@ class Names:
             self._leaves[id(tensor)] = LeafName(name, kind)
         elif is_alias and name not in (before.name, *before.aliases):
             self._leaves[id(tensor)] = before._replace(aliases=(*before.aliases, name))
-        for part in plain_tensors(tensor) if tensor.numel() else ():
+        for part in plain_tensors(tensor) if _num_elements(tensor) else ():
             key = storage_key(part)
             if key is not None:
                 self.storages.setdefault(key, (kind if kind != "variable" else "input", name))
+
+
+_num_elements: Callable[[torch.Tensor], Any] = torch.Tensor.numel  # a subclass may have one of its own, which fails
 
 
 def members_of(root: nn.Module) -> list[Member]:

@@ -1,6 +1,6 @@
 """Make `Node` records of live nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -183,7 +183,7 @@ class NodeRecorder:
             name=named.name,
             aliases=named.aliases,
             storage=self._storage_number(tensor),
-            requires_grad=tensor.requires_grad,
+            requires_grad=bool(_requires_grad(tensor)),
             has_grad=_has_grad(tensor),
         )
 
@@ -201,8 +201,13 @@ class NodeRecorder:
         return hooks if variable is None else (*hooks, *tensor_hooks(variable))
 
 
+# Those of torch: a subclass may have some of its own, which fail.
+_requires_grad: Callable[[torch.Tensor], Any] = torch.Tensor.requires_grad.__get__
+_grad: Callable[[torch.Tensor], Any] = torch.Tensor.grad.__get__
+
+
 def _has_grad(tensor: torch.Tensor) -> bool:
     try:
-        return tensor.grad is not None
+        return _grad(tensor) is not None
     except RuntimeError:
         return False

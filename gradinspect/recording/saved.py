@@ -160,7 +160,7 @@ class SavedReader:
             return self._absent_value(node, name, index)
         try:
             version = version_of(data)
-        except RuntimeError:  # inference tensors have no version
+        except Exception:  # inference tensors have no version, and a subclass may have a property that fails
             stale = None if data.is_inference() else _stale_versions(node, name, raw, index)
             return self._strange_value(name, index, data, is_output=is_output, versions=stale)
         versions = _stale_versions(node, name, raw, index) if version else None

@@ -1,6 +1,6 @@
 """The memory behind tensors: one number per storage, bytes counted once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import torch
@@ -13,6 +13,13 @@ from gradinspect.torch_api.tensors import key_of_storage, sparse_parts, unwrappe
 _RANK: dict[Origin | None, int] = {
     "parameter": 0, "buffer": 1, "activation": 2, "output": 3, "input": 4, None: 5,
 }  # fmt: skip
+
+
+MOST_NESTED = 100  # wrappers in each other: one may make another whenever it is asked what is in it
+
+# Those of torch: a subclass may have some of its own, which fail.
+layout_of: Callable[[torch.Tensor], Any] = torch.Tensor.layout.__get__
+_storage_of: Callable[[torch.Tensor], Any] = torch.Tensor.untyped_storage
 
 
 class StorageEntry:
@@ -42,6 +49,7 @@ class StorageTable:
         self._inputs = inputs
         self._known = known
         self._entries: dict[int, StorageEntry] = {}
+        self._failed: dict[type, None] = {}  # classes of tensors that did not say what they are composed of
 
     def look_up(self, tensor: torch.Tensor, origin: Origin | None = None) -> StorageEntry:
         """Return the storage of a tensor, numbering it if it is new.
@@ -50,14 +58,14 @@ class StorageTable:
             RuntimeError, NotImplementedError: It has none: sparse, mkldnn.
         """
         try:
-            storage = tensor.untyped_storage()
+            storage = _storage_of(tensor)
         except (RuntimeError, NotImplementedError):
             storage = _storage_behind_functorch(tensor)
         key = key_of_storage(storage)
         entry = self._entries.get(key)
         if entry is None:
             known_origin, name = self._known.get(key, (origin, None))
-            entry = StorageEntry(storage, len(self._entries), tensor.device, known_origin, name)
+            entry = StorageEntry(storage, len(self._entries), device_of(tensor), known_origin, name)
             self._entries[key] = entry
         elif entry.origin is not origin and entry.name is None and _RANK[origin] < _RANK[entry.origin]:
             entry.origin = origin
@@ -70,12 +78,23 @@ class StorageTable:
     def numbers_within(self, value: object) -> tuple[int, ...]:
         """Number every storage in an object: a container, a sparse tensor, a wrapper subclass."""
         numbers: dict[int, None] = {}
-        for tensor in plain_tensors(value):
+        for tensor in plain_tensors(value, self._note_failed):
             try:
                 numbers[self.look_up(tensor).number] = None
             except (RuntimeError, NotImplementedError):
                 continue
         return tuple(numbers)
+
+    def _note_failed(self, kind: type) -> None:
+        self._failed[kind] = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Say whose memory is not counted."""
+        return tuple(
+            f"What is inside of '{kind.__module__}.{kind.__qualname__}' is not counted: its __tensor_flatten__ failed."
+            for kind in self._failed
+        )
 
     def keys(self) -> tuple[int, ...]:
         """List what tells the storages apart, in the order of their numbers."""
@@ -104,7 +123,15 @@ def _storage_behind_functorch(tensor: torch.Tensor) -> Any:
     Raises:
         RuntimeError, NotImplementedError: It is not wrapped, or the inner tensor has none.
     """
-    return unwrapped(tensor).untyped_storage()
+    return _storage_of(unwrapped(tensor))
+
+
+def device_of(tensor: torch.Tensor) -> Any:
+    """Return the device of a tensor, also if a subclass has a property that fails."""
+    try:
+        return tensor.device
+    except Exception:
+        return torch.Tensor.device.__get__(tensor)
 
 
 def storages_within(value: object) -> Iterator[Any]:
@@ -119,7 +146,7 @@ def storages_within(value: object) -> Iterator[Any]:
 def storage_of(tensor: torch.Tensor) -> Any:
     """Return the memory that a tensor shows; None of one that has none of its own."""
     try:
-        return tensor.untyped_storage()
+        return _storage_of(tensor)
     except (RuntimeError, NotImplementedError, TypeError):
         return None
 
@@ -130,31 +157,48 @@ def storage_key(tensor: torch.Tensor) -> int | None:
     return None if storage is None else key_of_storage(storage)
 
 
-def plain_tensors(value: object) -> Iterator[torch.Tensor]:
-    """Yield the tensors with their own memory inside an object, unwrapping as needed. Runs no user code."""
+def plain_tensors(value: object, failed: Callable[[type], None] | None = None) -> Iterator[torch.Tensor]:
+    """Yield the tensors with their own memory inside an object, unwrapping as needed.
+
+    Runs no user code but the `__tensor_flatten__` of a wrapper subclass, and what is inside of one that fails is left
+    out. `failed` is told its class.
+    """
     todo: list[object] = [value]
     seen: set[int] = set()
+    nested: dict[int, tuple[torch.Tensor, int]] = {}  # by id, with a reference: what is in how many wrappers
     while todo:
         item = todo.pop()
         if id(item) in seen:
             continue
         seen.add(id(item))
-        if isinstance_safely(item, (torch.Tensor,)):
-            inner = list(_inner_tensors(cast("torch.Tensor", item)))
-            if inner:
-                todo.extend(reversed(inner))
-            else:
-                yield cast("torch.Tensor", item)
-        else:
+        if not isinstance_safely(item, (torch.Tensor,)):
             todo.extend(reversed(elements_of(item)))
+            continue
+        tensor = cast("torch.Tensor", item)
+        _, nesting = nested.get(id(tensor), (None, 0))
+        try:
+            inner = _inner_tensors(tensor) if nesting < MOST_NESTED else None
+        except Exception:  # code of the program
+            inner = None
+        if inner is None:
+            if failed is not None:
+                failed(type(tensor))
+        elif inner:
+            nested.update((id(part), (part, nesting + 1)) for part in inner)
+            todo.extend(reversed(inner))
+        else:
+            yield tensor
 
 
-def _inner_tensors(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
-    """Return the inner tensors of a sparse tensor or a wrapper subclass; nothing for a plain tensor."""
-    layout = tensor.layout
+def _inner_tensors(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
+    """Return the inner tensors of a sparse tensor or a wrapper subclass; nothing for a plain tensor.
+
+    Raises:
+        Exception: Whatever the program's own class raises.
+    """
+    layout = layout_of(tensor)
     if layout is torch.strided:
-        names = _flattened_names(tensor) if type(tensor) is not torch.Tensor else ()
-        return [part for name in names if isinstance(part := getattr(tensor, name), torch.Tensor)]
+        return _flattened(tensor) if type(tensor) is not torch.Tensor else ()
     with torch.no_grad():
         if layout is torch.sparse_coo:
             return sparse_parts(tensor)
@@ -162,8 +206,7 @@ def _inner_tensors(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
             return (tensor.crow_indices(), tensor.col_indices(), tensor.values())
         if layout in (torch.sparse_csc, torch.sparse_bsc):
             return (tensor.ccol_indices(), tensor.row_indices(), tensor.values())
-        names = _flattened_names(tensor)
-        return [part for name in names if isinstance(part := getattr(tensor, name), torch.Tensor)]
+        return _flattened(tensor)
 
 
 def has_inner_tensors(tensor: torch.Tensor) -> bool:
@@ -171,9 +214,10 @@ def has_inner_tensors(tensor: torch.Tensor) -> bool:
     return type(tensor) is not torch.Tensor and hasattr(type(tensor), "__tensor_flatten__")
 
 
-def _flattened_names(tensor: torch.Tensor) -> Iterable[str]:
-    """Return the attributes with the inner tensors of a traceable wrapper subclass."""
+def _flattened(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
+    """Return the inner tensors of a traceable wrapper subclass, which its `__tensor_flatten__` names."""
     if not has_inner_tensors(tensor):
         return ()
     names: Iterable[str] = tensor.__tensor_flatten__()[0]
-    return names
+    parts = [getattr(tensor, name) for name in names]
+    return [part for part in parts if isinstance(part, torch.Tensor)]

@@ -66,7 +66,10 @@ class TensorInfoTable:
                 return self.of_plain_tensor(tensor)
         except (RuntimeError, TypeError):
             pass
-        return self._of_strange_tensor(tensor)
+        try:
+            return self._of_strange_tensor(tensor)
+        except Exception:  # its class has properties of its own, which fail
+            return self._make(("?",), "unknown", "unknown", subclass=self._class_name(tensor))
 
     def _of_strange_tensor(self, tensor: torch.Tensor) -> TensorInfo:
         try:
@@ -74,14 +77,17 @@ class TensorInfoTable:
         except RuntimeError:  # a strided nested tensor
             shape = _nested_shape(tensor)
         layout = "nested" if tensor.is_nested else self._name(tensor.layout)
-        kind = type(tensor)
-        subclass = None if kind in self.plain_types else f"{kind.__module__}.{kind.__qualname__}"
+        subclass = self._class_name(tensor)
         info = self._make(shape, tensor.dtype, tensor.device, layout, subclass)
         local = local_tensor(tensor) if subclass is not None else None
         if local is None:
             return info
         self.has_local_shapes = True
         return replace(info, local_shape=tuple(plain_size(size) for size in local.shape))
+
+    def _class_name(self, tensor: torch.Tensor) -> str | None:
+        kind = type(tensor)
+        return None if kind in self.plain_types else f"{kind.__module__}.{kind.__qualname__}"
 
     def _make(
         self, shape: Any, dtype: Any, device: Any, layout: str = "strided", subclass: str | None = None
@@ -123,6 +129,6 @@ def count_bytes(tensor: torch.Tensor) -> int:
     tensor = tensor if local is None else local
     try:
         num_bytes = tensor.numel() * tensor.element_size()
-    except (RuntimeError, NotImplementedError):
+    except Exception:  # also what a subclass raises
         return 0
     return num_bytes if type(num_bytes) is int else 0

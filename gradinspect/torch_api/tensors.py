@@ -97,7 +97,7 @@ def grad_fn_here(tensor: torch.Tensor) -> Any:
     """Return the same, where torch functions are already disabled."""
     try:
         return tensor.grad_fn
-    except RuntimeError:
+    except Exception:  # also what a subclass raises that has a property of its own
         return None
 
 
@@ -111,7 +111,7 @@ def is_leaf_here(tensor: torch.Tensor) -> bool:
     """Return the same, where torch functions are already disabled."""
     try:
         return bool(tensor.is_leaf)
-    except RuntimeError:
+    except Exception:  # as above
         return False
 
 

@@ -13,7 +13,7 @@ from gradinspect.checks.rules.graphs.stale_values import StaleValue, Write
 from gradinspect.graph import Frame, Graph, Node, SavedValue
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.saved import raw_tensor
-from gradinspect.recording.storages import storage_key
+from gradinspect.recording.storages import layout_of, storage_key
 from gradinspect.recording.variables import variables_from
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.nodes import forward_code
@@ -70,7 +70,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
             continue
         tensor = raw_tensor(live, value)
         key = None if tensor is None else storage_key(tensor)
-        if tensor is None or key is None or tensor.layout is not torch.strided:
+        if tensor is None or key is None or layout_of(tensor) is not torch.strided:
             continue
         seen = log.since(key, node.sequence_nr, None if node.function is None else forward_code(live))
         expected = value.tensor.expected_version
