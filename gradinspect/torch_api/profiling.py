@@ -50,7 +50,7 @@ class ProfiledEvent(NamedTuple):
     address: int | None  # None: not known. NOTE [Memory of devices outside operators]
     op: str  # that ran
     node: str  # that the engine ran
-    sequence_nr: int | None  # of the node
+    sequence_nr: int | None  # of the node; None: another thread than that of the ranges made it
     thread: int = 0  # the profiler's number of it
     device: str = "cpu"  # whose memory it is
     allocated: int = 0  # what the device's allocator has given out, this included; 0: it does not tell
@@ -96,7 +96,9 @@ def _events_without_address(profiler: Any, seen: Counter[tuple[int, int]]) -> It
 def _events_of_tree(profiler: Any, mark: str) -> Iterator[ProfiledEvent]:
     kind = _TREE.required()
     devices: dict[Any, str] = {}
-    todo = [(event, "", "", None) for event in profiler.kineto_results.experimental_event_tree()]
+    roots = profiler.kineto_results.experimental_event_tree()
+    foreign = _nodes_of_others(profiler, roots, mark)
+    todo = [(event, "", "", None) for event in roots]
     while todo:
         event, op, node, number = todo.pop()
         fields = event.extra_fields
@@ -110,9 +112,26 @@ def _events_of_tree(profiler: Any, mark: str) -> Iterator[ProfiledEvent]:
             yield ProfiledEvent(event.start_time_ns, name, 0, 0, op, node, number, event.start_tid)
         elif name.startswith(_EVALUATE):
             node, number = name.removeprefix(_EVALUATE), getattr(fields, "sequence_number", None)
+            if (event.start_time_ns, event.start_tid) in foreign:
+                number = None
         elif name.startswith("aten::") and (not op or node):
             op = name
         todo.extend((child, op, node, number) for child in event.children)
+
+
+def _nodes_of_others(profiler: Any, roots: Any, mark: str) -> set[tuple[int, int]]:
+    """Return when and on which thread nodes ran that were not made by the thread of the ranges: each numbers its own.
+
+    A thread of a device makes nodes when backward itself is recorded; any thread may run a forward.
+    """
+    own = next((event.start_tid for event in roots if event.name.startswith(mark)), None)
+    if own is None:
+        return set()
+    return {
+        (event.start_ns(), event.start_thread_id())
+        for event in profiler.kineto_results.events()
+        if event.name().startswith(_EVALUATE) and event.fwd_thread_id() != own
+    }
 
 
 def _name_of(device: Any, devices: dict[Any, str]) -> str:

@@ -83,7 +83,8 @@ def maker_of(event: ProfiledEvent, running: StorageMaker) -> StorageMaker:
     """Say who made memory, given what its thread ran."""
     op = event.op.replace("aten::", "aten.")
     if event.node and running.module is None:
-        return running._replace(op=op, node=event.node, sequence_nr=event.sequence_nr, frame=None)
+        frame = running.frame if event.sequence_nr is None else None  # the line that called backward
+        return running._replace(op=op, node=event.node, sequence_nr=event.sequence_nr, frame=frame)
     return running._replace(op=op)
 
 
