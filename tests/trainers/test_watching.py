@@ -1,6 +1,7 @@
 """What the callbacks of trainers share, and the callbacks where their trainer is installed."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +9,9 @@ from torch import nn
 from torch.overrides import _get_current_function_mode
 
 import gradinspect as gi
+from gradinspect.checks.evidence.observer import ChecksObserver
+from gradinspect.live.session import LiveSession
+from gradinspect.trainers import watching
 from gradinspect.trainers.watching import TrainingWatch
 
 
@@ -60,6 +64,56 @@ def test_a_step_that_never_comes() -> None:
     assert watch.graph is None
     with pytest.raises(gi.GradInspectError, match="has no step to record"):
         TrainingWatch(checks=True, capture_step=None, save_to="a.json")
+
+
+def broken(*_given: object, **_named: object) -> None:
+    """Fail as a defect of ours would."""
+    raise ZeroDivisionError("ours")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(LiveSession, "__enter__"), (ChecksObserver, "begin"), (ChecksObserver, "result"), (watching, "without_comments")],
+)
+def test_a_problem_of_ours_does_not_end_the_training(
+    owner: Any, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wherever it happens: it is said once, nothing stays patched, and the weights are those without us."""
+    monkeypatch.setattr(owner, name, broken)
+    watch = TrainingWatch(checks=True, capture_step=14, save_to=None)
+    train(watch, 16)
+
+    assert isinstance(watch.problem, ZeroDivisionError)
+    said = "gradinspect no longer watches this training, which goes on: ZeroDivisionError: ours"
+    assert capsys.readouterr().err.count(said) == 1
+    assert _get_current_function_mode() is None
+
+
+def test_what_was_found_before_a_problem_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said not to be all."""
+    kept, calls = ChecksObserver.begin, iter(range(99))
+    monkeypatch.setattr(ChecksObserver, "begin", lambda *given: kept(*given) if next(calls) < 2 else broken())
+    watch = TrainingWatch(checks=True, capture_step=None, save_to=None)
+    train(watch, 5, clears=False)
+
+    assert watch.findings is not None
+    assert not watch.findings.is_complete
+    assert watch.findings.notes[-1] == "Not all was looked at: ZeroDivisionError: ours"
+    assert "Not all was looked at" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_does_not_end_the_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The graph is kept, and the error is one sentence."""
+    watch = TrainingWatch(checks=False, capture_step=1, save_to=tmp_path / "missing" / "step.json")
+    train(watch, 2)
+
+    assert watch.graph is not None
+    assert watch.problem is not None
+    assert capsys.readouterr().err.startswith("gradinspect no longer watches this training, which goes on: ")
 
 
 @pytest.mark.filterwarnings("default")  # its own

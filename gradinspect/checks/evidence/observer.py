@@ -232,6 +232,7 @@ class ChecksObserver(Observer[Findings]):
             return None
         if self._run.is_captured(call):
             self._training.unobserved(call.kind)
+            self._cuts.unobserved()
             return None
         is_wanted = self._choice.wants(call)
         if self._is_ending or self._choice.is_exhausted or self._window.is_over():
