@@ -10,6 +10,7 @@ temporary folder, in one that only this user can read; across hosts, the user na
 """
 
 import _thread
+import errno
 import os
 import shutil
 import socket
@@ -22,10 +23,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from gradinspect.graph import Record
-from gradinspect.ranks.job import Job
+from gradinspect.ranks.job import FOLDER, Job
 from gradinspect.ranks.records import State
+from gradinspect.units import escape_control
 
 HOST = socket.gethostname()
 R = TypeVar("R", bound=Record)
@@ -49,6 +52,7 @@ class Meeting:
         self._folder: Path | None = None
         self._earlier_beat: bytes | None = None
         self._has_left = False
+        self.problem = ""  # why the ranks cannot meet, in one sentence
 
     @property
     def is_open(self) -> bool:
@@ -58,9 +62,17 @@ class Meeting:
     def connect(self) -> bool:
         """Make the folder as rank 0, or look for it as another; return whether it is there."""
         if self._folder is None and not self._has_left:
-            with suppress(OSError, msgspec.DecodeError):
+            try:
                 base = base_folder(self._job)
-                self._folder = self._opened(base) if self._job.is_leader else self._found(base)
+                if self._job.is_leader:
+                    self._folder = self._opened(base)
+            except OSError as error:
+                where = self._job.folder or str(_temporary_folder())
+                self.problem = f"The ranks cannot meet in '{where}': {error.strerror}. Name a folder: {FOLDER}=FOLDER."
+                return False
+            if not self._job.is_leader:
+                with suppress(OSError, msgspec.DecodeError):
+                    self._folder = self._found(base)
         return self.is_open
 
     def _opened(self, base: Path) -> Path:
@@ -68,7 +80,11 @@ class Meeting:
         folder = Path(tempfile.mkdtemp(prefix=f"{self._job.key}-", dir=base))
         pid = os.getpid()
         pointer = _Pointer(folder.name, pid, HOST, started_at(pid))
-        _write(base / f"{self._job.key}.json", msgspec.json.encode(pointer))
+        try:
+            _write(base / f"{self._job.key}.json", msgspec.json.encode(pointer))
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         return folder
 
     def _found(self, base: Path) -> Path | None:
@@ -84,7 +100,7 @@ class Meeting:
         """Leave a file for the others, whole or not at all."""
         if self._folder is not None:
             with suppress(OSError):
-                _write(self._folder / name, content if isinstance(content, bytes) else msgspec.json.encode(content))
+                _write(self._folder / name, content if isinstance(content, bytes) else _encoded(content))
 
     def get(self, name: str) -> bytes | None:
         """Return a file that a rank has left, None if there is none."""
@@ -125,14 +141,37 @@ def base_folder(job: Job) -> Path:
     """Return the folder that holds those of all runs, which only this user can read.
 
     Raises:
-        OSError: It cannot be made, or belongs to somebody else.
+        OSError: It cannot be made, or belongs to somebody else, who could read and write what the ranks say.
     """
-    base = Path(job.folder or tempfile.gettempdir()) / f"gradinspect-ranks-{getattr(os, 'getuid', int)()}"
+    base = Path(job.folder or _temporary_folder()) / f"gradinspect-ranks-{getattr(os, 'getuid', int)()}"
     base.mkdir(mode=0o700, parents=bool(job.folder), exist_ok=True)
-    found = base.lstat()
-    if sys.platform != "win32" and (found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077):
-        raise PermissionError
+    found = base.lstat()  # not where a link leads, which somebody else may have made
+    is_ours = sys.platform == "win32" or (found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077)
+    if not stat.S_ISDIR(found.st_mode) or not is_ours:
+        raise PermissionError(errno.EPERM, f"'{base.name}' in it is not a folder that only this user can read")
     return base
+
+
+def _temporary_folder() -> str:
+    """Return the folder for temporary files.
+
+    `tempfile.gettempdir` fails where no file can be written, as on a full disk, and we have a better sentence for that.
+    """
+    try:
+        return tempfile.gettempdir()
+    except OSError:
+        return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108  # its name is said
+
+
+def _encoded(record: Record) -> bytes:
+    """Encode a record, also with names that are not Unicode."""
+    try:
+        return msgspec.json.encode(record)
+    except UnicodeEncodeError:
+        escaped = {
+            name: escape_control(text) if isinstance(text, str) else text for name, text in asdict(record).items()
+        }
+        return msgspec.json.encode(escaped)
 
 
 def started_at(pid: int) -> str:
@@ -157,8 +196,14 @@ def is_running(pid: int, started: str) -> bool:
 
 def _write(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{_thread.get_ident()}")
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        if not path.exists():
+            raise
+        path.write_bytes(content)  # a full disk may still have room in a file that is there; a part of it is not read
 
 
 def _remove_ended_runs(base: Path) -> None:

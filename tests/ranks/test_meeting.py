@@ -1,6 +1,8 @@
 """The folder in which the ranks of a job meet."""
 
+import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,86 @@ def test_a_folder_that_others_can_read_is_not_used(job: Job) -> None:
     base_folder(job).chmod(0o755)
 
     assert not Meeting(job).connect()
+
+
+@pytest.mark.parametrize("planted", ["a link", "a dangling link", "a file", "a folder for all", "a pipe"])
+def test_what_others_have_put_in_the_place_is_not_used(planted: str, job: Job) -> None:
+    """Neither is it followed, written to or waited for; one sentence says where another place is named."""
+    base = base_folder(job)
+    base.rmdir()
+    elsewhere = base.with_name("elsewhere")
+    match planted:
+        case "a link":
+            elsewhere.mkdir(mode=0o700)
+            base.symlink_to(elsewhere)
+        case "a dangling link":
+            base.symlink_to(elsewhere)
+        case "a file":
+            base.touch(mode=0o600)
+        case "a folder for all":
+            base.mkdir()
+            base.chmod(0o777)
+        case "a pipe":
+            os.mkfifo(base, 0o600)
+    for rank in (0, 1):
+        meeting = Meeting(job._replace(rank=rank))
+
+        assert not meeting.connect()
+        assert re.fullmatch(
+            rf"The ranks cannot meet in '{job.folder}': .*\. Name a folder: GRADINSPECT_RANKS_FOLDER=FOLDER\.",
+            meeting.problem,
+        )
+    assert not elsewhere.exists() or not list(elsewhere.iterdir())
+
+
+def test_a_full_disk_is_said(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left behind, and what is there already is written again in its place."""
+    write = Path.write_bytes
+    leader = Meeting(job)
+    leader.connect()
+    leader.put("state.0", b"old")
+
+    def refuse(path: Path, content: bytes) -> int:
+        if path.name.startswith("."):
+            path.touch()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    leader.put("state.0", b"new")
+    leader.put("state.1", b"more")
+    again = Meeting(job._replace(key="other"))
+
+    assert not again.connect()
+    assert again.problem.startswith(f"The ranks cannot meet in '{job.folder}': No space left on device.")
+    assert (leader.get("state.0"), leader.get("state.1")) == (b"new", None)
+    assert not [path for path in base_folder(job).rglob("*") if path.name.startswith((".", "other"))]
+
+
+def test_names_that_are_not_unicode_are_left_for_others(job: Job) -> None:
+    """As a folder may have."""
+    leader = Meeting(job)
+    leader.connect()
+    leader.put("state.0", replace(mine(), line="train\udc80.py:1"))
+    found = leader.read("state.0", State)
+
+    assert found is not None
+    assert found.line == "train\\udc80.py:1"
+
+
+def test_a_pointer_of_a_job_that_crashed_is_not_followed(job: Job) -> None:
+    """Its process has ended, or its number belongs to another one now; a new job of the same port meets elsewhere."""
+    base = base_folder(job)
+    (base / "k-old").mkdir()
+    for pid, started in ((os.getpid(), "1"), (2**22 + 1, "")):
+        (base / "k.json").write_text(f'{{"folder":"k-old","pid":{pid},"host":"{HOST}","started":"{started}"}}')
+
+        assert not Meeting(job._replace(rank=1)).connect()
+    (base / "k.json").write_bytes(b"\xff{")
+    assert not Meeting(job._replace(rank=1)).connect()
+    leader, other = Meeting(job), Meeting(job._replace(rank=1))
+
+    assert leader.connect()
+    assert other.connect()
+    leader.put("x", b"here")
+    assert other.get("x") == b"here"

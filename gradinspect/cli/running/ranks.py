@@ -56,6 +56,10 @@ def run_as_rank(run: Callable[[Callable[[str], None]], int]) -> int:
         return run(print_problem)
     here.begin()
     try:
+        if here.meeting.problem:
+            if here.job.rank == here.job.near[0]:  # one of each host says it
+                print_problem(here.meeting.problem, even_if_silent=True)
+            return USER_CAN_FIX_IT
         if here.job.is_leader:
             return _end_as_leader(here, run(print_problem))
         unsaid: list[str] = []
