@@ -17,7 +17,7 @@ from gradinspect.analyses.diff.records import GraphDiff
 from gradinspect.graph import Graph, Record
 from gradinspect.units import format_ranges
 
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 class Group(Record, frozen=True):

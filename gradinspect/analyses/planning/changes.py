@@ -4,6 +4,7 @@ from typing import NamedTuple, TypeAlias
 
 from gradinspect.analyses.structure.call_names import INDEX
 from gradinspect.graph import Record
+from gradinspect.units import parse_whole
 
 
 class ModuleUse(Record, frozen=True):
@@ -238,7 +239,7 @@ def short_paths(paths: tuple[str, ...]) -> str:
 def counted_paths(paths: tuple[str, ...]) -> Counted | None:
     """Split paths that differ in one number, which counts up; None if they do not."""
     for found in INDEX.finditer(paths[0]):
-        before, after, first = paths[0][: found.start()], paths[0][found.end() :], int(found[0])
-        if paths == tuple(f"{before}{first + n}{after}" for n in range(len(paths))):
+        before, after, first = paths[0][: found.start()], paths[0][found.end() :], parse_whole(found[0])
+        if first is not None and paths == tuple(f"{before}{first + n}{after}" for n in range(len(paths))):
             return Counted(before, first, first + len(paths) - 1, after)
     return None

@@ -3,7 +3,10 @@
 Its imports are local to one function, so that no name of the program changes.
 """
 
+import ast
+import keyword
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from gradinspect.analyses.planning.changes import (
@@ -59,6 +62,23 @@ def chunked_cross_entropy(head, hidden, target, chunks=8, ignore_index=-100, red
     return total / (target != ignore_index).sum() if reduction == "mean" else total
 """
 CHUNKED_LOSS = "chunked_cross_entropy"
+
+
+def can_be_written(name: str) -> bool:
+    """Return whether a name is Python: `nets["a"]`, but not what only `globals()` or `setattr` can make."""
+    try:
+        parsed = ast.parse(name, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the parser has limits
+        return False
+    return isinstance(parsed, ast.Name | ast.Attribute | ast.Subscript) and unicodedata.is_normalized("NFKC", name)
+
+
+def part_of(name: str, path: str) -> str:
+    """Write a module inside another: `model.body`, or with its path as a text where a part of that is no identifier."""
+    has_identifiers = all(part.isidentifier() and not keyword.iskeyword(part) for part in path.split("."))
+    if has_identifiers and unicodedata.is_normalized("NFKC", path):  # to which Python turns identifiers
+        return f"{name}.{path}"
+    return f"{name}.get_submodule({_quoted(path)})"
 
 
 def chunked_loss_code() -> str:

@@ -7,8 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from gradinspect.units import parse_whole
+
 OUTERMOST = "model"  # without a variable of the user
-INDEX: Final = re.compile(r"(?<![^.])\d+(?![^.])")  # a whole part of a path
+INDEX: Final = re.compile(r"(?<![^.])[0-9]{1,18}(?![^.])")  # a whole part of a path; more digits are a name
 _INDICES: Final = re.compile(r"[\d*,-]+")  # also of a pattern: `*`, `0-3`, `0,2`
 MAX_INDICES = 4  # listed one by one
 
@@ -44,9 +46,9 @@ def fold_name(names: Sequence[str]) -> str | None:
     """Name blocks that differ in their index: `h.0-11`, or `0, 2, 4` if others are between; None if they do not."""
     stems = {name.rpartition(".")[0] for name in names}
     lasts = [name.rpartition(".")[2] for name in names]
-    if len(stems) != 1 or len(set(names)) < 2 or not all(last.isdigit() for last in lasts):
+    indices = sorted({index for last in lasts if (index := parse_whole(last)) is not None})
+    if len(stems) != 1 or len(set(names)) < 2 or set(map(str, indices)) != set(lasts):
         return None
-    indices = sorted({int(last) for last in lasts})
     (stem,) = stems
     return f"{stem}.{_listed(indices)}" if stem else _listed(indices)
 

@@ -12,6 +12,7 @@ from weakref import ReferenceType, ref
 from torch import nn
 
 from gradinspect.analyses.planning.changes import OutermostModule
+from gradinspect.analyses.planning.code import can_be_written, part_of
 from gradinspect.recording.frames import short_file_name, user_frames
 from gradinspect.recording.names import module_paths
 from gradinspect.recording.recorder import Recorder
@@ -75,13 +76,14 @@ def _calls_of(module: nn.Module, frame: FrameType | None) -> Iterator[Called]:
 def _name_in(variables: Iterable[Variable], module: nn.Module) -> str:
     """Name a module as a variable, or as a part of one; "" if it is neither."""
     modules = [variable for variable in variables if isinstance(variable.value, nn.Module)]
+    modules = [variable for variable in modules if can_be_written(variable.name)]
     for variable in modules:
         if variable.value is module:
             return variable.name
     for variable in modules:
         for path, part in module_paths(variable.value):
             if part is module:
-                return f"{variable.name}.{path}"
+                return part_of(variable.name, path)
     return ""
 
 

@@ -25,7 +25,7 @@ from gradinspect.renderers.diff_words import (
     place_of,
     value_summary,
 )
-from gradinspect.units import brief, escape_control, format_change, format_count, format_tensor
+from gradinspect.units import brief, escape_control, format_change, format_count, format_tensor, parse_whole
 
 MAX_ENTRIES = 1_000  # of one section
 MAX_PLACES = 500  # of one entry
@@ -178,8 +178,8 @@ def _leaf_words(kind: str, words: str, names: Sequence[str], what: str) -> str:
 
 def _place_key(row: ChangedRow) -> tuple[bool, list[tuple[int, str]]]:
     """Sort by module, numbers as numbers, and what is outside of all modules last."""
-    parts = row.module.split(".")
-    return row.is_outside, [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+    numbered = [(parse_whole(part), part) for part in row.module.split(".")]
+    return row.is_outside, [(-1, part) if number is None else (number, "") for number, part in numbered]
 
 
 def _escaped(section: Section) -> Section:

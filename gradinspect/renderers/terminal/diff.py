@@ -31,7 +31,7 @@ from gradinspect.renderers.diff_words import (
 )
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_start
-from gradinspect.units import format_bytes, format_change, format_count, format_tensor
+from gradinspect.units import format_bytes, format_change, format_count, format_tensor, parse_whole
 
 STYLES: Final = {"added": "green", "removed": "red", "changed": "cyan"}
 MIN_WIDTH = 60
@@ -247,7 +247,8 @@ def _most_telling(rows: Sequence[ChangedRow], count: int) -> list[ChangedRow]:
 
 def _sort_key(path: str) -> tuple[tuple[int, int, str], ...]:
     """Order paths by their parts, numbers as numbers."""
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in path.split("."))
+    numbered = [(parse_whole(part), part) for part in path.split(".")]
+    return tuple((1, 0, part) if number is None else (0, number, "") for number, part in numbered)
 
 
 def _fold_pairs(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:

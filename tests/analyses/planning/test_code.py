@@ -2,6 +2,7 @@
 
 import ast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -17,7 +18,7 @@ from gradinspect.analyses.planning.changes import (
     describe_plan,
     edits_of,
 )
-from gradinspect.analyses.planning.code import applied_code, code_of
+from gradinspect.analyses.planning.code import applied_code, can_be_written, code_of, part_of
 
 FIRST = Checkpoint(root=0, paths=("h.0", "h.1", "h.2"), class_name="Block", num_alike=5)
 KEEPING = Checkpoint(
@@ -122,3 +123,51 @@ def test_no_name_of_a_module_breaks_out_of_the_code(names: list[str]) -> None:
     assert isinstance(call.value, ast.Call)
     given_paths = eval(compile(ast.Expression(call.value.args[1]), "<paths>", "eval"))  # noqa: S307  # what is tested
     assert sorted(given_paths) == sorted(paths)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("body", "model.body"),
+        ("body.head", "model.body.head"),
+        ("größe", "model.größe"),
+        ("blocks.0", 'model.get_submodule("blocks.0")'),
+        ("class", 'model.get_submodule("class")'),
+        ("a b", "model.get_submodule('a b')"),
+        ('"', "model.get_submodule('\"')"),
+        ("'\n\\", r"""model.get_submodule("'\n\\")"""),
+        ("\ufb01", 'model.get_submodule("\ufb01")'),  # Python reads model.ﬁ as model.fi
+        ("\u202e\u200b\udc80", r"model.get_submodule('\u202e\u200b\udc80')"),
+        ("9" * 5000, f'model.get_submodule("{"9" * 5000}")'),
+    ],
+)
+def test_a_module_inside_another_is_valid_python(path: str, code: str) -> None:
+    """Whatever a module is called: attributes for identifiers, a text for all else."""
+    written = part_of("model", path)
+    pasted = code_of(Plan((Checkpoint(0, (path, f"{path}.x"), "Block", 1),)), (written,))
+
+    assert written == code
+    call = ast.parse(pasted).body[-1]
+    assert isinstance(call, ast.Expr)
+    assert isinstance(call.value, ast.Call)
+    assert ast.literal_eval(call.value.args[1]) == [path, f"{path}.x"]
+    assert ast.unparse(ast.parse(code)) == ast.unparse(call.value.args[0])
+
+
+def test_names_that_only_python_itself_can_give_are_not_written() -> None:
+    """`globals()["my model"]` has no name to paste."""
+    names = (
+        "model",
+        "nets[0]",
+        "nets['a b']",
+        "self.model",
+        "größe",
+        "my model",
+        "class",
+        "0",
+        "\ufb01",
+        "",
+        "(" * 9999,
+    )
+
+    assert [can_be_written(name) for name in names] == [True] * 5 + [False] * 6

@@ -86,3 +86,9 @@ def test_a_path_or_pattern_that_begins_with_an_index_is_of_the_model(path: str, 
 def test_an_index_is_a_whole_part_of_a_path() -> None:
     """At the begin, in the middle, and at the end."""
     assert INDEX.findall("0.conv1.12.2d.3") == ["0", "12", "3"]
+
+
+@pytest.mark.parametrize("lasts", [("²", "³"), ("٣", "٤"), ("01", "1"), ("9" * 5000, "8" * 5000)])
+def test_what_is_no_plain_number_is_a_name(lasts: tuple[str, str]) -> None:
+    """Other digits, leading zeros and thousands of digits are not folded into a range."""
+    assert fold_name([f"h.{last}" for last in lasts]) is None
