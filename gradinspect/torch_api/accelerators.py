@@ -6,6 +6,7 @@ device; everything that touches it makes a context, of hundreds of MiB. So a pro
 without either. Source: torch/csrc/cuda/Module.cpp, poison_fork, torch 2.13.
 """
 
+import os
 from typing import Any
 
 import torch
@@ -28,6 +29,12 @@ def wait_for_device() -> None:
     """Wait until the accelerator has done what the program asked for, if it uses one."""
     if is_used():
         torch.accelerator.synchronize()
+
+
+def has_expandable_segments() -> bool:
+    """Return whether the environment asks CUDA's caching allocator for segments that grow; torch reads it late."""
+    options = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or ""
+    return "expandable_segments:true" in options.replace(" ", "").lower()
 
 
 def is_lost_in_fork() -> bool:

@@ -48,6 +48,10 @@ class DeviceLedgers:
         self._reach(maker)
         self.of_devices[life.device].resize(life, num_bytes, maker)
 
+    def use_elsewhere(self, life: Life, stream: int) -> None:
+        """Note that a storage is used on another stream than it was made on."""
+        self.of_devices[life.device].use_elsewhere(life, stream)
+
     def may_end(self, step: int) -> None:
         """Note what is alive where a step ends, unless more of it follows."""
         for ledger in self.of_devices.values():

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -24,6 +25,7 @@ from gradinspect.recording.variables import variables_from
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.accelerators import has_expandable_segments
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.nodes import require_sequence_numbers, sequence_nr
@@ -58,7 +60,8 @@ class StepMemoryObserver(Observer[StepMemory]):
         require_storage_keys("fit")
         self._run = run
         self._asked = num_steps
-        self.ledgers = DeviceLedgers(num_steps, CachingAllocator if run.request.counts_as_cuda else None)
+        allocator = partial(CachingAllocator, has_expandable_segments) if run.request.counts_as_cuda else None
+        self.ledgers = DeviceLedgers(num_steps, allocator)
         self._tracker: Tracker = (
             StorageTracker(self.ledgers, self._maker, counts_numbers=not run.request.counts_as_cuda)
             if run.request.fake

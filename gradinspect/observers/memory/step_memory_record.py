@@ -27,6 +27,7 @@ from gradinspect.observers.memory.storage_ledger import Ledger, Life, Purpose, S
 from gradinspect.recording.names import Names
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.accelerators import has_expandable_segments
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 from gradinspect.units import format_count
 
@@ -40,6 +41,9 @@ _AS_CUDA = (
     "All tensors are taken to be on one GPU, in blocks of CUDA's caching allocator; the operators are those of the "
     "CPU. What is allocated is needed in any case, what is reserved if no cached block is given back."
 )
+
+
+_EXPANDS = "Segments grow, as PYTORCH_ALLOC_CONF asks (expandable_segments)."
 
 
 def record_step_memory(
@@ -186,7 +190,7 @@ class _Origins:
 def _notes(phases: StepPhases, run: Run, number: int, asked: int) -> list[str]:
     notes = []
     if run.request.counts_as_cuda:
-        notes.append(_AS_CUDA)
+        notes.append(f"{_AS_CUDA} {_EXPANDS}" if has_expandable_segments() else _AS_CUDA)
     if run.request.job is not None:
         notes.append(_ALONE)
     if not phases.num_optimizer_steps:

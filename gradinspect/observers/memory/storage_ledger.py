@@ -172,7 +172,15 @@ class Ledger:
                 self.step_peaks[maker.step] = Peak(self.num_bytes, maker)
         if self.is_open and maker.phase == "backward" and self._phase == "forward":
             self.held_bytes[maker.step] = max(self.num_bytes, self.held_bytes.get(maker.step, 0))
+        if self.allocator is not None and maker.phase != self._phase:
+            self.allocator.catch_up()
         self._phase = maker.phase
+
+    def use_elsewhere(self, life: Life, stream: int) -> None:
+        """Note that a storage is used on another stream than it was made on."""
+        block = self._blocks.get(life)
+        if block is not None and self.allocator is not None:
+            self.allocator.use(block, stream)
 
     def _grow(self, num_bytes: int, maker: StorageMaker) -> None:
         self.num_bytes += num_bytes

@@ -31,6 +31,7 @@ from gradinspect.torch_api.tensors import key_of_storage
 
 _ADD = torch.ops.aten.add.Tensor
 _ADD_IN_PLACE = torch.ops.aten.add_.Tensor
+_RECORD_STREAM = torch.ops.aten.record_stream.default
 _TAKES_NUMBERS = frozenset(("add", "sub", "mul", "div"))
 _TAKES_REAL = frozenset((torch.ops.aten.lift_fresh.default,))  # makes a real tensor fake: it is the same one
 
@@ -113,6 +114,8 @@ class StorageTracker(TorchDispatchMode):
             self._made_by_last.clear()
         if func is _ADD and node is not None and not kwargs and self._is_of_engine(args):
             return args[0] if _is_alike(*args[:2]) else _ADD_IN_PLACE(*args)  # which changes values, and there are none
+        if func is _RECORD_STREAM:
+            self._use_elsewhere(*args[:2])
         brought = self._note_real(func, args)
         self._add_scratch(func, args, kwargs or {}, node)
         with self._numbers_as_tensors(func, args, node):
@@ -120,6 +123,12 @@ class StorageTracker(TorchDispatchMode):
             for tensor in plain_tensors(result):
                 self._note(tensor, func, node, brought if brought is not None and shows_its_arguments(func) else None)
             return result
+
+    def _use_elsewhere(self, tensor: torch.Tensor, stream: Any) -> None:
+        storage = storage_of(tensor)
+        found = None if storage is None else self._lives.get(key_of_storage(storage))
+        if found is not None:
+            self._ledgers.use_elsewhere(found[0], stream.stream_id)
 
     def _add_scratch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], node: Any) -> None:
         """Count what a kernel has at its peak, its results included, before those are counted."""

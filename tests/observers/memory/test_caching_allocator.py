@@ -50,10 +50,10 @@ def test_freed_neighbors_are_joined_and_the_smallest_block_that_is_large_enough_
     assert allocator.reserved == 20 * MIB
 
 
-@given(st.lists(st.tuples(st.integers(0, 30 * MIB), st.booleans(), st.integers(0, 9)), max_size=60))
-def test_nothing_is_lost(actions: list[tuple[int, bool, int]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 30 * MIB), st.booleans(), st.integers(0, 9)), max_size=60), st.booleans())
+def test_nothing_is_lost(actions: list[tuple[int, bool, int]], grows: bool) -> None:  # drawn
     """What is given out adds up, no more than is reserved; given back, all of it is free in whole segments."""
-    allocator = CachingAllocator()
+    allocator = CachingAllocator(lambda: grows)
     blocks: list[MemoryBlock] = []
     for size, is_new, which in actions:
         if is_new or not blocks:
@@ -71,3 +71,75 @@ def test_nothing_is_lost(actions: list[tuple[int, bool, int]]) -> None:
     assert allocator.allocated == 0
     assert sum(block.num_bytes for block in allocator._at.values()) == allocator.reserved
     assert all(block.before is block.after is None for block in allocator._at.values())
+
+
+def expandable() -> CachingAllocator:
+    """Make one whose segments grow."""
+    return CachingAllocator(lambda: True)
+
+
+def test_a_segment_grows_by_what_its_free_end_lacks() -> None:
+    """By pages of 20 MiB, of 2 MiB for small blocks; any rest is split off."""
+    allocator = expandable()
+    allocator.allocate(15 * MIB)
+    allocator.allocate(30 * MIB)
+    allocator.allocate(MIB // 2)
+
+    assert allocator.allocated == 45 * MIB + MIB // 2
+    assert allocator.reserved == 20 * MIB + 40 * MIB + 2 * MIB
+
+    last = allocator.allocate(16 * MIB)
+    assert last is not None
+
+    assert allocator.reserved == 80 * MIB + 2 * MIB
+
+    allocator.give_back(last)
+    allocator.allocate(19 * MIB)
+
+    assert allocator.reserved == 80 * MIB + 2 * MIB
+
+
+def test_growing_segments_do_not_keep_odd_sizes_apart() -> None:
+    """What batches of changing sizes leave in segments of their own is one block here."""
+    reserved = []
+    for allocator in (CachingAllocator(), expandable()):
+        for size in range(11, 60, 2):
+            block = allocator.allocate(size * MIB)
+            assert block is not None
+            allocator.give_back(block)
+        reserved.append(allocator.reserved)
+
+    assert reserved == [sum(range(12, 61, 2)) * MIB, 60 * MIB]
+
+
+def test_a_block_that_another_stream_uses_is_not_given_out_at_once() -> None:
+    """It counts as given back, as torch counts; it is free when the streams have caught up."""
+    allocator = CachingAllocator()
+    block = allocator.allocate(12 * MIB)
+    assert block is not None
+    allocator.use(block, 7)
+    allocator.give_back(block)
+    allocator.allocate(12 * MIB)
+
+    assert (allocator.allocated, allocator.reserved) == (12 * MIB, 24 * MIB)
+
+    allocator.catch_up()
+    allocator.allocate(12 * MIB)
+
+    assert (allocator.allocated, allocator.reserved) == (24 * MIB, 24 * MIB)
+
+
+def test_streams_do_not_share_blocks() -> None:
+    """What was made on one is free for that one; its own use is no other one."""
+    allocator = CachingAllocator()
+    block = allocator.allocate(12 * MIB, stream=1)
+    assert block is not None
+    allocator.use(block, 1)
+    allocator.give_back(block)
+    allocator.allocate(12 * MIB)
+
+    assert allocator.reserved == 24 * MIB
+
+    allocator.allocate(12 * MIB, stream=1)
+
+    assert allocator.reserved == 24 * MIB
