@@ -35,7 +35,7 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
         typer.Option(metavar="'A' 'B'", help="Two command lines to compare: 'train.py -- --amp' 'train.py'."),
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="Not a difference: bytes, lines, order, values.")
+        list[str] | None, typer.Option(metavar="KIND", help="Not a difference: bytes, device, lines, order, values.")
     ] = None,
     fail_on: Annotated[
         list[str] | None,

@@ -63,7 +63,8 @@ class _Differ:
             other = others[position] if position < len(others) else None
             if self._is_explained(edge, other):
                 continue
-            name = argument_name(self.after.graph, self.after.graph.nodes[theirs], position)
+            graph, node_id = (self.after.graph, theirs) if position < len(others) else (self.before.graph, mine)
+            name = argument_name(graph, graph.nodes[node_id], position)
             words = _source(self.before.graph, edge), _source(self.after.graph, other)
             if words[0] == words[1]:  # the same operator elsewhere
                 words = words[0], f"another {words[1]}"

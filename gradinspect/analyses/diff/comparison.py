@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from gradinspect.analyses.diff.changes import changed_nodes
+from gradinspect.analyses.diff.devices import without_devices
 from gradinspect.analyses.diff.folding import fold_changed, fold_missing
 from gradinspect.analyses.diff.leaves import leaf_changes
 from gradinspect.analyses.diff.matching import Matching, match_readings
@@ -25,6 +26,8 @@ def diff_graphs(
         ignored: What does not count as a difference.
         tolerance: By how much values may differ.
     """
+    if "device" in ignored:
+        before, after = without_devices(before), without_devices(after)
     compares_values = "values" not in ignored and before.values and after.values
     if _are_equal(before, after):
         totals = _totals(before, after, are_equal=True)

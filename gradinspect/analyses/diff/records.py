@@ -8,7 +8,7 @@ Field: TypeAlias = Literal["operator", "shape", "dtype", "tensor", "saved", "inp
 RowKind: TypeAlias = Literal["added", "removed", "changed"]
 LeafChangeKind: TypeAlias = Literal["gained", "lost", "frozen", "unfrozen", "renamed", "changed"]
 ModuleChangeKind: TypeAlias = Literal["added", "removed", "renamed", "moved", "replaced"]
-Aspect: TypeAlias = Literal["bytes", "lines", "order", "values"]  # what a comparison may ignore
+Aspect: TypeAlias = Literal["bytes", "device", "lines", "order", "values"]  # what a comparison may ignore
 
 
 class Pair(Record, frozen=True):

@@ -11,7 +11,7 @@ from strategies import connected_graphs, graphs
 
 from gradinspect.analyses.diff.comparison import diff_graphs, have_common_modules
 from gradinspect.analyses.diff.records import Detail
-from gradinspect.graph import Edge, Frame, Graph, Storage
+from gradinspect.graph import Edge, Frame, Graph, Node, Storage, TensorInfo
 
 MADE = [product_plus_two(), two_layers(), residual_blocks(5)]
 
@@ -115,6 +115,57 @@ def test_bytes_can_be_ignored() -> None:
     assert diff_graphs(one, larger).held_bytes.change == 31_680
     assert sum(row.held_bytes for row in diff_graphs(one, larger).rows) == 31_680
     assert diff_graphs(one, larger, frozenset({"bytes"})).is_empty
+
+
+def test_an_argument_that_only_the_first_graph_has() -> None:
+    """It has the name that the first graph gives it."""
+    one = graph(op("CatBackward0", 1, 2), leaf("w", 3), leaf("v", 3), arguments={"CatBackward0": ("first", "second")})
+    other = replace(one, nodes=(op("CatBackward0", 1), *one.nodes[1:]))
+    details = [detail for row in diff_graphs(one, other).rows for detail in row.details]
+
+    assert Detail("inputs", "second", "v", "None") in details
+
+
+def on_a_gpu(info: TensorInfo) -> TensorInfo:
+    """Say of a tensor that it is there."""
+    return replace(info, device="cuda:0")
+
+
+def test_devices_can_be_ignored() -> None:
+    """Outputs, saved tensors, leaves, roots and storages that are elsewhere are a difference of devices only."""
+    before, after = (product_plus_two(), on_another_device(product_plus_two()))
+    found = diff_graphs(before, after)
+
+    assert len(found.rows) == 2
+    assert {change.kind for change in found.leaf_changes} == {"changed"}
+    assert diff_graphs(before, after, frozenset({"device"})).is_empty
+    assert diff_graphs(after, before, frozenset({"device"})).is_empty
+
+
+def on_another_device(one: Graph) -> Graph:
+    """Move all tensors of a graph."""
+    return replace(
+        one,
+        nodes=tuple(moved_node(node) for node in one.nodes),
+        roots=tuple(replace(root, info=root.info and on_a_gpu(root.info)) for root in one.roots),
+        storages=tuple(replace(storage, device="cuda:0") for storage in one.storages),
+    )
+
+
+def moved_node(node: Node) -> Node:
+    """Move the tensors of a node."""
+    saved = [
+        value
+        if value.tensor is None
+        else replace(value, tensor=replace(value.tensor, info=on_a_gpu(value.tensor.info)))
+        for value in node.saved
+    ]
+    return replace(
+        node,
+        forward_outputs=tuple(info and on_a_gpu(info) for info in node.forward_outputs),
+        saved=tuple(saved),
+        leaf=node.leaf and replace(node.leaf, info=on_a_gpu(node.leaf.info)),
+    )
 
 
 def test_an_argument_at_another_position() -> None:
