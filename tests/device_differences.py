@@ -1,0 +1,53 @@
+"""What may differ between the CPU and a device: operators of torch that do, each with its reason.
+
+An entry is about the programs that have its word in their text. `python benchmarks/devices.py` fails on one that none
+of them needs.
+"""
+
+from typing import NamedTuple
+
+
+class Allowed(NamedTuple):
+    """A difference that is no error of ours."""
+
+    word: str  # regular expression for the text of a program
+    verbs: str  # all, or some, separated by commas
+    reason: str
+
+
+ALL = "all"
+OF_THREADS = "an error of ours: nodes that a thread of the device makes have no line and no module"
+ALLOWED = (
+    Allowed(r"create_graph=True|forward_over|jacrev|gradcheck|vjp|hvp", ALL, OF_THREADS),
+    Allowed(r"", "--create-graph", OF_THREADS),
+    Allowed(
+        r"\b(LSTM|GRU|LSTMCell|GRUCell)\(",
+        ALL,
+        "recurrent cells are one fused node on a device, as on CUDA (ThnnFusedLstmCellBackward0), and many on the CPU",
+    ),
+    Allowed(
+        r"\b([Dd]ropout\d?d?|TransformerEncoderLayer|TransformerDecoderLayer|MultiheadAttention)\(",
+        ALL,
+        "dropout is one node on a device, as on CUDA (NativeDropoutBackward0), and a product with a mask on the CPU",
+    ),
+    Allowed(
+        r"\bConv(Transpose)?\dd\(|\bconv\dd\(",
+        "fit,fit --real",
+        "the CPU's convolutions take scratch memory of oneDNN",
+    ),
+    Allowed(
+        r"\bcheckpoint\w*\(|run_function",
+        "fit,fit --real",
+        "a checkpoint keeps the state of random numbers, 5,056 B, which is memory of the CPU",
+    ),
+    Allowed(
+        r"\.(tolist|numpy|cpu)\(",
+        "fit,fit --real",
+        "values that are read are copied to the CPU: after the last backward call, that begins another step",
+    ),
+    Allowed(
+        r"autocast\(",
+        "fit,fit --real",
+        "the CPU's half-precision matrix products take scratch memory of oneDNN",
+    ),
+)

@@ -1,0 +1,176 @@
+"""What we say of a program on a device is what we say of it on the CPU. The device is built here, by a C++ compiler.
+
+NOTE [Where there is no compiler]
+The tests are skipped, and say so at the end of the run; `.ci/run` prints a line of its own.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from device_comparison import Comparison, compare
+from device_fits import fit_differences
+from device_programs import NOT_RUN, programs, written_for
+from simulated_device import building
+
+# Double backward, a checkpoint, two models, a fused cell, a finding, an in-place write, no gradient, numbers, a mode.
+ALWAYS = [
+    "samples/double_backward",
+    "samples/checkpointed",
+    "samples/gan",
+    "samples/operators",
+    "broken/inplace_relu",
+    "broken/cut_detach",
+    "clean/wgan_gp_critic",
+]
+FAMILIES = sorted({name.partition("/")[0] for name in programs()})
+
+
+@pytest.fixture(scope="module")
+def built() -> Path:
+    """Build the device, once for each version of its source."""
+    try:
+        return building.build()
+    except building.CannotBuildError as error:
+        pytest.skip(f"NO SIMULATED DEVICE, so nothing was compared with a device: {error}")
+
+
+def in_words(comparison: Comparison) -> str:
+    """Say what differs without a reason."""
+    return "\n\n".join(f"{one.program}, {one.verb}:\n" + "\n".join(one.lines[:20]) for one in comparison.not_allowed)
+
+
+def test_some_programs_are_the_same_on_a_device(built: Path, tmp_path: Path) -> None:
+    """Under each verb, and in the capture file; the sweep runs all programs."""
+    comparison = compare(ALWAYS, tmp_path, built)
+
+    assert in_words(comparison) == ""
+    assert len(comparison.compared) >= 11 * len(ALWAYS)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_programs_are_the_same_on_a_device(family: str, built: Path, tmp_path: Path) -> None:
+    """But for operators that differ there, each with its reason."""
+    comparison = compare([name for name in programs() if name.startswith(f"{family}/")], tmp_path, built)
+
+    assert in_words(comparison) == ""
+    assert comparison.compared
+
+
+PROBE = """
+import json, sys, threading
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+import torch
+import simulated_device
+from simulated_device import building
+simulated_device.register(building.load(Path(sys.argv[1])))
+simulated_device.be_the_default()
+sim = torch.sim
+found = {"other": sim.memory_allocated(1)}
+x = torch.randn(3, 4, requires_grad=True)
+found["allocated"] = sim.memory_allocated()
+threads = []
+x.register_hook(lambda gradient: threads.append(threading.get_ident()))
+before = sim.witnessed()
+x.exp().sum().backward()
+after = sim.witnessed()
+found["syncs"] = [getattr(after, name) - getattr(before, name) for name in vars(after)]
+found["own thread"] = threads != [threading.get_ident()]
+sim.reset_peak_memory_stats()
+found["peak"] = sim.max_memory_allocated() - sim.memory_allocated()
+float(x.sum()), x.tolist(), torch.from_numpy(__import__("numpy").ones(2)).to("sim")
+found["reads"] = [getattr(sim.witnessed(), name) - getattr(after, name) for name in vars(after)]
+found["second device"] = str(torch.ones(2, device="sim:1").device)
+found["pinned"] = torch.ones(2, device="cpu").pin_memory().is_pinned()
+made = {}
+worker = threading.Thread(target=lambda: made.update(device=str(torch.zeros(1).device)))
+worker.start(); worker.join()
+found["in a thread"] = made["device"]
+print(json.dumps(found))
+"""
+
+
+def test_the_device_is_one(built: Path) -> None:
+    """It has memory of its own, an engine thread of its own, and counts what waits for it."""
+    import json
+
+    environment = {**os.environ, "LD_PRELOAD": str(built / building.PRELOADED)}
+    words = [sys.executable, "-c", PROBE, str(built), str(Path(__file__).parent)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    found = json.loads(done.stdout or repr(done.stderr))
+
+    assert found == {
+        "other": 0,
+        "allocated": 48,  # of x: 12 elements
+        "syncs": [0, 0, 0],
+        "own thread": True,
+        "peak": 0,
+        "reads": [1, 1, 1],
+        "second device": "sim:1",
+        "pinned": True,
+        "in a thread": "sim:0",
+    }
+
+
+def test_a_program_keeps_its_lines() -> None:
+    """What is written for a device differs in the names of devices and in copies for NumPy only."""
+    text = "a = x.numpy()\nwith autocast('cpu'):\n    pass\n"
+
+    assert written_for(text, "sim") == "a = x.cpu().numpy()\nwith autocast('sim'):\n    pass\n"
+
+
+def test_a_program_that_is_not_run_has_a_reason() -> None:
+    """And it exists, under the name that is given."""
+    assert not set(NOT_RUN) & set(programs())
+    assert all(NOT_RUN.values())
+    assert len(programs()) > 450
+
+
+def test_nothing_is_built_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason names what to install."""
+    monkeypatch.setattr(building, "shutil", SimpleNamespace(which=lambda _name: None))
+
+    assert "apt-get install g++" in str(building.missing())
+
+
+REPORT = """\
+Peak: 54.0 KiB{on} (measured), gan.py
+  backward of step 1, AddmmBackward0, {operator}, module d.2
+  gan.py:21  loss = d(fake)
+
+{others}at the peak{on}, by kind
+  saved for backward  43.8 KiB  {percent}%
+  temporary  8.4 KiB  15.5%
+
+Not counted: {rest}
+"""
+ON_CPU = REPORT.format(on="", operator="aten.sum", others="", percent="81.0", rest="rounding")
+ON_DEVICE = REPORT.format(
+    on=" on cpu",
+    operator="aten.empty",
+    others="peak of each device\n  cpu  step 1  54.0 KiB\n\n",
+    percent="80.0",
+    rest="",
+)
+
+
+def test_reports_of_fit_are_the_same_but_for_the_device() -> None:
+    """Where the peak is named, and what else there is, follows from the device."""
+    assert list(fit_differences(ON_CPU, ON_DEVICE)) == []
+
+
+def test_a_part_of_the_peak_that_is_elsewhere_is_a_difference() -> None:
+    """As are another peak, and another sentence."""
+    less = ON_DEVICE.replace("80.0%", "8.0%").replace("54.0 KiB on", "74.0 KiB on") + "Something else.\n"
+
+    assert list(fit_differences(ON_CPU, less)) == [
+        "-peak: 55296 B",
+        "+peak: 75776 B",
+        "~saved for backward is 81% of one peak, and 8% of the other",
+        "+Something else.",
+    ]
