@@ -33,7 +33,7 @@ def _names_at_startup() -> frozenset[str]:
 
 _MODULE = type(sys)
 _FUNCTIONS = (type(_names_at_startup), type(len))
-_OURS = __name__.partition(".")[0]  # our patches may be in other modules
+_OURS = f"{__name__.partition('.')[0]}."  # our patches may be in other modules
 STARTUP_NAMES = _names_at_startup()
 PATH_AT_START = tuple(sys.path)
 _THE_BUILTINS = builtins.__dict__
@@ -125,7 +125,9 @@ class HandBack:
                 found.add(value.__dict__.get("__module__"))
             elif kind is _FUNCTIONS[0] or kind is _FUNCTIONS[1]:
                 found.add(value.__module__)
-        return [other for other in found if type(other) is str and other in self.aside and not other.startswith(_OURS)]
+        return [
+            other for other in found if type(other) is str and other in self.aside and not f"{other}.".startswith(_OURS)
+        ]
 
     def _is_reachable(self, name: str) -> bool:
         """Return whether importing a module set aside would lead to it, without another module in the way."""

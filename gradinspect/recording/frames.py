@@ -6,9 +6,12 @@ packages count as the user's: the line of a model in `transformers` says more th
 
 import linecache
 import os
+import re
+import site
+import sys
 import sysconfig
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PureWindowsPath
 from threading import Lock
 from types import CodeType, FrameType
 from typing import Any
@@ -19,19 +22,41 @@ from gradinspect.graph import Frame
 from gradinspect.recording.notebook_cells import cell_name
 from gradinspect.torch_api.dynamo import uncompiled
 
-_INSTALLED = tuple(
-    os.path.join(path, "")  # noqa: PTH118  # Path drops the trailing separator that makes the prefix a folder
-    for path in dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
-)
-_FOREIGN = tuple(
-    os.path.join(folder, "")  # noqa: PTH118  # as above
-    for folder in (
-        Path(torch.__file__).parent,
-        Path(torch.__file__).parent.parent / "torchgen",
-        Path(__file__).parent.parent,
+# Where letters differ in case only, as in the drive of a Windows path, files are the same.
+_normal: Callable[[str], str] = os.path.normcase if os.name == "nt" else str
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows starts
+
+
+def _folders(paths: Iterable[str | Path | None]) -> tuple[str, ...]:
+    """Return prefixes that end with the separator, also of what links lead to, the longest first."""
+    known = [os.path.abspath(path) for path in paths if path]  # noqa: PTH100  # resolve() is what comes next
+    every = dict.fromkeys(_normal(os.path.join(path, "")) for one in known for path in (one, os.path.realpath(one)))  # noqa: PTH118
+    return tuple(sorted(every, key=len, reverse=True))
+
+
+def _where_packages_are() -> tuple[str, ...]:
+    """Return the folders of installed packages: of this environment, its base, Debian's own and the user's.
+
+    Not every folder of that name: a program may live in one.
+    """
+    paths = sysconfig.get_paths()
+    return _folders(
+        (
+            paths["purelib"],
+            paths["platlib"],
+            *site.getsitepackages(
+                list(dict.fromkeys((sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)))
+            ),
+            site.getusersitepackages(),
+        )
     )
+
+
+_INSTALLED = _where_packages_are()
+_FOREIGN = _folders(
+    (Path(torch.__file__).parent, Path(torch.__file__).parent.parent / "torchgen", Path(__file__).parent.parent)
 )
-_STDLIB = os.path.join(sysconfig.get_path("stdlib"), "")  # noqa: PTH118  # as above
+_STDLIB = _folders((*map(sysconfig.get_path, ("stdlib", "platstdlib")), Path(os.__file__).parent))
 
 
 # Frames from here outward run the program, and are ours.
@@ -42,15 +67,15 @@ RUNNERS = tuple(
 
 # What runs the cells of a notebook and the tests of a suite: its frames are no part of the program.
 _HARNESSES = tuple(
-    os.path.join(folder, name, "")  # noqa: PTH118  # as above
-    for folder in dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
+    _normal(os.path.join(folder, name, ""))  # noqa: PTH118  # Path drops the trailing separator
+    for folder in _INSTALLED
     for name in ("_pytest", "pluggy", "IPython", "ipykernel", "marimo")
 )
 
 
 def is_runner(file: str) -> bool:
     """Return whether a file runs programs, so that frames from it outward are not the user's."""
-    return file in RUNNERS or file.startswith(_HARNESSES)
+    return file in RUNNERS or _normal(file).startswith(_HARNESSES)
 
 
 _UNKNOWN = object()
@@ -199,7 +224,7 @@ def line_record(code: CodeType, line: int, base_folder: Path, caller: int | None
         function=code.co_qualname,
         code=linecache.getline(code.co_filename, line).strip(),
         caller=caller,
-        is_library=code.co_filename.startswith(_INSTALLED),
+        is_library=_normal(code.co_filename).startswith(_INSTALLED),
     )
 
 
@@ -213,14 +238,15 @@ def is_user_file(file: str) -> bool:
     """Return whether a file belongs to the user's program, rather than torch, the standard library or us."""
     if file.startswith("<"):
         return not file.startswith(("<frozen", "<__", "<eval_with_key>"))
-    if file.startswith(_FOREIGN):
+    path = _normal(file)
+    if path.startswith(_FOREIGN):
         return False
-    return file.startswith(_INSTALLED) or not file.startswith(_STDLIB)
+    return path.startswith(_INSTALLED) or not path.startswith(_STDLIB)
 
 
 def is_own_file(file: str) -> bool:
     """Return whether a file belongs to the program itself, rather than an installed package."""
-    return is_user_file(file) and not file.startswith(_INSTALLED)
+    return is_user_file(file) and not _normal(file).startswith(_INSTALLED)
 
 
 def user_frames(frame: FrameType | None) -> Iterator[FrameType]:
@@ -253,19 +279,32 @@ def lines_from(frame: FrameType, count: int) -> list[str]:
 
 def line_name(file: str, line: int) -> str:
     """Name a line by the last part of its file's name: `train.py:22`, `cell 3:2`."""
-    return f"{cell_name(file) or file.rpartition('/')[2]}:{line}"
+    return f"{cell_name(file) or _last_part(file)}:{line}"
+
+
+def _last_part(file: str) -> str:
+    return PureWindowsPath(file).name if _WINDOWS.match(file) else file.rpartition("/")[2]
 
 
 def short_file_name(file: str, base_folder: Path) -> str:
     """Name a file without its machine: relative to site-packages or the base folder, else by its last two parts."""
     for folder in _INSTALLED:
-        if file.startswith(folder):
+        if _normal(file).startswith(folder):
             return Path(file[len(folder) :]).as_posix()
     cell = cell_name(file)
     if cell is not None or file.startswith("<"):
         return cell or file
+    if os.name != "nt" and _WINDOWS.match(file):  # of code that was compiled there
+        return _short_windows_name(PureWindowsPath(file))
     path = Path(os.path.abspath(file))  # noqa: PTH100  # resolve() would follow links to paths the user never used
     try:
         return path.relative_to(base_folder).as_posix()
     except ValueError:
         return "/".join(path.parts[1:][-2:])  # without the root
+
+
+def _short_windows_name(path: PureWindowsPath) -> str:
+    """Name a file of Windows where its folders cannot be asked for: by what follows the packages' folder."""
+    parts = path.parts[1:]  # without the drive
+    folders = [place for place, part in enumerate(parts[:-1]) if part.lower() == "site-packages"]
+    return "/".join(parts[folders[-1] + 1 :] if folders else parts[-2:])

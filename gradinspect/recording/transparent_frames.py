@@ -7,6 +7,7 @@ removed, with torch's `handle_torch_function` and the first of two calls of the 
 one that runs the program are also ours.
 """
 
+import os
 import sys
 import threading
 import warnings
@@ -18,7 +19,7 @@ from typing import Any
 from gradinspect.recording.frames import RUNNERS
 from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION
 
-_OURS = str(Path(__file__).parent.parent)
+_OURS = os.path.join(Path(__file__).parent.parent, "")  # noqa: PTH118  # a prefix that ends with the separator
 _local = threading.local()
 
 

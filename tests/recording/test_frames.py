@@ -1,5 +1,6 @@
 """Which frames are the user's."""
 
+import site
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -63,6 +64,16 @@ STDLIB = sysconfig.get_path("stdlib")
         (f"{Path(torch.__file__).parent}/nn/functional.py", False, False),
         (f"{STDLIB}/contextlib.py", False, False),
         (recorder.__file__, False, False),
+        (f"{Path(recorder.__file__).parents[1]}_extra/train.py", True, True),
+        (f"{Path(torch.__file__).parent}_geometric/nn.py", True, False),
+        (f"{site.getusersitepackages()}/timm/models.py", True, False),
+        (
+            f"{sys.base_prefix}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/timm/x.py",
+            True,
+            False,
+        ),
+        ("/home/me/site-packages/project/train.py", True, True),
+        ("C:\\work\\train.py", True, True),
     ],
 )
 def test_whose_a_file_is(file: str, is_users: bool, is_own: bool) -> None:
@@ -81,6 +92,11 @@ def test_whose_a_file_is(file: str, is_users: bool, is_own: bool) -> None:
         (f"{PACKAGES}/transformers/trainer.py", "transformers/trainer.py"),
         ("<cell 12>", "cell 12"),
         ("<stdin>", "<stdin>"),
+        (f"{site.getusersitepackages()}/timm/models.py", "timm/models.py"),
+        (r"C:\Users\me\venv\Lib\site-packages\torch\nn\modules\module.py", "torch/nn/modules/module.py"),
+        (r"c:\users\me\venv\lib\Site-Packages\timm\x.py", "timm/x.py"),
+        (r"C:\Users\me\project\train.py", "project/train.py"),
+        (r"\\server\share\train.py", "train.py"),
     ],
 )
 def test_a_file_is_named_without_its_machine(file: str, name: str) -> None:
@@ -91,6 +107,7 @@ def test_a_file_is_named_without_its_machine(file: str, name: str) -> None:
 def test_a_line_is_named_by_its_file_alone() -> None:
     """As a reader says it."""
     assert (line_name("/a/b/train.py", 22), line_name("<cell 3>", 2)) == ("train.py:22", "cell 3:2")
+    assert line_name(r"C:\Users\me\train.py", 22) == "train.py:22"
 
 
 def test_what_runs_a_program_is_no_part_of_it() -> None:
