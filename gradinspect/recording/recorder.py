@@ -40,6 +40,7 @@ from gradinspect.recording.frames import FrameTable
 from gradinspect.recording.kept_names import KeptNames
 from gradinspect.recording.model_inputs import ModelInputs
 from gradinspect.recording.names import Names
+from gradinspect.recording.own_errors import OwnErrors
 from gradinspect.recording.threads import NOWHERE, ModuleWindow, ThreadRecord
 from gradinspect.recording.transparency import transparent
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
@@ -90,6 +91,7 @@ class Recorder:
         self.on_module: list[Callable[[], None]] = []  # called when another module runs, on its thread
         self.kept_names = KeptNames()
         self.inputs = ModelInputs()
+        self.errors = OwnErrors()  # of those who listen
         self._noted: set[int] = set()  # numbers of modules whose names are kept
         self._module_numbers: dict[int, int] = {}
         self._lock = Lock()  # of what all threads share

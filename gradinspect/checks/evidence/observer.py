@@ -8,8 +8,9 @@ is stopped after some seconds.
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import FrameType
@@ -48,6 +49,7 @@ from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.checks.rules.ranks import missing_notes, rank_findings
 from gradinspect.checks.rules.training.facts import DroppedResult
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
+from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Frame, Graph, frame_of
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.observers.graphs.live_graph import Survivors
@@ -103,7 +105,7 @@ class ChecksObserver(Observer[Findings]):
         self._cuts.created = self._training.created
         self._unused = UnusedGraphs(self._folder, self._cuts.reached)
         self._choice = CallChoice(run.request)
-        self._steps = OptimizerSteps(self._look_at_window, recorder.turn)
+        self._steps = OptimizerSteps(recorder.errors.guard(self._look_at_window), recorder.turn)
         is_fixed = run.request.grad is not None or self._ranks is not None  # ranks must end at the same call
         self._window = WatchWindow(
             num_calls or (LEAST_CALLS if is_fixed else None),
@@ -115,6 +117,7 @@ class ChecksObserver(Observer[Findings]):
         self._is_ending = False  # NOTE [The end of watching]
         self._source = run.request.label
         self._recorder = recorder
+        self._errors = recorder.errors
         self._stop = run.stop
         self._opaque: set[tuple[str, str]] = set()
         self._unmeasured: Counter[str] = Counter()  # sentences, and in how many calls
@@ -156,6 +159,9 @@ class ChecksObserver(Observer[Findings]):
         if self._is_settled:
             return
         self._is_settled = True
+        self._errors.guard(self._look_at_the_rest)()
+
+    def _look_at_the_rest(self) -> None:
         self._call_log.on_new_graph = None
         with self._recorder.turn:
             if not self._is_ending:
@@ -174,11 +180,11 @@ class ChecksObserver(Observer[Findings]):
         ranks = () if self._ranks is None else self._ranks.missing
         findings = declared(
             (
-                *findings_of_calls(self._watched, self._to_repeat),
-                *self._unused.findings(),
-                *self._cuts.findings(self._training.replaced),
-                *(finding for fact in self._training.facts() for finding in findings_on(fact)),
-                *derivative_findings(checked),
+                *self._found(lambda: findings_of_calls(self._watched, self._to_repeat)),
+                *self._found(self._unused.findings),
+                *self._found(lambda: self._cuts.findings(self._training.replaced)),
+                *(one for fact in self._training.facts() for one in self._found(partial(findings_on, fact))),
+                *self._found(lambda: derivative_findings(checked)),
             )
         )
         return Findings(
@@ -191,6 +197,7 @@ class ChecksObserver(Observer[Findings]):
             files=tuple(program_files(self._recorder.frames, findings, self._folder)),
             is_complete=self._saw_all(),
             notes=(
+                *self._errors.notes(),
                 *self._window.notes(),
                 *self._run.captured_notes,
                 *opaque_notes(sorted(self._opaque)),
@@ -206,12 +213,32 @@ class ChecksObserver(Observer[Findings]):
     def _saw_all(self) -> bool:
         """Return whether a mistake would have been found; a model alone is not the program that trains it."""
         is_alone = isinstance(self._run.program, Expression)
-        return not (is_alone or self._run.has_failed or self._run.interceptor.num_missed) and self._window.is_complete
+        is_missed = self._run.interceptor.num_missed or self._errors.number
+        return not (is_alone or self._run.has_failed or is_missed) and self._window.is_complete
+
+    def _found(self, find: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+        """Yield what is found, up to an error of ours."""
+        try:
+            yield from find()
+        except GradInspectError:
+            raise
+        except Exception as error:
+            self._errors.note(error)
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Record the graph, look for problems before the engine runs, then observe the run."""
         with self._recorder.turn:
-            end = self._look_at(call)
+            num_watched = len(self._watched)
+            try:
+                end = self._look_at(call)
+            except GradInspectError:
+                raise
+            except Exception as error:
+                self._errors.note(error)
+                end = None
+                if len(self._watched) == num_watched:
+                    self._watched.append(WatchedCall(line=None))
+                    self._errors.guard(self._count)(call)
         return None if end is None else self._in_turn(end)
 
     def _in_turn(self, end: CallEnd) -> CallEnd:
@@ -284,23 +311,26 @@ class ChecksObserver(Observer[Findings]):
         self._survivors.append(gradients.survivors())
         self._training.begin(walked, call)
         self._call_log.enter_backward()
-        unfreeze = self._collector_freeze.begin()
+        unfreeze, guard = self._collector_freeze.begin(), self._errors.guard
 
         def after(_returned: object) -> None:
             unfreeze()
-            self._ran(watched)
+            guard(self._ran)(watched)
+            guard(judge)()
+            guard(self._look_at_window)()
+
+        def judge() -> None:
             leaves = dict(gradients.leaves())
             finished = gradients.finish()
             _judge(watched, finished, leaves, self._origins, is_explained=is_explained)
             self._unmeasured.update(unmeasured_notes(finished))
             self._nonfinite.judged(watched.judged)
-            self._look_at_window()
 
         def abandon() -> None:
             unfreeze()
-            gradients.close()
-            self._ran(watched)
-            self._look_at_window()
+            guard(gradients.close)()
+            guard(self._ran)(watched)
+            guard(self._look_at_window)()
 
         return CallEnd(after, abandon)
 
@@ -352,17 +382,22 @@ class ChecksObserver(Observer[Findings]):
     def _before(self, walked: WalkedGraph, call: EngineCall) -> Iterator[Finding]:
         """Find what will make the engine fail, or what it will not notice."""
         graph = walked.graph
-        values = stale_values(walked, call, self._call_log.writes, self._frame)
         backward = self._backward_line(graph)
         holds = holding(call.frame, self._recorder)
-        yield from stale_findings(graph, values, backward, self._calls, holds)
-        yield from findings_on(BackwardStarts(graph, backward, self._freed_by, holds))
-        yield from broadcast_findings(graph, self._call_log.broadcasts.operators(self._frame), backward)
-        yield from self._between_ranks(walked, call, backward)
-        yield from self._growing(graph, call, backward)
-        yield from self._dropped(walked, backward)
-        yield from self._nonfinite.findings(walked, call, backward)
-        yield from self._cuts.begin(walked, call)
+        log = self._call_log
+        for find in (
+            lambda: stale_findings(
+                graph, stale_values(walked, call, log.writes, self._frame), backward, self._calls, holds
+            ),
+            lambda: findings_on(BackwardStarts(graph, backward, self._freed_by, holds)),
+            lambda: broadcast_findings(graph, log.broadcasts.operators(self._frame), backward),
+            lambda: self._between_ranks(walked, call, backward),
+            lambda: self._growing(graph, call, backward),
+            lambda: self._dropped(walked, backward),
+            lambda: self._nonfinite.findings(walked, call, backward),
+            lambda: self._cuts.begin(walked, call),
+        ):
+            yield from self._found(find)
 
     def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare with earlier iterations of the same loop; autograd.grad() builds on its own results by design."""

@@ -6,9 +6,8 @@ calls of torch functions that touch a gradient. Per backward call it looks at ea
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from functools import wraps
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
 from types import FrameType
@@ -56,17 +55,6 @@ MAX_USES = 12  # backward calls in which it is looked for what reads each parame
 LEAST_STEPS = 2  # what the first one leaves shows in the second
 
 
-def _without_errors(listener: Callable[..., None]) -> Callable[..., None]:
-    """Drop errors of a listener that torch calls: they would be raised in the program."""
-
-    @wraps(listener)
-    def listen(*arguments: Any) -> None:
-        with suppress(Exception):
-            listener(*arguments)
-
-    return listen
-
-
 class TrainingLog:
     """Logs a training loop. Use it as a context manager, around the program."""
 
@@ -91,18 +79,18 @@ class TrainingLog:
 
     def __enter__(self) -> "TrainingLog":
         """Start listening."""
-        turn = self._recorder.turn
+        turn, guard = self._recorder.turn, self._recorder.errors.guard
         patches = (
-            noticing(Optimizer, "__init__", self._on_optimizer, turn),
-            noticing(lr_scheduler.LRScheduler, "step", self._on_schedule, turn),
-            noticing(nn.Module, "train", self._on_mode, turn),
-            noticing(GradScaler, "scale", self._on_scale, turn),
-            noticing(nn.Module, "load_state_dict", self._on_load, turn),
+            noticing(Optimizer, "__init__", guard(self._on_optimizer), turn),
+            noticing(lr_scheduler.LRScheduler, "step", guard(self._on_schedule), turn),
+            noticing(nn.Module, "train", guard(self._on_mode), turn),
+            noticing(GradScaler, "scale", guard(self._on_scale), turn),
+            noticing(nn.Module, "load_state_dict", guard(self._on_load), turn),
         )
         self._attached.enter_context(patched(*patches))
         for handle in (
-            *hook_optimizer_steps(self._before_step, self._after_step, turn),
-            *hook_registrations(self._on_module, self._on_parameter, turn),
+            *hook_optimizer_steps(guard(self._before_step), guard(self._after_step), turn),
+            *hook_registrations(guard(self._on_module), guard(self._on_parameter), turn),
         ):
             self._attached.callback(handle.remove)
         return self
@@ -110,9 +98,12 @@ class TrainingLog:
     def __exit__(self, *_error: object) -> None:
         """Stop listening, and judge what was seen: afterwards the objects may be gone."""
         self._attached.close()
-        with plain_tensors_only(), suppress(Exception):  # of objects that are unlike those of torch
-            self._gradients.conclude(self._optimizers.living())
-            self._facts = list(self._conclusions())
+        with plain_tensors_only():
+            self._recorder.errors.guard(self._conclude)()  # objects may be unlike those of torch
+
+    def _conclude(self) -> None:
+        self._gradients.conclude(self._optimizers.living())
+        self._facts = list(self._conclusions())
 
     def facts(self) -> Sequence[object]:
         """List what is to be judged, after the end."""
@@ -190,7 +181,6 @@ class TrainingLog:
         if touch is GradientTouch.SETS_DATA:
             self._parameters.data_set(leaf, frame)
 
-    @_without_errors
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if not self._is_seen():
             return
@@ -201,7 +191,6 @@ class TrainingLog:
             self._parameters.before_step(optimizer, self._optimizers.of(optimizer))
             self._modes.step(optimizer, frame)
 
-    @_without_errors
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if not self._is_seen():
             return
@@ -233,12 +222,10 @@ class TrainingLog:
         else:
             self._unloaded.append(found)
 
-    @_without_errors
     def _on_module(self, holder: Any, name: str, module: Any) -> None:
         if not torch.compiler.is_compiling():
             self._registrations.module(holder, name, module, sys._getframe(1))
 
-    @_without_errors
     def _on_parameter(self, holder: Any, name: str, parameter: Any) -> None:
         if not torch.compiler.is_compiling():
             self._registrations.parameter(holder, name, parameter, sys._getframe(1))

@@ -118,7 +118,8 @@ class TorchCallLog:
                 versions = [_NO_VERSION if tensor.is_inference() else version_of(tensor) for tensor in inputs]
                 contents = self.writes.contents(inputs) if known.kind is CallKind.WRITES else ()
                 return _Begun(known, args, kwargs, inputs, versions, contents)
-        except Exception:
+        except Exception as error:
+            self._recorder.errors.note(error)
             return None
 
     def after(  # noqa: C901, PLR0912  # everything about one call; a function more would cost more than all branches
@@ -152,7 +153,8 @@ class TorchCallLog:
                 if known.kind is _SKIPPED:
                     return  # which makes no graph
                 self._flow.note(known.name, known.kind, begun.args, begun.kwargs, begun.inputs, result, number, frame)
-        except Exception:
+        except Exception as error:
+            self._recorder.errors.note(error)
             return
         if self.on_new_graph is not None and end != start and any(map(_is_trained, begun.inputs)):
             self.on_new_graph(frame)
@@ -170,7 +172,8 @@ class TorchCallLog:
             with self._recorder.turn, plain_tensors_only():
                 if begun.versions:
                     self._look_for_writes(begun, start, end, frame)
-        except Exception:
+        except Exception as error:
+            self._recorder.errors.note(error)
             return
 
     def _look_for_writes(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:

@@ -94,7 +94,8 @@ class GradientCuts:
 
     def __enter__(self) -> "GradientCuts":
         """Register hooks of all optimizers."""
-        self._handles = hook_optimizer_steps(self._before_step, self._after_step, self._recorder.turn)
+        guard = self._recorder.errors.guard
+        self._handles = hook_optimizer_steps(guard(self._before_step), guard(self._after_step), self._recorder.turn)
         return self
 
     def __exit__(self, *_error: object) -> None:

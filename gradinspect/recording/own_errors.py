@@ -1,0 +1,43 @@
+"""Errors of ours while a program runs: it must not see them, and the report must say what they hid."""
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+from gradinspect.recording.frames import line_name, own_frame
+from gradinspect.units import format_count
+
+
+class OwnErrors:
+    """Counts what could not be looked at, and names the first."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.number = 0
+        self._first = ""
+
+    def note(self, error: Exception) -> None:
+        """Count one call that was not looked at; the line of the program that runs now is the one named."""
+        self.number += 1
+        if not self._first:
+            frame = own_frame(sys._getframe(1))
+            place = "" if frame is None else f"{line_name(frame.f_code.co_filename, frame.f_lineno)}, "
+            self._first = f"{place}{type(error).__name__}"
+
+    def guard(self, listener: Callable[..., Any]) -> Callable[..., None]:
+        """Return a listener whose errors are noted here, and not raised in the program that caused the call."""
+
+        @wraps(listener)
+        def listen(*arguments: Any) -> None:
+            try:
+                listener(*arguments)
+            except Exception as error:
+                self.note(error)
+
+        return listen
+
+    def notes(self) -> Iterator[str]:
+        """Say what was not looked at."""
+        if self.number:
+            yield f"Not looked at: {format_count(self.number, 'call')} (first: {self._first})."

@@ -1,0 +1,82 @@
+"""Errors of ours while a program is checked: it goes on as it would, and what they hid is counted."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import gradinspect as gi
+from gradinspect.checks.evidence.in_place.writes import WriteLog
+from gradinspect.checks.evidence.nonfinite import NonfiniteValues
+from gradinspect.checks.evidence.training.gradient_use import GradientUse
+from gradinspect.checks.evidence.training.log import TrainingLog
+from gradinspect.checks.evidence.training.modes import Modes
+from gradinspect.checks.evidence.training.optimizers import Optimizers
+from gradinspect.checks.evidence.training.registrations import Registrations
+from gradinspect.checks.evidence.unused_graphs import UnusedGraphs
+from gradinspect.checks.evidence.values.cuts import GradientCuts
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.observers.gradients.gradient_meter import GradientMeter
+from gradinspect.recording.own_errors import OwnErrors
+
+SEAMS = [
+    (WriteLog, "contents"), (WriteLog, "_before_step"), (Dataflow, "note"), (GradientCuts, "begin"),
+    (GradientCuts, "findings"), (GradientCuts, "_after_step"), (NonfiniteValues, "findings"), (GradientMeter, "finish"),
+    (UnusedGraphs, "begin"), (UnusedGraphs, "findings"), (TrainingLog, "begin"), (TrainingLog, "_conclusions"),
+    (GradientUse, "before_step"), (Optimizers, "create"), (Modes, "switch"), (Registrations, "module"),
+]  # fmt: skip
+
+
+def training() -> list[torch.Tensor]:
+    """Make a model and an optimizer, train two steps, and return the parameters."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)).train()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        net(torch.randn(8, 4)).square().mean().backward()
+        optimizer.step()
+    return [parameter.detach().clone() for parameter in net.parameters()]
+
+
+def fails(*_arguments: Any, **_keywords: Any) -> Any:
+    """Be an error of ours."""
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(("owner", "name"), SEAMS, ids=[f"{owner.__name__}.{name}" for owner, name in SEAMS])
+def test_an_error_of_ours_is_counted_and_not_raised(owner: type, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every log; the program's own numbers are those that it has alone."""
+    expected = training()
+    made: list[list[torch.Tensor]] = []
+    monkeypatch.setattr(owner, name, fails)
+    found = gi.check(lambda: made.append(training()))
+    (note,) = (one for one in found.notes if one.startswith("Not looked at: "))
+
+    assert all(map(torch.equal, expected, made[0]))
+    assert note.endswith("ZeroDivisionError).")
+    assert not found.is_complete
+
+
+def test_a_run_without_errors_says_nothing() -> None:
+    """And has looked at all."""
+    found = gi.check(training)
+
+    assert not [one for one in found.notes if one.startswith("Not looked at")]
+
+
+def test_the_first_error_is_named_and_all_are_counted() -> None:
+    """By the line of the program that ran then."""
+    errors = OwnErrors()
+    guarded: Callable[..., None] = errors.guard(fails)
+    for argument in range(1200):
+        guarded(argument)
+    errors.note(KeyError("later"))
+
+    assert len(list(errors.notes())) == 1
+    (note,) = errors.notes()
+    assert note.startswith("Not looked at: 1,201 calls (first: ")
+    assert "ZeroDivisionError" in note
+    assert list(OwnErrors().notes()) == []
