@@ -157,9 +157,11 @@ class EngineInterceptor:
                 except BaseException as error:  # NOTE [No frame of ours in a traceback]
                     error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
                     if end is not None:
+                        turns.ran(self._patience_s)
                         self._guarded(end.abandon)
                     raise
                 if end is not None:
+                    turns.ran(self._patience_s)
                     self._guarded(partial(end.finish, result))
             finally:
                 turns.leave()

@@ -11,12 +11,12 @@ by `enter` and `is_in_another_call`.
 
 import os
 from collections.abc import Callable
-from functools import partial
 from threading import Condition, Lock, get_ident
+from time import monotonic
 
 from gradinspect.torch_api.dynamo import uncompiled
 
-LONGEST_S = 30.0  # that a call waits while another one is prepared, for which only our own code runs
+LONGEST_S = 60.0  # that a call waits in all, and while only our own code runs for another one
 
 
 class Turns:
@@ -32,24 +32,25 @@ class Turns:
         self._running: dict[int, int] = {}  # thread -> its calls, one inside the other
         self._observed: set[int] = set()  # those of them with a call that is observed
         self._waiting: set[int] = set()
+        self._number = 0  # of calls that have begun or ended
         self._preparing: int | None = None
 
     def enter(self, patience_s: float, *, to_be_observed: bool) -> bool:
         """Begin a call of this thread, and return whether it may be observed: then no other begins before `prepared`.
 
         Args:
-            patience_s: How long to wait for others.
+            patience_s: How long to wait while others run and none of them begins or ends.
             to_be_observed: Whether to wait for all others; else only for those that are observed.
         """
         thread = get_ident()
         with self._changed:
-            is_alone = self._wait(partial(self._is_alone, thread, to_be_observed=to_be_observed), patience_s, thread)
-            if not is_alone:
-                self._wait(lambda: self._preparing in (None, thread), LONGEST_S, thread)
-            elif to_be_observed:
+            is_alone = self._wait(thread, patience_s, to_be_observed=to_be_observed)
+            if is_alone and to_be_observed:
                 self._preparing = thread
                 self._observed.add(thread)
             self._running[thread] = self._running.get(thread, 0) + 1
+            self._number += 1
+            self._changed.notify_all()
         return is_alone and to_be_observed
 
     def prepared(self) -> None:
@@ -59,11 +60,20 @@ class Turns:
                 self._preparing = None
                 self._changed.notify_all()
 
+    def ran(self, patience_s: float) -> None:
+        """Let no other call begin, and wait for those that did not wait: the engine has run, and `.grad` is read."""
+        thread = get_ident()
+        with self._changed:
+            if thread in self._observed:
+                self._wait(thread, patience_s, to_be_observed=True)
+                self._preparing = thread
+
     def leave(self) -> None:
         """End a call of this thread."""
         thread = get_ident()
         with self._changed:
             self._preparing = None if self._preparing == thread else self._preparing
+            self._number += 1
             number = self._running.pop(thread, 0) - 1
             if number > 0:
                 self._running[thread] = number
@@ -81,19 +91,31 @@ class Turns:
         here = get_ident()
         return here != thread and here in self._running
 
-    def _is_alone(self, thread: int, *, to_be_observed: bool) -> bool:
+    def _others(self, thread: int, *, to_be_observed: bool) -> set[int]:
+        """Return the threads that a call has to wait for."""
         others = self._running.keys() if to_be_observed else self._observed
-        return not (others - {thread} - self._waiting)
+        return others - {thread} - self._waiting
 
-    def _wait(self, is_over: Callable[[], bool], patience_s: float, thread: int) -> bool:
-        if is_over():
-            return True
+    def _wait(self, thread: int, patience_s: float, *, to_be_observed: bool) -> bool:
+        """Wait for others; in vain, if none of them begins or ends for a while, or for too long in all."""
+        end = monotonic() + LONGEST_S
         self._waiting.add(thread)  # a recording may have let it begin already, and another one makes it wait
         self._changed.notify_all()
         try:
-            return self._changed.wait_for(is_over, patience_s)
+            while True:
+                is_prepared = self._preparing in (None, thread)
+                if is_prepared and not self._others(thread, to_be_observed=to_be_observed):
+                    return True
+                before = self._state()
+                left = end - monotonic()
+                limit = min(patience_s, left) if is_prepared else left
+                if limit <= 0 or not self._changed.wait_for(lambda: self._state() != before, limit):  # noqa: B023
+                    return False
         finally:
             self._waiting.discard(thread)
+
+    def _state(self) -> tuple[int, int | None, int]:
+        return self._number, self._preparing, len(self._waiting)
 
 
 def of_this_call(hook: Callable[..., None]) -> Callable[..., None]:

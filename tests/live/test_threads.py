@@ -51,19 +51,19 @@ def in_pool(work: Callable[[int], Any]) -> list[Any]:
 
 
 @contextmanager
-def repeated_by_others(step: Callable[[], None]) -> Iterator[None]:
-    """Let other threads run a step again and again, and see that it does not fail."""
+def repeated_by_others(*steps: Callable[[], None]) -> Iterator[None]:
+    """Let a thread for each of some steps run it again and again, and see that none fails."""
     has_ended = threading.Event()
     errors: list[BaseException] = []
 
-    def run() -> None:
+    def run(step: Callable[[], None]) -> None:
         try:
             while not has_ended.is_set():
                 step()
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=run) for _ in range(2)]
+    threads = [threading.Thread(target=run, args=(step,)) for step in steps]
     for thread in threads:
         thread.start()
     try:
@@ -83,7 +83,7 @@ def test_steps_are_checked_in_several_threads() -> None:
         step = step_of()
         if number % 2:
             step = _without_zero_grad()
-        found = gi.check(step)
+        found = gi.check(step, steps=3)
         assert found.is_complete, found.notes
         return [one.code for one in found.findings]
 
@@ -151,7 +151,7 @@ def test_one_model_is_trained_by_several_threads_beside_a_check() -> None:
     def step() -> None:
         model(torch.ones(3, 4)).pow(2).mean().backward()
 
-    with repeated_by_others(step):
+    with repeated_by_others(step, step):
         found = gi.check(step, steps=3)
 
     assert found.num_calls == 3
@@ -179,7 +179,7 @@ def test_a_profiler_of_the_program_in_another_thread_is_refused_in_one_sentence(
 
 def test_hooks_of_optimizers_are_left_while_other_threads_step() -> None:
     """Torch raises in the program if its dict of hooks changes while a thread goes through it."""
-    with repeated_by_others(step_of()):
+    with repeated_by_others(step_of(), step_of()):
         handles: list[Any] = []
         for _ in range(200):
             handles += hook_optimizer_steps(lambda *_: None, lambda *_: None)
