@@ -12,6 +12,7 @@ from gradinspect.cli.options.sources import Source, content_of, parse_line, pars
 from gradinspect.cli.output.diff_files import DiffFile, parse_diff_targets, write_diff_targets
 from gradinspect.cli.output.printing import print_lines, print_message, print_text, terminal_page
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
+from gradinspect.source import STDIN, Script
 
 if TYPE_CHECKING:
     from gradinspect.analyses.diff.gates import Gate
@@ -101,7 +102,7 @@ def _parse_sources(
             raise GradInspectError(
                 f"'{extra}' and '--both' cannot be combined.", "Write all of it inside the quotes: 'train.py -- --amp'."
             )
-        return [parse_line(line) for line in both]
+        return _of_one_stdin([parse_line(line) for line in both])
     if len(sources) < 2:
         given = f"only '{sources[0]}'" if sources else "none"
         raise GradInspectError(
@@ -113,8 +114,21 @@ def _parse_sources(
         raise GradInspectError(
             f"'{option}' is about running a program, and all sources are capture files.", "Remove this option."
         )
-    return [parse_one(name, [name, *run_words] if name in programs else [name],
-                      arguments if name in programs else ()) for name in sources]  # fmt: skip
+    return _of_one_stdin([
+        parse_one(name, [name, *run_words] if name in programs else [name], arguments if name in programs else ())
+        for name in sources
+    ])  # fmt: skip
+
+
+def _of_one_stdin(sources: list[Source]) -> list[Source]:
+    """Check that standard input is read by one source at most.
+
+    Raises:
+        GradInspectError: It is read by two.
+    """
+    if sum(source.request.source == Script(STDIN) for source in sources) > 1:
+        raise GradInspectError("'-' can be read only once, and two sources are '-'.", "Give a file for one of them.")
+    return sources
 
 
 def parse_aspects(words: Sequence[str]) -> "frozenset[Aspect]":

@@ -195,3 +195,12 @@ def test_a_byte_order_mark_is_left_out(capsys: pytest.CaptureFixture[str]) -> No
     assert "'step' in [tool.gradinspect]" in capsys.readouterr().err
     Path("pyproject.toml").unlink()
     assert main(["check", "train.py", "--baseline", "known.json"]) == 0
+
+
+@pytest.mark.parametrize("words", [("-", "-"), ("run.json", "-", "-"), ("--both", "-", "- -- --amp")])
+def test_standard_input_is_one_source(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """It can be read only once."""
+    assert main(["diff", *words]) == 2
+    assert capsys.readouterr().err == (
+        "gradinspect: '-' can be read only once, and two sources are '-'. Give a file for one of them.\n"
+    )

@@ -88,6 +88,7 @@ class SteppingOutcome(Record, frozen=True, kw_only=True):
     watched: tuple[tuple[str, int], ...] = ()  # reason for not calling it by hand -> number of nodes
     num_leaves: int = 0  # leaves whose gradient is bit-equal to the sum of the steps
     differing_leaves: tuple[str, ...] = ()
+    num_unread_leaves: int = 0  # whose values cannot be read, as on the meta device
     is_complete: bool = True  # False if the user quit before the end
 
 
@@ -104,6 +105,7 @@ def combine(first: SteppingOutcome, second: SteppingOutcome) -> SteppingOutcome:
         watched=tuple(watched.most_common()),
         num_leaves=first.num_leaves + second.num_leaves,
         differing_leaves=(*first.differing_leaves, *second.differing_leaves),
+        num_unread_leaves=first.num_unread_leaves + second.num_unread_leaves,
         is_complete=second.is_complete,
     )
 

@@ -7,8 +7,12 @@ from gradinspect.torch_api.tensors import plain_tensors_only
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def is_same(first: torch.Tensor | None, second: torch.Tensor | None, *, to_the_bit: bool = False) -> bool:
-    """Compare all elements of two gradients, with NaN equal to itself; `to_the_bit` distinguishes 0 from -0."""
+def is_same(first: torch.Tensor | None, second: torch.Tensor | None, *, to_the_bit: bool = False) -> bool | None:
+    """Compare all elements of two gradients, with NaN equal to itself; `to_the_bit` distinguishes 0 from -0.
+
+    Returns:
+        None if their values cannot be read, as on the meta device.
+    """
     if first is None or second is None:
         return first is second
     if first is second:
@@ -17,7 +21,7 @@ def is_same(first: torch.Tensor | None, second: torch.Tensor | None, *, to_the_b
         try:
             return _is_equal(first.detach(), second.detach(), to_the_bit=to_the_bit)
         except (RuntimeError, NotImplementedError, TypeError):
-            return False
+            return None
 
 
 def _is_equal(first: torch.Tensor, second: torch.Tensor, *, to_the_bit: bool) -> bool:

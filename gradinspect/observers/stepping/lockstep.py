@@ -34,6 +34,7 @@ from gradinspect.torch_api.tensors import is_transforming
 
 Gradients = tuple[torch.Tensor | None, ...]
 _NOWHERE = -1
+_UNREADABLE = "gradients whose values cannot be read"
 _BY_HAND = frozenset({"generated", "copy_slices"})
 _REASONS = {
     "custom": "the backward of a custom Function is the program's code",
@@ -130,7 +131,8 @@ class Lockstep:
             returned: What `autograd.grad` returned, which is compared instead if it was called.
         """
         pairs = list(self._taken_out(returned) if self._wanted else self._accumulated()) if self._compares else []
-        differing = tuple(name for name, is_equal in pairs if not is_equal)
+        differing = tuple(name for name, is_equal in pairs if is_equal is False)
+        num_unread = sum(is_equal is None for _, is_equal in pairs)
         self.close()
         return SteppingOutcome(
             graph=self._graph,
@@ -139,8 +141,9 @@ class Lockstep:
             differing=tuple(self._differing),
             changed=tuple(self._changed),
             watched=tuple(self._watched.most_common()),
-            num_leaves=len(pairs) - len(differing),
+            num_leaves=len(pairs) - len(differing) - num_unread,
             differing_leaves=differing,
+            num_unread_leaves=num_unread,
         )
 
     def outcome_so_far(self) -> SteppingOutcome:
@@ -204,8 +207,10 @@ class Lockstep:
                 made = _tuple(grad_fn(*gradients))
             except Exception as error:  # the engine succeeded, so the program is not at fault
                 reason = f"calling it by hand raises {type(error).__name__}"
-        outgoing = self._passed(number, made, passed_on)
+        outgoing, is_read = self._passed(number, made, passed_on)
         is_changed = any(part.is_changed for part in outgoing)
+        if made is not None and not is_read and not is_changed:
+            made, reason = None, _UNREADABLE
         check: Check = "watched" if made is None else "differs" if is_changed else "equal"
         if made is None:
             self._watched[reason] += 1
@@ -272,11 +277,12 @@ class Lockstep:
         return Arrived(
             tensor=None if gradient is None else show_tensor(gradient),
             num_added=0 if known is None else known.num_added,
-            is_changed=self._compares and not is_same(None if known is None else known.tensor, gradient),
+            is_changed=self._compares and is_same(None if known is None else known.tensor, gradient) is False,
         )
 
-    def _passed(self, number: int, made: Gradients | None, passed_on: Gradients) -> tuple[Passed, ...]:
-        parts = []
+    def _passed(self, number: int, made: Gradients | None, passed_on: Gradients) -> tuple[tuple[Passed, ...], bool]:
+        """Compare what a node returned with what its formula gives; also return whether all of it could be read."""
+        parts, is_read = [], True
         for position, gradient in enumerate(passed_on):
             edge = self._graph.nodes[number].next_edges[position] if made is not None else None
             raw = made[position] if made is not None and edge is not None and position < len(made) else None
@@ -285,13 +291,15 @@ class Lockstep:
                 parts.append(Passed(tensor=shown))
                 continue
             by_hand = self._reduced(raw, edge.next_node, edge.input_nr)
+            is_equal = is_same(by_hand, gradient)
+            is_read = is_read and is_equal is not None
             parts.append(Passed(
                 tensor=shown,
                 made_shape=_other_shape(raw, by_hand),
                 made_dtype=_other_dtype(raw, by_hand),
-                is_changed=not is_same(by_hand, gradient),
+                is_changed=is_equal is False,
             ))  # fmt: skip
-        return tuple(parts)
+        return tuple(parts), is_read
 
     def _reduced(self, made: torch.Tensor | None, number: int, nr: int) -> torch.Tensor | None:
         """Do what the engine does between two nodes: sum what was broadcast, cast to the dtype of the forward input.
@@ -307,13 +315,13 @@ class Lockstep:
                 made = made.sum_to_size(metadata.shape)
             return made.to(metadata.dtype) if made.dtype != metadata.dtype else made
 
-    def _accumulated(self) -> Iterator[tuple[str, bool]]:
+    def _accumulated(self) -> Iterator[tuple[str, bool | None]]:
         """Yield each leaf that ran, and whether its `.grad` is the expected sum."""
         for number, expected in self._expected.items():
             after = getattr(self._walk.nodes[number].variable, "grad", None)
             yield self._name(number), is_same(expected, after, to_the_bit=True)
 
-    def _taken_out(self, returned: Sequence[torch.Tensor | None]) -> Iterator[tuple[str, bool]]:
+    def _taken_out(self, returned: Sequence[torch.Tensor | None]) -> Iterator[tuple[str, bool | None]]:
         """Yield each input of `autograd.grad`, and whether the returned gradient is the sum of the steps."""
         for place, gradient in zip(self._wanted, returned, strict=False):
             left = self._sums.get(place)

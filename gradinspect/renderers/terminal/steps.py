@@ -217,12 +217,19 @@ class StepPage(Page):
             yield from self.wrapped(f"#{number} {name} received a gradient that a hook had modified.", indent=GAP)
         for reason, count in outcome.watched:
             yield from self.wrapped(f"{format_count(count, 'node')} only observed: {reason}.")
-        what = "gradient that autograd.grad returned" if graph.captured_at.kind == "grad" else "leaf gradient"
+        yield from self._leaves(outcome)
+
+    def _leaves(self, outcome: SteppingOutcome) -> Iterator[Text]:
+        """Yield how the gradients of leaves compare with the sums of the steps."""
+        what = "gradient that autograd.grad returned" if outcome.graph.captured_at.kind == "grad" else "leaf gradient"
         total = outcome.num_leaves + len(outcome.differing_leaves)
         if total:
             agree = "bit-equal" if not outcome.differing_leaves else f"{outcome.num_leaves:,} bit-equal"
             plural = what if total == 1 else what.replace("gradient", "gradients", 1)
             yield from self.wrapped(f"{total:,} {plural} compared with the sums of these steps: {agree}.")
+        if outcome.num_unread_leaves:
+            unread = format_count(outcome.num_unread_leaves, "leaf gradient")
+            yield from self.wrapped(f"{unread} not compared: their values cannot be read.")
         if outcome.differing_leaves:
             yield from self.wrapped(
                 f"Not equal: {', '.join(outcome.differing_leaves)}: something other than backward changed it.", "yellow"

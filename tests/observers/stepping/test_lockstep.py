@@ -9,6 +9,7 @@ import torch
 from memory_programs import PROGRAMS
 from step_programs import Silent, leaves_in, stepped
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.checkpoint import checkpoint
 
 from gradinspect.analyses.gradients.stepping import Step
@@ -304,3 +305,40 @@ def test_modules_see_nothing() -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert torch.equal(state, torch.get_rng_state())
     assert leaves_in(list(model.parameters())) == list(model.parameters())
+
+
+def on_meta() -> torch.Tensor:
+    """A loss of tensors that have shapes, but no values."""
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)).to("meta")
+    return model(torch.ones(4, 2, device="meta")).sum()
+
+
+def on_fake_tensors() -> torch.Tensor:
+    """The same under a mode of the program's own."""
+    with FakeTensorMode():
+        return nn.Linear(2, 3)(torch.ones(4, 2)).sum()
+
+
+@pytest.mark.parametrize("program", [on_meta, on_fake_tensors])
+def test_what_has_no_values_is_not_said_to_differ(program: Callable[[], torch.Tensor]) -> None:
+    """No hook is made responsible for it; it is counted as not compared."""
+    output = program()
+    outcome = stepped(outputs_in(output), [torch.ones_like(output)], Silent())
+
+    assert outcome.is_complete
+    assert (outcome.differing, outcome.changed, outcome.differing_leaves) == ((), (), ())
+    assert (outcome.num_equal, outcome.num_leaves) == (0, 0)
+    assert outcome.num_unread_leaves + sum(count for _, count in outcome.watched) == outcome.num_steps
+    assert outcome.num_unread_leaves > 0
+
+
+def test_one_that_differs_still_does_beside_one_without_values() -> None:
+    """A hook that changes a gradient is found on the CPU, in the same graph."""
+    leaf = torch.ones(2, requires_grad=True)
+    changed = leaf * 2
+    changed.register_hook(lambda gradient: gradient * 2)
+    other = torch.ones(2, requires_grad=True, device="meta") * 2
+    _, outcome = steps_of(changed, other)
+
+    assert [outcome.graph.nodes[number].name for number in outcome.changed] == ["MulBackward0"]
+    assert (outcome.num_leaves, outcome.num_unread_leaves) == (1, 1)
