@@ -48,4 +48,5 @@ def outcome_of(plan: Plan, steps: PlannedSteps) -> PlanOutcome:
         flops=steps.flops,
         moved_bytes=steps.moved_bytes,
         at=steps.memory.at,
+        on=steps.memory.on,
     )

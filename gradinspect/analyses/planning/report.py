@@ -2,7 +2,7 @@
 
 from textwrap import indent
 
-from gradinspect.analyses.memory.step import Origin, moment_name
+from gradinspect.analyses.memory.step import Origin, is_accelerator, moment_name
 from gradinspect.analyses.planning.changes import HeldVariable, OutermostModule
 from gradinspect.analyses.planning.code import code_of
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
@@ -62,11 +62,17 @@ def held_sentence(held: HeldVariable) -> str:
     return f"{what} ({tensors}, {held.place}), not tried: keep numbers, or copies on another device."
 
 
+def peak_of(outcome: PlanOutcome) -> str:
+    """Write a peak, and the accelerator where it is: another one may be the fullest under a plan."""
+    where = f" on {outcome.on}" if is_accelerator(outcome.on) else ""
+    return f"{format_bytes(outcome.peak_bytes)}{where}"
+
+
 def lowest_sentence(report: PlanReport) -> str:
     """Say how far plans can go, and what stands in the way."""
     lowest = report.search.lowest
     what = "" if lowest.at is None else f": {describe_moment(lowest.at)}"
-    return f"No plan goes below {format_bytes(lowest.peak_bytes)}{what}."
+    return f"No plan goes below {peak_of(lowest)}{what}."
 
 
 def describe_moment(at: Origin) -> str:

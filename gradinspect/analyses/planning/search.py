@@ -36,6 +36,7 @@ class PlanOutcome(Record, frozen=True):
     moved_bytes: int = 0  # to the CPU and back, in one step
     at: Origin | None = None  # the moment of the peak
     failure: str = ""  # why it cannot be done
+    on: str = ""  # the device whose peak it is: the fullest accelerator, or "cpu"
 
 
 class FoundPlans(Record, frozen=True):

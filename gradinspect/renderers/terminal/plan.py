@@ -16,6 +16,7 @@ from gradinspect.analyses.planning.report import (
     flops_ratio,
     held_sentence,
     lowest_sentence,
+    peak_of,
     place_to_paste,
 )
 from gradinspect.analyses.planning.search import PlanOutcome
@@ -105,7 +106,7 @@ def _described(outcome: PlanOutcome) -> str:
 
 def _verdict(report: PlanReport) -> str:
     search = report.search
-    limit, peak = format_bytes(search.limit), format_bytes(search.plain.peak_bytes)
+    limit, peak = format_bytes(search.limit), peak_of(search.plain)
     if not search.fitting:
         return lowest_sentence(report)
     best = search.fitting[0]
@@ -113,9 +114,7 @@ def _verdict(report: PlanReport) -> str:
         return f"It should fit with a change, but what was measured does not: limit {limit}, {report.source}"
     if not best.plan.changes:
         return f"It fits as it is: peak {peak}, limit {limit}, {report.source}"
-    return (
-        f"It fits with a change: peak {format_bytes(best.peak_bytes)} instead of {peak}, limit {limit}, {report.source}"
-    )
+    return f"It fits with a change: peak {peak_of(best)} instead of {peak}, limit {limit}, {report.source}"
 
 
 def _where(report: PlanReport) -> str:

@@ -1,8 +1,10 @@
 """Plans on the terminal."""
 
+from msgspec.structs import replace
+
 from gradinspect.analyses.memory.step import Origin
 from gradinspect.analyses.planning.changes import Checkpoint, OutermostModule, Plan
-from gradinspect.analyses.planning.report import PlanReport
+from gradinspect.analyses.planning.report import PlanReport, lowest_sentence, peak_of
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
 from gradinspect.renderers.terminal.plan import PlanPage
@@ -15,6 +17,18 @@ BEST = PlanOutcome(
     flops=116,
     at=Origin(step=2, phase="backward", node="MmBackward0", module="lm_head", line="model.py:88"),
 )
+
+
+def test_the_accelerator_of_a_peak_is_named() -> None:
+    """Another one may be the fullest under a plan; the CPU needs no name."""
+    other = replace(BEST, on="cuda:1")
+    search = FoundPlans(limit=3000, plain=replace(PLAIN, on="cuda:0"), fitting=(other,), lowest=other, num_runs=2)
+    report = PlanReport(source="train.py", torch_version="2.13", search=search, roots=(), notes=(), not_counted=("x",))
+    text = " ".join(" ".join(line.plain for line in PlanPage(width=80).lines(report)).split())
+
+    assert text.startswith("It fits with a change: peak 2.0 KiB on cuda:1 instead of 4.0 KiB on cuda:0, limit 2.9 KiB")
+    assert lowest_sentence(report).startswith("No plan goes below 2.0 KiB on cuda:1: ")
+    assert peak_of(replace(BEST, on="cpu")) == "2.0 KiB"
 
 
 def page(limit: int, *, measured: int | None = None, bit_equal: bool | None = True) -> str:
