@@ -34,6 +34,7 @@ CallKind: TypeAlias = Literal["backward", "grad"]
 CaptureKind: TypeAlias = Literal["backward", "grad", "end", "call"]
 Size: TypeAlias = int | str  # a str is a symbolic size
 Scalar: TypeAlias = bool | int | float | str | None
+THREAD_SPAN = 2**40  # identities of nodes of one thread
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True,
@@ -144,7 +145,7 @@ class Node(Record, frozen=True):
 
     name: str  # "MulBackward0"; without "torch::autograd::"
     kind: NodeKind
-    sequence_nr: int | None = None  # order of creation, per thread; None for AccumulateGrad
+    sequence_nr: int | None = None  # order of creation, per thread; None for AccumulateGrad, and if it is not known
     forward_outputs: tuple[TensorInfo | None, ...] = ()  # one per gradient that this node can receive
     next_edges: tuple[Edge | None, ...] = ()  # same positions as next_functions, None kept
     saved: tuple[SavedValue, ...] = ()
@@ -156,6 +157,12 @@ class Node(Record, frozen=True):
     hooks: tuple[Hook, ...] = ()
     flops: int | None = None  # floating point operations of the forward op; None if torch has no formula for it
     backward_flops: int | None = None  # of this node, when backward runs it
+    thread: int = 0  # that made it: 0 is the recorded one; what a backward call made on devices has one of its own
+
+    @property
+    def identity(self) -> int | None:
+        """Identify it among the nodes of one program, by its thread and number; None if either is not known."""
+        return None if self.sequence_nr is None else self.thread * THREAD_SPAN + self.sequence_nr
 
 
 class Storage(Record, frozen=True):

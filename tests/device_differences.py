@@ -46,7 +46,7 @@ ALLOWED = (
         "values that are read are copied to the CPU: after the last backward call, that begins another step",
     ),
     Allowed(
-        r"autocast\(|bfloat16|float16|\.half\(",
+        r"autocast\(",
         "fit,fit --real",
         "the CPU's half-precision matrix products take scratch memory of oneDNN",
     ),

@@ -20,8 +20,9 @@ for _ in range(3):
     optimizer.step()
 """
 # To be told of the engine's calls, and to be invisible to warnings, tracebacks, fast paths, and to whoever counts modes
-# or asks how deep it may call.
+# or asks how deep it may call; and to follow threads that begin.
 ALWAYS = {
+    "Thread._bootstrap_inner",
     "sys.getrecursionlimit",
     "sys.setrecursionlimit",
     "torch._C._len_torch_function_stack",

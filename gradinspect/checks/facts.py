@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from msgspec import field
+
 from gradinspect.analyses.gradients.observed import GradientNote
-from gradinspect.graph import Frame, Graph, Record
+from gradinspect.graph import THREAD_SPAN, Frame, Graph, Node, Record
 
 Holds: TypeAlias = Literal["tensor", "tuple", "list", "dict", "nested"]
 
@@ -25,8 +27,25 @@ class EarlierCall(Record, frozen=True, kw_only=True):
     name: str  # "backward #1"
     frame: Frame | None
     root: str | None  # the variable it began at
-    nodes: frozenset[int]  # their sequence numbers
-    clock: int  # the sequence number that the next node got
+    nodes: frozenset[int]  # their identities
+    clock: int  # the sequence number that the next node got, on the recorded thread
+    clocks: dict[int, int] = field(default_factory=dict)  # the same, of each other thread that had made nodes
+
+
+def was_made_since(node: Node, call: EarlierCall) -> bool:
+    """Return whether a node was made since a call began; False if that is not known."""
+    return node.identity is not None and was_numbered_since(node.identity, call)
+
+
+def was_numbered_since(identity: int, call: EarlierCall) -> bool:
+    """Return the same for the identity of a node."""
+    thread, number = divmod(identity, THREAD_SPAN)
+    return number >= (call.clocks.get(thread, 0) if thread else call.clock)
+
+
+def was_made_before(node: Node, call: EarlierCall) -> bool:
+    """Return whether a node was made before a call began; False if that is not known."""
+    return node.sequence_nr is not None and not was_made_since(node, call)
 
 
 class BackwardStarts(NamedTuple):

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from threading import get_ident
 from types import TracebackType
 from typing import Final, Self
 from weakref import ref
@@ -29,6 +30,7 @@ class Recording:
         self._session = LiveSession(lambda run: GraphsObserver(run, most), label, named_model(model, frame))
         self._model = None if model is None else ref(model)
         self._is_used = False
+        self._thread = get_ident()
 
     def __enter__(self) -> Self:
         """Begin to record this thread.
@@ -39,15 +41,25 @@ class Recording:
         if self._is_used:
             raise GradInspectError("This recording was used before.", "Make another one with gradinspect.record().")
         self._is_used = True
+        self._thread = get_ident()
         self._session.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop; nothing stays patched."""
+        """Stop; nothing stays patched.
+
+        Raises:
+            GradInspectError: This is not the thread where it began.
+        """
         self._session.__exit__(kind, error, trace)
         self._session.run.models = ()  # holds the model
+        if kind is None and get_ident() != self._thread:
+            raise GradInspectError(
+                "This recording was closed on another thread than the one where it began.",
+                "It has ended. Use 'with gradinspect.record()' on one thread: each thread has its own function modes.",
+            )
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
@@ -91,7 +103,8 @@ def record(model: nn.Module | None = None, *, most: int = MOST_GRAPHS) -> Record
     """Record what happens inside a `with` block: module calls, source lines, and the graph of each backward call.
 
     Gradients stay bit-equal, no hook of yours runs more often than without it, and nothing is patched after the block.
-    It records the thread that it is used on.
+    It records the thread that it is used on, with what other threads compute for it. In a task of asyncio it records
+    that task, and what it starts. Blocks may end in any order.
 
     Args:
         model: Names the parameters, if no variable of the caller holds the model.

@@ -49,6 +49,7 @@ class LiveSession(Generic[T]):
             stopper=Stopper(),
             models=models,
         )
+        self.run.interceptor.recorder = self.run.recorder
         self.observer = make_observer(self.run)
         self._stack = ExitStack()
 

@@ -26,9 +26,10 @@ from gradinspect.recording.tensors import PLAIN_TYPES, TensorInfoTable
 from gradinspect.recording.variables import Variable, named_model, variables_from
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import hooks_can_be_read
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, forward_code
+from gradinspect.torch_api.nodes import UNKNOWN_NR, forward_code
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.units import format_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ class Moment:
     variables: tuple[Variable, ...] = ()  # in addition to those of the frame
     plain_types: tuple[type, ...] = PLAIN_TYPES  # tensor types that do not count as subclasses
     warnings: tuple[str, ...] = ()
-    makers: Mapping[int, Maker] = field(default_factory=dict)  # sequence number -> the node whose backward made it
+    makers: Mapping[int, Maker] = field(default_factory=dict)  # identity -> the node whose backward made it
 
 
 def capture_graph(outputs: object, *, model: nn.Module | None = None, recorder: Recorder | None = None) -> Graph:
@@ -98,6 +99,7 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
         edges = [output.edge for output in outputs]
         walk = Walk(node for node, _ in edges)
         try:
+            num_unknown = 0 if recorder is None else _identify(walk, outputs, recorder)
             names = _names(walk, moment, recorder)
             infos = TensorInfoTable(moment.plain_types)
             watch = None if recorder is None else recorder.saved_hooks
@@ -141,10 +143,34 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
         modules=calls,
         frames=frame_records,
         arguments=_arguments(records, catalog.entries),
-        warnings=(*moment.warnings, *missing_sentences(), *warnings, *nodes.storages.warnings),
+        warnings=(
+            *moment.warnings,
+            *missing_sentences(),
+            *warnings,
+            *nodes.storages.warnings,
+            *_of_unknown_threads(num_unknown),
+        ),
         model_name=names.model_name,
     )
     return WalkedGraph(graph, walk, nodes.storages.keys())
+
+
+def _identify(walk: Walk, outputs: Sequence[OutputTensor], recorder: Recorder) -> int:
+    """Find out which thread made each node, and return for how many that is not known."""
+    others = recorder.others
+    if others.has_nodes:
+        others.took(others.index_here(), [output.value for output in outputs])
+    return walk.identify(others)
+
+
+def _of_unknown_threads(count: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    were, they, have = ("was", "it", "has") if count == 1 else ("were", "they", "have")
+    return (
+        f"{format_count(count, 'node')} {were} made by a thread that was not recorded: {they} {have} no module and no "
+        "line.",
+    )
 
 
 def _catalog() -> tuple[Catalog, tuple[str, ...]]:
@@ -171,15 +197,15 @@ def _origins(walk: Walk, makers: Mapping[int, Maker]) -> list[int]:
     """Return each node's sequence number, or that of the node whose backward made it."""
     if not makers:
         return walk.sequence_nrs
-    return [makers[number].sequence_nr if number in makers else number for number in walk.sequence_nrs]
+    return [makers[number].identity if number in makers else number for number in walk.sequence_nrs]
 
 
 def _modules(
     walk: Walk, names: Names, recorder: Recorder | None, origins: Sequence[int]
 ) -> tuple[list[int | None], tuple[ModuleCall, ...]]:
-    if recorder is None or not walk.is_in_creation_order:
+    if recorder is None:
         return [None] * len(walk.nodes), ()
-    if origins is walk.sequence_nrs:
+    if origins is walk.sequence_nrs and walk.is_in_creation_order:
         return assign_modules(recorder, names, origins)
     order = sorted(range(len(origins)), key=origins.__getitem__, reverse=True)
     ordered, calls = assign_modules(recorder, names, [origins[number] for number in order])
@@ -189,12 +215,12 @@ def _modules(
 
 def _frames(walk: Walk, nodes: NodeRecorder, recorder: Recorder | None, origins: Sequence[int]) -> list[int | None]:
     """Find the frame number of the user's line that made each node."""
-    if recorder is None or not walk.is_in_creation_order:
+    if recorder is None:
         return [None] * len(walk.nodes)
     node_class, frame_of = nodes.node_class, recorder.frame_of
     return [
         None
-        if sequence_nr == ACCUMULATE_GRAD_NR
+        if sequence_nr >= UNKNOWN_NR
         else frame_of(sequence_nr, None if node_class(node).function is None else forward_code(node))
         for node, sequence_nr in zip(walk.nodes, origins, strict=True)
     ]

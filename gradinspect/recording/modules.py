@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from gradinspect.graph import ModuleCall
+from gradinspect.graph import THREAD_SPAN, ModuleCall
 from gradinspect.recording.names import Names
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.threads import NOWHERE
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+from gradinspect.recording.threads import NOWHERE, ModuleWindow
+from gradinspect.torch_api.nodes import UNKNOWN_NR
 
 
 def assign_modules(
@@ -18,45 +18,68 @@ def assign_modules(
     Args:
         recorder: The recording of the forward pass.
         names: Paths of the modules.
-        sequence_nrs: Of the nodes, descending, AccumulateGrad last.
+        sequence_nrs: Of the nodes; descending, AccumulateGrad last, if all are of the recorded thread.
 
     Returns:
         For each node an index into the calls, or None; and the calls that have a node, callers first.
     """
-    windows = recorder.module_windows
     of_nodes = _innermost(recorder, sequence_nrs)
     used: set[int] = set()
-    for window in of_nodes:
-        while window != NOWHERE and window not in used:
-            used.add(window)
-            window = windows[window].parent  # noqa: PLW2901  # walk up the callers
-    index = {window: position for position, window in enumerate(sorted(used))}
+    for place in of_nodes:
+        while place != NOWHERE and place not in used:
+            used.add(place)
+            place = _caller(recorder, place)  # noqa: PLW2901  # walk up the callers
+    index = {place: position for position, place in enumerate(sorted(used))}
+    index[NOWHERE] = NOWHERE
     calls: Counter[int] = Counter()
     records = []
-    for window in sorted(used):
-        _, _, module, parent = windows[window]
+    for place in sorted(used):
+        module = _window(recorder, place).module
         calls[module] += 1
         path, class_name = recorder.module_name(module, names)
+        parent = index[_caller(recorder, place)]
         records.append(
             ModuleCall(
                 path=path,
                 class_name=class_name,
                 call=calls[module],
-                parent=None if parent == NOWHERE else index[parent],
+                parent=None if parent == NOWHERE else parent,
             )
         )
-    return [None if window == NOWHERE else index[window] for window in of_nodes], tuple(records)
+    return [None if place == NOWHERE else index[place] for place in of_nodes], tuple(records)
+
+
+def _window(recorder: Recorder, place: int) -> ModuleWindow:
+    thread, window = divmod(place, THREAD_SPAN)
+    return recorder.others.record_of(thread).module_windows[window]
+
+
+def _caller(recorder: Recorder, place: int) -> int:
+    parent = _window(recorder, place).parent
+    return NOWHERE if parent == NOWHERE else place - place % THREAD_SPAN + parent
 
 
 def _innermost(recorder: Recorder, sequence_nrs: Sequence[int]) -> list[int]:
-    """Find each node's innermost window, or NOWHERE, in one pass over nodes and windows."""
+    """Find each node's innermost window, or NOWHERE: the number of the thread, and that of the window in it."""
+    if all(number < THREAD_SPAN or number >= UNKNOWN_NR for number in sequence_nrs):
+        return _innermost_of_own(recorder, sequence_nrs)
+    found = [NOWHERE] * len(sequence_nrs)
+    for number, sequence_nr in enumerate(sequence_nrs):
+        place = recorder.others.place_of(sequence_nr) if sequence_nr < UNKNOWN_NR else None
+        if place is not None:
+            found[number] = place.thread * THREAD_SPAN + place.window
+    return found
+
+
+def _innermost_of_own(recorder: Recorder, sequence_nrs: Sequence[int]) -> list[int]:
+    """Find the windows of nodes that the recorded thread made, in one pass over nodes and windows."""
     windows = recorder.module_windows
     found = [NOWHERE] * len(sequence_nrs)
     next_window = 0
     open_windows: list[int] = []
     for number in range(len(sequence_nrs) - 1, -1, -1):  # ascending sequence numbers
         sequence_nr = sequence_nrs[number]
-        if sequence_nr == ACCUMULATE_GRAD_NR:
+        if sequence_nr >= UNKNOWN_NR:
             continue
         while next_window < len(windows) and windows[next_window].start <= sequence_nr:
             if windows[next_window].end > sequence_nr or windows[next_window].end == NOWHERE:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gradinspect.catalog import Catalog
-from gradinspect.graph import Edge, Hook, Leaf, Node, NodeKind, SavedValue, TensorInfo
+from gradinspect.graph import THREAD_SPAN, Edge, Hook, Leaf, Node, NodeKind, SavedValue, TensorInfo
 from gradinspect.recording.flops import UNKNOWN, FlopTable, has_flops
 from gradinspect.recording.hooks import node_hooks, tensor_hooks
 from gradinspect.recording.names import Names
@@ -115,7 +115,7 @@ class NodeRecorder:
         Args:
             modules: For each node the index of its module call.
             frames: For each node the index of its line.
-            makers: By sequence number, the node whose backward made this one.
+            makers: By thread and sequence number, the node whose backward made this one.
         """
         walk, classes, read_saved, outputs_of = self._walk, self._classes, self._saved.read, self._forward_outputs
         has_more = self._has_hooks or bool(makers)
@@ -126,14 +126,14 @@ class NodeRecorder:
             names = node_class.saved
             outputs = outputs_of(node)
             saved = () if names.is_empty else read_saved(node, names, is_in_model=module is not None)
-            if has_more or not node_class.is_plain:
+            if has_more or not node_class.is_plain or sequence_nr >= THREAD_SPAN:
                 shared = _Shared(sequence_nr, edges, outputs, saved, module, frame)
                 found.append(self._record_more(node, node_class, shared, makers.get(sequence_nr)))
                 continue
             recorded = Node(  # nearly all nodes; what is not passed costs nothing
                 name=node_class.name,  # type: ignore[arg-type]  # a plain class has one
                 kind="generated",
-                sequence_nr=None if sequence_nr >= UNKNOWN_NR else sequence_nr,
+                sequence_nr=sequence_nr,
                 forward_outputs=outputs,
                 next_edges=edges,
                 saved=saved,
@@ -149,10 +149,12 @@ class NodeRecorder:
         flops = UNKNOWN
         if node_class.has_flops:
             flops = self._flops.of_node(name, shared.forward_outputs, shared.saved, shared.next_edges)
+        is_known = shared.sequence_nr < UNKNOWN_NR
         return Node(
             name=name,
             kind=node_class.kind,
-            sequence_nr=None if shared.sequence_nr >= UNKNOWN_NR else shared.sequence_nr,
+            sequence_nr=shared.sequence_nr % THREAD_SPAN if is_known else None,
+            thread=shared.sequence_nr // THREAD_SPAN if is_known else 0,
             forward_outputs=shared.forward_outputs,
             next_edges=shared.next_edges,
             saved=shared.saved,

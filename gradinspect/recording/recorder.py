@@ -35,17 +35,22 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
+from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.forks import pause_in_children, stop_pausing
 from gradinspect.recording.frames import FrameTable
 from gradinspect.recording.kept_names import KeptNames
 from gradinspect.recording.model_inputs import ModelInputs
 from gradinspect.recording.names import Names
+from gradinspect.recording.other_threads import OtherThreads
 from gradinspect.recording.own_errors import OwnErrors
+from gradinspect.recording.scopes import TaskScope
+from gradinspect.recording.thread_modes import Crossings, guarded, new_threads_followed, push_mode_here
 from gradinspect.recording.threads import NOWHERE, ModuleWindow, ThreadRecord
 from gradinspect.recording.transparency import transparent
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
+from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.hooks import note_ours
-from gradinspect.torch_api.modes import has_compiled, is_on_stack, pop_function_mode, push_function_mode, uncounted
+from gradinspect.torch_api.modes import has_compiled, is_on_stack, push_function_mode, remove_function_mode, uncounted
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.replaced import NEVER_REPLACED, standing_for
@@ -86,7 +91,7 @@ class Recorder:
         self.modules: list[ReferenceType[nn.Module]] = []
         self._class_names: list[str] = []
         self.own = ThreadRecord()  # of the recorded thread
-        self._others: dict[int, ThreadRecord] = {}  # of the other threads, by their identifiers
+        self.others = OtherThreads(self.own, self._follow_crossings)
         self.listeners: list[CallListener] = []  # observe each call of a torch function
         self.on_module: list[Callable[[], None]] = []  # called when another module runs, on its thread
         self.kept_names = KeptNames()
@@ -98,6 +103,7 @@ class Recorder:
         self.turn = RLock()  # held by those who note what all threads do, so that they do one after the other
         self._thread = get_ident()
         self._mode = _CallMode(self)
+        self.scope = TaskScope()
         self._is_leaving = False
         self._handles: list[Any] = []
         self.saved_hooks = PushedHooks()
@@ -105,8 +111,13 @@ class Recorder:
 
     def __enter__(self) -> Self:
         """Start recording the current thread."""
+        self.scope.begin()
+        if self.scope.is_limited:
+            self._mode = _ScopedCallMode(self)
         self.is_active = True
         self._thread = get_ident()
+        self.own.first = self.own.latest = next_sequence_nr()
+        self.others.start()
         self._handles = [
             register_module_forward_pre_hook(self._enter_module),
             register_module_forward_hook(self._leave_module, always_call=True),
@@ -114,7 +125,7 @@ class Recorder:
         note_ours(self._handles)
         self._transparency.enter_context(transparent(lambda: {handle.id for handle in self._handles}))
         self._transparency.enter_context(self.saved_hooks)
-        self._transparency.enter_context(patched(uncounted(self._mode)))
+        self._transparency.enter_context(patched(uncounted(self._mode), new_threads_followed(self)))
         push_function_mode(self._mode)
         pause_in_children(self)
         return self
@@ -124,8 +135,9 @@ class Recorder:
     ) -> None:
         """Stop recording."""
         self.is_active = False
+        self.scope.end()
         stop_pausing(self)
-        pop_function_mode(self._mode)
+        self._is_leaving = not remove_function_mode(self._mode) and not has_compiled()  # as on another thread
         self._remove_hooks()
 
     def pause(self) -> None:
@@ -155,6 +167,14 @@ class Recorder:
         if self._is_leaving and keywords is not None and isinstance(func, FunctionType):
             keywords[""] = _AtTheEnd(self._leave)
 
+    def next_number(self) -> int:
+        """Return the number of the next node of the recorded thread, as far as this thread can know."""
+        return next_sequence_nr() if get_ident() == self._thread else self.own.latest
+
+    def follows_here(self) -> bool:
+        """Return whether the functions that another thread calls are recorded."""
+        return self.is_active and self.scope.is_here()
+
     @property
     def is_here(self) -> bool:
         """Whether this is the recorded thread."""
@@ -166,7 +186,7 @@ class Recorder:
         return self.is_active and get_ident() == self._thread and not is_on_stack(self._mode)
 
     def _leave(self) -> None:
-        if get_ident() == self._thread and pop_function_mode(self._mode):
+        if get_ident() == self._thread and remove_function_mode(self._mode):
             self._is_leaving = False
             self._remove_hooks()
 
@@ -178,14 +198,14 @@ class Recorder:
 
     @uncompiled
     def _enter_module(self, module: nn.Module, args: object) -> None:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or not self.scope.is_here():
             return
         is_own = get_ident() == self._thread
         if not self.is_active:
             if is_own and self._is_leaving:
                 self._leave()
             return
-        record = self.own if is_own else self._record_here()
+        record = self.own if is_own else self._entering_elsewhere()
         if is_own and not record.open_windows:
             self.inputs.note(args, sys._getframe(1))
         record.enter(self._number_of(module))
@@ -193,13 +213,15 @@ class Recorder:
             moved_on()
 
     @uncompiled
-    def _leave_module(self, module: nn.Module, _args: object, _output: object) -> None:
-        if torch.compiler.is_compiling() or not self.is_active:
+    def _leave_module(self, module: nn.Module, _args: object, output: object) -> None:
+        if torch.compiler.is_compiling() or not self.is_active or not self.scope.is_here():
             return
         number = self._number_of(module)
         is_own = get_ident() == self._thread
-        record = self.own if is_own else self._record_here()
+        record = self.own if is_own else self.others.record_here()
         record.leave(number)
+        if not is_own and not record.open_windows:
+            self._left_elsewhere(record, output)
         if not record.open_windows and number not in self._noted:
             with self._lock:
                 self._noted.add(number)
@@ -207,12 +229,21 @@ class Recorder:
         for moved_on in self.on_module:
             moved_on()
 
-    def _record_here(self) -> ThreadRecord:
-        """Return the record of this thread, which is not the recorded one."""
-        record = self._others.get(get_ident())
-        if record is None:
-            record = self._others[get_ident()] = ThreadRecord()
+    def _entering_elsewhere(self) -> ThreadRecord:
+        """Return the record of another thread, such as one of a device, which is inside backward."""
+        record = self.others.record_here()
+        if record.mode is None and not record.open_windows and not is_inside_backward():
+            push_mode_here(self)
         return record
+
+    def _left_elsewhere(self, record: ThreadRecord, output: object) -> None:
+        guarded(self.others, lambda: self.others.left(self.others.index_here(), output))
+        if record.is_visited and record.mode is not None:
+            record.mode.end()
+            record.mode = None
+
+    def _follow_crossings(self) -> None:
+        self.listeners.append(Crossings(self.others))
 
     def _number_of(self, module: nn.Module) -> int:
         number = self._module_numbers.get(id(module))
@@ -231,7 +262,7 @@ class Recorder:
 
     def called_modules(self) -> list[nn.Module]:
         """List the outermost modules that were called, on any thread that counts, and are still alive."""
-        records = (self.own, *(list(self._others.values()) if self._all_threads else ()))
+        records = self.others.records(all_threads=self._all_threads)
         windows = (window for record in records for window in list(record.module_windows))
         outermost = dict.fromkeys(window.module for window in windows if window.parent == NOWHERE)
         modules = (self.modules[number]() for number in outermost)
@@ -250,22 +281,26 @@ class Recorder:
     @property
     def running_module(self) -> int | None:
         """The number of the innermost module that is running on the current thread, such as one of a device."""
-        record = self.own if get_ident() == self._thread else self._others.get(get_ident())
+        record = self.own if get_ident() == self._thread else self.others.found_here()
         return None if record is None else record.running_module
 
-    def module_of(self, sequence_nr: int) -> int | None:
-        """Find the innermost module that made a node."""
-        window = self.own.window_of(sequence_nr)
-        return None if window == NOWHERE else self.own.module_windows[window].module
+    def module_of(self, identity: int) -> int | None:
+        """Find the innermost module that made a node.
 
-    def frame_of(self, sequence_nr: int, forward: CodeType | None = None) -> int | None:
+        Args:
+            identity: The node's thread and sequence number. NOTE [Numbers of a node] in `threads`.
+        """
+        place = self.others.place_of(identity)
+        return None if place is None else self.others.record_of(place.thread).module_windows[place.window].module
+
+    def frame_of(self, identity: int, forward: CodeType | None = None) -> int | None:
         """Find the line that made a node.
 
         Args:
-            sequence_nr: The node's sequence number.
+            identity: The node's thread and sequence number; for one of the recorded thread, its sequence number.
             forward: The code of a custom Function's `forward`, whose node is in a gap.
         """
-        return self.own.frame_of(sequence_nr, forward)
+        return (self.own if identity < THREAD_SPAN else self.others).frame_of(identity, forward)
 
 
 class _CallMode(TorchFunctionMode):
@@ -276,7 +311,6 @@ class _CallMode(TorchFunctionMode):
         self._recorder = recorder
         self._record = recorder.own
         self._forwards = ForwardFrames()
-        self._last_end = next_sequence_nr()
 
     @passed_by
     def __torch_function__(  # noqa: C901, PLR0912  # it runs for each call, where one more costs more than all branches
@@ -284,10 +318,10 @@ class _CallMode(TorchFunctionMode):
     ) -> Any:
         if torch.compiler.is_compiling():  # must come first: anything before it would be traced and guarded
             return func(*args, **(kwargs or {}))
-        recorder = self._recorder
+        recorder, record = self._recorder, self._record
         is_active = recorder.is_active
         start = next_sequence_nr()
-        if is_active and start != self._last_end:
+        if is_active and start != record.latest:
             self._record_gap(start, sys._getframe(1))
         called = func
         if type(func) not in NEVER_REPLACED:  # NOTE [Replaced functions]
@@ -315,27 +349,33 @@ class _CallMode(TorchFunctionMode):
             number = None
             if end != start:
                 number = recorder.frames.number_of(frame)
-                record = self._record
                 record.call_starts.append(start)
                 record.call_ends.append(end)
                 record.call_frames.append(NOWHERE if number is None else number)
             for listener, noted in begun:
                 listener.after(noted, result, start, end, number, frame)
-        self._last_end = end
+        record.latest = end
         return result
 
     @uncompiled
     def _record_gap(self, start: int, frame: FrameType | None) -> None:
-        """Store the user's line below each custom Function's forward on the stack."""
-        self._last_end = start
-        stack = []
-        while frame is not None:
-            caller = self._forwards.applied_from(frame)
-            if caller is not None:
-                stack.append((frame.f_code, self._recorder.frames.number_of(caller)))
-            frame = frame.f_back
-        if stack:
-            self._record.gaps[start] = tuple(stack)
+        self._record.note_gap(start, frame, self._recorder.frames, self._forwards)
+
+
+class _ScopedCallMode(_CallMode):
+    """Observes the calls of the tasks that a recording applies to."""
+
+    @passed_by
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        try:
+            if torch.compiler.is_compiling() or self._recorder.scope.is_here():
+                return super().__torch_function__(func, types, args, kwargs)
+            return func(*args, **kwargs) if kwargs else func(*args)
+        except BaseException as error:  # NOTE [No frame of ours in a traceback]
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
 
 
 CALL_MODE: CodeType = _CallMode.__torch_function__.__code__

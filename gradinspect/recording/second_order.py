@@ -4,36 +4,45 @@ The gradients of the leaves are computed once, by `autograd.grad`, so that no le
 stored with the node that was running, and inherits its module and source line.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from functools import partial
+from threading import get_ident
 from typing import NamedTuple
 
 import torch
 
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
+from gradinspect.recording.engine_nodes import NewNodes
+from gradinspect.recording.other_threads import OWN, EngineRecord, OtherThreads
 from gradinspect.recording.outputs import OutputTensor, requires_grad
-from gradinspect.recording.walk import Walk
+from gradinspect.recording.threads import NOWHERE, ThreadRecord
+from gradinspect.recording.walk import Walk, walk_like
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, require_sequence_numbers
+from gradinspect.torch_api.engine import has_device_threads
+from gradinspect.torch_api.nodes import next_sequence_nr, require_sequence_numbers, sequence_nr
 
 
 class Maker(NamedTuple):
     """The node whose backward made another node."""
 
     name: str
-    sequence_nr: int
+    identity: int
 
 
 class SecondOrder(NamedTuple):
     """The gradients of the leaves, with their graph."""
 
     outputs: list[OutputTensor]
-    makers: dict[int, Maker]  # sequence number -> the node whose backward made it
+    makers: dict[int, Maker]  # identity -> the node whose backward made it
 
 
 def gradients_with_graph(
-    graph: Graph, outputs: Sequence[OutputTensor], gradients: Sequence[torch.Tensor | None]
+    graph: Graph,
+    outputs: Sequence[OutputTensor],
+    gradients: Sequence[torch.Tensor | None],
+    others: OtherThreads | None = None,
 ) -> SecondOrder:
     """Compute the gradients of all leaves, with a graph.
 
@@ -41,21 +50,29 @@ def gradients_with_graph(
         graph: The record of the graph.
         outputs: Where backward starts.
         gradients: The gradient of each output.
+        others: The threads that made nodes; what devices make is added.
 
     Raises:
         GradInspectError: The gradients depend on nothing that requires grad, or backward fails.
     """
     require_sequence_numbers("--create-graph")
-    walk = Walk(output.edge[0] for output in outputs)
+    others = others or OtherThreads(ThreadRecord(), lambda: None)
+    walk = walk_like(graph, [output.edge[0] for output in outputs])
     watch = _MakerLog(graph, walk)
     leaves = walk.leaves()
+    values = [output.value for output in outputs]
+    here = EngineRecord(None, others.index_here(), NOWHERE)
+    is_elsewhere = has_device_threads() or here.thread != OWN
+    new = NewNodes(others, (*values, *gradients), here) if is_elsewhere else None
     try:
         found = torch.autograd.grad(
-            [output.value for output in outputs], list(leaves.values()),
+            values, list(leaves.values()),
             gradients, create_graph=True, allow_unused=True,
         )  # fmt: skip
     except RuntimeError as error:
         reason = (text_of(error).splitlines() or [type(error).__name__])[0]
+        if new is not None:
+            new.close()
         raise GradInspectError(f"Backward of '{graph.source}' fails: {reason}") from None
     finally:
         watch.close()
@@ -70,7 +87,8 @@ def gradients_with_graph(
             f"The gradients of '{graph.source}' depend on nothing that requires grad, so backward builds no graph.",
             "Second derivatives are zero. Remove --create-graph.",
         )
-    return SecondOrder(named, watch.makers)
+    made = [] if new is None else [(node, sequence_nr(node)) for node in new.mark(found)]
+    return SecondOrder(named, watch.makers(((others.identity_of(node), number) for node, number in made)))
 
 
 class _MakerLog:
@@ -80,31 +98,49 @@ class _MakerLog:
     """
 
     def __init__(self, graph: Graph, walk: Walk) -> None:
-        self.makers: dict[int, Maker] = {}
         self._graph = graph
-        self._walk = walk
-        self._running: tuple[Maker, int] | None = None
+        self._thread = get_ident()
+        self._ran: dict[int, list[tuple[int, Maker]]] = {}  # thread -> where each node began to run
+        self._end = 0
+        identities = [node.identity for node in graph.nodes]
         self._handles = [
-            type(node).register_prehook(node, partial(self._before, number))
-            for number, node in enumerate(walk.nodes)
-            if walk.sequence_nrs[number] != ACCUMULATE_GRAD_NR
+            type(node).register_prehook(node, partial(self._before, Maker(graph.nodes[number].name, identity)))
+            for number, (node, identity) in enumerate(zip(walk.nodes, identities, strict=True))
+            if identity is not None
         ]
 
     def close(self) -> None:
-        self._end()
+        self._end = next_sequence_nr()
         for handle in self._handles:
             handle.remove()
 
-    @uncompiled
-    def _before(self, number: int, _gradients: object) -> None:
-        self._end()
-        maker = Maker(self._graph.nodes[number].name, self._walk.sequence_nrs[number])
-        self._running = maker, next_sequence_nr()
+    def makers(self, elsewhere: Iterable[tuple[int, int]]) -> dict[int, Maker]:
+        """Return the makers by the identity of what they made.
 
-    def _end(self) -> None:
-        if self._running is not None:
-            maker, start = self._running
-            self.makers.update(dict.fromkeys(range(start, next_sequence_nr()), maker))
+        Args:
+            elsewhere: Identity and sequence number of each node that has no number of this thread.
+        """
+        found: dict[int, Maker] = {}
+        here = self._ran.get(self._thread, [])
+        ends = [*(start for start, _ in here[1:]), self._end]
+        for (start, maker), end in zip(here, ends, strict=False):
+            found.update(dict.fromkeys(range(start, end), maker))
+        for identity, number in elsewhere:
+            ran_last = [_last_before(ran, number) for ran in self._ran.values()]
+            possible = [one for one in ran_last if one is not None]
+            if len(possible) == 1:
+                found[identity] = possible[0]
+        return found
+
+    @uncompiled
+    def _before(self, maker: Maker, _gradients: object) -> None:
+        self._ran.setdefault(get_ident(), []).append((next_sequence_nr(), maker))
+
+
+def _last_before(ran: list[tuple[int, Maker]], number: int) -> Maker | None:
+    """Return the node that ran last when a thread made the node of a number."""
+    index = bisect_right(ran, number, key=lambda one: one[0]) - 1
+    return ran[index][1] if index >= 0 else None
 
 
 def _gradient_name(graph: Graph, number: int) -> str:

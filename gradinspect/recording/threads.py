@@ -39,7 +39,8 @@ class ThreadRecord:
         self.call_ends = array("q")  # ascending: nested calls are not recorded
         self.call_frames = array("q")  # frame number, or NOWHERE
         self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
-        self.mode: Any = None  # ours, on the stack of this thread
+        self.mode: Any = None  # ours, on the stack of this thread; None for the recorded one
+        self.is_visited = False  # it ran before, and has our mode only while a module runs
 
     def enter(self, module: int) -> None:
         """Open the window of a module."""

@@ -1,14 +1,23 @@
 """Find all nodes from the roots, iteratively, in topological order, with their edges."""
 
 import heapq
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import torch
+from msgspec.structs import replace
 
-from gradinspect.graph import Edge
+from gradinspect.graph import THREAD_SPAN, Edge, Graph
+from gradinspect.recording.other_threads import OtherThreads
 from gradinspect.recording.release import park_wrappers
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
+from gradinspect.torch_api.nodes import (
+    ACCUMULATE_GRAD_NR,
+    UNKNOWN_NR,
+    has_sequence_numbers,
+    next_sequence_nr,
+    sequence_nr,
+)
 
 NextFunctions: TypeAlias = tuple[tuple[Any, int], ...]
 
@@ -22,9 +31,9 @@ class Walk:
     Attributes:
         nodes: The live nodes.
         numbers: Live node -> its index in `nodes`.
-        sequence_nrs: For each node its order of creation, per thread.
+        sequence_nrs: For each node its order of creation, per thread; see `identify`.
         next_edges: For each node the record of its `next_functions`.
-        is_in_creation_order: Whether the sequence numbers alone gave the order; not if several threads made nodes.
+        is_in_creation_order: Whether one thread made all nodes, as far as is known, so that their numbers descend.
     """
 
     def __init__(self, roots: Iterable[Any]) -> None:
@@ -45,6 +54,83 @@ class Walk:
         except BaseException:
             self.close()
             raise
+
+    def identify(self, threads: OtherThreads) -> int:
+        """Make each of `sequence_nrs` tell the thread too. NOTE [Numbers of a node] in `threads`.
+
+        The number of a node whose thread is not known becomes UNKNOWN_NR: two nodes cannot have one number, none leads
+        to a newer one, and none is newer than the thread's counter.
+
+        Returns:
+            How many are not known.
+        """
+        numbers = self.sequence_nrs
+        if not threads.has_nodes and self.is_in_creation_order and self._can_be_of_here():
+            return 0
+        known = threads.identities(self.nodes, numbers, self.next_edges)
+        counts = Counter(known)
+        odd = {number for number, one in enumerate(known) if one < UNKNOWN_NR and counts[one] > 1}
+        for number, edges in enumerate(self.next_edges):
+            for edge in edges:
+                if edge is not None and _leads_to_newer(known[number], known[edge.next_node]):
+                    odd |= {number, edge.next_node}
+        self.sequence_nrs = [UNKNOWN_NR if number in odd else one for number, one in enumerate(known)]
+        self.is_in_creation_order = False
+        self._reorder(self._together())
+        return self.sequence_nrs.count(UNKNOWN_NR)
+
+    def align(self, graph: Graph, roots: Iterable[Any]) -> None:
+        """Bring the nodes into the order of a record that was made of the same graph, from the same roots."""
+        found = {root.node: self.numbers[node] for root, node in zip(graph.roots, roots, strict=True)}
+        todo = list(found)
+        for number in todo:
+            for edge, live in zip(graph.nodes[number].next_edges, self.next_edges[found[number]], strict=True):
+                if edge is not None and live is not None and edge.next_node not in found:
+                    found[edge.next_node] = live.next_node
+                    todo.append(edge.next_node)
+        self._reorder([found[number] for number in range(len(graph.nodes))])
+
+    def _together(self) -> list[int]:
+        """Order the nodes so that those of another thread come together, after what they lead up to.
+
+        A node of the recorded thread comes as late as its number; any other one right after those that lead to it.
+        """
+        known = self.sequence_nrs
+        leaves: list[int] = []
+        waiting = Counter(edge.next_node for edges in self.next_edges for edge in edges if edge is not None)
+        ready = [(-one if one < THREAD_SPAN else 0, number) for number, one in enumerate(known) if not waiting[number]]
+        heapq.heapify(ready)
+        order: list[int] = []
+        while ready:
+            late, number = heapq.heappop(ready)
+            (leaves if known[number] == ACCUMULATE_GRAD_NR else order).append(number)
+            for edge in self.next_edges[number]:
+                if edge is None:
+                    continue
+                waiting[edge.next_node] -= 1
+                if not waiting[edge.next_node]:
+                    next_one = known[edge.next_node]
+                    heapq.heappush(ready, (-next_one if next_one < THREAD_SPAN else late, edge.next_node))
+        return order + sorted(leaves)
+
+    def _reorder(self, order: list[int]) -> None:
+        """Bring the nodes into another topological order."""
+        self._leaf_numbers = None
+        places = {number: place for place, number in enumerate(order)}
+        edges = [self.next_edges[number] for number in order]
+        self._permute(order, [])
+        self.next_edges = [
+            tuple(edge if edge is None else replace(edge, next_node=places[edge.next_node]) for edge in found)
+            for found in edges
+        ]
+
+    def _can_be_of_here(self) -> bool:
+        """Return whether all nodes can be of one thread, and of this one."""
+        numbers = self.sequence_nrs
+        num_made = len(numbers) - numbers.count(ACCUMULATE_GRAD_NR)
+        if not num_made or not has_sequence_numbers():
+            return True
+        return numbers[0] < next_sequence_nr() and len(set(numbers)) >= num_made
 
     def close(self) -> None:
         """Release the wrappers. The walk is empty afterwards."""
@@ -93,7 +179,8 @@ class Walk:
         nodes, keys = self.nodes, self.sequence_nrs
         self.nodes = [nodes[index] for index in order]
         self.sequence_nrs = [keys[index] for index in order]
-        next_functions[:] = [next_functions[index] for index in order]
+        if next_functions:
+            next_functions[:] = [next_functions[index] for index in order]
         numbers = self.numbers
         for number, node in enumerate(self.nodes):
             numbers[node] = number
@@ -136,3 +223,17 @@ class Walk:
                     if waiting[next_number] == 0:
                         heapq.heappush(ready, next_number)
         self._permute(order, next_functions)
+
+
+def _leads_to_newer(number: int, next_number: int) -> bool:
+    """Return whether a node leads to one that the same thread made later."""
+    is_known = number < UNKNOWN_NR and next_number < UNKNOWN_NR
+    return is_known and number // THREAD_SPAN == next_number // THREAD_SPAN and number <= next_number
+
+
+def walk_like(graph: Graph, roots: Sequence[Any]) -> Walk:
+    """Walk a graph again, and give its nodes the numbers that they have in the record of it."""
+    walk = Walk(roots)
+    if any(node.thread for node in graph.nodes):
+        walk.align(graph, roots)
+    return walk

@@ -15,7 +15,9 @@ import torch
 from gradinspect.graph import CallKind
 from gradinspect.isolation import OwnBuiltins
 from gradinspect.recording.collector import collector_paused
+from gradinspect.recording.engine_nodes import watch_engine
 from gradinspect.recording.frames import user_frames
+from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.recursion import room_for_us
 from gradinspect.runner.signals import held_signals
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
@@ -105,6 +107,7 @@ class EngineInterceptor:
         self.num_missed = 0  # calls that were not reported: other threads made them, or made one at the same time
         self.counts = CallCounts()
         self.is_open = True  # False: nothing is reported any longer
+        self.recorder: Recorder | None = None  # of what the program computes
         self._closed_in: int | None = None  # the thread whose calls are ours, and not reported
         self.problem: Exception | None = None  # an error of ours in a callback
         self._on_call = on_call
@@ -140,15 +143,16 @@ class EngineInterceptor:
         finally:
             self._closed_in = before
 
-    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:  # noqa: C901  # what runs around one call
         @passed_by
-        def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:  # noqa: PLR0912  # as above
             if not self._is_reported(t_outputs):
                 return original(t_outputs, *args, **kwargs)
-            end = None
+            end = marked = None
             is_observed = self._enter()
             try:
                 try:
+                    marked = self._watch(t_outputs, args, sys._getframe(1))
                     end = self._report(t_outputs, args, sys._getframe(1), is_observed=is_observed)
                 finally:
                     turns.prepared()
@@ -156,12 +160,17 @@ class EngineInterceptor:
                     result = original(t_outputs, *args, **kwargs)
                 except BaseException as error:  # NOTE [No frame of ours in a traceback]
                     error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+                    if marked is not None:
+                        self._guarded(partial(marked, None))
                     if end is not None:
                         turns.ran(self._patience_s)
                         self._guarded(end.abandon)
                     raise
                 if end is not None:
                     turns.ran(self._patience_s)
+                if marked is not None:
+                    self._guarded(partial(marked, result))
+                if end is not None:
                     self._guarded(partial(end.finish, result))
             finally:
                 turns.leave()
@@ -185,10 +194,20 @@ class EngineInterceptor:
             self.is_open
             and self._closed_in != get_ident()
             and (self._all_threads or get_ident() == self._thread or get_ident() not in _intercepting)
+            and (self.recorder is None or self.recorder.scope.is_here())
             and not is_inside_backward()
             and os.getpid() == self._pid
             and not is_traced(outputs, sees_fake=self._sees_fake)
         )
+
+    @uncompiled
+    def _watch(
+        self, outputs: Sequence[Any], arguments: Sequence[Any], caller: FrameType
+    ) -> Callable[[Any], None] | None:
+        """Let the recorder prepare for nodes that the call may make."""
+        if self.recorder is None or len(arguments) < 3 or not arguments[2]:  # nearly always: no graph is made
+            return None
+        return self._guarded(lambda: watch_engine(self.recorder, outputs, arguments, caller))
 
     @uncompiled
     def _report(

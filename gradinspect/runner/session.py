@@ -102,6 +102,7 @@ class Session(Generic[T]):
             stopper=Stopper(),
             fake=_fake_run(request, recorder) if request.fake else None,
         )
+        self._run.interceptor.recorder = recorder
         self._observer = make_observer(self._run)
         self._pid = os.getpid()
         self._ran_loss = False

@@ -57,6 +57,13 @@ def is_inside_backward() -> bool:
     return current_task() != _NO_TASK
 
 
+def has_device_threads() -> bool:
+    """Return whether the engine may run backward on threads of devices. No context of a device is made for it."""
+    built = torch.accelerator.current_accelerator()
+    is_initialized = None if built is None else getattr(getattr(torch, built.type, None), "is_initialized", None)
+    return built is not None and (is_initialized is None or bool(is_initialized()))
+
+
 def is_profiling() -> bool:
     """Return whether the program is running a profiler."""
     return bool(_PROFILER.required()())

@@ -74,12 +74,20 @@ def push_function_mode(mode: TorchFunctionMode) -> None:
         _PUSH.value(mode)
 
 
-def pop_function_mode(mode: TorchFunctionMode) -> bool:
-    """Pop a mode if it is on top of the stack, and return whether it was."""
-    is_on_top = _HAS_STACK and bool(_LENGTH.value()) and _CURRENT.value() is mode
-    if is_on_top:
-        _POP.value()
-    return is_on_top
+def remove_function_mode(mode: TorchFunctionMode) -> bool:
+    """Remove a mode from this thread's stack, wherever it is, and return whether it was there.
+
+    Blocks may end in another order than that in which they began, so other modes may be above.
+    """
+    if not _HAS_STACK or not is_on_stack(mode):
+        return False
+    above: list[Any] = []
+    while _LENGTH.value() and (not above or above[-1] is not mode):
+        above.append(_POP.value())
+    is_there = bool(above) and above[-1] is mode
+    for other in reversed(above[:-1] if is_there else above):
+        _PUSH.value(other)
+    return is_there
 
 
 def num_function_modes() -> int:

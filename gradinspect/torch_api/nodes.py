@@ -56,6 +56,11 @@ def require_sequence_numbers(by: str) -> None:
     _COUNTER.required(by)
 
 
+def has_sequence_numbers() -> bool:
+    """Return whether nodes have numbers."""
+    return _HAS_NUMBERS
+
+
 def has_forward_metadata() -> bool:
     """Return whether nodes have the shapes of their forward outputs."""
     return _METADATA.is_there
@@ -79,6 +84,16 @@ def function_class(node: Any) -> Any:
 def is_compiled_class(kind: Any) -> bool:
     """Return whether torch.compile made this `autograd.Function`."""
     return bool(kind.__module__.startswith("torch._functorch"))
+
+
+def node_metadata(node: Any) -> dict[Any, Any]:
+    """Return the dict that belongs to a node and lives as long as it; NOTE [A ctx is a node] in `recording.nodes`.
+
+    Raises:
+        AttributeError, RuntimeError: This node has none.
+    """
+    found: dict[Any, Any] = type(node).metadata.__get__(node)
+    return found
 
 
 def forward_code(node: Any) -> CodeType | None:

@@ -320,13 +320,14 @@ def test_a_forwarded_call_is_hidden_until_it_returns() -> None:
     assert hidden == [False, False, True, False, False]
 
 
-def test_nothing_of_other_threads_is_recorded() -> None:
-    """Neither calls of modules nor of functions."""
+def test_what_other_threads_call_is_recorded_apart() -> None:
+    """Neither calls of modules nor of functions come between those of the recorded thread."""
     model = nn.Linear(2, 2)
     with Recorder() as recorder, ThreadPoolExecutor(1) as pool:
         pool.submit(model, torch.ones(1, 2)).result()
 
     assert (recorder.module_windows, list(recorder.own.call_starts)) == ([], [])
+    assert recorder.called_modules() == [model]
 
 
 def test_a_paused_recorder_records_nothing_more() -> None:

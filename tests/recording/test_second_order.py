@@ -70,7 +70,7 @@ def test_the_engine_agrees_on_who_made_what() -> None:
     for node in todo:
         parent = node.metadata.get("parent_")
         maker = makers.get(node._sequence_nr())
-        assert (maker and (maker.name, maker.sequence_nr)) == (parent and (parent.name(), parent._sequence_nr()))
+        assert (maker and (maker.name, maker.identity)) == (parent and (parent.name(), parent._sequence_nr()))
         num_made += maker is not None
         todo += [after for after, _ in node.next_functions if after is not None and after not in todo]
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gradinspect.checks.facts import EarlierCall
+from gradinspect.checks.facts import EarlierCall, was_numbered_since
 from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory
 from gradinspect.graph import Frame
 from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
-from gradinspect.observers.graphs.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
+from gradinspect.observers.graphs.live_graph import LiveGraph, reachable, reaching, tensors_with_graph
 from gradinspect.recording.frames import short_file_name
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
@@ -28,7 +28,7 @@ def kept_history(
         base_folder: Files below it are named relative to it.
     """
     history = frozenset().union(*(earlier.nodes for earlier in rounds))
-    live = LiveGraph(tensors_with_graph())
+    live = LiveGraph(tensors_with_graph(), recorder.others)
     try:
         return list(_holders(live, call, rounds, history, recorder, base_folder))
     finally:
@@ -43,13 +43,14 @@ def _holders(  # everything about the holders
     recorder: Recorder,
     base_folder: Path,
 ) -> Iterator[KeptHistory]:
-    old = reaching(live.nodes, history.__contains__)
+    old = reaching(live, history.__contains__)
     own = set(reachable(output.grad_fn for output in call.outputs if getattr(output, "grad_fn", None) is not None))
-    clock = max(earlier.clock for earlier in rounds)
-    anew = {recorder.frame_of(number) for number in map(number_of, own) if number >= clock} - {None}
+    last = max(rounds, key=lambda earlier: earlier.clock)
+    made = (live.number_of(node) for node in own)
+    anew = {recorder.frame_of(number) for number in made if was_numbered_since(number, last)} - {None}
     roots = [tensor for tensor in live.tensors if tensor.grad_fn in old and tensor.grad_fn not in own]
     for group in HolderSearch(call.frame).groups(roots) if roots else ():
-        numbers = set(map(number_of, reachable(tensor.grad_fn for tensor in group.tensors)))
+        numbers = set(map(live.number_of, reachable(tensor.grad_fn for tensor in group.tensors)))
         if group.name and not group.is_cut and any(recorder.frame_of(number) in anew for number in numbers & history):
             yield _held(group, numbers, rounds, base_folder)
     gradients = [gradient for gradient in live.gradients if gradient.grad_fn in old]

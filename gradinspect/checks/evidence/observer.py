@@ -62,7 +62,7 @@ from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 from gradinspect.source import Expression
 from gradinspect.torch_api.modes import require_function_modes
-from gradinspect.torch_api.nodes import next_sequence_nr, require_sequence_numbers
+from gradinspect.torch_api.nodes import UNKNOWN_NR, require_sequence_numbers
 from gradinspect.torch_api.probes import missing_sentences
 from gradinspect.torch_api.tensors import require_autocast_switch
 from gradinspect.units import format_count
@@ -103,7 +103,7 @@ class ChecksObserver(Observer[Findings]):
         self._training = TrainingLog(recorder, flow, self._folder)
         self._call_log.on_touch = self._training.touched
         self._cuts.created = self._training.created
-        self._unused = UnusedGraphs(self._folder, self._cuts.reached)
+        self._unused = UnusedGraphs(self._folder, self._cuts.reached, recorder.others)
         self._choice = CallChoice(run.request)
         self._steps = OptimizerSteps(recorder.errors.guard(self._look_at_window), recorder.turn)
         is_fixed = run.request.grad is not None or self._ranks is not None  # ranks must end at the same call
@@ -296,7 +296,7 @@ class ChecksObserver(Observer[Findings]):
         self._opaque.update(opaque_parts(graph))
         release_wrappers()  # those held only by us
         self._survivors = [earlier for earlier in self._survivors if earlier.are_there()]
-        earlier = self._earlier_call(graph, call)
+        earlier = self._earlier_call(walked, call)
         self._unused.begin(earlier.nodes, earlier.clock, backward)
         watched = WatchedCall(line=backward, nodes=earlier.nodes)
         self._watched.append(watched)
@@ -408,7 +408,7 @@ class ChecksObserver(Observer[Findings]):
 
     def _dropped(self, walked: WalkedGraph, backward: Frame | None) -> Iterator[Finding]:
         """Report calls that were meant to change what backward is about to go through."""
-        nodes = frozenset(node.sequence_nr for node in walked.graph.nodes if node.sequence_nr is not None)
+        nodes = frozenset(number for number in walked.walk.sequence_nrs if number < UNKNOWN_NR)
         leaves = frozenset(map(id, walked.walk.leaves().values()))
         for one in self._call_log.dropped.reached(nodes, leaves):
             called = None if one.frame is None else self._frame(one.frame)
@@ -422,14 +422,16 @@ class ChecksObserver(Observer[Findings]):
                 mine = summary_of_rank(self._ranks.rank, walked, self._recorder)
                 yield from rank_findings(self._ranks.exchange(call.name, mine, partners), backward)
 
-    def _earlier_call(self, graph: Graph, call: EngineCall) -> EarlierCall:
+    def _earlier_call(self, walked: WalkedGraph, call: EngineCall) -> EarlierCall:
         """Store what a call is about to run."""
+        graph = walked.graph
         return EarlierCall(
             name=call.name,
             frame=self._backward_line(graph),
             root=graph.roots[0].name if graph.roots else None,
-            nodes=frozenset(node.sequence_nr for node in graph.nodes if node.sequence_nr is not None),
-            clock=next_sequence_nr(),
+            nodes=frozenset(number for number in walked.walk.sequence_nrs if number < UNKNOWN_NR),
+            clock=self._recorder.next_number(),
+            clocks=dict(self._recorder.others.clocks()),
         )
 
     def _frame(self, number: int | None) -> Frame | None:

@@ -26,6 +26,7 @@ from gradinspect.checks.rules.graphs.checkpoint_mismatch import KeptTensor, Mism
 from gradinspect.graph import Frame, TensorInfo
 from gradinspect.recording.frames import is_user_file, line_record, user_frames
 from gradinspect.recording.recorder import CALL_MODE
+from gradinspect.recording.thread_modes import OTHER_CALL_MODE
 from gradinspect.torch_api.checkpoints import FILE as CHECKPOINT_FILE
 from gradinspect.torch_api.checkpoints import (
     checkpoint_patches,
@@ -68,7 +69,7 @@ class _Forwarding(TorchFunctionMode):
         return asking(func, args, kwargs, sys._getframe(1)).called(*args, **(kwargs or {}))
 
 
-_FORWARDING = frozenset((CALL_MODE, _Forwarding.__torch_function__.__code__))
+_FORWARDING = frozenset((CALL_MODE, OTHER_CALL_MODE, _Forwarding.__torch_function__.__code__))
 
 
 class CheckpointRuns:

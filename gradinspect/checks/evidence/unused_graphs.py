@@ -17,20 +17,23 @@ from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory, unused_finding
 from gradinspect.graph import Frame
 from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
-from gradinspect.observers.graphs.live_graph import LiveGraph, number_of, reachable, reaching, tensors_with_graph
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+from gradinspect.observers.graphs.live_graph import LiveGraph, reachable, reaching, tensors_with_graph
+from gradinspect.recording.other_threads import OtherThreads
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
 
 
 class UnusedGraphs:
     """Finds graphs that no observed call went through."""
 
-    def __init__(self, folder: Path, reached: Collection[int]) -> None:
+    def __init__(self, folder: Path, reached: Collection[int], threads: OtherThreads | None = None) -> None:
         """Set up.
 
         Args:
             folder: Files below it are named relative to it.
             reached: The ids of all leaves that an observed call has reached; others add to it.
+            threads: Those that may have made nodes.
         """
+        self._threads = threads
         self._folder = folder
         self._reached = reached
         self._clocks: list[int] = []  # the next sequence number at the start of each call
@@ -44,8 +47,8 @@ class UnusedGraphs:
         """Look at a call that is about to start.
 
         Args:
-            nodes: The sequence numbers of its graph.
-            clock: That of the next node.
+            nodes: The identities of those of its graph.
+            clock: The sequence number of the next node, on the recorded thread.
             backward: Its line.
         """
         self._unused.update(range(self._clocks[-1] if self._clocks else 0, clock))
@@ -68,7 +71,7 @@ class UnusedGraphs:
         self._held = []
         if not self._clocks or not self._unused:
             return self._held
-        live = LiveGraph(tensors_with_graph())
+        live = LiveGraph(tensors_with_graph(), self._threads)
         try:
             self._held = list(self._search(live))
         finally:
@@ -87,19 +90,21 @@ class UnusedGraphs:
         return 2 + self._longest_wait
 
     def _search(self, live: LiveGraph) -> Iterator[KeptHistory]:
-        unused = reaching(live.nodes, self._unused.__contains__)
-        self._unused.intersection_update(map(number_of, unused))  # the others are gone
+        unused = reaching(live, self._unused.__contains__)
+        self._unused.intersection_update(map(live.number_of, unused))  # the others are gone
         roots = [
-            tensor for tensor in live.tensors if tensor.grad_fn in unused and number_of(tensor.grad_fn) in self._unused
+            tensor
+            for tensor in live.tensors
+            if tensor.grad_fn in unused and live.number_of(tensor.grad_fn) in self._unused
         ]
         for group in HolderSearch(sys._getframe()).groups(roots) if roots else ():
             if group.name and not group.is_cut and any(store.adds for store in group.stored_at):
-                yield self._kept(group)
+                yield self._kept(group, live)
 
-    def _kept(self, group: HeldGroup) -> KeptHistory:
+    def _kept(self, group: HeldGroup, live: LiveGraph) -> KeptHistory:
         nodes = reachable(tensor.grad_fn for tensor in group.tensors)
         clock = self._clocks[-self._patience] if len(self._clocks) >= self._patience else 0
-        is_old = any(number in self._unused and number < clock for number in map(number_of, nodes))
+        is_old = any(number in self._unused and number < clock for number in map(live.number_of, nodes))
         return KeptHistory(
             held_by="variable",
             name=group.name,
@@ -110,4 +115,4 @@ class UnusedGraphs:
         )
 
     def _is_reached(self, node: Any) -> bool:
-        return number_of(node) != ACCUMULATE_GRAD_NR or id(getattr(node, "variable", None)) in self._reached
+        return sequence_nr(node) != ACCUMULATE_GRAD_NR or id(getattr(node, "variable", None)) in self._reached

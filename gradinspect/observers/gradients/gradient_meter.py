@@ -27,7 +27,7 @@ from gradinspect.observers.gradients.norms import Norms, pending_scalar, scalar_
 from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.magnitudes import combined
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.walk import Walk
+from gradinspect.recording.walk import Walk, walk_like
 from gradinspect.torch_api.hooks import hooks_were_made, note_ours
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
 from gradinspect.torch_api.turns import of_this_call
@@ -59,7 +59,7 @@ class GradientMeter:
         self._graph = graph
         self._loss = scalar_value(outputs)
         self._pending_loss = pending_scalar(outputs)
-        self._walk = walk or Walk(output.edge[0] for output in outputs)
+        self._walk = walk or walk_like(graph, [output.edge[0] for output in outputs])
         self._shared = Shared()
         self._handles: list[Any] = []
         self._after_each: list[Any] = []  # those on inner nodes

@@ -22,7 +22,7 @@ from torch.autograd.profiler import profile
 from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline, devices_of_all
 from gradinspect.graph import Graph
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.walk import Walk
+from gradinspect.recording.walk import walk_like
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.profiler_turn import start_profiler, stop_profiler
 from gradinspect.torch_api.profiling import profiler_range, require_profiler_ranges
@@ -55,7 +55,7 @@ class NodeTimer:
         self._devices = dict.fromkeys(devices_of_all(graph), True)  # whether it can be waited for
         self._profiler = profile()
         start_profiler(self._profiler)
-        self._walk = Walk(output.edge[0] for output in outputs)
+        self._walk = walk_like(graph, [output.edge[0] for output in outputs])
         self._handles = [
             type(node).register_prehook(node, partial(self._before, n)) for n, node in enumerate(self._walk.nodes)
         ]

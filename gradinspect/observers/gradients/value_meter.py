@@ -17,7 +17,7 @@ import torch
 from gradinspect.graph import Fingerprint, Graph, NodeValues
 from gradinspect.observers.gradients.fingerprints import Pending, fetch, measure
 from gradinspect.recording.outputs import OutputTensor
-from gradinspect.recording.walk import Walk
+from gradinspect.recording.walk import walk_like
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.nodes import sequence_nr
@@ -67,7 +67,7 @@ class ForwardValues:
 
     def of_nodes(self, graph: Graph) -> dict[tuple[int, int], Pending]:
         """Return what was found by node and output; not where threads gave a number twice."""
-        numbers = [node.sequence_nr for node in graph.nodes]
+        numbers = [node.identity for node in graph.nodes]
         counts = Counter(numbers)
         nodes = {number: node for node, number in enumerate(numbers) if number is not None and counts[number] == 1}
         return {(nodes[made], output): found for (made, output), found in self._found.items() if made in nodes}
@@ -89,7 +89,7 @@ class ValueMeter:
         self._incoming: dict[tuple[int, int], Pending] = {}
         self._orders: dict[int, int] = {}
         self._order = count()
-        self._walk = Walk(output.edge[0] for output in outputs)
+        self._walk = walk_like(graph, [output.edge[0] for output in outputs])
         self._handles = [
             type(node).register_prehook(node, self._hook(number)) for number, node in enumerate(self._walk.nodes)
         ]

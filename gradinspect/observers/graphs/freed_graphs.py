@@ -1,16 +1,17 @@
 """Which backward call freed a graph.
 
-A node's sequence number is unique in its thread, so a call is stored as the sequence numbers of the nodes that it ran.
+A call is stored as the identities of the nodes that it ran: of each its thread, and its sequence number there.
 """
 
 from collections import deque
 
 from gradinspect.graph import Graph
 from gradinspect.recording.frames import line_name
+from gradinspect.recording.other_threads import OtherThreads
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
+from gradinspect.torch_api.nodes import UNKNOWN_NR
 
 REMEMBERED_CALLS = 16
 
@@ -18,8 +19,9 @@ REMEMBERED_CALLS = 16
 class FreedGraphs:
     """Stores the last calls that freed their graph."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: OtherThreads) -> None:
         """Start empty."""
+        self._threads = threads
         self._calls: deque[tuple[str, frozenset[int]]] = deque(maxlen=REMEMBERED_CALLS)
 
     def note(self, call: EngineCall) -> None:
@@ -27,7 +29,8 @@ class FreedGraphs:
         if call.keeps_graph:
             return
         walk = Walk(OutputTensor(None, output).edge[0] for output in call.outputs)
-        numbers = frozenset(number for number in walk.sequence_nrs if number != ACCUMULATE_GRAD_NR)
+        walk.identify(self._threads)
+        numbers = frozenset(number for number in walk.sequence_nrs if number < UNKNOWN_NR)
         walk.close()
         frame = call.frame
         where = "" if frame is None else f" ({line_name(frame.f_code.co_filename, frame.f_lineno)})"
@@ -37,7 +40,7 @@ class FreedGraphs:
         """Say which call freed a saved tensor of this graph; None if nothing is freed."""
         for number, node in enumerate(graph.nodes):
             if any(value.status == "freed" for value in node.saved):
-                users = [name for name, numbers in self._calls if node.sequence_nr in numbers]
+                users = [name for name, numbers in self._calls if node.identity in numbers]
                 by = f"by {users[-1]}" if users else "by an earlier backward"
                 return f"The saved tensors of #{number} {node.name} were freed {by}, so backward cannot run it again."
         return None

@@ -5,18 +5,17 @@ earlier iterations.
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from gradinspect.analyses.memory.growth import Growth, HeldBy, Holder, Iteration
-from gradinspect.graph import CallKind
+from gradinspect.graph import THREAD_SPAN, CallKind
 from gradinspect.observers.graphs.holders import HolderSearch
 from gradinspect.observers.graphs.live_graph import (
     LiveGraph,
     next_nodes,
-    number_of,
     reachable,
     reaching,
     tensors_with_graph,
@@ -26,7 +25,7 @@ from gradinspect.recording.storages import plain_tensors, storages_within
 from gradinspect.runner.engine import EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
-from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, next_sequence_nr, require_sequence_numbers, sequence_nr
+from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, UNKNOWN_NR, require_sequence_numbers, sequence_nr
 from gradinspect.torch_api.saved import PushedHooks, saved_contents
 from gradinspect.torch_api.tensors import key_of_storage, require_storage_keys
 
@@ -44,7 +43,9 @@ class GrowthObserver(Observer[Growth]):
         self._recorder = run.recorder
         self._iterations: list[Iteration] = []
         self._holders: tuple[Holder, ...] = ()
-        self._boundary = 0
+        self._boundary = 0  # the next number of the recorded thread, when the last call began
+        self._boundaries: Mapping[int, int] = {}  # those of other threads
+        self._number_of: Callable[[Any], int] = sequence_nr
         self._kind: CallKind = "backward"
         self._saved = _SavedBytes(run.recorder.saved_hooks)
 
@@ -77,9 +78,10 @@ class GrowthObserver(Observer[Growth]):
         """Count what is alive as a backward call starts. Runs the garbage collector first."""
         gc.collect()
         self._kind = call.kind
-        live = LiveGraph(tensors_with_graph())
+        live = LiveGraph(tensors_with_graph(), self._recorder.others)
         try:
-            old = [node for node in live.nodes if number_of(node) < self._boundary]
+            self._number_of = live.number_of
+            old = [node for node in live.nodes if self._is_old(node)]
             self._iterations.append(
                 Iteration(
                     number=call.number,
@@ -94,7 +96,7 @@ class GrowthObserver(Observer[Growth]):
                 self._holders = tuple(self._find_holders(live, call))
         finally:
             live.close()
-        self._boundary = next_sequence_nr()
+        self._boundary, self._boundaries = self._recorder.next_number(), self._recorder.others.clocks()
 
     def _find_holders(self, live: "LiveGraph", call: EngineCall) -> Iterator[Holder]:
         """Find what keeps old nodes alive: tensors that the program holds, the newest graph itself, gradients."""
@@ -102,7 +104,7 @@ class GrowthObserver(Observer[Growth]):
         joined = self._joined(own)
         if joined is not None:
             yield joined
-        old = reaching(live.nodes, lambda number: number < self._boundary)
+        old = reaching(live, self._is_before)
         own_nodes = set(own)
         old_roots = [tensor for tensor in live.tensors if tensor.grad_fn in old and tensor.grad_fn not in own_nodes]
         groups = HolderSearch(call.frame).groups(old_roots)
@@ -120,7 +122,7 @@ class GrowthObserver(Observer[Growth]):
             yield self._holder("gradient", gradients)
 
     def _holder(self, held_by: HeldBy, functions: list[Any], name: str = "", stored_at: tuple[str, ...] = ()) -> Holder:
-        nodes = [node for node in reachable(functions) if number_of(node) < self._boundary]
+        nodes = [node for node in reachable(functions) if self._is_old(node)]
         return Holder(
             held_by=held_by,
             name=name,
@@ -133,15 +135,15 @@ class GrowthObserver(Observer[Growth]):
 
     def _joined(self, own: list[Any]) -> Holder | None:
         """Find where the graph of this backward call continues into earlier iterations."""
-        old = [node for node in own if number_of(node) < self._boundary]
+        old = [node for node in own if self._is_old(node)]
         if not old:
             return None
         seams = [
             (node, next_node)
             for node in own
-            if self._boundary <= number_of(node) < ACCUMULATE_GRAD_NR
+            if not self._is_old(node) and sequence_nr(node) != ACCUMULATE_GRAD_NR
             for next_node in next_nodes(node)
-            if number_of(next_node) < self._boundary
+            if self._is_old(next_node)
         ]
         lines = dict.fromkeys(line for new, _ in seams if (line := self._line_of(new)) is not None)
         made = next((line for _, before in seams if (line := self._line_of(before)) is not None), None)
@@ -154,8 +156,18 @@ class GrowthObserver(Observer[Growth]):
             made_at=made,
         )
 
+    def _is_old(self, node: Any) -> bool:
+        return self._is_before(self._number_of(node))
+
+    def _is_before(self, identity: int) -> bool:
+        """Return whether a node was made before the last call began."""
+        if identity >= UNKNOWN_NR:
+            return False
+        thread, number = divmod(identity, THREAD_SPAN)
+        return number < (self._boundaries.get(thread, 0) if thread else self._boundary)
+
     def _line_of(self, node: Any) -> str | None:
-        frame = self._recorder.frame_of(sequence_nr(node))
+        frame = self._recorder.frame_of(self._number_of(node))
         return None if frame is None else self._recorder.frames.describe(frame)
 
 

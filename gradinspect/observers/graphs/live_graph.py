@@ -11,7 +11,9 @@ from typing import Any
 import torch
 
 from gradinspect.recording.instances import instances_of
+from gradinspect.recording.other_threads import OtherThreads
 from gradinspect.recording.release import park_wrappers
+from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import hooked_node
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, sequence_nr
 from gradinspect.torch_api.tensors import grad_fn_of
@@ -20,11 +22,27 @@ from gradinspect.torch_api.tensors import grad_fn_of
 class LiveGraph:
     """All live nodes, with the tensors and gradients that are their roots."""
 
-    def __init__(self, tensors: list[torch.Tensor]) -> None:
-        """Walk the graph from these tensors."""
+    def __init__(self, tensors: list[torch.Tensor], threads: OtherThreads | None = None) -> None:
+        """Walk the graph from these tensors.
+
+        Args:
+            tensors: Where to begin.
+            threads: Those that may have made nodes.
+        """
         self.tensors = tensors
         self.gradients: list[torch.Tensor] = []
         self.nodes = reachable((tensor.grad_fn for tensor in tensors), self._after)
+        self._identities: dict[Any, int] = {}
+        if threads is not None and threads.has_nodes:
+            walk = Walk(self.nodes)
+            walk.identify(threads)
+            self._identities = dict(zip(walk.nodes, walk.sequence_nrs, strict=True))
+            walk.close()
+
+    def number_of(self, node: Any) -> int:
+        """Identify a node: by its sequence number, and by its thread if there are several."""
+        found = self._identities.get(node)
+        return sequence_nr(node) if found is None else found
 
     def _after(self, node: Any) -> Iterator[Any]:
         """Yield the nodes that one keeps alive, including those behind the gradient of a leaf."""
@@ -37,9 +55,10 @@ class LiveGraph:
     def close(self) -> None:
         """Release the nodes in the order that a walked graph requires: newest first."""
         nodes, self.nodes, self.tensors, self.gradients = self.nodes, [], [], []
-        nodes.sort(key=number_of, reverse=True)
+        self._identities.clear()
+        nodes.sort(key=sequence_nr, reverse=True)
         leaves = 0
-        while leaves < len(nodes) and number_of(nodes[leaves]) == ACCUMULATE_GRAD_NR:
+        while leaves < len(nodes) and sequence_nr(nodes[leaves]) == ACCUMULATE_GRAD_NR:
             leaves += 1
         park_wrappers(nodes[leaves:] + nodes[:leaves])
 
@@ -89,15 +108,18 @@ def reachable(roots: Iterable[Any], after: Callable[[Any], Iterable[Any]] = next
     return nodes
 
 
-def reaching(nodes: Iterable[Any], is_wanted: Callable[[int], bool]) -> set[Any]:
-    """Return the nodes that keep one with a wanted number alive; a node is newer than those it leads to."""
-    found: set[Any] = set()
-    for node in sorted(nodes, key=number_of):
-        if is_wanted(number_of(node)) or any(after in found for after in next_nodes(node)):
-            found.add(node)
+def reaching(live: LiveGraph, is_wanted: Callable[[int], bool]) -> set[Any]:
+    """Return the nodes that keep one with a wanted number alive."""
+    found = {node for node in live.nodes if is_wanted(live.number_of(node))}
+    if not found:
+        return found
+    before: dict[Any, list[Any]] = {}
+    for node in live.nodes:
+        for after in next_nodes(node):
+            before.setdefault(after, []).append(node)
+    todo = list(found)
+    for node in todo:
+        new = [one for one in before.get(node, ()) if one not in found]
+        found.update(new)
+        todo += new
     return found
-
-
-def number_of(node: Any) -> int:
-    """Return a node's sequence number."""
-    return sequence_nr(node)

@@ -23,6 +23,6 @@ def record_second_graph(run: Run, first: Recorded, gradients: Sequence[torch.Ten
     with run.process_state.restored():
         with run.interceptor.closed():
             starts = starting_gradients(first.outputs, gradients)
-            outputs, makers = gradients_with_graph(first.graph, first.outputs, starts)
+            outputs, makers = gradients_with_graph(first.graph, first.outputs, starts, run.recorder.others)
         moment = dataclasses.replace(first.moment, makers=makers)
         return Recorded(record_graph(outputs, moment, run.recorder), outputs, moment)

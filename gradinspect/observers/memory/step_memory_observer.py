@@ -28,7 +28,7 @@ from gradinspect.runner.run import Run
 from gradinspect.torch_api.accelerators import has_expandable_segments
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import hook_optimizer_steps
-from gradinspect.torch_api.nodes import require_sequence_numbers, sequence_nr
+from gradinspect.torch_api.nodes import require_sequence_numbers
 from gradinspect.torch_api.tensors import plain_tensors_only, require_storage_keys
 
 
@@ -144,7 +144,7 @@ class StepMemoryObserver(Observer[StepMemory]):
             if frame is None and phases.phase == "backward":  # a thread of a device runs none of the program's lines
                 frame = self._caller
             return StorageMaker(phases.step, phases.phase, op, module=module, frame=frame)
-        return StorageMaker(phases.step, phases.phase, op, node.name(), sequence_nr(node))
+        return StorageMaker(phases.step, phases.phase, op, node.name(), recorder.others.identity_of(node))
 
     def _call_ended(self, call: EngineCall) -> None:
         self.phases.call_ends(call)

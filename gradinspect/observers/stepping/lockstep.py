@@ -26,7 +26,7 @@ from gradinspect.graph import Graph, Node, SavedValue
 from gradinspect.observers.gradients.comparing import is_same
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.tensor_preview import show_saved, show_tensor
-from gradinspect.recording.walk import Walk
+from gradinspect.recording.walk import walk_like
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import current_task, require_tasks
 from gradinspect.torch_api.nodes import forward_metadata, has_forward_metadata
@@ -103,7 +103,7 @@ class Lockstep:
         self._lock = RLock()
         self._task: int | None = None  # the engine's id of this backward
         self.problem: Exception | None = None  # an error of ours
-        self._walk = Walk(output.edge[0] for output in outputs)
+        self._walk = walk_like(graph, [output.edge[0] for output in outputs])
         self._sums: dict[tuple[int, int], _Sum] = {}
         self._given: dict[int, tuple[Gradients, tuple[Arrived, ...]]] = {}
         self._expected: dict[int, torch.Tensor | None] = {}  # leaf -> what its .grad must be at the end

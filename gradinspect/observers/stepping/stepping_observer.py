@@ -35,7 +35,7 @@ class SteppingObserver(Observer[SteppingOutcome]):
         self._run = run
         self._listener = listener
         self._grad_output = grad_output
-        self._freed = FreedGraphs()
+        self._freed = FreedGraphs(run.recorder.others)
         self._has_begun = False
         self._outcome: SteppingOutcome | None = None
 

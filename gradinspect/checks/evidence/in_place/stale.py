@@ -49,6 +49,8 @@ def _may_be_stale(node: Node, last_writes: list[int], is_shared: list[bool]) -> 
     made = node.sequence_nr
     if made is None:
         return False
+    if node.thread:  # its number says nothing about when
+        return True
     for value in node.saved:
         tensor = value.tensor
         if tensor is None:
@@ -63,7 +65,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
     graph: Graph, number: int, node: Node, live: Any, call: EngineCall, log: WriteLog, frame_of: FrameOf
 ) -> Iterator[StaleValue]:
     for value in node.saved:
-        if value.status not in ("live", "modified") or value.tensor is None or node.sequence_nr is None:
+        if value.status not in ("live", "modified") or value.tensor is None or node.identity is None:
             continue
         if not can_read_raw() and value.status == "modified":
             yield _stale_unseen(number, node, value, log, frame_of)
@@ -72,7 +74,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
         key = None if tensor is None else storage_key(tensor)
         if tensor is None or key is None or layout_of(tensor) is not torch.strided:
             continue
-        seen = log.since(key, node.sequence_nr, None if node.function is None else forward_code(live))
+        seen = log.since(key, node.identity, None if node.function is None else forward_code(live))
         expected = value.tensor.expected_version
         if (
             expected is not None and value.tensor.version is not None
@@ -80,8 +82,8 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
             seen = [one for one in seen if one.versions[0] < value.tensor.version and expected < one.versions[1]]
         else:
             region = region_of(tensor)
-            seen = [one for one in seen if one.start > node.sequence_nr and overlaps(one.region, region)]
-            is_by_numpy = not seen and log.shared.is_changed(tensor, node.sequence_nr)
+            seen = [one for one in seen if _began_after(one, node) and overlaps(one.region, region)]
+            is_by_numpy = not seen and not node.thread and log.shared.is_changed(tensor, node.identity)
             if not (seen or is_by_numpy) or _is_unused(value, node) or (seen and _is_restored(tensor, seen)):
                 continue
         yield StaleValue(
@@ -98,16 +100,21 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
 def _stale_unseen(number: int, node: Node, value: SavedValue, log: WriteLog, frame_of: FrameOf) -> StaleValue:
     """Report a value that torch refuses to unpack: NOTE [Where no hook can be] in `torch_api.saved`."""
     assert value.tensor is not None  # noqa: S101  # checked by the caller
-    assert node.sequence_nr is not None  # noqa: S101  # as above
+    assert node.identity is not None  # noqa: S101  # as above
     version, expected = value.tensor.version or 0, value.tensor.expected_version or 0
     return StaleValue(
         node=number,
         name=value.name,
         label=f"the {format_tensor(value.tensor.info)} that it saved",
-        writes=tuple(_write(write, log, frame_of) for write in log.between(node.sequence_nr, (expected, version))),
+        writes=tuple(_write(write, log, frame_of) for write in log.between(node.identity, (expected, version))),
         version=version,
         expected_version=expected,
     )
+
+
+def _began_after(write: SeenWrite, node: Node) -> bool:
+    """Return whether a write, which ended after a node was made, began after it too."""
+    return bool(node.thread) or (node.sequence_nr is not None and write.start > node.sequence_nr)
 
 
 def _is_unused(value: SavedValue, node: Node) -> bool:

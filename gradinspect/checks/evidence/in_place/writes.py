@@ -5,7 +5,8 @@ torch numbers the nodes of a thread, so the next sequence number serves as a clo
 number and ends at another. If a node made before the call saved the written memory, its saved tensor has changed. If
 the node was made inside the call, it may have saved before or after the write, and the version decides. Reused memory
 needs no care: a saved tensor keeps its memory alive. A custom Function is numbered before its forward runs, and saves
-after it, so writes inside its forward came before saving.
+after it, so writes inside its forward came before saving. Nodes of other threads have numbers of their own, so a write
+knows the next number of each thread; what ran at the same time is not taken for later.
 
 NOTE [Restored values]
 A numerical derivative changes one value through `.data`, computes, and restores it, so the saved tensor has its old
@@ -13,8 +14,8 @@ value again. So a write to memory accessed through `.data` is stored with a chec
 """
 
 import sys
-from collections.abc import Sequence
-from types import CodeType, FrameType
+from collections.abc import Mapping, Sequence
+from types import CodeType, FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -23,6 +24,7 @@ from torch.optim.optimizer import Optimizer
 from gradinspect.checks.evidence.in_place.contents import checksum
 from gradinspect.checks.evidence.in_place.regions import Region, region_of
 from gradinspect.checks.evidence.in_place.shared_memory import SharedMemory
+from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.variables import local_variables
@@ -43,11 +45,19 @@ class SeenWrite(NamedTuple):
     optimizer: str | None
     region: Region
     content: int | None  # checksum of the storage before. NOTE [Restored values]
+    clocks: Mapping[int, int] = MappingProxyType({})  # the next number of each other thread that had made nodes
 
     @property
     def makes_node(self) -> bool:
         """Whether autograd recorded the write."""
         return self.end != self.start
+
+    def ended_after(self, identity: int) -> bool:
+        """Return whether the write ended after a node was made; False if that is not known."""
+        if identity < THREAD_SPAN:
+            return self.end > identity
+        thread, number = divmod(identity, THREAD_SPAN)
+        return self.clocks.get(thread, 0) > number
 
 
 class WriteLog:
@@ -104,11 +114,12 @@ class WriteLog:
         """
         number = self._recorder.frames.number_of(frame)
         optimizer = self._stepping[-1] if self._stepping else None
+        clocks = self._recorder.others.clocks()
         for tensor, before, content in written:
             if not _is_plain(tensor):
                 continue
             versions = (before, version_of(tensor))
-            write = SeenWrite(start, end, versions, op, number, optimizer, region_of(tensor), content)
+            write = SeenWrite(start, end, versions, op, number, optimizer, region_of(tensor), content, clocks)
             self._by_storage.setdefault(key_of_storage(tensor.untyped_storage()), []).append(write)
             self._num_writes += 1
         if self._num_writes > MAX_WRITES:
@@ -128,23 +139,23 @@ class WriteLog:
         own = [write for write in seen if write.optimizer is None and write.versions[1] <= version_of(tensor)]
         return own[-1] if own else None
 
-    def since(self, key: int, sequence_nr: int, forward: CodeType | None = None) -> list[SeenWrite]:
+    def since(self, key: int, identity: int, forward: CodeType | None = None) -> list[SeenWrite]:
         """List the writes to a storage that ended after a node was made. NOTE [When a write happened].
 
         Args:
             key: The storage.
-            sequence_nr: The node's.
+            identity: The node's.
             forward: The code of `forward`, if the node is a custom Function.
         """
         frames = self._recorder.frames
-        applied = None if forward is None else self._recorder.frame_of(sequence_nr, forward)
+        applied = None if forward is None else self._recorder.frame_of(identity, forward)
         return [
             write
             for write in self._by_storage.get(key, ())
-            if write.end > sequence_nr and (applied is None or not frames.is_within(write.frame, applied))
+            if write.ended_after(identity) and (applied is None or not frames.is_within(write.frame, applied))
         ]
 
-    def between(self, sequence_nr: int, versions: tuple[int, int]) -> list[SeenWrite]:
+    def between(self, identity: int, versions: tuple[int, int]) -> list[SeenWrite]:
         """List the writes that took memory from one version to another since a node saved.
 
         For a torch that does not expose the memory. Ambiguous if the writes to two storages match, so then it is empty.
@@ -153,7 +164,7 @@ class WriteLog:
         for key in self._by_storage:
             seen = [
                 write
-                for write in self.since(key, sequence_nr)
+                for write in self.since(key, identity)
                 if write.versions[0] < versions[1] and versions[0] < write.versions[1]
             ]
             reached = {version for write in seen for version in range(*write.versions)}

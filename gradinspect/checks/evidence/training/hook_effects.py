@@ -20,7 +20,6 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
-from gradinspect.torch_api.nodes import sequence_nr
 from gradinspect.torch_api.tensors import is_leaf, tells_values
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -55,7 +54,7 @@ class HookEffects:
 
     recorder: Recorder
     _leaves: dict[int, Effects] = field(default_factory=dict)  # by the id of the leaf
-    _made: dict[tuple[int, int], Effects] = field(default_factory=dict)  # by sequence number and output
+    _made: dict[tuple[int, int], Effects] = field(default_factory=dict)  # by identity and output
     _by_line: dict[int | None, Effects] = field(default_factory=dict)  # those of tensors that operators made
     _compared: list[_Compared] = field(default_factory=list)
     _handles: list[Any] = field(default_factory=list)
@@ -69,7 +68,7 @@ class HookEffects:
         node = tensor.grad_fn
         if node is not None and len(self._made) < MAX_REGISTERED:
             effects = self._by_line.setdefault(number, Effects(number))
-            self._made[sequence_nr(node), tensor.output_nr] = effects
+            self._made[self.recorder.others.identity_of(node), tensor.output_nr] = effects
 
     def begin(self, walked: WalkedGraph, backward: int | None) -> None:
         """Hook the nodes around tensors with hooks, before the engine runs."""

@@ -67,7 +67,7 @@ class TrainingLog:
         self._gradients = GradientUse(recorder)
         self._optimizers = Optimizers(recorder)
         self._registrations = Registrations(recorder)
-        self._scaled = ScaledLosses()
+        self._scaled = ScaledLosses(recorder.others.identity_of)
         self._modes = Modes(recorder)
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
         self._attached = ExitStack()

@@ -82,16 +82,21 @@ class OtherLosses:
 
 
 def first_uses(graph: Graph) -> Mapping[int, int]:
-    """Return for each leaf the sequence number of the earliest node that reads it."""
+    """Return for each leaf the sequence number of the earliest node that reads it.
+
+    Left out are leaves that a node of another thread reads, or of an unknown one: that may have been earlier.
+    """
     found: dict[int, int] = {}
     nodes = graph.nodes
+    elsewhere: set[int] = set()
     for node in nodes:
-        if node.sequence_nr is None:
+        if node.sequence_nr is None or node.thread:
+            elsewhere.update(edge.next_node for edge in node.next_edges if edge is not None)
             continue
         for edge in node.next_edges:
             if edge is not None and nodes[edge.next_node].leaf is not None:
                 found[edge.next_node] = min(found.get(edge.next_node, node.sequence_nr), node.sequence_nr)
-    return found
+    return {leaf: first for leaf, first in found.items() if leaf not in elsewhere} if elsewhere else found
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:

@@ -1,6 +1,6 @@
 """Optimizers that step with gradients a GradScaler has multiplied, and nobody has divided again."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import ReferenceType, ref
@@ -18,7 +18,8 @@ MAX_NUMBERS = 10_000
 class ScaledLosses:
     """Knows the nodes of the graph that multiply a loss by a scale."""
 
-    _scalers: dict[int, ReferenceType[GradScaler]] = field(default_factory=dict)  # by sequence number of the node
+    identity_of: Callable[[Any], int] = sequence_nr  # of a live node
+    _scalers: dict[int, ReferenceType[GradScaler]] = field(default_factory=dict)  # by identity of the node
 
     def note(self, scaler: GradScaler, scaled: Any) -> None:
         """Note what `scaler.scale` has returned; a disabled scaler returns what it got."""
@@ -26,7 +27,7 @@ class ScaledLosses:
             return
         for tensor in scaled if isinstance(scaled, list | tuple) else (scaled,):
             if isinstance(tensor, torch.Tensor) and tensor.grad_fn is not None:
-                self._scalers[sequence_nr(tensor.grad_fn)] = ref(scaler)
+                self._scalers[self.identity_of(tensor.grad_fn)] = ref(scaler)
 
     def scaler_in(self, numbers: Collection[int]) -> ReferenceType[GradScaler] | None:
         """Return the scaler whose node is among those of a graph."""

@@ -33,7 +33,7 @@ from gradinspect.checks.evidence.values.torch_calls import (
 from gradinspect.checks.rules.flow.value_flow import short_name
 from gradinspect.checks.rules.graphs.stale_values import MASKED_ASSIGNMENT
 from gradinspect.recording.recorder import Recorder
-from gradinspect.torch_api.modes import pop_function_mode, push_function_mode
+from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.replaced import asking
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of
@@ -101,7 +101,7 @@ class TorchCallLog:
 
     def leave_backward(self) -> None:
         """Stop listening there, unless a hook has left its own mode on top."""
-        pop_function_mode(self._inside)
+        remove_function_mode(self._inside)
 
     def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Begun | None:
         """Look at the arguments of a call that is about to start; None to ignore the call."""

@@ -17,7 +17,6 @@ from gradinspect.checks.rules.flow.value_flow import short_name
 from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION
-from gradinspect.torch_api.nodes import sequence_nr
 from gradinspect.torch_api.tensors import grad_fn_of
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -75,13 +74,13 @@ class DroppedResults:
         node = grad_fn_of(tensor)
         dropped = Dropped(short_name(name), self._recorder.frames.number_of(caller))
         leaf = HiddenRef(tensor) if node is None else None
-        self._pending.append(_Pending(dropped, None if node is None else sequence_nr(node), leaf))
+        self._pending.append(_Pending(dropped, None if node is None else self._recorder.others.identity_of(node), leaf))
 
     def reached(self, nodes: frozenset[int], leaves: frozenset[int]) -> Iterator[Dropped]:
         """Yield the calls that were given what backward is about to go through.
 
         Args:
-            nodes: The sequence numbers of its nodes.
+            nodes: The identities of its nodes.
             leaves: The ids of its leaves.
         """
         waiting = []

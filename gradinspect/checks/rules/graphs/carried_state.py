@@ -10,7 +10,7 @@ loop or before both losses.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gradinspect.checks.facts import EarlierCall, Held, Holds, HoldsOf
+from gradinspect.checks.facts import EarlierCall, Held, Holds, HoldsOf, was_made_before, was_made_since
 from gradinspect.checks.findings import line_of, listed
 from gradinspect.checks.rules.rewriting import assigned_names, read_names, with_detached
 from gradinspect.graph import Frame, Graph, Node, frame_of
@@ -49,11 +49,9 @@ def joins_in_time(graph: Graph, call: EarlierCall) -> list[Join]:
     old: set[int] = set()
     for number in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[number]
-        if node.sequence_nr is None or node.sequence_nr >= call.clock:
+        if not was_made_before(node, call):
             continue
-        if node.sequence_nr in call.nodes or any(
-            edge is not None and edge.next_node in old for edge in node.next_edges
-        ):
+        if node.identity in call.nodes or any(edge is not None and edge.next_node in old for edge in node.next_edges):
             old.add(number)
     return joins(graph, old)
 
@@ -61,8 +59,7 @@ def joins_in_time(graph: Graph, call: EarlierCall) -> list[Join]:
 def is_carried(graph: Graph, join: Join, call: EarlierCall) -> bool:
     """Return whether an iteration made the old value for the next one. NOTE [Carried or shared]."""
     has_run_again = join.old.frame is not None and any(
-        node.frame == join.old.frame and node.sequence_nr is not None and node.sequence_nr >= call.clock
-        for node in graph.nodes
+        node.frame == join.old.frame and was_made_since(node, call) for node in graph.nodes
     )
     return has_run_again or any(
         (read.file, read.function) == (made.file, made.function) and read.line <= made.line

@@ -10,7 +10,7 @@ read by other lines.
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from gradinspect.checks.facts import EarlierCall, HoldsOf
+from gradinspect.checks.facts import EarlierCall, HoldsOf, was_made_before, was_made_since
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.checks.rules.graphs.carried_state import Join, carried_remedy, joins_in_time
@@ -71,14 +71,15 @@ class KeptHistory(Record, frozen=True, kw_only=True):
 
 def earlier_rounds(graph: Graph, calls: Sequence[EarlierCall], backward: Frame | None) -> list[EarlierCall]:
     """List the earlier iterations of the loop that this call is in. NOTE [Iterations]."""
-    newest = max((node.sequence_nr for node in graph.nodes if node.sequence_nr is not None), default=-1)
+    own = (node.sequence_nr for node in graph.nodes if node.sequence_nr is not None and not node.thread)
+    newest, others = max(own, default=-1), [node for node in graph.nodes if node.thread]
     return [
         call
         for call in calls
         if call.name.startswith("backward")
         and backward is not None
         and line_of(call.frame) == line_of(backward)
-        and newest >= call.clock
+        and (newest >= call.clock or any(was_made_since(node, call) for node in others))
     ]
 
 
@@ -119,16 +120,17 @@ def _is_freed(node: Node) -> bool:
 
 def _join(graph: Graph, rounds: Sequence[EarlierCall]) -> tuple[EarlierCall, Node, Node] | None:
     """Find the previous iteration, and a new node that reads an old one where its own line made an old one too."""
-    oldest = min((node.sequence_nr for node in graph.nodes if node.sequence_nr is not None), default=0)
+    own = (node.sequence_nr for node in graph.nodes if node.sequence_nr is not None and not node.thread)
+    oldest, others = min(own, default=0), [node for node in graph.nodes if node.thread]
     for call in reversed(rounds):
-        if call.clock <= oldest:  # nearly always: all was made since
+        if call.clock <= oldest and not any(was_made_before(node, call) for node in others):  # nearly always
             continue
-        old = {number for number, node in enumerate(graph.nodes) if node.sequence_nr in call.nodes}
+        old = {number for number, node in enumerate(graph.nodes) if node.identity in call.nodes}
         if not old:
             continue
         lines = {graph.nodes[number].frame for number in old} - {None}
         for node in graph.nodes:
-            if node.sequence_nr is None or node.sequence_nr < call.clock or node.frame not in lines:
+            if node.frame not in lines or not was_made_since(node, call):
                 continue
             for edge in node.next_edges:
                 if edge is not None and edge.next_node in old:
@@ -140,7 +142,7 @@ def _joined(  # everything about one join
     graph: Graph, call: EarlierCall, new: Node, old: Node, backward: Frame | None, holds: HoldsOf
 ) -> Finding:
     made, read = _frame(graph, old), _frame(graph, new)
-    count = sum(node.sequence_nr in call.nodes for node in graph.nodes if node.sequence_nr is not None)
+    count = sum(node.identity in call.nodes for node in graph.nodes)
     return GROWING.finding(
         text=f"{new.name} reads what {old.name} made before {call.name}, which went through "
         f"{format_count(count, 'node')} of this graph. Each iteration makes backward slower and keeps more memory.",

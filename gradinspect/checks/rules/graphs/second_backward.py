@@ -13,7 +13,7 @@ from gradinspect.checks.rules.graphs.carried_state import (
     joins_in_time,
     made_under_name,
 )
-from gradinspect.graph import Frame, Graph, Node, frame_of
+from gradinspect.graph import THREAD_SPAN, Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
 
 FREED = Rule(
@@ -58,9 +58,9 @@ def second_backward_findings(starts: BackwardStarts) -> Iterator[Finding]:
     freed = [graph.nodes[number] for number in sorted(has_freed)]
     if not freed:
         return
-    owners = [call for call in calls if any(node.sequence_nr in call.nodes for node in freed)]
+    owners = [call for call in calls if any(node.identity in call.nodes for node in freed)]
     call = owners[-1] if owners else None
-    old = set() if call is None else {n for n, node in enumerate(graph.nodes) if node.sequence_nr in call.nodes}
+    old = set() if call is None else {n for n, node in enumerate(graph.nodes) if node.identity in call.nodes}
     later = [] if call is None else joins_in_time(graph, call)
     join = next(iter(later or joins(graph, old)), None)
     made = frame_of(graph, graph.nodes[0] if join is None else join.old)
@@ -128,7 +128,7 @@ def _remedy(
         return carried_remedy(graph, carried, backward, holds)
     (old, detached), new = made_under_name(graph, later[0]), line_of(frame_of(graph, later[0].new))
     root = graph.roots[0].name
-    if call.root is not None and root is not None and later[0].old.sequence_nr == max(call.nodes):
+    if call.root is not None and root is not None and later[0].old.identity == _root_of(call):
         return f"{root} contains {call.root}: call {root}.backward() only, without {call.root}.backward() before it."
     if line_of(call.frame) == line_of(backward):
         return (
@@ -141,3 +141,8 @@ def _remedy(
         f"{detached}. Otherwise compute {line_of(old)} again before {new}, or both losses before a single backward() "
         "on their sum."
     )
+
+
+def _root_of(call: EarlierCall) -> int | None:
+    """Return the identity of the node that a call began at: the last one, if the recorded thread made it."""
+    return max((number for number in call.nodes if number < THREAD_SPAN), default=None)

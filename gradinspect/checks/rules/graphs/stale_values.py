@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from gradinspect.checks.facts import EarlierCall, HoldsOf
+from gradinspect.checks.facts import EarlierCall, HoldsOf, was_made_before
 from gradinspect.checks.findings import Finding, Place, caller_in, caller_of_helper, line_of, listed, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.checks.rules.graphs.carried_state import call_in, carried_remedy, joins_in_time
@@ -263,9 +263,9 @@ def _remedy(
     graph: Graph, value: StaleValue, backward: Frame | None, calls: Sequence[EarlierCall], holds: HoldsOf
 ) -> str:
     """Say what to change: what one iteration hands on to the next, when to compute, or how to write."""
-    saved, before = _saved_at(graph, value), graph.nodes[value.node].sequence_nr or 0
-    rounds = [call for call in calls if call.clock > before and line_of(call.frame) == line_of(backward)]
-    carried = joins_in_time(graph, rounds[-1]) if rounds and before in rounds[-1].nodes else []
+    saved, node = _saved_at(graph, value), graph.nodes[value.node]
+    rounds = [call for call in calls if was_made_before(node, call) and line_of(call.frame) == line_of(backward)]
+    carried = joins_in_time(graph, rounds[-1]) if rounds and node.identity in rounds[-1].nodes else []
     if carried:
         return carried_remedy(graph, carried, backward, holds)
     step = _optimizer(value)

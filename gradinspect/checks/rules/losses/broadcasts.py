@@ -113,7 +113,7 @@ def slipped_shape(op: str, shapes: tuple[Shape, Shape], is_learned: tuple[bool, 
 def broadcast_findings(graph: Graph, operators: Sequence[GrownOperator], backward: Frame | None) -> Iterator[Finding]:
     """Find the operators under a loss that broadcast by accident, with the line that reduces the result."""
     wanted = {operator.sequence_nr for operator in operators}
-    numbers = {node.sequence_nr: number for number, node in enumerate(graph.nodes) if node.sequence_nr in wanted}
+    numbers = {node.identity: number for number, node in enumerate(graph.nodes) if node.identity in wanted}
     here = [operator for operator in operators if operator.sequence_nr in numbers]
     readers = consumers(graph) if here else {}
     pairs = {_shape_of(operator) for operator in here if all(operator.is_learned)}

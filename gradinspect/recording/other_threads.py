@@ -1,0 +1,385 @@
+"""Nodes that other threads made than the recorded one: which thread, and where.
+
+NOTE [Marks]
+Reading a node from Python gives it a wrapper for the rest of its life, and a chain of 45,000 such nodes cannot be freed
+(NOTE [Walked graphs are freed recursively] in `release`). So of what a thread computes, no node is read until it
+crosses to another thread. Which thread made a tensor is stored by the tensor; when a function on another thread takes
+it, its node is marked (NOTE [Numbers of a node] in `threads`), and a walk passes the mark on along the edges, as far as
+the next mark. What a backward call makes on devices has no tensor that Python sees: `engine_nodes` marks each of them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from threading import Lock, get_ident
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+
+from gradinspect.graph import THREAD_SPAN, Edge
+from gradinspect.recording.threads import NOWHERE, ThreadRecord
+from gradinspect.torch_api.nodes import (
+    UNKNOWN_NR,
+    forward_code,
+    is_python_node,
+    next_sequence_nr,
+    node_metadata,
+    sequence_nr,
+)
+from gradinspect.torch_api.tensors import grad_fn_here, plain_tensors_only
+from gradinspect.torch_api.weak import HiddenRef
+
+MOST_DEPTH = 4  # of containers in arguments
+MOST_MARKED = 2_000  # outputs of modules; a chain of that length can be freed
+OWN = 0  # the recorded thread
+UNKNOWN = -1
+
+
+_NO_CLOCKS: Mapping[int, int] = MappingProxyType({})
+
+
+class EngineRecord(NamedTuple):
+    """What one backward call made on devices, or on a thread that is not recorded."""
+
+    frame: int | None
+    thread: int  # of the call
+    window: int  # of the module that was running there, or NOWHERE
+
+
+OtherRecord: TypeAlias = ThreadRecord | EngineRecord
+
+
+class WindowPlace(NamedTuple):
+    """A window of a thread."""
+
+    thread: int
+    window: int
+
+
+class OtherThreads:
+    """Knows the threads of a recording. All numbers of threads are those that records show."""
+
+    def __init__(self, own: ThreadRecord, on_first_node: Callable[[], None]) -> None:
+        """Set up.
+
+        Args:
+            own: The record of the recorded thread.
+            on_first_node: Called when another thread has made the first node.
+        """
+        self.num_calls = 0  # of torch functions, on other threads
+        self.num_missed = 0  # of those, that could not be looked at
+        self.has_nodes = False
+        self._records: list[OtherRecord] = [own]
+        self._here: dict[int, int] = {}  # identifier of a running thread -> index of its record
+        self._made: dict[int, tuple[HiddenRef, int]] = {}  # id of a tensor -> it, and index of the record of its thread
+        self._taken: set[int] = set()  # indices of records of threads, of which another one took a tensor
+        self._num_left = 0  # nodes of outputs of modules that were marked
+        self._most = 1000  # of them, before those that are gone are dropped
+        self._shown: dict[int, int] = {OWN: OWN}  # index of a record -> number of the thread
+        self._indices = [OWN]  # the same, the other way round
+        self._key = _Key()
+        self._lock = Lock()
+        self._on_first_node = on_first_node
+        self._own_thread = get_ident()
+
+    def start(self) -> None:
+        """Begin, on the thread that is recorded."""
+        self._own_thread = get_ident()
+
+    def index_here(self) -> int:
+        """Return the index of the record of this thread, with a new one for a new thread."""
+        thread = get_ident()
+        if thread == self._own_thread:
+            return OWN
+        index = self._here.get(thread)
+        if index is not None:
+            record = self._records[index]
+            if isinstance(record, ThreadRecord) and record.latest <= next_sequence_nr():
+                return index  # else it has ended, and another thread got its identifier
+        return self._add(ThreadRecord(), thread)
+
+    def begin_thread(self) -> int:
+        """Make the record of a thread that has just started, and return its index."""
+        return self._add(ThreadRecord(), get_ident())
+
+    def record_here(self) -> ThreadRecord:
+        """Return the record of this thread."""
+        return self.record(self.index_here())
+
+    def found_here(self) -> ThreadRecord | None:
+        """Return the record of this thread, if it has one."""
+        index = OWN if get_ident() == self._own_thread else self._here.get(get_ident())
+        return None if index is None else self.record(index)
+
+    def record(self, index: int) -> ThreadRecord:
+        """Return the record of a thread that runs Python."""
+        record = self._records[index]
+        assert isinstance(record, ThreadRecord)  # noqa: S101  # what made nodes in the engine runs no functions
+        return record
+
+    def records(self, *, all_threads: bool = True) -> list[ThreadRecord]:
+        """List the records of threads that run Python, the recorded one first.
+
+        Args:
+            all_threads: Or only those of which another thread took a tensor.
+        """
+        return [
+            record
+            for index, record in enumerate(list(self._records))
+            if isinstance(record, ThreadRecord) and (all_threads or index == OWN or index in self._taken)
+        ]
+
+    def _add(self, record: OtherRecord, thread: int | None = None) -> int:
+        with self._lock:
+            self._records.append(record)
+            index = len(self._records) - 1
+            if thread is not None:
+                self._here[thread] = index
+        return index
+
+    def took(self, index: int, arguments: Sequence[Any]) -> None:
+        """Mark the nodes of other threads among the inputs of a function that a thread is about to call."""
+        with plain_tensors_only():
+            for tensor in tensors_in(arguments):
+                maker = self._maker_of(tensor)
+                if maker == index or (maker is None and index == OWN) or not tensor.requires_grad:
+                    continue
+                node = grad_fn_here(tensor)
+                if node is None:
+                    continue
+                if maker is None:
+                    maker = self._judge(node, index)
+                    self._remember(tensor, maker)
+                if maker != index:
+                    self._taken.add(maker)
+                    self._mark(node, maker)
+
+    def made(self, index: int, result: Any) -> None:
+        """Store which thread made the result of a function."""
+        with plain_tensors_only():
+            for tensor in tensors_in((result,)):
+                if index != OWN and tensor.requires_grad:
+                    self._remember(tensor, index)
+                elif index == OWN:
+                    self._made.pop(id(tensor), None)
+
+    def left(self, index: int, output: Any) -> None:
+        """Mark what the outermost module on another thread returns: what takes it may not be seen."""
+        if self._num_left < MOST_MARKED:
+            with plain_tensors_only():
+                for tensor in tensors_in((output,)):
+                    node = grad_fn_here(tensor) if self._maker_of(tensor) == index else None
+                    if node is not None:
+                        self._num_left += 1
+                        self._mark(node, index)
+
+    def add_engine_nodes(self, record: EngineRecord, nodes: Iterable[Any], border: Iterable[tuple[Any, int]]) -> None:
+        """Mark what one backward call has made.
+
+        Args:
+            record: The call.
+            nodes: What it made, in an order in which a node follows those it leads to.
+            border: The older nodes that these lead to, and their identities.
+        """
+        made = list(nodes)
+        if not made:
+            return
+        index = self._add(record)
+        for number, node in enumerate(made):
+            self._write(node, index * THREAD_SPAN + number)
+        for node, identity in border:
+            if self._read(node) is None and identity < UNKNOWN_NR:
+                thread, number = divmod(identity, THREAD_SPAN)
+                self._write(node, self._indices[thread] * THREAD_SPAN + number)
+        self._has_node()
+
+    def _has_node(self) -> None:
+        if not self.has_nodes:
+            self.has_nodes = True
+            self._on_first_node()
+
+    def _remember(self, tensor: torch.Tensor, index: int) -> None:
+        if len(self._made) >= self._most:
+            with self._lock:
+                for key, (reference, _) in list(self._made.items()):
+                    if reference() is None:
+                        self._made.pop(key, None)
+                self._most = 2 * len(self._made) + 1000
+        self._made[id(tensor)] = HiddenRef(tensor), index
+        self._has_node()
+
+    def _maker_of(self, tensor: torch.Tensor) -> int | None:
+        found = self._made.get(id(tensor))
+        return found[1] if found is not None and found[0]() is tensor else None
+
+    def _judge(self, node: Any, index: int) -> int:
+        """Find out whether a node was made by this thread, outside of all torch functions, or by the recorded one."""
+        mark = self._read(node)
+        if mark is not None:
+            return mark // THREAD_SPAN
+        number = sequence_nr(node)
+        if number >= UNKNOWN_NR:
+            return OWN
+        here, own = self.record(index), self.record(OWN)
+        if here.is_in_call(number) or not here.first <= number < next_sequence_nr():
+            return OWN
+        if number >= own.latest:
+            return index
+        if not is_python_node(node):
+            return UNKNOWN
+        if own.is_in_call(number):
+            return index
+        code = forward_code(node)
+        lines = here.frame_of(number, code) is not None, own.frame_of(number, code) is not None
+        return {(True, False): index, (False, True): OWN}.get(lines, UNKNOWN)
+
+    def _mark(self, node: Any, index: int) -> None:
+        number = sequence_nr(node)
+        if number < UNKNOWN_NR and self._read(node) is None:
+            self._write(node, UNKNOWN if index == UNKNOWN else index * THREAD_SPAN + number)
+
+    def _read(self, node: Any) -> int | None:
+        try:
+            found = node_metadata(node).get(self._key)
+        except (AttributeError, RuntimeError, TypeError):
+            return None
+        return found if type(found) is int else None
+
+    def _write(self, node: Any, value: int) -> None:
+        try:
+            node_metadata(node)[self._key] = value
+        except (AttributeError, RuntimeError, TypeError):
+            return
+
+    def identities(
+        self, nodes: Sequence[Any], numbers: Sequence[int], next_edges: Sequence[tuple[Edge | None, ...]]
+    ) -> list[int]:
+        """Find out which thread made each node of a graph. NOTE [Marks].
+
+        Args:
+            nodes: The live nodes, in topological order.
+            numbers: Their sequence numbers.
+            next_edges: Their edges.
+
+        Returns:
+            For each node its thread and number; UNKNOWN_NR if the thread is not known.
+        """
+        passed: list[set[int]] = [set() for _ in nodes]
+        here = self.index_here()
+        found = []
+        for node, number, edges, threads in zip(nodes, numbers, next_edges, passed, strict=True):
+            if number >= UNKNOWN_NR:
+                found.append(number)
+                continue
+            mark = self._read(node)
+            if mark is None:
+                index, place = self._passed_on(node, number, threads or {here}), number
+            else:
+                index, place = divmod(mark, THREAD_SPAN)
+            found.append(UNKNOWN_NR if index == UNKNOWN else self._show(index) * THREAD_SPAN + place)
+            to_next = self._threads_after(index, threads)
+            for edge in edges:
+                if edge is not None:
+                    passed[edge.next_node] |= to_next
+        return found
+
+    def _threads_after(self, index: int, threads: set[int]) -> set[int]:
+        """Return which threads can have made what a node leads to, if it has no mark."""
+        if index == UNKNOWN:
+            return threads or {number for number, one in enumerate(self._records) if isinstance(one, ThreadRecord)}
+        return {index if isinstance(self._records[index], ThreadRecord) else OWN}
+
+    def _passed_on(self, node: Any, number: int, threads: set[int]) -> int:
+        """Choose the thread of a node without a mark among those of the nodes that lead to it."""
+        possible = [index for index in threads if self._can_have_made(index, node, number)]
+        return possible[0] if len(possible) == 1 else UNKNOWN
+
+    def _can_have_made(self, index: int, node: Any, number: int) -> bool:
+        record = self.record(index)
+        if index == OWN and get_ident() == self._own_thread:
+            record.latest = next_sequence_nr()
+        if number >= record.latest:
+            return False
+        is_elsewhere = index == OWN and is_python_node(node) and record.is_in_call(number)
+        return not (is_elsewhere and any(other.is_in_gap(number) for other in self.records()[1:]))
+
+    def _show(self, index: int) -> int:
+        number = self._shown.get(index)
+        if number is None:
+            number = self._shown[index] = len(self._indices)
+            self._indices.append(index)
+        return number
+
+    def frame_of(self, identity: int, forward: Any = None) -> int | None:
+        """Find the line that made a node of another thread."""
+        thread, number = divmod(identity, THREAD_SPAN)
+        if not 0 < thread < len(self._indices):
+            return None
+        record = self._records[self._indices[thread]]
+        return record.frame_of(number, forward) if isinstance(record, ThreadRecord) else record.frame
+
+    def place_of(self, identity: int) -> WindowPlace | None:
+        """Find the module window in which a node was made."""
+        thread, number = divmod(identity, THREAD_SPAN)
+        if thread >= len(self._indices):
+            return None
+        index = self._indices[thread]
+        record = self._records[index]
+        if isinstance(record, EngineRecord):
+            index, window = record.thread, record.window
+        else:
+            window = record.window_of(number)
+        return None if window == NOWHERE else WindowPlace(self._show(index), window)
+
+    def record_of(self, thread: int) -> ThreadRecord:
+        """Return the record of the thread with this number."""
+        return self.record(self._indices[thread])
+
+    def identity_of(self, node: Any) -> int:
+        """Identify a live node, of this thread if it has no mark."""
+        number = sequence_nr(node)
+        if not self.has_nodes or number >= UNKNOWN_NR:
+            return number
+        mark = self._read(node)
+        if mark == UNKNOWN:
+            return UNKNOWN_NR
+        index, number = (self._index_of_caller(), number) if mark is None else divmod(mark, THREAD_SPAN)
+        return self._show(index) * THREAD_SPAN + number
+
+    def _index_of_caller(self) -> int:
+        """Return the index of this thread; of the recorded one, if this is a thread of the engine."""
+        record = self.found_here()
+        return OWN if record is None or record.mode is None else self.index_here()
+
+    def clocks(self) -> Mapping[int, int]:
+        """Return for each other thread that has made nodes the number of its next one."""
+        if not self.has_nodes:
+            return _NO_CLOCKS
+        found = {}
+        for index, record in enumerate(list(self._records)):
+            if index == OWN:
+                continue
+            if isinstance(record, EngineRecord):
+                found[self._show(index)] = THREAD_SPAN
+            elif record.latest > record.first:
+                found[self._show(index)] = record.latest
+        return found
+
+
+class _Key:
+    """The key of our marks in the metadata of nodes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "gradinspect"
+
+
+def tensors_in(values: Iterable[Any], depth: int = 0) -> Iterator[torch.Tensor]:
+    """Yield the tensors in arguments or results, and in containers among them."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif depth < MOST_DEPTH and isinstance(value, tuple | list):
+            yield from tensors_in(value, depth + 1)
+        elif depth < MOST_DEPTH and isinstance(value, dict):
+            yield from tensors_in(list(value.values()), depth + 1)

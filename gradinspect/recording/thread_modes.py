@@ -1,0 +1,149 @@
+"""Follow the torch functions that other threads of the program call while one thread is recorded.
+
+A function mode belongs to a thread. So a thread that begins meanwhile gets one of ours; one that ran before gets it for
+the time of each outermost module. Listeners are not told of these calls: they follow one thread.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradinspect.recording.other_threads import OWN, OtherThreads
+from gradinspect.recording.threads import ThreadRecord
+from gradinspect.torch_api.dynamo import passed_by, uncompiled
+from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
+from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
+from gradinspect.torch_api.patches import Patch
+from gradinspect.torch_api.replaced import NEVER_REPLACED, standing_for
+
+if TYPE_CHECKING:
+    from gradinspect.recording.recorder import Recorder
+
+
+class OtherCallMode(TorchFunctionMode):
+    """Observes every call of a torch function on a thread that is not the recorded one."""
+
+    def __init__(self, recorder: "Recorder", index: int, record: ThreadRecord) -> None:
+        """Set up, on that thread."""
+        super().__init__()
+        self._recorder = recorder
+        self._index = index
+        self._record = record
+        self._forwards = ForwardFrames()
+
+    @passed_by
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Forward a call."""
+        if torch.compiler.is_compiling():
+            return func(*args, **(kwargs or {}))
+        is_active = self._recorder.is_active
+        if is_active:
+            self._begin(args, kwargs)
+        start = next_sequence_nr()
+        asking = standing_for(func, args, kwargs, sys._getframe(1)) if type(func) not in NEVER_REPLACED else None
+        called = func if asking is None else asking.called  # NOTE [Replaced functions]
+        try:
+            result = called(*args, **kwargs) if kwargs else called(*args)
+        except BaseException as error:  # NOTE [No frame of ours in a traceback] in `recorder`
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+        if is_active:
+            self._end(start, result)
+        return result
+
+    def end(self) -> None:
+        """Leave this thread."""
+        self._record.latest = next_sequence_nr()
+        remove_function_mode(self)
+
+    @uncompiled
+    def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
+        recorder, start = self._recorder, next_sequence_nr()
+        if start != self._record.latest:
+            self._record.note_gap(start, sys._getframe(2), recorder.frames, self._forwards)
+        recorder.others.num_calls += 1
+        guarded(recorder.others, lambda: recorder.others.took(self._index, (args, kwargs or {})))
+
+    @uncompiled
+    def _end(self, start: int, result: Any) -> None:
+        recorder, end = self._recorder, next_sequence_nr()
+        self._record.latest = end
+        if end != start:
+            self._record.add_call(start, end, recorder.frames.number_of(sys._getframe(2)))
+            guarded(recorder.others, lambda: recorder.others.made(self._index, result))
+
+
+OTHER_CALL_MODE: CodeType = OtherCallMode.__torch_function__.__code__
+
+
+class Crossings:
+    """Follows on the recorded thread which tensors of other threads it takes: `recorder.CallListener`."""
+
+    def __init__(self, others: OtherThreads) -> None:
+        """Set up."""
+        self._others = others
+
+    @uncompiled
+    def before(self, _func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Take part in every call."""
+        guarded(self._others, lambda: self._others.took(OWN, (args, kwargs)))
+        return True
+
+    @uncompiled
+    def after(
+        self, _begun: Any, result: Any, start: int, end: int, _number: int | None, _frame: FrameType | None
+    ) -> None:
+        """Take the results for this thread's."""
+        if start != end:
+            guarded(self._others, lambda: self._others.made(OWN, result))
+
+
+def guarded(others: OtherThreads, function: Callable[[], None]) -> None:
+    """Call a function of ours; its errors must not reach the program, and what it could not see is counted."""
+    try:
+        function()
+    except Exception:  # a tensor of the program that raises when it is looked at
+        others.num_missed += 1
+
+
+def new_threads_followed(recorder: "Recorder") -> Patch:
+    """Give threads that begin a mode of ours."""
+    return Patch(threading.Thread, "_bootstrap_inner", lambda original: _followed(original, recorder))
+
+
+def _followed(original: Callable[[Any], None], recorder: "Recorder") -> Callable[[Any], None]:
+    def _bootstrap_inner(thread: Any) -> None:
+        mode = push_mode_of_new_thread(recorder) if recorder.follows_here() else None
+        try:
+            original(thread)
+        finally:
+            if mode is not None:
+                mode.end()
+
+    return _bootstrap_inner
+
+
+def push_mode_of_new_thread(recorder: "Recorder") -> OtherCallMode:
+    """Observe the torch functions that a thread calls, which has just begun."""
+    return _push(recorder, recorder.others.begin_thread())
+
+
+def push_mode_here(recorder: "Recorder") -> None:
+    """Observe the torch functions that this thread calls, for the time of a module."""
+    index = recorder.others.index_here()
+    recorder.others.record(index).is_visited = True
+    _push(recorder, index)
+
+
+def _push(recorder: "Recorder", index: int) -> OtherCallMode:
+    record = recorder.others.record(index)
+    mode = record.mode = OtherCallMode(recorder, index, record)
+    push_function_mode(mode)
+    return mode
