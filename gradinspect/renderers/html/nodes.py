@@ -11,6 +11,7 @@ from gradinspect.analyses.gradients.observed import arriving_norm, gradients_of,
 from gradinspect.analyses.memory.saved_rows import SavedTable
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node, storages_of
 from gradinspect.analyses.structure.cut import Cut, uses_in_whole
+from gradinspect.analyses.structure.devices import crossings
 from gradinspect.graph import Graph, Node, Record, SavedValue, TensorInfo, argument_name
 from gradinspect.renderers.picture.colors.kinds import tensor_of
 from gradinspect.units import escape_control, format_tensor
@@ -111,7 +112,7 @@ def page_nodes(graph: Graph, cut: Cut | None, texts: Texts, alone: set[int]) -> 
             name=texts.place(node.name),
             kind=texts.place(node.kind),
             outputs=_outputs(node, texts),
-            edges=edges.of(node),
+            edges=edges.of(node_id, node),
             saved=tuple([saved.of(node_id, value) for value in node.saved]),
             leaf=_leaf(node, uses[node_id], texts),
             function=None if node.function is None else texts.place(node.function),
@@ -147,13 +148,18 @@ class _Edges:
         self._graph = graph
         self._texts = texts
         self._names: dict[tuple[str, int], list[str | None]] = {}
+        self._crossings = crossings(graph)
 
-    def of(self, node: Node) -> tuple[PageEdge | None, ...]:
+    def of(self, node_id: int, node: Node) -> tuple[PageEdge | None, ...]:
         key = node.name, len(node.next_edges)
         names = self._names.get(key)
         if names is None:
             names = self._names[key] = [argument_name(self._graph, node, position) for position in range(key[1])]
         place = self._texts.place
+        crossed = {one.head: f"{one.start} → {one.end}" for one in self._crossings.get(node_id, ())}
+        if crossed:
+            heads = (None if edge is None else crossed.get(edge.next_node) for edge in node.next_edges)
+            names = [_joined(name, to) or None for name, to in zip(names, heads, strict=True)]
         return tuple(
             [
                 None

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from gradinspect.analyses.structure.cut import Cut, lost_places, number_of, uses_in_whole
+from gradinspect.analyses.structure.devices import Crossing, crossings, ends_of
 from gradinspect.analyses.structure.folding import Scope, ids_of_copy, later_copies, node_ids
 from gradinspect.analyses.structure.outline import leaves_of
 from gradinspect.analyses.structure.outline_rows import Link, Row
@@ -47,6 +48,7 @@ class RowWriter:
         for root in graph.roots:
             self.roots.setdefault(root.node, []).append(root)
         self.root_nodes = sorted(self.roots)
+        self.crossings = crossings(graph)
 
     def parts(self, row: Row) -> Iterator[Part]:
         """Yield the parts of a row."""
@@ -87,6 +89,7 @@ class RowWriter:
             if not row.ends_in_leaf:
                 yield Part(f"  {self._shapes(node.forward_outputs)}", "green")
             yield from self._marks(node)
+            yield from self._devices(self.crossings.get(node_id, ()))
         if row.targets:
             yield Part(f" {self.symbols.arrow} ")
             yield from self._ends(row.targets)
@@ -110,6 +113,11 @@ class RowWriter:
                 yield Part(f"  {count} {status}", "red", can_wrap=True)
         if node.hooks:
             yield Part(f"  {format_count(len(node.hooks), 'hook')}", "magenta", can_wrap=True)
+
+    def _devices(self, found: Iterable[Crossing]) -> Iterator[Part]:
+        """Name the other devices that gradients go to."""
+        if ends := ends_of(found):
+            yield Part(f"  to {self._visible(', '.join(ends))}", "magenta", can_wrap=True)
 
     def _nones(self, node_id: int) -> Iterator[Part]:
         lost = lost_places(self.cut, node_id)
@@ -155,6 +163,8 @@ class RowWriter:
             yield from (part._replace(can_wrap=True) for part in self._ends(row.targets))
         if not row.is_open:
             yield from self._skips(ids)
+            found = (one for node_id in ids for one in self.crossings.get(node_id, ()) if one.head not in ids)
+            yield from self._devices(found if self.crossings else ())
         yield from self._cut_edges(later_copies(scope) if row.is_open else ids, is_closed=True)
 
     def _skips(self, ids: range) -> Iterator[Part]:

@@ -10,6 +10,7 @@ and long edges, not the number of nodes, are what layered layout cannot handle.
 from collections.abc import Iterator
 
 from gradinspect.analyses.structure.cut import lost_places
+from gradinspect.analyses.structure.devices import crossings
 from gradinspect.graph import Graph, Node, Root, argument_name
 from gradinspect.renderers.picture.colors.palettes import Palette
 from gradinspect.renderers.picture.dot.boxes import BoxWriter
@@ -92,6 +93,7 @@ class _Writer:
         self.palette = scene.palette
         self.boxes = BoxWriter(scene)
         self.chips = Chips(scene)
+        self.crossings = crossings(scene.graph)
         self.references: dict[int, list[Arrow]] = {}
         for arrow in drawing.references:
             self.references.setdefault(drawing.boxes[arrow.tail].ids.start, []).append(arrow)
@@ -210,12 +212,22 @@ class _Writer:
         if arrow.num_edges > 1:
             names = self._names(self.graph.nodes[tail.ids.stop - 1], arrow) if is_detailed(tail) else ""
             values |= {"label": quoted(f" {names} ") if names else f" {TIMES}{arrow.num_edges:,}", "penwidth": 1.6}
+        if places := self._crossed(arrow):
+            color = self.palette.skip
+            label = quoted(f" {places} ")
+            values |= {"label": label, "color": color, "fontcolor": color, "penwidth": 1.6, "style": "bold"}
         if arrow.is_skip:
             side, color = SIDES[self.options.direction], self.palette.skip
             values |= {"label": " skip ", "tailport": side, "color": color, "fontcolor": color, "penwidth": 1.3}
             # A wide box beside no other one would send the arc out of the frame.
             values |= {} if is_detailed(self.drawing.boxes[arrow.head]) else {"headport": side}
         return values
+
+    def _crossed(self, arrow: Arrow) -> str:
+        """Name the devices that an arrow leads from and to, if it crosses from one to another."""
+        tails, heads = self.drawing.boxes[arrow.tail].ids, self.drawing.boxes[arrow.head].ids
+        found = [one for tail in tails if tail in self.crossings for one in self.crossings[tail] if one.head in heads]
+        return ", ".join(dict.fromkeys(f"{one.start} → {one.end}" for one in found)) if self.crossings else ""
 
     def _names(self, node: Node, arrow: Arrow) -> str:
         """Name the forward arguments of many edges from one node: `tensors[1-198]`."""
