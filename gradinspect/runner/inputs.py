@@ -1,12 +1,14 @@
 """Generated inputs for a callable: the user gives the shapes, and the values do not matter."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import torch
 
 from gradinspect.errors import GradInspectError
 from gradinspect.source import FLOAT_DTYPES, InputSpec
+from gradinspect.units import MAX_SIZE, format_bytes
 
 SEED = 0
 _CPU = "cpu"
@@ -28,7 +30,7 @@ def make_inputs(
         Positional and keyword arguments.
 
     Raises:
-        GradInspectError: A size only has a name.
+        GradInspectError: A size only has a name, or there is no memory for a tensor of that shape.
     """
     generator = torch.Generator("cpu").manual_seed(SEED)
     device = torch.get_default_device() if device is None else device
@@ -36,7 +38,11 @@ def make_inputs(
     keywords: dict[str, torch.Tensor] = {}
     for spec in specs:
         _check_sizes(spec)
-        tensor = _make(spec, generator).to(device)
+        try:
+            tensor = _make(spec, generator)
+        except (RuntimeError, MemoryError):
+            raise _too_large(spec) from None
+        tensor = tensor.to(device)
         if spec.name is None:
             positional.append(tensor)
         else:
@@ -53,6 +59,15 @@ def _check_sizes(spec: InputSpec) -> None:
     named = next(filter(None, spec.size_names), None)
     if named is not None:
         raise GradInspectError(f"'{{{named}}}' in --input has no number.", f"Search for one: fit --search {named}.")
+
+
+def _too_large(spec: InputSpec) -> GradInspectError:
+    dtype: Any = getattr(torch, spec.dtype)
+    shape, num_bytes = "x".join(map(str, spec.shape)), prod(spec.shape) * dtype.itemsize
+    size = format_bytes(num_bytes) if num_bytes < MAX_SIZE else "more than 64 bits can count"
+    return GradInspectError(
+        f"The input '{shape}' cannot be made: it takes {size}.", "Give a smaller one, or --fake, which needs no memory."
+    )
 
 
 def _make(spec: InputSpec, generator: torch.Generator) -> torch.Tensor:
