@@ -22,7 +22,7 @@ from gradinspect.torch_api.modes import computes_by_itself, unobserved
 from gradinspect.torch_api.tensors import is_released, tells_values
 
 PIECE = 1 << 22  # elements of a device's tensor at a time; float32 counts up to four times as many
-_SAFE = {torch.float32: (1e-10, 1e14), torch.float64: (1e-140, 1e140)}  # largest elements, of any number of elements
+SAFE = {torch.float32: (1e-10, 1e14), torch.float64: (1e-140, 1e140)}  # largest elements, of any number of elements
 _REAL = (torch.float32, torch.float64, torch.float16, torch.bfloat16)  # what reductions take everywhere
 _MAX_REASON = 80
 _OPERATOR = re.compile(r"'(aten::\w+)")
@@ -102,10 +102,10 @@ def magnitudes_of(tensor: torch.Tensor) -> Magnitudes:
     values = elements = elements_of(tensor)
     if not values.numel():
         return NOTHING
-    if values.dtype not in _SAFE:
+    if values.dtype not in SAFE:
         if values.is_complex():
             values = (values.to(torch.complex64) if values.dtype is torch.complex32 else values).abs()
-        values = values if values.dtype in _SAFE else values.float()
+        values = values if values.dtype in SAFE else values.float()
     norm = torch.linalg.vector_norm(values).item()
     least, most = torch.aminmax(values)
     low, high = least.item(), most.item()
@@ -119,7 +119,7 @@ def magnitudes_of(tensor: torch.Tensor) -> Magnitudes:
 
 def is_safe(dtype: torch.dtype, low: float, high: float) -> bool:
     """Return whether reductions in this dtype can be trusted. NOTE [Numbers at the edge]."""
-    least, most = _SAFE[dtype]
+    least, most = SAFE[dtype]
     largest = max(-low, high)
     return least <= largest <= most or not 0 < largest < math.inf
 
@@ -130,9 +130,9 @@ def norm_of(tensor: torch.Tensor) -> float:
     Raises:
         RuntimeError: As `magnitudes_of`.
     """
-    if tensor.is_cpu and tensor.dtype in _SAFE:
+    if tensor.is_cpu and tensor.dtype in SAFE:
         norm = float(torch.linalg.vector_norm(elements_of(tensor)))
-        least, most = _SAFE[tensor.dtype]
+        least, most = SAFE[tensor.dtype]
         if least <= norm <= most:
             return norm
     return magnitudes_of(tensor).norm
@@ -177,7 +177,7 @@ def pending_difference(tensor: torch.Tensor, before: torch.Tensor, size: int) ->
 
 def _difference(part: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
     """Subtract in float32 at least: the difference of two halves may be no half."""
-    is_narrow = not part.is_complex() and part.dtype not in _SAFE
+    is_narrow = not part.is_complex() and part.dtype not in SAFE
     earlier = before.to(part.device)
     return part.float() - earlier.float() if is_narrow else part - earlier
 
@@ -189,7 +189,7 @@ def direction_of(tensor: torch.Tensor) -> torch.Tensor:
         RuntimeError: As `magnitudes_of`.
     """
     values = tensor.detach().flatten()
-    values = values if values.dtype in _SAFE else values.float()
+    values = values if values.dtype in SAFE else values.float()
     if not values.numel():
         return values
     low, high = torch.aminmax(values)

@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradinspect.analyses.gradients.observed import gradient_notes, gradients_of, norm_of_all, parameter_rows
-from gradinspect.graph import Graph
+from gradinspect.graph import Graph, stats_of
 from gradinspect.observers.gradients.figures import Measurements
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.recording.capture import Moment, record_graph
@@ -374,3 +374,19 @@ def test_a_gradient_that_code_has_written_into_is_not_taken_for_passed_on() -> N
     (ran,) = [ran for ran in gradients_of(graph).nodes if ran.node == doubling]
 
     assert norm_of_all(ran.outgoing) == pytest.approx(2 * (norm_of_all(ran.incoming) or 0.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e25])
+def test_small_gradients_measured_together_have_their_own_norms(dtype: torch.dtype, size: float) -> None:
+    """Also where squares of one leave the range of its dtype, and those of the others do not."""
+    measurements = Measurements()
+    tensors = [torch.full((4,), factor * size, dtype=dtype) for factor in (1.0, 0.0, -2.0)]
+    tensors.append(torch.tensor([1.0, float("nan"), 0.0, 0.0], dtype=dtype))
+    figures = measurements.measure(tensors)
+    measurements.fetch()
+    stats = [stats_of(one.stats) for one in figures if one is not None]
+
+    assert [one.norm for one in stats[:3] if one] == pytest.approx([2 * size, 0.0, 4 * size], rel=1e-5, abs=0)
+    assert [one.max_abs for one in stats[:3] if one] == pytest.approx([size, 0.0, 2 * size], rel=1e-5, abs=0)
+    assert [(one.num_zeros, one.num_nonfinite) for one in stats if one] == [(0, 0), (4, 0), (0, 0), (2, 1)]
