@@ -6,10 +6,16 @@ the next backward adds to it, then it was not cleared, and the step after that a
 discriminator's gradient is cleared only after the generator's backward has added to it, so nothing is said before that
 optimizer steps again; or at the end of what was observed, if there is no other optimizer, and the last step came after
 a backward on the same line.
+
+NOTE [Gradients of other threads]
+torch counts the references to a tensor's Python object without a lock, while an operator or the engine runs on another
+thread: a `.grad` that is read then may be freed twice. So only those are read that the thread itself trains.
+Source: c10/core/TensorImpl.cpp `incref_pyobject`, torch 2.13.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import get_ident
 from types import FrameType
 from weakref import ReferenceType
 
@@ -42,6 +48,7 @@ class UsedParameter:
     name: str
     version: int | None = None  # when backward first reached it
     reached: int = 0
+    thread: int | None = None  # whose backward call was the last to reach it
     num_reached: int = 0
     is_input: bool = False  # autograd.grad was called for it
     backward: int | None = None  # the frame of the last backward that reached it
@@ -65,6 +72,11 @@ class UsedParameter:
     is_clipped_well: bool = False  # the last step had a gradient that was clipped
     unscaled: int = 0
     scaler: ReferenceType[GradScaler] | None = None  # that has multiplied the loss of the last backward
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this thread trains it. NOTE [Gradients of other threads]."""
+        return self.thread is None or self.thread == get_ident()
 
     @property
     def is_fresh(self) -> bool:
@@ -132,7 +144,8 @@ class GradientUse:
         self.num_backwards += 1
         backward = self.backward = self.recorder.frames.number_of(frame)
         reached = {id(tensor) for tensor, _ in leaves}
-        added = [one for key, one in self._parameters.items() if self._is_used(one) and key in reached]
+        mine = [(key, one) for key, one in self._parameters.items() if key in reached or one.is_here]
+        added = [one for key, one in mine if self._is_used(one) and key in reached]
         for one in added if _any_nonzero(added) else ():
             one.is_added_to = True
         self._look_at_closure(reached, backward)
@@ -142,7 +155,7 @@ class GradientUse:
                 leaf.first_backward = backward
             leaf.name, leaf.reached, leaf.backward = name, self.time, backward
             leaf.version = leaf.version if leaf.num_reached else known_version(tensor)
-            leaf.num_reached += 1
+            leaf.num_reached, leaf.thread = leaf.num_reached + 1, get_ident()
             leaf.steps_before, leaf.scaler = self.num_steps, scaler
             first_use = None if uses is None else uses.get(id(tensor))
             leaf.first_use = leaf.first_use if first_use is None else first_use
@@ -150,9 +163,10 @@ class GradientUse:
 
     def end(self) -> None:
         """Note the gradients that backward has left."""
-        self._by_gradient = {}
-        for key, one in self._parameters.items():
-            tensor = one.tensor()
+        known = self._parameters
+        self._by_gradient = {gradient: key for gradient, key in self._by_gradient.items() if not known[key].is_here}
+        for key, one in known.items():
+            tensor = one.tensor() if one.is_here else None
             gradient = None if tensor is None else gradient_of(tensor)
             if gradient is not None:
                 self._by_gradient[id(gradient)] = key
