@@ -17,6 +17,7 @@ from torch.optim import optimizer as hooks_of
 
 from gradinspect.analyses.gradients.observed import parameter_rows
 from gradinspect.analyses.gradients.steps import GradientSteps
+from gradinspect.observers.gradients import updates
 from gradinspect.observers.gradients.gradient_steps_observer import GradientCalls
 from gradinspect.recording.capture import Moment, record_graph
 from gradinspect.recording.outputs import outputs_in
@@ -291,3 +292,19 @@ def test_a_call_of_another_thread_meanwhile_is_not_measured(tmp_path: Path) -> N
     missed = "note: 1 backward call in another thread was not looked at.\n"
     assert (done.returncode, done.stderr) == (0, missed)
     assert "3 of 3 nodes ran, loss 3" in done.stdout
+
+
+@pytest.mark.parametrize("free", [0, 10, None])
+def test_weights_that_do_not_fit_the_host_are_not_copied(free: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step goes on, and the report says why there are no updates; what the system does not say is no limit."""
+    monkeypatch.setattr(updates, "_free_bytes", lambda: free)
+    layer, measured = model(), Measured()
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    measured.backward(loss_of(layer))
+    optimizer.step()
+    found = measured.settled().graph.gradients
+    why = f"The update of 2 weights was not measured: a copy needs 32 B of the {free} B of memory that are free."
+
+    assert found is not None
+    assert found.notes == (() if free is None else (why,))
+    assert len(found.update_norms) == (2 if free is None else 0)
