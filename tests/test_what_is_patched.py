@@ -26,6 +26,7 @@ ALWAYS = {
     "sys.getrecursionlimit",
     "sys.setrecursionlimit",
     "torch._C._len_torch_function_stack",
+    "torch._C._log_api_usage_once",
     "torch.autograd._engine_run_backward",
     "torch.autograd.graph._engine_run_backward",
     "torch.fx.traceback.format_stack",

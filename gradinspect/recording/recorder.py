@@ -47,10 +47,19 @@ from gradinspect.recording.scopes import TaskScope
 from gradinspect.recording.thread_modes import Crossings, guarded, new_threads_followed, push_mode_here
 from gradinspect.recording.threads import NOWHERE, ModuleWindow, ThreadRecord
 from gradinspect.recording.transparency import transparent
+from gradinspect.torch_api.compiled_regions import noticed_regions
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
-from gradinspect.torch_api.hooks import note_ours
-from gradinspect.torch_api.modes import has_compiled, is_on_stack, push_function_mode, remove_function_mode, uncounted
+from gradinspect.torch_api.hooks import hide_step_hooks, note_ours, show_step_hooks
+from gradinspect.torch_api.modes import (
+    has_compiled,
+    is_on_stack,
+    push_function_mode,
+    put_function_mode,
+    remove_function_mode,
+    take_function_mode,
+    uncounted,
+)
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.replaced import NEVER_REPLACED, standing_for
@@ -94,6 +103,7 @@ class Recorder:
         self.others = OtherThreads(self.own, self._follow_crossings)
         self.listeners: list[CallListener] = []  # observe each call of a torch function
         self.on_module: list[Callable[[], None]] = []  # called when another module runs, on its thread
+        self.on_compiled: list[Callable[[bool, FrameType | None], None]] = []  # called around compiled code
         self.kept_names = KeptNames()
         self.inputs = ModelInputs()
         self.errors = OwnErrors()  # of those who listen
@@ -105,6 +115,7 @@ class Recorder:
         self._mode = _CallMode(self)
         self.scope = TaskScope()
         self._is_leaving = False
+        self._num_above: int | None = None  # modes above ours, if it was taken off for compiled code
         self._handles: list[Any] = []
         self.saved_hooks = PushedHooks()
         self._transparency = ExitStack()
@@ -126,6 +137,7 @@ class Recorder:
         self._transparency.enter_context(transparent(lambda: {handle.id for handle in self._handles}))
         self._transparency.enter_context(self.saved_hooks)
         self._transparency.enter_context(patched(uncounted(self._mode), new_threads_followed(self)))
+        self._transparency.enter_context(noticed_regions(self._switched))
         push_function_mode(self._mode)
         pause_in_children(self)
         return self
@@ -151,6 +163,22 @@ class Recorder:
         """Refer to no tensor that the program may still swap, once nothing hides our references from torch."""
         self.kept_names.let_go()
         self.inputs.let_go()
+
+    @uncompiled
+    def _switched(self, is_compiled: bool, caller: FrameType | None) -> None:
+        """Get out of the way of compiled code, and come back. NOTE [Compiled regions]."""
+        if get_ident() != self._thread:
+            return
+        if is_compiled:
+            self._num_above = take_function_mode(self._mode)
+            hide_step_hooks()
+        else:
+            show_step_hooks()
+            if self._num_above is not None:
+                put_function_mode(self._mode, self._num_above)
+                self._num_above = None
+        for listener in self.on_compiled if self.is_active else ():
+            listener(is_compiled, caller)
 
     def dismiss(self, listener: CallListener) -> None:
         """Tell a listener of no more calls."""

@@ -5,7 +5,9 @@ frame would be one more to compile and one more graph break, and it would observ
 code also calls some of our functions, where this has no effect: those check `torch.compiler.is_compiling()` themselves.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 from gradinspect.torch_api.probes import private
@@ -14,21 +16,60 @@ _UNSEEN = "backward calls inside a function under torch.compile are not seen"
 _SET = private("torch._C._dynamo.eval_frame.set_code_exec_strategy", _UNSEEN)
 _STRATEGY = private("torch._C._dynamo.eval_frame._FrameExecStrategy", _UNSEEN)
 _ACTION = private("torch._C._dynamo.eval_frame._FrameAction", _UNSEEN)
+_SAID: set[int] = set()  # codes of functions, which are never freed
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def passed_by(function: _Function) -> _Function:
     """Run a function uncompiled; what it calls belongs to the program, and is compiled as usual."""
-    return _skip(function, with_callees=False)
+    return _said(function, with_callees=False)
 
 
 def uncompiled(function: _Function) -> _Function:
     """Run a function uncompiled, with everything that it calls."""
-    return _skip(function, with_callees=True)
+    return _said(function, with_callees=True)
 
 
-def _skip(function: _Function, *, with_callees: bool) -> _Function:
+def never_compiled(package: str) -> None:
+    """Run every function of a package uncompiled, as `passed_by` does, unless it was said otherwise for one."""
+    seen: set[int] = set()
+    for name, module in tuple(sys.modules.items()):
+        if name.partition(".")[0] == package:
+            _skip_all(vars(module), package, seen)
+
+
+def _skip_all(names: Mapping[str, Any], package: str, seen: set[int]) -> None:
+    for value in tuple(names.values()):
+        kind = type(value)
+        function = value.__func__ if kind in (staticmethod, classmethod) else value
+        function = value.fget if kind is property else function
+        if type(function) is FunctionType and _is_in(package, function.__module__):
+            _skip_codes(function.__code__)
+        elif issubclass(kind, type) and id(value) not in seen and _is_in(package, value.__module__):
+            seen.add(id(value))
+            _skip_all(vars(value), package, seen)
+
+
+def _is_in(package: str, module: object) -> bool:
+    return type(module) is str and module.partition(".")[0] == package
+
+
+def _skip_codes(code: CodeType) -> None:
+    """Skip a function, and those that it makes."""
+    if id(code) not in _SAID:
+        _skip(code, with_callees=False)
+    for constant in code.co_consts:
+        if type(constant) is CodeType:
+            _skip_codes(constant)
+
+
+def _said(function: _Function, *, with_callees: bool) -> _Function:
+    _SAID.add(id(function.__code__))
+    _skip(function.__code__, with_callees=with_callees)
+    return function
+
+
+def _skip(code: CodeType, *, with_callees: bool) -> None:
     if _SET.is_there and _STRATEGY.is_there and _ACTION.is_there:
         skip, default = _ACTION.value.SKIP, _ACTION.value.DEFAULT
-        _SET.value(function.__code__, _STRATEGY.value(skip, skip if with_callees else default))
-    return function
+        _SET.value(code, _STRATEGY.value(skip, skip if with_callees else default))

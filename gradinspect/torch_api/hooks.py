@@ -117,6 +117,20 @@ class _OurHooks:
                 self._handle.remove()
                 self._handle = None
 
+    def hide(self) -> None:
+        """Take the hook away for a while."""
+        with self._lock:
+            hooks = None if self._handle is None else self._handle.hooks_dict_ref()
+            if hooks is not None and self._handle is not None:
+                hooks.pop(self._handle.id, None)
+
+    def show(self) -> None:
+        """Put it back."""
+        with self._lock:
+            hooks = None if self._handle is None else self._handle.hooks_dict_ref()
+            if hooks is not None and self._handle is not None:
+                hooks[self._handle.id] = self._call
+
     @passed_by
     def _call(self, *arguments: Any) -> None:
         for one in self._all:
@@ -135,6 +149,18 @@ def hook_optimizer_steps(
         turn: A lock that both hold.
     """
     return [_STEP_BEGINS.add(before, turn), _STEP_ENDS.add(after, turn)]
+
+
+def hide_step_hooks() -> None:
+    """Let torch.compile see no hooks of ours: it would trace them, guard on them, and compile again without them."""
+    for hooks in (_STEP_BEGINS, _STEP_ENDS):
+        hooks.hide()
+
+
+def show_step_hooks() -> None:
+    """Put back the hooks that were hidden."""
+    for hooks in (_STEP_BEGINS, _STEP_ENDS):
+        hooks.show()
 
 
 def is_step_hooked(optimizer: Any) -> bool:

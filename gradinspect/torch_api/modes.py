@@ -90,6 +90,29 @@ def remove_function_mode(mode: TorchFunctionMode) -> bool:
     return is_there
 
 
+def take_function_mode(mode: TorchFunctionMode) -> int | None:
+    """Take a mode out of this thread's stack, wherever it is, and return how many are above it; None if it is not."""
+    above: list[Any] = []
+    if not _HAS_STACK or not is_on_stack(mode):
+        return None
+    while _LENGTH.value():
+        top = _POP.value()
+        if top is mode:
+            break
+        above.append(top)
+    for one in reversed(above):
+        _PUSH.value(one)
+    return len(above)
+
+
+def put_function_mode(mode: TorchFunctionMode, num_above: int) -> None:
+    """Put a mode back into this thread's stack, below so many others."""
+    above = [_POP.value() for _ in range(min(num_above, _LENGTH.value()))]
+    _PUSH.value(mode)
+    for one in reversed(above):
+        _PUSH.value(one)
+
+
 def num_function_modes() -> int:
     """Count the modes on this thread's stack."""
     return int(_LENGTH.value()) if _LENGTH.is_there else 0

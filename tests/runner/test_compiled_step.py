@@ -57,3 +57,68 @@ def test_a_compiled_step_is_as_without_us(program: Path, words: list[str]) -> No
 def _untimed(log: str) -> list[str]:
     """Remove time and process from the lines of torch's own log."""
     return [line.partition("]")[2] if line[1:5].isdigit() else line for line in log.splitlines()]
+
+
+OPTIMIZER = """
+import hashlib
+import torch
+from torch._dynamo.utils import counters
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+def whole(x):
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+step = torch.compile(optimizer.step, backend="aot_eager")
+compiled = torch.compile(whole, backend="eager")
+for _ in range(4):
+    optimizer.zero_grad()
+    model(torch.randn(2, 4)).square().mean().backward()
+    step()
+for _ in range(3):
+    compiled(torch.randn(2, 4))
+bits = b"".join(parameter.detach().numpy().tobytes() for parameter in model.parameters())
+print(hashlib.sha256(bits).hexdigest(), flush=True)
+print(sum(counters["graph_break"].values()), counters["stats"], len(counters["recompiles"]), flush=True)
+"""
+VERBS = (
+    "check",
+    "grads --steps 2",
+    "fit --real",
+    "trace",
+    "check --steps 1",
+    "grads",
+    "memory --iterations 2",
+    "saved",
+)
+
+
+@pytest.mark.parametrize("words", one_in(8, VERBS))
+def test_a_compiled_optimizer_is_as_without_us(words: str, tmp_path: Path) -> None:
+    """Its step alone, and a whole training step: the same graphs and breaks, and parameters that are bit-equal."""
+    script = tmp_path / "compiled_optimizer.py"
+    script.write_text(OPTIMIZER)
+    verb, *options = words.split()
+    plain = python(script)
+    done = gradinspect(verb, script, *options, "--continue")
+
+    assert done.returncode == 0, done.stderr
+    assert _untimed(done.stderr) == _untimed(plain.stderr)
+    assert plain.stdout in done.stdout
+    if words == "check":
+        assert "Not checked: code compiled by torch.compile, at compiled_optimizer.py:17,\n" in done.stdout
+        assert "No problems found" in done.stdout
+
+
+def test_an_optimizer_that_never_steps_is_found_beside_a_compiled_model(tmp_path: Path) -> None:
+    """Compiled code that changes no parameter hides no step."""
+    script = tmp_path / "no_step.py"
+    script.write_text(
+        OPTIMIZER.partition("step = ")[0] + "compiled = torch.compile(model, backend='eager')\n"
+        "for _ in range(4):\n    optimizer.zero_grad()\n    compiled(torch.randn(2, 4)).square().mean().backward()\n"
+    )
+    done = gradinspect("check", script)
+
+    assert done.returncode == 1
+    assert "GI365" in done.stdout

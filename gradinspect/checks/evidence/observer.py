@@ -45,7 +45,7 @@ from gradinspect.checks.rules.graphs.checkpoint_mismatch import checkpoint_findi
 from gradinspect.checks.rules.graphs.growing_graphs import earlier_rounds, growing_findings
 from gradinspect.checks.rules.graphs.stale_values import stale_findings
 from gradinspect.checks.rules.losses.broadcasts import broadcast_findings
-from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
+from gradinspect.checks.rules.opaque_parts import compiled_parts, opaque_notes, opaque_parts
 from gradinspect.checks.rules.ranks import missing_notes, rank_findings
 from gradinspect.checks.rules.training.facts import DroppedResult
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
@@ -105,7 +105,9 @@ class ChecksObserver(Observer[Findings]):
         self._cuts.created = self._training.created
         self._unused = UnusedGraphs(self._folder, self._cuts.reached, recorder.others)
         self._choice = CallChoice(run.request)
-        self._steps = OptimizerSteps(recorder.errors.guard(self._look_at_window), recorder.turn)
+        self._steps = OptimizerSteps(
+            recorder.errors.guard(self._look_at_window), recorder.turn, self._training.may_have_stepped
+        )
         is_fixed = run.request.grad is not None or self._ranks is not None  # ranks must end at the same call
         self._window = WatchWindow(
             num_calls or (LEAST_CALLS if is_fixed else None),
@@ -200,7 +202,7 @@ class ChecksObserver(Observer[Findings]):
                 *self._errors.notes(),
                 *self._window.notes(),
                 *self._run.captured_notes,
-                *opaque_notes(sorted(self._opaque)),
+                *opaque_notes(sorted(self._opaque | set(compiled_parts(self._training.compiled_lines())))),
                 *(f"{note[:-1]}, in {format_count(calls, 'call')}." for note, calls in self._unmeasured.items()),
                 *unchecked_notes(checked),
                 *self._cuts.notes(),

@@ -23,15 +23,22 @@ ENOUGH = 2  # the first step makes an optimizer's state
 class OptimizerSteps:
     """Counts steps. Use it as a context manager, around the program."""
 
-    def __init__(self, on_step: Callable[[], None], turn: AbstractContextManager[object] | None = None) -> None:
+    def __init__(
+        self,
+        on_step: Callable[[], None],
+        turn: AbstractContextManager[object] | None = None,
+        may_have_stepped: Callable[[Optimizer], bool] = lambda _: False,
+    ) -> None:
         """Set up.
 
         Args:
             on_step: Called after each step.
             turn: A lock that is held meanwhile.
+            may_have_stepped: Whether an optimizer may have stepped where no step is seen.
         """
         self._on_step = on_step
         self._turn = turn
+        self._may_have_stepped = may_have_stepped
         self._counts: dict[int, tuple[ReferenceType[Optimizer], int]] = {}
         self._stepping: dict[tuple[int, int], Optimizer] = {}  # by the thread and their ids
         self._awaited: ReferenceType[Optimizer] | None = None  # found by the last search, which takes long
@@ -67,7 +74,8 @@ class OptimizerSteps:
             return next(filter(self._is_awaited, _optimizers()), None)
 
     def _is_awaited(self, optimizer: Optimizer) -> bool:
-        return self._count_of(optimizer) < ENOUGH and _can_learn(optimizer)
+        is_expected = self._count_of(optimizer) < ENOUGH and _can_learn(optimizer)
+        return is_expected and not self._may_have_stepped(optimizer)
 
     def _before(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         if not torch.compiler.is_compiling():

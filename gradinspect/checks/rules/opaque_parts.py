@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from gradinspect.checks.findings import line_of
-from gradinspect.graph import Graph, Node, frame_of
+from gradinspect.graph import Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
 
 _REENTRANT = "torch.utils.checkpoint.CheckpointFunction"
+_COMPILED = "code compiled by torch.compile"
 MAX_LINES = 3
 
 
@@ -16,6 +17,12 @@ def opaque_parts(graph: Graph) -> Iterator[tuple[str, str]]:
         what = _what(node)
         if what is not None:
             yield what, line_of(frame_of(graph, node))
+
+
+def compiled_parts(lines: Iterable[Frame | None]) -> Iterator[tuple[str, str]]:
+    """Yield that compiled code is not checked, for each line that called it."""
+    for line in lines:
+        yield _COMPILED, line_of(line)
 
 
 def opaque_notes(parts: Iterable[tuple[str, str]]) -> tuple[str, ...]:
@@ -32,7 +39,7 @@ def opaque_notes(parts: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 def _what(node: Node) -> str | None:
     if node.kind == "compiled":
-        return "code compiled by torch.compile"
+        return _COMPILED
     if node.kind == "opaque":
         return f"{node.name}, an unknown C++ node"
     if node.function == _REENTRANT:

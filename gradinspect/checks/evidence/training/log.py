@@ -75,6 +75,7 @@ class TrainingLog:
         self._loaded: set[int] = set()  # ids of modules
         self._repeated: dict[str, SharedLayer] = {}
         self._unheld_then: list[Unheld] = []  # when the optimizers stepped: the models may be gone in the end
+        self._compiled: set[int | None] = set()  # frames that called code under torch.compile
         self._facts: list[object] = []
 
     def __enter__(self) -> "TrainingLog":
@@ -93,6 +94,7 @@ class TrainingLog:
             *hook_registrations(guard(self._on_module), guard(self._on_parameter), turn),
         ):
             self._attached.callback(handle.remove)
+        self._recorder.on_compiled.append(guard(self._on_compiled))
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -109,11 +111,19 @@ class TrainingLog:
         """List what is to be judged, after the end."""
         return self._facts
 
+    def compiled_lines(self) -> list[Frame | None]:
+        """List the lines that called code under torch.compile, where nothing but backward is seen."""
+        return [self._frame(number) for number in self._compiled]
+
     def waits(self) -> str | None:
         """Say what the next steps may show."""
         if self._gradients.other_losses.waits():
             return "an optimizer had applied the gradients of another loss once"
         return self._optimizers.waits() or self._parameters.waits()
+
+    def may_have_stepped(self, optimizer: Optimizer) -> bool:
+        """Return whether an optimizer may have stepped in code under torch.compile, where no step is seen."""
+        return self._optimizers.of(optimizer).was_compiled
 
     def begin(self, walked: WalkedGraph, call: EngineCall) -> None:
         """Look at a backward call that is about to start."""
@@ -201,6 +211,12 @@ class TrainingLog:
             if self._optimizers.of(optimizer).num_steps == LEAST_STEPS:
                 self._unheld_then += self._unheld_now()
 
+    def _on_compiled(self, is_entered: bool, caller: FrameType | None) -> None:  # as the recorder calls it
+        with plain_tensors_only():
+            self._optimizers.compiled(is_entered=is_entered)
+            if is_entered:
+                self._compiled.add(self._recorder.frames.number_of(caller))
+
     def _on_optimizer(self, optimizer: Any, _args: object, _kwargs: object, _result: object, frame: FrameType) -> None:
         with plain_tensors_only():
             self._optimizers.create(optimizer, self._registrations.order, frame)
@@ -235,8 +251,9 @@ class TrainingLog:
         return not torch.compiler.is_compiling() and not is_inside_backward() and self._recorder.is_active
 
     def _conclusions(self) -> Iterator[object]:
-        for misuse in self._gradients.found.values():
-            yield self._gradient_misuse(misuse)
+        if not self._optimizers.were_compiled:
+            for misuse in self._gradients.found.values():
+                yield self._gradient_misuse(misuse)
         yield from self._unheld()
         for one in self._optimizers.seen:
             yield from self._optimizer_misuses(one)
@@ -309,11 +326,11 @@ class TrainingLog:
     def _optimizer_misuses(self, one: SeenOptimizer) -> Iterator[OptimizerMisuse]:
         if one.is_replaced:
             yield self._optimizer_misuse("anew", one)
-        if one.num_steps and len(one.scheduled) == 1 and not one.had_backward:
+        if one.num_steps and len(one.scheduled) == 1 and not one.had_backward and not one.was_compiled:
             yield self._optimizer_misuse("scheduled", one, one.scheduled[0])
         if one.falls.count >= LEAST_STEPS:
             yield self._optimizer_misuse("falls", one, one.falls.scheduled)
-        if one.num_steps or self._gradients.num_backwards < LEAST_STEPS:
+        if one.num_steps or one.was_compiled or self._gradients.num_backwards < LEAST_STEPS:
             return
         least = LEAST_DROPPED if self._gradients.num_steps else 1  # another optimizer may come first
         optimizer = one.optimizer()

@@ -13,6 +13,7 @@ from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.recording.instances import instances_of
 from gradinspect.recording.recorder import Recorder
+from gradinspect.torch_api.tensors import version_of
 
 SCHEDULER_FILE = lr_scheduler.__file__
 
@@ -52,6 +53,8 @@ class SeenOptimizer:
     order: int = 0  # how many registrations of modules and parameters came before
     num_steps: int = 0
     step: int | None = None  # the frame of the last one
+    version: int = 0  # of all its parameters, when compiled code began
+    was_compiled: bool = False  # code under torch.compile changed its parameters, so steps may have been missed
     has_state: bool = False
     is_replaced: bool = False  # made anew after one step, on the same line
     was_zero: bool = True  # the learning rate, in each step
@@ -94,6 +97,22 @@ class Optimizers:
             found = self._new(optimizer)
             self.seen.append(found)
         return found
+
+    def compiled(self, *, is_entered: bool) -> None:
+        """Compare the parameters before and after compiled code, in which no step is seen."""
+        for one, optimizer in ((one, one.optimizer()) for one in self.seen if not one.was_compiled):
+            if optimizer is None:
+                continue
+            now = sum(version_of(tensor) or 0 for tensor in held_by(optimizer))
+            if is_entered:
+                one.version = now
+            else:
+                one.was_compiled = now != one.version
+
+    @property
+    def were_compiled(self) -> bool:
+        """Whether compiled code may have made steps."""
+        return any(one.was_compiled for one in self.seen)
 
     def living(self) -> list[Optimizer]:
         """List those that still exist."""

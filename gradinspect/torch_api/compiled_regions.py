@@ -1,0 +1,93 @@
+"""Notice when the program enters and leaves code under torch.compile, to be out of the way there.
+
+NOTE [Compiled regions]
+torch.compile traces a function mode that is active with the program, guards on it, and breaks the graph at some calls
+that it would otherwise inline; then results may differ in the last bits. So our mode is taken off the stack while the
+program is inside a compiled function, also between its compiled parts. torch.compile switches its frame evaluation on
+and off by a global function of one of its modules, which is replaced. That module is imported by the first call of
+torch.compile, which reports itself to another function that is looked up; so nothing is imported for a program that
+does not compile.
+Source: torch/_dynamo/eval_frame.py, torch/__init__.py, torch 2.13.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradinspect.torch_api.dynamo import never_compiled, passed_by, uncompiled
+from gradinspect.torch_api.patches import Patch, patched
+from gradinspect.torch_api.probes import private
+
+_MODULE = "torch._dynamo.eval_frame"
+_SWITCH = "_maybe_set_eval_frame"
+_REPORTS = private("torch._C._log_api_usage_once", "code under torch.compile may be compiled another way")
+_USES = frozenset(("torch.compile", "torch._dynamo.optimize", "torch._dynamo.export"))
+
+
+@contextmanager
+def noticed_regions(switched: Callable[[bool, FrameType | None], None]) -> Iterator[None]:
+    """Tell when the program enters compiled code, and when it leaves it.
+
+    Args:
+        switched: Called on its thread, with whether it enters, and the frame that calls the compiled function.
+    """
+    with ExitStack() as patches:
+        reporting = patches.enter_context(ExitStack())
+
+        def begin() -> None:
+            reporting.close()
+            never_compiled("gradinspect")
+            patches.enter_context(
+                patched(Patch(sys.modules[_MODULE], _SWITCH, lambda setting: _telling(setting, switched)))
+            )
+
+        if _MODULE in sys.modules:
+            begin()
+        else:
+            reporting.enter_context(
+                patched(Patch(torch._C, _REPORTS.path.rpartition(".")[2], lambda report: _Reported(report, begin)))
+            )
+        yield
+
+
+class _Reported:
+    """Stands in for the function to which torch.compile reports its use, until the first one."""
+
+    def __init__(self, original: Any, begin: Callable[[], None]) -> None:
+        self._original = original
+        self._begin: Callable[[], None] | None = begin
+
+    def __call__(self, name: str) -> None:
+        if self._begin is not None and name in _USES:
+            import_module(_MODULE)  # as the caller is about to
+            begin, self._begin = self._begin, None
+            begin()
+        self._original(name)
+
+
+def _telling(setting: Callable[[Any], Any], switched: Callable[[bool, FrameType | None], None]) -> Callable[[Any], Any]:
+    regions = threading.local()
+
+    @uncompiled
+    def notice(callback: Any, caller: FrameType) -> None:
+        """Follow the outermost compiled function; what it calls may switch off and on too."""
+        outermost = getattr(regions, "outermost", None)
+        if outermost is None and callback is not None and caller.f_code.co_name != "__enter__":
+            regions.outermost = id(caller)
+            switched(True, caller.f_back)
+        elif outermost == id(caller):
+            regions.outermost = None
+            switched(False, caller.f_back)
+
+    @passed_by
+    def _maybe_set_eval_frame(callback: Any) -> Any:
+        notice(callback, sys._getframe(1))  # frames are not compiled until the next line
+        return setting(callback)
+
+    return _maybe_set_eval_frame
