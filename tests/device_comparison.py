@@ -5,7 +5,8 @@ reason stands in device_differences.py, or as an error of ours.
 
 NOTE [What may differ everywhere]
 Left out of what is compared: the name of the device; times; the curve of `fit`, whose axis counts the allocations of a
-device; in a capture file the sequence numbers, which count for each thread, and the number of the thread.
+device; the bytes of each device in `memory`, since Python numbers are on the CPU; in a capture file the sequence
+numbers, which count for each thread, and the number of the thread.
 """
 
 import difflib
@@ -29,6 +30,7 @@ TIME = re.compile(r"\d[\d,.]* (ns|µs|us|ms|s)\b")
 GAP = re.compile(r"[ ─━═]{2,}")
 BAR = re.compile(r"[ ▏▎▍▌▋▊▉█]*[▏▎▍▌▋▊▉█]")
 CURVE = re.compile(r"^  [▁▂▃▄▅▆▇█]+\n  \|.*\n", re.MULTILINE)
+BYTES_OF_DEVICE = re.compile(rf"^  on (?:{CPU}|{SIMULATED}:\d) .*\n", re.MULTILINE)  # as `memory` has them
 PER_THREAD = ("sequence_nr", "thread")
 # The name of a verb here: the forks of one program, each with its command lines. A file is named {name}.
 FORKS: tuple[dict[str, str], ...] = (
@@ -141,13 +143,13 @@ def said_by_diff(runs: DeviceRuns, folder: Path, name: str) -> str:
 def printed(ran: Ran, folder: Path) -> str:
     """Write what a command printed as it is compared: NOTE [What may differ everywhere]."""
     text = f"{ran.output}\n{ran.errors}\nexit {ran.code}".replace(str(folder), "FOLDER")
-    return without_device(CURVE.sub("", text))
+    return without_device(CURVE.sub("", BYTES_OF_DEVICE.sub("", text)))
 
 
 def without_device(text: str) -> str:
     """Leave out the device, times, and how columns are aligned."""
     text = TYPE_OF_TENSOR.sub(r"torch.\1Tensor", DEVICE_OF_TENSOR.sub("", text))
-    text = DEVICE.sub(CPU, text)
+    text = DEVICE.sub(CPU, text).replace(f"(type='{CPU}', index=0)", f"(type='{CPU}')")
     return GAP.sub("  ", BAR.sub("", TIME.sub("TIME", text)))
 
 

@@ -20,6 +20,8 @@ FOLDERS = {
 NOT_RUN = {
     "samples/ddp": "a program of several processes, which torchrun starts",
     "samples/train": "its DataLoader has workers: what is on a device stays in its process, as with CUDA",
+    "broken/numpy_shared": "what is on a device shares no memory with NumPy",
+    "transparency/profiler_counts": "it counts the events of the CPU's operators",
     "clean/sparse_embedding_bag": "the simulated device has no sparse tensors",
     "transparency/sparse_gradients": "the simulated device has no sparse tensors",
     "samples/compiled": "the compiler writes code for the devices that it knows",

@@ -11,7 +11,7 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/native/transformers/attention.h>
-#include <ATen/native/transformers/sdp_utils_cpp.h>
+#include <ATen/ops/_fused_sdp_choice_native.h>
 #include <ATen/ops/as_strided_cpu_dispatch.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -347,20 +347,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> gru_cell_
       has_bias ? of_hidden.sum(0) : at::Tensor()};
 }
 
-int64_t choose_attention(
-    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& mask,
-    double dropout, bool is_causal, std::optional<double> scale, bool enable_gqa) {
-  return at::_fused_sdp_choice(
-      on_cpu(query), on_cpu(key), on_cpu(value), mask ? std::optional(on_cpu(*mask)) : mask, dropout, is_causal, scale,
-      enable_gqa);
-}
-
 torch::CppFunction falls_back() { return torch::CppFunction::makeFromBoxedFunction<&fall_back>(); }
 
 }  // namespace
 
 namespace at::native {
-REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &choose_attention)
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &_fused_sdp_choice_cpp)  // attention as on the CPU
 }  // namespace at::native
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(falls_back()); }
