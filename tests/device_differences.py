@@ -20,7 +20,7 @@ ALLOWED = (
     Allowed(
         r"",
         "--create-graph",
-        "the engine runs the node with the highest number first, and numbers count for each thread: where a thread of a "
+        "the engine runs the node with the highest number first, and numbers count for each thread: where one of a "
         "device made some, gradients meet in another order",
     ),
     Allowed(
