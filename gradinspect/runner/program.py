@@ -140,5 +140,19 @@ def print_error(error: BaseException) -> None:
     hook = sys.excepthook if callable(sys.excepthook) else sys.__excepthook__
     if hook is sys.__excepthook__ and has_cells():
         traceback.print_exception(error)  # the hook reads files itself, and a cell is none
-    else:
+        return
+    try:
         hook(type(error), error, error.__traceback__)
+    except SystemExit as left:  # as Python: the text of sys.exit is printed, and nothing else
+        _exit_code(left)
+    except BaseException as failed:  # the report must survive it
+        _print_both(failed, error)
+
+
+def _print_both(failed: BaseException, error: BaseException) -> None:
+    """Print the error of an excepthook, and the one that it was called with, as Python does."""
+    with suppress(OSError, ValueError, AttributeError):  # no stderr, or a closed one
+        sys.stderr.write("Error in sys.excepthook:\n")
+        sys.__excepthook__(type(failed), failed, failed.__traceback__ and failed.__traceback__.tb_next)
+        sys.stderr.write("\nOriginal exception was:\n")
+        sys.__excepthook__(type(error), error, error.__traceback__)
