@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from gradinspect.errors import text_of
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
-from gradinspect.torch_api.tensors import is_released, tells_values
+from gradinspect.torch_api.tensors import is_released, tells_values, value_of
 
 PIECE = 1 << 22  # elements of a device's tensor at a time; float32 counts up to four times as many
 SAFE = {torch.float32: (1e-10, 1e14), torch.float64: (1e-140, 1e140)}  # largest elements, of any number of elements
@@ -106,14 +106,14 @@ def magnitudes_of(tensor: torch.Tensor) -> Magnitudes:
         if values.is_complex():
             values = (values.to(torch.complex64) if values.dtype is torch.complex32 else values).abs()
         values = values if values.dtype in SAFE else values.float()
-    norm = torch.linalg.vector_norm(values).item()
+    norm = value_of(torch.linalg.vector_norm(values))
     least, most = torch.aminmax(values)
-    low, high = least.item(), most.item()
+    low, high = value_of(least), value_of(most)
     if not is_safe(values.dtype, low, high) or (math.isinf(high) and elements.is_complex()):
         return _exactly(tensor.numel(), elements)
     num_nonfinite = 0 if math.isfinite(norm) else int(torch.isfinite(values).logical_not_().sum())
     return Magnitudes(
-        norm, low, high, values.sum().item() / tensor.numel(), int(torch.count_nonzero(values)), num_nonfinite
+        norm, low, high, value_of(values.sum()) / tensor.numel(), int(torch.count_nonzero(values)), num_nonfinite
     )
 
 

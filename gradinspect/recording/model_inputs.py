@@ -15,7 +15,7 @@ from gradinspect.recording.storages import storages_within
 from gradinspect.recording.variables import elements_of, isinstance_safely
 from gradinspect.torch_api.modules import call_keywords
 from gradinspect.torch_api.tensors import key_of_storage
-from gradinspect.torch_api.weak import HiddenTensorRef, StorageRef
+from gradinspect.torch_api.weak import HiddenRef, HiddenTensorRef
 
 FEW = 256  # tensors kept without checking whether they are still alive
 MAX_NESTING = 8  # containers in containers
@@ -28,7 +28,7 @@ class ModelInputs:
         """Start empty."""
         self._given: dict[int, HiddenTensorRef] = {}
         self._limit = FEW
-        self._left: list[StorageRef] = []
+        self._left: dict[int, HiddenRef] = {}  # storages, by their keys
 
     def note(self, arguments: object, frame: FrameType | None) -> None:
         """Note the arguments of a call, without touching a tensor.
@@ -45,12 +45,12 @@ class ModelInputs:
 
     def storage_keys(self) -> frozenset[int]:
         """Return the keys of their storages, as far as they are alive."""
-        left = frozenset(storage.key for storage in self._left if storage() is not None)
+        left = frozenset(key for key, storage in self._left.items() if storage() is not None)
         return left.union(map(key_of_storage, self._storages()))
 
     def let_go(self) -> None:
         """Refer to no tensor any more: afterwards, torch would refuse to swap one that has a weak reference of ours."""
-        self._left += [StorageRef(storage, key_of_storage(storage)) for storage in self._storages()]
+        self._left |= {key_of_storage(storage): HiddenRef(storage) for storage in self._storages()}
         self._given = {}
 
     def _storages(self) -> Iterator[Any]:

@@ -116,6 +116,7 @@ class Recorder:
         self.scope = TaskScope()
         self._is_leaving = False
         self._num_above: int | None = None  # modes above ours, if it was taken off for compiled code
+        self._compiled_from = 0  # the number before the compiled function that runs
         self._handles: list[Any] = []
         self.saved_hooks = PushedHooks()
         self._transparency = ExitStack()
@@ -124,7 +125,7 @@ class Recorder:
         """Start recording the current thread."""
         self.scope.begin()
         if self.scope.is_limited:
-            self._mode = _ScopedCallMode(self)
+            self._mode.is_here = self.scope.is_here
         self.is_active = True
         self._thread = get_ident()
         self.own.first = self.own.latest = next_sequence_nr()
@@ -170,6 +171,7 @@ class Recorder:
         if get_ident() != self._thread:
             return
         if is_compiled:
+            self._compiled_from = next_sequence_nr()
             self._num_above = take_function_mode(self._mode)
             hide_step_hooks()
         else:
@@ -177,8 +179,16 @@ class Recorder:
             if self._num_above is not None:
                 put_function_mode(self._mode, self._num_above)
                 self._num_above = None
+                self._note_compiled(caller)
         for listener in self.on_compiled if self.is_active else ():
             listener(is_compiled, caller)
+
+    def _note_compiled(self, caller: FrameType | None) -> None:
+        """Note the window of a compiled function: no mode of ours has seen what it called."""
+        end = next_sequence_nr()
+        if end != self._compiled_from:
+            self.own.add_call(self._compiled_from, end, self.frames.number_of(caller))
+            self.own.latest = end
 
     def dismiss(self, listener: CallListener) -> None:
         """Tell a listener of no more calls."""
@@ -338,6 +348,7 @@ class _CallMode(TorchFunctionMode):
         super().__init__()
         self._recorder = recorder
         self._record = recorder.own
+        self.is_here: Callable[[], bool] | None = None  # whether a task's calls are recorded; None: those of all
         self._forwards = ForwardFrames()
 
     @passed_by
@@ -347,7 +358,7 @@ class _CallMode(TorchFunctionMode):
         if torch.compiler.is_compiling():  # must come first: anything before it would be traced and guarded
             return func(*args, **(kwargs or {}))
         recorder, record = self._recorder, self._record
-        is_active = recorder.is_active
+        is_active = recorder.is_active and (self.is_here is None or self.is_here())
         start = next_sequence_nr()
         if is_active and start != record.latest:
             self._record_gap(start, sys._getframe(1))
@@ -369,8 +380,8 @@ class _CallMode(TorchFunctionMode):
             raise
         if not recorder.is_active:
             recorder.leave_after(called, kwargs)
-            if not is_active:
-                return result
+        if not is_active:
+            return result
         end = next_sequence_nr()
         if end != start or begun:
             frame = sys._getframe(1)
@@ -388,22 +399,6 @@ class _CallMode(TorchFunctionMode):
     @uncompiled
     def _record_gap(self, start: int, frame: FrameType | None) -> None:
         self._record.note_gap(start, frame, self._recorder.frames, self._forwards)
-
-
-class _ScopedCallMode(_CallMode):
-    """Observes the calls of the tasks that a recording applies to."""
-
-    @passed_by
-    def __torch_function__(
-        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        try:
-            if torch.compiler.is_compiling() or self._recorder.scope.is_here():
-                return super().__torch_function__(func, types, args, kwargs)
-            return func(*args, **kwargs) if kwargs else func(*args)
-        except BaseException as error:  # NOTE [No frame of ours in a traceback]
-            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            raise
 
 
 CALL_MODE: CodeType = _CallMode.__torch_function__.__code__

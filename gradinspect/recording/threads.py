@@ -116,7 +116,9 @@ class ThreadRecord:
         """
         if forward is not None:
             stack = self.gaps.get(sequence_nr + 1, ())
-            return next((frame for code, frame in stack if code is forward), None)
+            applied = next((frame for code, frame in stack if code is forward), None)
+            if applied is not None:
+                return applied
         index = bisect_right(self.call_ends, sequence_nr)
         if index == len(self.call_ends) or self.call_starts[index] > sequence_nr:
             return None

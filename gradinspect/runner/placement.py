@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator
 from contextlib import suppress
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -83,12 +83,23 @@ def _held_by(called: object) -> list[Any]:
     if type(called) is functools.partial:
         return [called.func, *called.args, *called.keywords.values()]
     if type(called) is FunctionType:
-        names = called.__code__.co_names
-        return [*_cells(called), *(called.__globals__[name] for name in names if name in called.__globals__)]
+        return [*_cells(called), *_named_by(called)]
+    if isinstance_safely(called, (ModuleType,)):
+        return []  # a function that names one uses a few of its names: torch has thousands, some of which warn
     try:
         return [part for part in object.__getattribute__(called, "__dict__").values() if not isinstance(part, type)]
     except Exception:  # it has none
         return []
+
+
+def _named_by(function: FunctionType) -> Iterator[object]:
+    """Yield the global variables that a function names, and of modules among them those that it names too."""
+    names = function.__code__.co_names
+    for name in names:
+        value = function.__globals__.get(name)
+        yield value
+        if type(value) is ModuleType:
+            yield from (vars(value)[part] for part in names if part in vars(value))
 
 
 def _cells(function: FunctionType) -> Iterator[object]:

@@ -12,6 +12,7 @@ from gradinspect.torch_api.probes import private
 _NO_FUNCTORCH = "tensors inside torch.func transforms are shown without their memory"
 _PLAIN = private("torch._C.DisableTorchFunction", is_essential=True)
 _DISABLED = private("torch._C._disabled_torch_function_impl", "inference fast paths may be disabled while we observe")
+_ITEM = private("torch._C.TensorBase.item", "a replacement of Tensor.item is called by us too")
 _VERSION = private("torch.Tensor._version", "tensor versions are not shown, and in-place writes are not checked")
 _VIEW = private("torch.Tensor._is_view", "the nodes that made saved views are not shown")
 _KEY = private("torch.UntypedStorage._cdata", "missing gradients are not checked")
@@ -35,6 +36,10 @@ def _no_version(_tensor: torch.Tensor) -> int:
 
 # How often a tensor's memory was written in place. RuntimeError: inference tensors do not count.
 version_of: Callable[[torch.Tensor], int] = attrgetter("_version") if _VERSION.is_there else _no_version
+
+
+# Read the value of a tensor with one element: torch's own method, not what a program may have put in its place.
+value_of: Callable[[torch.Tensor], Any] = _ITEM.or_else(methodcaller("item"))
 
 
 def known_version(tensor: torch.Tensor) -> int | None:

@@ -2,10 +2,12 @@
 
 `torch.utils.swap_tensors`, which `Module.to` uses for tensor subclasses, refuses a tensor that has a weak reference,
 because it cannot know what is meant to follow: the object or its contents. Ours follow the object, as its name does.
+
+torch keeps the Python object of a storage for as long as the storage itself, so a weak reference to the one says
+whether the other is alive, and with it whether its key is still its own.
 """
 
 import weakref
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +18,7 @@ from gradinspect.torch_api.patches import Patch
 
 
 class HiddenRef(weakref.ref[Any]):
-    """A weak reference of ours."""
+    """A weak reference of ours, to a tensor or a storage."""
 
     __slots__ = ()
 
@@ -27,25 +29,6 @@ class HiddenTensorRef(TensorWeakRef):
     def __init__(self, tensor: torch.Tensor) -> None:
         """Refer to a tensor."""
         self.ref = HiddenRef(tensor)
-
-
-class StorageRef(weakref.ref[Any]):
-    """A weak reference to a storage, with the key that is the storage's own while it lives.
-
-    torch keeps the Python object of a storage for as long as the storage itself, so a reference to the one says when
-    the other is gone.
-    """
-
-    __slots__ = ("key",)
-
-    def __new__(cls, storage: Any, _key: int, gone: Callable[["StorageRef"], None] | None = None) -> "StorageRef":
-        """Refer to a storage; `gone` is called with this reference when it is freed."""
-        return super().__new__(cls, storage, gone)
-
-    def __init__(self, storage: Any, key: int, gone: Callable[["StorageRef"], None] | None = None) -> None:
-        """Keep the key."""
-        super().__init__(storage, gone)  # type: ignore[call-arg]  # typeshed knows of one argument
-        self.key = key
 
 
 def hidden_refs_patch() -> Patch:

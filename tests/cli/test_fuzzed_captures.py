@@ -83,7 +83,7 @@ def test_too_little_memory_is_one_sentence() -> None:
 
 
 def test_what_is_looked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A traceback, a character that a terminal obeys, and a second sentence are told."""
+    """An error of ours, and a character that a terminal obeys, are told."""
     Path("run.json").write_bytes(encode_graph(base_graph(), compressed=False))
 
     def fail(*_: object, **__: object) -> None:
@@ -92,5 +92,5 @@ def test_what_is_looked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("gradinspect.cli.saved.report_on", fail)
 
-    assert run("saved", "run.json") == ["ended in KeyError: 'a'"]
+    assert run("saved", "run.json") == ["exit code 4", "stdout has '\\x1b]52;c;x'"]
     assert run("trace", "run.json") == []

@@ -347,6 +347,19 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> gru_cell_
       has_bias ? of_hidden.sum(0) : at::Tensor()};
 }
 
+// It writes to the running statistics, of which its schema says nothing: falling back would lose what it wrote.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, bool training,
+    double momentum, double eps) {
+  auto seen = [](const std::optional<at::Tensor>& one) {
+    return one && one->defined() ? std::optional<at::Tensor>(on_cpu(*one)) : std::nullopt;
+  };
+  auto [output, mean, deviation] = at::native_batch_norm(
+      on_cpu(input), seen(weight), seen(bias), seen(running_mean), seen(running_var), training, momentum, eps);
+  return {to_device(output, input), to_device(mean, input), to_device(deviation, input)};
+}
+
 torch::CppFunction falls_back() { return torch::CppFunction::makeFromBoxedFunction<&fall_back>(); }
 
 }  // namespace
@@ -378,6 +391,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_local_scalar_dense", &local_scalar_dense);
   m.impl("convolution_overrideable", &convolution);
   m.impl("convolution_backward_overrideable", &convolution_backward);
+  m.impl("native_batch_norm", &batch_norm);
   m.impl("_thnn_fused_lstm_cell", &lstm_cell);
   m.impl("_thnn_fused_lstm_cell_backward_impl", &lstm_cell_backward);
   m.impl("_thnn_fused_gru_cell", &gru_cell);

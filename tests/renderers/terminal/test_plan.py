@@ -23,7 +23,10 @@ def test_the_accelerator_of_a_peak_is_named() -> None:
     """Another one may be the fullest under a plan; the CPU needs no name."""
     other = replace(BEST, on="cuda:1")
     search = FoundPlans(limit=3000, plain=replace(PLAIN, on="cuda:0"), fitting=(other,), lowest=other, num_runs=2)
-    report = PlanReport(source="train.py", torch_version="2.13", search=search, roots=(), notes=(), not_counted=("x",))
+    roots = (OutermostModule(name="net", after="train.py:12", code="net = GPT()", indent=0),)
+    report = PlanReport(
+        source="train.py", torch_version="2.13", search=search, roots=roots, notes=(), not_counted=("x",)
+    )
     text = " ".join(" ".join(line.plain for line in PlanPage(width=80).lines(report)).split())
 
     assert text.startswith("It fits with a change: peak 2.0 KiB on cuda:1 instead of 4.0 KiB on cuda:0, limit 2.9 KiB")

@@ -9,8 +9,8 @@ change a little, or returns its input, the gradient is the only purpose of the F
 import inspect
 import random
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from io import StringIO
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ class _CannotBeCheckedError(Exception):
 def check_function(call: CustomCall) -> CheckedFunction:
     """Check one Function on copies of its recorded arguments. Changes no number of the program."""
     name = call.function.__name__
-    with _isolated():
+    with _isolated(call.args):
         try:
             ready = _prepare(call)
             if _writes_gradient(ready):
@@ -60,18 +60,26 @@ def check_function(call: CustomCall) -> CheckedFunction:
 
 
 @contextmanager
-def _isolated() -> Iterator[None]:
-    """Run the user's code again: with gradients, without autocast or output, restoring the random state."""
+def _isolated(args: Iterable[Any]) -> Iterator[None]:
+    """Run the user's code again: with gradients, without autocast or output, restoring the random state.
+
+    Of devices, that of the tensors among the arguments: torch warns where it would restore those of all.
+    """
     state = random.getstate()
+    found = {one.device for one in args if isinstance(one, torch.Tensor) and one.device.type not in {"cpu", "meta"}}
     try:
         with (
-            torch.random.fork_rng(),
+            ExitStack() as on_devices,
+            torch.random.fork_rng(devices=()),
             torch.enable_grad(),
             without_autocast(),
             redirect_stdout(StringIO()),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
+            for device in found:
+                forked = torch.random.fork_rng(devices=(device.index or 0,), device_type=device.type)
+                on_devices.enter_context(forked)
             yield
     finally:
         random.setstate(state)

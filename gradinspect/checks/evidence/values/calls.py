@@ -28,6 +28,7 @@ from gradinspect.checks.evidence.values.torch_calls import (
     call_kind,
     function_name,
     gradient_touch,
+    learn_names,
     tensors_in,
 )
 from gradinspect.checks.rules.flow.value_flow import short_name
@@ -85,6 +86,7 @@ class TorchCallLog:
 
     def __enter__(self) -> "TorchCallLog":
         """Start listening."""
+        learn_names()
         self._recorder.listeners.append(self)
         self.writes.__enter__()
         return self

@@ -2,10 +2,10 @@
 
 NOTE [Identifying tensors]
 A tensor is identified by its Python object, verified by a weak reference because addresses are reused. If the object is
-new but its memory is not, as with nn.Parameter(h), the memory identifies it: a storage's key is known until the storage
-is gone. Nothing here keeps memory of the program alive, nor a small block of torch's own beside each storage that is
-gone: the allocator could not join what was freed around it, and an evaluation of 300 batches would take as much memory
-as all of them.
+new but its memory is not, as with nn.Parameter(h), the memory identifies it: a storage's key is its own while the
+storage is there. Nothing here keeps memory of the program alive, nor a small block of torch's own beside each storage
+that is gone: the allocator could not join what was freed around it, and an evaluation of 300 batches would take as much
+memory as all of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ from gradinspect.torch_api.tensors import (
     key_of_storage,
     shows_known_memory,
 )
-from gradinspect.torch_api.weak import HiddenRef, StorageRef
+from gradinspect.torch_api.weak import HiddenRef
 
 MAX_CALLS = 100_000  # then recording stops, and missing gradients are not reported
 _MAKES, _SKIPPED = CallKind.MAKES, CallKind.SKIPPED  # Python looks up a member of an Enum slowly
@@ -41,6 +41,14 @@ class _Made(Struct, frozen=True, gc=False):
     tensor: ReferenceType[torch.Tensor]
     call: int
     was_live: bool  # it required grad then
+
+
+class _Memory(Struct, frozen=True, gc=False):
+    """A storage, the call that made it, and the last one that wrote to it."""
+
+    storage: HiddenRef
+    made: int
+    written: int
 
 
 class _Older(Struct, frozen=True, gc=False):
@@ -74,8 +82,7 @@ class Dataflow:
         self._made: dict[int, _Made] = {}
         self._older: dict[int, _Older] = {}
         self._from_torch: dict[int, HiddenRef] = {}  # id -> data that is not from NumPy, as was found once
-        self._memory: dict[int, tuple[int, int]] = {}  # storage -> the call that made it, the last that wrote to it
-        self._storages: dict[int, StorageRef] = {}
+        self._memory: dict[int, _Memory] = {}  # by the keys of storages, which may be gone
         self._last_write = OUTSIDE  # the last call that wrote to any memory
         self._leaf_numbers: dict[int, int] = {}
         self._switched_off: int | None = None
@@ -163,9 +170,9 @@ class Dataflow:
         storage = None if shows_known_memory(result) else storage_of(result)  # a storage takes long to reach
         if storage is not None:
             key = key_of_storage(storage)
-            if key not in self._memory:
-                self._memory[key] = (call, OUTSIDE)
-                self._storages[key] = StorageRef(storage, key, self._forget)
+            memory = self._memory.get(key)
+            if memory is None or memory.storage() is None:
+                self._memory[key] = _Memory(HiddenRef(storage), call, OUTSIDE)
 
     def caller_of(self, call: int) -> int | None:
         """Return the frame that called the function in which a call was made."""
@@ -184,13 +191,7 @@ class Dataflow:
 
     def close(self) -> None:
         """Forget all storages, but keep the record."""
-        self._storages.clear()
         self._memory.clear()
-
-    def _forget(self, gone: StorageRef) -> None:
-        """Forget a storage: its key may be given to another one."""
-        self._memory.pop(gone.key, None)
-        self._storages.pop(gone.key, None)
 
     def read(self, tensor: torch.Tensor) -> Read:
         """Return the read of a tensor."""
@@ -239,11 +240,10 @@ class Dataflow:
                 continue
             key = key_of_storage(storage)
             known = self._memory.get(key)
-            if known is None:
-                self._memory[key] = (number, OUTSIDE)
-                self._storages[key] = StorageRef(storage, key, self._forget)
+            if known is None or known.storage() is None:
+                self._memory[key] = _Memory(HiddenRef(storage), number, OUTSIDE)
             elif call.is_write:
-                self._memory[key] = (known[0], number)
+                self._memory[key] = _Memory(known.storage, known.made, number)
 
     def _detach_cause(
         self, name: str, kind: CallKind, outputs: list[torch.Tensor], frame: FrameType | None
@@ -262,7 +262,7 @@ class Dataflow:
         known = self._from_torch.get(id(tensor))
         if known is not None and known() is tensor:
             return
-        if storage_key(tensor) not in self._memory and is_from_numpy(tensor):
+        if self._memory_of(tensor) is None and is_from_numpy(tensor):
             self._add(Call("torch.from_numpy", (), number), (tensor,))
         else:
             self._from_torch[id(tensor)] = HiddenRef(tensor)
@@ -284,11 +284,10 @@ class Dataflow:
         made = kept.call if kept is not None and kept.tensor() is tensor else OUTSIDE
         if made != OUTSIDE and made >= self._last_write:  # nearly all: nothing was written since
             return (Read(made, leaf, is_live),)
-        key = storage_key(tensor)
-        memory = self._memory.get(key) if key is not None else None
+        memory = self._memory_of(tensor)
         if memory is None:
             return (Read(made, leaf, is_live),)
-        first, written = memory
+        first, written = memory.made, memory.written
         read = Read(made if made != OUTSIDE else first, leaf, is_live)
         return (Read(written, leaf, is_live), read) if written > made else (read,)
 
@@ -306,6 +305,12 @@ class Dataflow:
         reads = self._reads(tensor)
         self._older[id(tensor)] = _Older(HiddenRef(tensor), self._last_write, reads)
         return reads
+
+    def _memory_of(self, tensor: torch.Tensor) -> "_Memory | None":
+        """Return what is known of the memory of a tensor. NOTE [Identifying tensors]."""
+        key = storage_key(tensor)
+        memory = None if key is None else self._memory.get(key)
+        return None if memory is None or memory.storage() is None else memory
 
     def _maker(self, tensor: torch.Tensor) -> _Made | None:
         kept = self._made.get(id(tensor))

@@ -10,7 +10,7 @@ from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts import LeafValues
 from gradinspect.checks.rules.flow.value_flow import OUTSIDE
 from gradinspect.graph import Frame
-from gradinspect.torch_api.tensors import plain_tensors_only
+from gradinspect.torch_api.tensors import plain_tensors_only, value_of
 
 
 class LeafOrigins:
@@ -49,6 +49,6 @@ class LeafOrigins:
 def _highest(leaf: torch.Tensor) -> float:
     try:
         with plain_tensors_only(), torch.no_grad():
-            return float(leaf.max().item())
+            return float(value_of(leaf.max()))
     except (RuntimeError, NotImplementedError, IndexError):  # it has no elements, or no memory
         return math.inf

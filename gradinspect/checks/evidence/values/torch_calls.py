@@ -5,7 +5,7 @@ from copy import deepcopy
 from enum import Enum, auto
 from itertools import islice
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -87,7 +87,19 @@ def function_name(func: Callable[..., Any]) -> str:
     """Name a function as torch documents it, an operator without its overload."""
     if is_operator(func):
         return operator_name(func)
-    return str(_resolve_name(func) or getattr(func, "__name__", func))
+    return str(_documented_name(func) or getattr(func, "__name__", func))  # type: ignore[arg-type]
+
+
+def learn_names() -> None:
+    """Let torch list its functions, which it does once, before the program may replace any of them."""
+    _documented_name(torch.add)
+
+
+def _documented_name(func: Callable[..., Any]) -> str | None:
+    try:
+        return cast("str | None", _resolve_name(func))
+    except Exception:  # torch cannot list what has no name, such as a partial that a program put there
+        return None
 
 
 def call_kind(name: str) -> CallKind:
