@@ -81,6 +81,11 @@ class OtherThreads:
         self._on_first_node = on_first_node
         self._own_thread = get_ident()
 
+    @property
+    def num_not_followed(self) -> int:
+        """How many calls of torch functions no listener has followed, if another thread took what they made."""
+        return self.num_calls if self._taken - {OWN} else 0
+
     def start(self) -> None:
         """Begin, on the thread that is recorded."""
         self._own_thread = get_ident()

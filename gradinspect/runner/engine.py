@@ -24,7 +24,7 @@ from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import intercepted_engine, is_inside_backward
 from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
 from gradinspect.torch_api.turns import turns
-from gradinspect.units import call_name
+from gradinspect.units import call_name, format_count
 
 _Returned = TypeVar("_Returned")
 PATIENCE_S = 1.0  # for calls of other threads to end; halved each time that it was not enough
@@ -269,6 +269,12 @@ def is_traced(outputs: Sequence[Any], *, sees_fake: bool = False) -> bool:
         isinstance(output, torch.Tensor) and (type(output).__name__ in names or is_functional(output))
         for output in outputs
     )
+
+
+def not_followed_notes(number: int) -> Iterator[str]:
+    """Say how many calls of torch functions were not followed, because other threads made them."""
+    if number:
+        yield f"Values were not followed through {format_count(number, 'call')} of torch functions in other threads."
 
 
 def missed_notes(number: int) -> Iterator[str]:

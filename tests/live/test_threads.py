@@ -187,3 +187,22 @@ def test_hooks_of_optimizers_are_left_while_other_threads_step() -> None:
                 handles.pop(0).remove()
         for handle in handles:
             handle.remove()
+
+
+def test_what_other_threads_compute_is_said_not_to_be_followed() -> None:
+    """Check knows the graph that they made, but not which values went where."""
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with ThreadPoolExecutor(1) as pool:
+            out = pool.submit(lambda: model(torch.ones(3, 4)).exp()).result()
+        out.mean().backward()
+        optimizer.step()
+
+    alone, beside = gi.check(step_of()), gi.check(step)
+
+    assert not any("not followed" in note for note in alone.notes)
+    assert any("of torch functions in other threads" in note for note in beside.notes)
+    assert not beside.is_complete

@@ -57,7 +57,7 @@ from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.outputs import OutputTensor, has_graph
 from gradinspect.recording.release import release_wrappers
-from gradinspect.runner.engine import CallEnd, EngineCall, missed_notes
+from gradinspect.runner.engine import CallEnd, EngineCall, missed_notes, not_followed_notes
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 from gradinspect.source import Expression
@@ -207,6 +207,7 @@ class ChecksObserver(Observer[Findings]):
                 *unchecked_notes(checked),
                 *self._cuts.notes(),
                 *missed_notes(self._run.interceptor.num_missed),
+                *not_followed_notes(self._recorder.others.num_not_followed),
                 *missing_notes(ranks),
                 *missing_sentences(),
             ),
@@ -215,7 +216,7 @@ class ChecksObserver(Observer[Findings]):
     def _saw_all(self) -> bool:
         """Return whether a mistake would have been found; a model alone is not the program that trains it."""
         is_alone = isinstance(self._run.program, Expression)
-        is_missed = self._run.interceptor.num_missed or self._errors.number
+        is_missed = self._run.interceptor.num_missed or self._errors.number or self._recorder.others.num_not_followed
         return not (is_alone or self._run.has_failed or is_missed) and self._window.is_complete
 
     def _found(self, find: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:

@@ -94,8 +94,11 @@ class AllocatorTracker:
         """Start the profiler."""
         if self._before:
             _take_first_warning()
-        self._profiler = profile(use_kineto=True, profile_memory=True)
-        start_profiler(self._profiler)
+        profiler = profile(use_kineto=True, profile_memory=True)
+        start_profiler(profiler)
+        self._profiler = (
+            profiler  # not before: while another recording is measured, marks of ours would be among its own
+        )
         self._whole, self._thread = profiler_range(_WHOLE), get_ident()
         self._whole.__enter__()
         self._recorder.listeners.append(self)
