@@ -22,6 +22,8 @@ NOT_RUN = {
     "samples/train": "its DataLoader has workers: what is on a device stays in its process, as with CUDA",
     "broken/numpy_shared": "what is on a device shares no memory with NumPy",
     "clean/numpy_beside": "what is on a device shares no memory with NumPy",
+    "broken/numpy_buffer": "what is on a device shares no memory with NumPy",
+    "transparency/forward_over_reverse": "forward mode gives zeros on the simulated device, which it prints",
     "clean/spatial_transformer": "by itself it trains on other numbers there, since its grid is not right",
     "transparency/deterministic": "new memory that torch fills for deterministic algorithms is not filled there",
     "transparency/saved_models": "what it saves names the device, and it prints the sizes",
