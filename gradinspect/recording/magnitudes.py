@@ -10,7 +10,7 @@ are put together here, in the float64 of Python.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -144,9 +144,7 @@ def pending_magnitudes(tensor: torch.Tensor) -> PendingFigures:
     Raises:
         RuntimeError: As `magnitudes_of`.
     """
-    elements = elements_of(tensor)
-    wide = wide_dtype(elements)
-    return PendingFigures(tensor.numel(), [_row(part, wide) for part in pieces_of(elements)])
+    return _pending(tensor, _row)
 
 
 def pending_norm(tensor: torch.Tensor) -> PendingFigures:
@@ -155,9 +153,13 @@ def pending_norm(tensor: torch.Tensor) -> PendingFigures:
     Raises:
         RuntimeError: As `magnitudes_of`.
     """
+    return _pending(tensor, norm_row)
+
+
+def _pending(tensor: torch.Tensor, row_of: Callable[[torch.Tensor, torch.dtype], torch.Tensor]) -> PendingFigures:
     elements = elements_of(tensor)
     wide = wide_dtype(elements)
-    return PendingFigures(tensor.numel(), [norm_row(part, wide) for part in pieces_of(elements)])
+    return PendingFigures(tensor.numel(), [row_of(part, wide) for part in pieces_of(elements)])
 
 
 def pending_difference(tensor: torch.Tensor, before: torch.Tensor, size: int) -> PendingFigures:
