@@ -16,10 +16,19 @@ class RuleDoc(Record, frozen=True, kw_only=True):
     title: str  # also of its findings
     summary: str  # one sentence
     explanation: str
-    sample: str  # a program with the mistake
-    fixed: str  # the same program without it
+    change: str  # a program with the mistake, as a change to one without it: lines begin with "  ", "- " or "+ "
     remedy: str
     command: str = "gradinspect check"  # that finds it
+
+    @property
+    def sample(self) -> str:
+        """The program with the mistake."""
+        return _without("+", self.change)
+
+    @property
+    def fixed(self) -> str:
+        """The same program without it."""
+        return _without("-", self.change)
 
 
 class Rule(Record, frozen=True, kw_only=True):
@@ -52,6 +61,10 @@ class Rule(Record, frozen=True, kw_only=True):
             remedy=remedy,
             subjects=tuple(subjects),
         )
+
+
+def _without(mark: str, change: str) -> str:
+    return "".join(f"{line[2:]}\n" for line in change.splitlines() if not line.startswith(mark))
 
 
 class Judge(NamedTuple, Generic[FactT]):

@@ -14,6 +14,7 @@ import pytest
 
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import codes, collect, declared, registry, rule_of
+from gradinspect.checks.rule import RuleDoc
 
 PACKAGE = Path(__file__).parent.parent.parent / "gradinspect"
 RULE = '''
@@ -31,8 +32,7 @@ ODD = Rule(
         title="loss is called odd",
         summary="The variable of the loss is called odd.",
         explanation="Names matter.",
-        sample="odd = x.sum()\\nodd.backward()\\n",
-        fixed="loss = x.sum()\\nloss.backward()\\n",
+        change="- odd = x.sum()\\n+ loss = x.sum()\\n- odd.backward()\\n+ loss.backward()\\n",
         remedy="Rename it.",
     )
 )
@@ -195,3 +195,14 @@ def test_only_a_declared_rule_makes_a_finding() -> None:
         assert not calls_of(tree, "Finding") or path == PACKAGE / "checks" / "rule.py", path
         assert not calls_of(tree, "Rule") or PACKAGE / "checks" / "rules" in path.parents, path
         assert literals == [], path
+
+
+def test_a_sample_is_a_change_to_its_repaired_form() -> None:
+    """One text has the lines that stay, that go and that come."""
+    change = "  x = 1\n- odd = x.sum()\n+ loss = x.sum()\n\n- odd.backward()\n+ loss.backward()\n"
+    doc = RuleDoc(code="GI999", title="", summary="", explanation="", change=change, remedy="")
+
+    assert (doc.sample, doc.fixed) == (
+        "x = 1\nodd = x.sum()\n\nodd.backward()\n",
+        "x = 1\nloss = x.sum()\n\nloss.backward()\n",
+    )

@@ -21,41 +21,24 @@ WRONG_BACKWARD = Rule(
         "forward, as in torch.autograd.gradcheck. An intentional gradient, of a step function (a straight-through "
         "estimator) or of the identity (gradient reversal), is not reported. A Function that is random or supports "
         "only one dtype is listed as not checked.",
-        sample="""\
-import torch
+        change="""\
+  import torch
 
 
-class Cube(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x**3
+  class Cube(torch.autograd.Function):
+      @staticmethod
+      def forward(ctx, x):
+          ctx.save_for_backward(x)
+          return x**3
 
-    @staticmethod
-    def backward(ctx, grad):
-        (x,) = ctx.saved_tensors
-        return grad * x**2  # the factor 3 is missing
-
-
-Cube.apply(torch.randn(3, requires_grad=True)).sum().backward()
-""",
-        fixed="""\
-import torch
+      @staticmethod
+      def backward(ctx, grad):
+          (x,) = ctx.saved_tensors
+-         return grad * x**2  # the factor 3 is missing
++         return grad * 3 * x**2
 
 
-class Cube(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx, grad):
-        (x,) = ctx.saved_tensors
-        return grad * 3 * x**2
-
-
-Cube.apply(torch.randn(3, requires_grad=True)).sum().backward()
+  Cube.apply(torch.randn(3, requires_grad=True)).sum().backward()
 """,
         remedy="Correct the formula for the argument that is named.",
         command="gradinspect check --gradcheck",
@@ -71,45 +54,29 @@ WRONG_DOUBLE_BACKWARD = Rule(
         "ctx.saved_tensors have one; tensors stored as attributes of ctx, detached tensors, and results of NumPy or "
         "no_grad() do not, and their contribution is silently missing. --gradcheck finds this with "
         "torch.autograd.gradgradcheck.",
-        sample="""\
-import torch
+        change="""\
+  import torch
 
 
-class Exp(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.result = x.exp()  # has no history in backward
-        return ctx.result.clone()
+  class Exp(torch.autograd.Function):
+      @staticmethod
+      def forward(ctx, x):
+-         ctx.result = x.exp()  # has no history in backward
+-         return ctx.result.clone()
++         result = x.exp()
++         ctx.save_for_backward(result)
++         return result
 
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * ctx.result
-
-
-x = torch.randn(3, requires_grad=True)
-(g,) = torch.autograd.grad(Exp.apply(x).sum(), x, create_graph=True)
-(g * x).sum().backward()
-""",
-        fixed="""\
-import torch
+      @staticmethod
+      def backward(ctx, grad):
+-         return grad * ctx.result
++         (result,) = ctx.saved_tensors
++         return grad * result
 
 
-class Exp(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        result = x.exp()
-        ctx.save_for_backward(result)
-        return result
-
-    @staticmethod
-    def backward(ctx, grad):
-        (result,) = ctx.saved_tensors
-        return grad * result
-
-
-x = torch.randn(3, requires_grad=True)
-(g,) = torch.autograd.grad(Exp.apply(x).sum(), x, create_graph=True)
-(g * x).sum().backward()
+  x = torch.randn(3, requires_grad=True)
+  (g,) = torch.autograd.grad(Exp.apply(x).sum(), x, create_graph=True)
+  (g * x).sum().backward()
 """,
         remedy="Return the result and save it with save_for_backward(), or decorate backward with once_differentiable.",
         command="gradinspect check --gradcheck",

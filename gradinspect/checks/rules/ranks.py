@@ -17,56 +17,32 @@ UNUSED = Rule(
         "exchange before each backward which parameters it will not reach. gradinspect names them and the line that "
         "only some ranks ran, then stops all ranks. Not reported with find_unused_parameters=True or "
         "static_graph=True.",
-        sample="""\
-import torch
-import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
+        change="""\
+  import torch
+  import torch.distributed as dist
+  from torch import nn
+  from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body, self.extra = nn.Linear(4, 4), nn.Linear(4, 4)
-
-    def forward(self, x):
-        h = self.body(x)
-        if dist.get_rank() == 0:  # on rank 1, extra gets no gradient
-            h = self.extra(h)
-        return h
+  dist.init_process_group("gloo")
 
 
-model = DistributedDataParallel(Net())
-for _ in range(2):
-    model(torch.randn(8, 4)).mean().backward()
-dist.destroy_process_group()
-""",
-        fixed="""\
-import torch
-import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
+  class Net(nn.Module):
+      def __init__(self):
+          super().__init__()
+          self.body, self.extra = nn.Linear(4, 4), nn.Linear(4, 4)
 
-dist.init_process_group("gloo")
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body, self.extra = nn.Linear(4, 4), nn.Linear(4, 4)
-
-    def forward(self, x):
-        h = self.body(x)
-        h = self.extra(h)
-        return h
+      def forward(self, x):
+          h = self.body(x)
+-         if dist.get_rank() == 0:  # on rank 1, extra gets no gradient
+-             h = self.extra(h)
++         h = self.extra(h)
+          return h
 
 
-model = DistributedDataParallel(Net())
-for _ in range(2):
-    model(torch.randn(8, 4)).mean().backward()
-dist.destroy_process_group()
+  model = DistributedDataParallel(Net())
+  for _ in range(2):
+      model(torch.randn(8, 4)).mean().backward()
+  dist.destroy_process_group()
 """,
         remedy="Run the same layers on every rank, or pass find_unused_parameters=True to DistributedDataParallel.",
         command="torchrun --nproc-per-node 2 -m gradinspect check",
@@ -81,34 +57,21 @@ DIFFERENT = Rule(
         explanation="Averaging gradients over ranks makes sense only if all ranks compute the same function. Under "
         "torchrun, the ranks compare which lines made which nodes. The number of loop iterations does not matter, so "
         "sequences may differ in length. With find_unused_parameters=True ranks may differ, and nothing is reported.",
-        sample="""\
-import torch
-import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
+        change="""\
+  import torch
+  import torch.distributed as dist
+  from torch import nn
+  from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = DistributedDataParallel(nn.Linear(4, 4))
-for _ in range(2):
-    loss = model(torch.randn(8, 4)).mean()
-    if dist.get_rank() == 0:  # averaged with ranks that have no penalty
-        loss = loss + model.module.weight.norm()
-    loss.backward()
-dist.destroy_process_group()
-""",
-        fixed="""\
-import torch
-import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(nn.Linear(4, 4))
-for _ in range(2):
-    loss = model(torch.randn(8, 4)).mean()
-    loss = loss + model.module.weight.norm()
-    loss.backward()
-dist.destroy_process_group()
+  dist.init_process_group("gloo")
+  model = DistributedDataParallel(nn.Linear(4, 4))
+  for _ in range(2):
+      loss = model(torch.randn(8, 4)).mean()
+-     if dist.get_rank() == 0:  # averaged with ranks that have no penalty
+-         loss = loss + model.module.weight.norm()
++     loss = loss + model.module.weight.norm()
+      loss.backward()
+  dist.destroy_process_group()
 """,
         remedy="Base the decision on something that all ranks share, such as a value that rank 0 broadcasts.",
         command="torchrun --nproc-per-node 2 -m gradinspect check",

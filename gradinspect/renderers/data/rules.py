@@ -5,7 +5,6 @@ from textwrap import fill
 
 from gradinspect.checks.rule import RuleDoc
 from gradinspect.renderers.data.markdown import code, table
-from gradinspect.renderers.terminal.findings import changed_lines
 
 WIDTH = 120
 
@@ -20,7 +19,7 @@ def render_rules_markdown(docs: Iterable[RuleDoc]) -> str:
 
 def _mistake(doc: RuleDoc) -> str:
     """Return the wrong line of the sample, which has a comment if there are several; its last if one is missing."""
-    wrong = [line.strip() for mark, line in changed_lines(doc.sample, doc.fixed) if mark == "-"]
+    wrong = [line[2:].strip() for line in doc.change.splitlines() if line.startswith("-")]
     return next((line for line in wrong if "  # " in line), (wrong or doc.sample.splitlines())[0 if wrong else -1])
 
 
@@ -37,6 +36,5 @@ def _section(doc: RuleDoc) -> Iterator[str]:
 def _description(doc: RuleDoc) -> Iterator[str]:
     yield f"{fill(f'**{doc.title}**: {doc.summary} {doc.explanation}', WIDTH)}\n"
     yield f"{code(f'{doc.command} sample.py')} finds it in the program with the lines marked `-`:\n"
-    lines = (f"{mark} {line}".rstrip() for mark, line in changed_lines(doc.sample, doc.fixed))
-    yield "\n".join(["```diff", *lines, "```\n"])
+    yield f"```diff\n{doc.change}```\n"
     yield f"{fill(doc.remedy, WIDTH)}\n"

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from difflib import SequenceMatcher
 
 from rich.text import Text
 
@@ -46,8 +45,8 @@ class FindingsPage(Page):
             yield from (Text(line) for line in self._parts(part, 0))
         yield Text()
         yield Text(f"{GAP}{GAP}$ {doc.command} sample.py", "dim")
-        for mark, line in changed_lines(doc.sample, doc.fixed):
-            yield Text(f"{GAP}{mark} {line}".rstrip(), {"-": "red", "+": "green"}.get(mark, "default"))
+        for line in doc.change.splitlines():
+            yield Text(f"{GAP}{line}".rstrip(), {"-": "red", "+": "green"}.get(line[:1], "default"))
         yield Text()
         yield from (Text(line, "green") for line in self._parts(doc.remedy, 0))
 
@@ -93,17 +92,6 @@ def suppressed_note(suppressed: Sequence[Finding]) -> Iterator[str]:
     parts += [f"{count:,} known from {name}" for name, count in known.items()]
     if parts:
         yield f"Not reported: {', '.join(parts)}."
-
-
-def changed_lines(sample: str, fixed: str) -> Iterator[tuple[str, str]]:
-    """Yield each line of a program with " ", "-" or "+": kept, wrong, or part of its repair."""
-    before, after = sample.splitlines(), fixed.splitlines()
-    for change, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if change == "equal":
-            yield from ((" ", line) for line in before[start:end])
-        else:
-            yield from (("-", line) for line in before[start:end])
-            yield from (("+", line) for line in after[new_start:new_end])
 
 
 def _where(place: Place) -> str:

@@ -9,7 +9,6 @@ from gradinspect.checks.findings import Finding, Findings, Place, Suppression
 from gradinspect.checks.registry import codes, rule_of
 from gradinspect.renderers.terminal.findings import (
     FindingsPage,
-    changed_lines,
     render_findings_github,
     render_findings_json,
 )
@@ -106,8 +105,3 @@ def test_every_rule_fits_a_terminal(code: str) -> None:
     assert lines[0].startswith(f"{code}  ")
     assert f"    $ {doc.command} sample.py" in lines
     assert any(line.startswith(("  - ", "  + ")) for line in lines)
-
-
-def test_a_sample_is_a_change_to_its_repaired_form() -> None:
-    """Lines that stay, that go and that come."""
-    assert list(changed_lines("a\nb\nc\n", "a\nd\nc\n")) == [(" ", "a"), ("-", "b"), ("+", "d"), (" ", "c")]

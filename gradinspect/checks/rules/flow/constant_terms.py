@@ -29,25 +29,16 @@ CONSTANT = Rule(
         "Typical cases are a penalty on weights that reads p.data, torch.tensor() of a list of losses, and a count of "
         "wrong predictions. The loss includes the term, and training ignores it. Terms of activations that went "
         "through no_grad(), or through detach() and no weight, are not reported: they may be there to be logged.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-x, y = torch.randn(5, 8), torch.randint(4, (5,))
-penalty = sum(p.data.square().sum() for p in model.parameters())  # no graph
-loss = nn.functional.cross_entropy(model(x), y) + 0.01 * penalty
-loss.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-x, y = torch.randn(5, 8), torch.randint(4, (5,))
-penalty = sum(p.square().sum() for p in model.parameters())
-loss = nn.functional.cross_entropy(model(x), y) + 0.01 * penalty
-loss.backward()
+  model = nn.Linear(8, 4)
+  x, y = torch.randn(5, 8), torch.randint(4, (5,))
+- penalty = sum(p.data.square().sum() for p in model.parameters())  # no graph
++ penalty = sum(p.square().sum() for p in model.parameters())
+  loss = nn.functional.cross_entropy(model(x), y) + 0.01 * penalty
+  loss.backward()
 """,
         remedy="Compute the term from the tensors themselves.",
     )

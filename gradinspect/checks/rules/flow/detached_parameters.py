@@ -23,33 +23,21 @@ DETACHED = Rule(
         "the parameter, and names the call whose result no longer requires grad. Intentional detaching is not "
         "reported: parameters that another observed backward reaches, and those that no optimizer step finds without a "
         "gradient.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-encoder, head = nn.Linear(4, 8), nn.Linear(8, 2)
-parameters = [*encoder.parameters(), *head.parameters()]
-optimizer = torch.optim.SGD(parameters, lr=0.1)
-for _ in range(2):
-    features = encoder(torch.randn(16, 4)).detach()
-    loss = head(features).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()  # leaves the encoder unchanged
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-encoder, head = nn.Linear(4, 8), nn.Linear(8, 2)
-parameters = [*encoder.parameters(), *head.parameters()]
-optimizer = torch.optim.SGD(parameters, lr=0.1)
-for _ in range(2):
-    features = encoder(torch.randn(16, 4))
-    loss = head(features).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+  encoder, head = nn.Linear(4, 8), nn.Linear(8, 2)
+  parameters = [*encoder.parameters(), *head.parameters()]
+  optimizer = torch.optim.SGD(parameters, lr=0.1)
+  for _ in range(2):
+-     features = encoder(torch.randn(16, 4)).detach()
++     features = encoder(torch.randn(16, 4))
+      loss = head(features).square().mean()
+      optimizer.zero_grad()
+      loss.backward()
+-     optimizer.step()  # leaves the encoder unchanged
++     optimizer.step()
 """,
         remedy="Remove the call that detaches. To freeze the parameters, do not pass them to the optimizer.",
     )

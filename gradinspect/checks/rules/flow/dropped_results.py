@@ -16,27 +16,17 @@ DROPPED = Rule(
         "`x.masked_fill(mask, 0)`, `F.relu(x)` and `x.unsqueeze(1)`: only functions whose name ends with an underscore "
         "change the tensor itself. If the result is not assigned, gradients flow as if the call was not there. "
         "Reported if backward then reaches the tensor that the function was given, in files of the program itself.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 1)
-x, following = torch.randn(5, 8), torch.randn(5, 8)
-target = model(following)
-target.detach()  # returns another tensor
-loss = (model(x) - target).square().mean()
-loss.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 1)
-x, following = torch.randn(5, 8), torch.randn(5, 8)
-target = model(following)
-target = target.detach()
-loss = (model(x) - target).square().mean()
-loss.backward()
+  model = nn.Linear(8, 1)
+  x, following = torch.randn(5, 8), torch.randn(5, 8)
+  target = model(following)
+- target.detach()  # returns another tensor
++ target = target.detach()
+  loss = (model(x) - target).square().mean()
+  loss.backward()
 """,
         remedy="Assign the result: x = x.detach().",
     )

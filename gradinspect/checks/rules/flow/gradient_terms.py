@@ -37,27 +37,17 @@ NO_GRAPH = Rule(
         "is added to a loss. Intentional uses are not reported: first-order MAML, which subtracts the gradient from "
         "the very tensor it belongs to, and gradients that move an input, scale another loss, are logged, or detached, "
         "or that belong to a formula with nothing to learn in it, such as the forces of a reference potential.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-critic = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
-x = torch.randn(16, 4, requires_grad=True)
-(g,) = torch.autograd.grad(critic(x).sum(), x)
-penalty = ((g.norm(2, dim=1) - 1) ** 2).mean()
-loss = critic(x).mean() + 10 * penalty
-loss.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-critic = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
-x = torch.randn(16, 4, requires_grad=True)
-(g,) = torch.autograd.grad(critic(x).sum(), x, create_graph=True)
-penalty = ((g.norm(2, dim=1) - 1) ** 2).mean()
-loss = critic(x).mean() + 10 * penalty
-loss.backward()
+  critic = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+  x = torch.randn(16, 4, requires_grad=True)
+- (g,) = torch.autograd.grad(critic(x).sum(), x)
++ (g,) = torch.autograd.grad(critic(x).sum(), x, create_graph=True)
+  penalty = ((g.norm(2, dim=1) - 1) ** 2).mean()
+  loss = critic(x).mean() + 10 * penalty
+  loss.backward()
 """,
         remedy="Pass create_graph=True to the autograd.grad or backward that computes the gradient.",
     )

@@ -20,24 +20,16 @@ NO_GRAD_LOSS = Rule(
         "does, or a no_grad is left over from evaluation, or all parameters are frozen, or no tensor was created with "
         "requires_grad=True. gradinspect says which, and on which line. loss.requires_grad_() silences the error and "
         "trains nothing.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(4, 3)
-x, y = torch.randn(8, 4), torch.randint(3, (8,))
-predicted = model(x).argmax(1)  # integers have no gradient
-loss = (predicted != y).float().mean()
-loss.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(4, 3)
-x, y = torch.randn(8, 4), torch.randint(3, (8,))
-loss = nn.functional.cross_entropy(model(x), y)
-loss.backward()
+  model = nn.Linear(4, 3)
+  x, y = torch.randn(8, 4), torch.randint(3, (8,))
+- predicted = model(x).argmax(1)  # integers have no gradient
+- loss = (predicted != y).float().mean()
++ loss = nn.functional.cross_entropy(model(x), y)
+  loss.backward()
 """,
         remedy="Use a differentiable loss, such as F.cross_entropy(model(x), y), and enable gradients in training.",
     )

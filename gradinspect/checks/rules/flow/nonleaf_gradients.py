@@ -15,21 +15,14 @@ NON_LEAF = Rule(
         "requires_grad=True) * 0.1 is the result of a multiplication; the leaf is the tensor before it, which is no "
         "longer reachable. The same applies to nn.Parameter(w).to(device), x.unsqueeze(0) and x.view(-1). gradinspect "
         "names the operator that made the tensor and the line that reads its .grad.",
-        sample="""\
-import torch
+        change="""\
+  import torch
 
-w = torch.randn(3, requires_grad=True) * 0.1  # not a leaf
-for _ in range(2):
-    (w * torch.randn(3)).sum().backward(retain_graph=True)
-    print(w.grad)
-""",
-        fixed="""\
-import torch
-
-w = (torch.randn(3) * 0.1).requires_grad_()
-for _ in range(2):
-    (w * torch.randn(3)).sum().backward(retain_graph=True)
-    print(w.grad)
+- w = torch.randn(3, requires_grad=True) * 0.1  # not a leaf
++ w = (torch.randn(3) * 0.1).requires_grad_()
+  for _ in range(2):
+      (w * torch.randn(3)).sum().backward(retain_graph=True)
+      print(w.grad)
 """,
         remedy="Write (torch.randn(3) * 0.1).requires_grad_(). For an intermediate tensor, call w.retain_grad().",
     )

@@ -17,35 +17,21 @@ DROPPED = Rule(
         "value that is only logged, a variable that the next line overwrites. An optimizer holds the parameters, so "
         "they are meant to learn. Under DistributedDataParallel they cause 'Expected to have finished reduction in the "
         "prior iteration' unless find_unused_parameters=True.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-body, boxes, classes = nn.Linear(4, 8), nn.Linear(8, 4), nn.Linear(8, 3)
-model = nn.ModuleDict({"body": body, "boxes": boxes, "classes": classes})
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    h = body(torch.randn(16, 4))
-    box_loss, class_loss = boxes(h).abs().mean(), classes(h).square().mean()
-    loss = box_loss  # class_loss is missing
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-body, boxes, classes = nn.Linear(4, 8), nn.Linear(8, 4), nn.Linear(8, 3)
-model = nn.ModuleDict({"body": body, "boxes": boxes, "classes": classes})
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    h = body(torch.randn(16, 4))
-    box_loss, class_loss = boxes(h).abs().mean(), classes(h).square().mean()
-    loss = box_loss + class_loss
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+  body, boxes, classes = nn.Linear(4, 8), nn.Linear(8, 4), nn.Linear(8, 3)
+  model = nn.ModuleDict({"body": body, "boxes": boxes, "classes": classes})
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  for _ in range(2):
+      h = body(torch.randn(16, 4))
+      box_loss, class_loss = boxes(h).abs().mean(), classes(h).square().mean()
+-     loss = box_loss  # class_loss is missing
++     loss = box_loss + class_loss
+      optimizer.zero_grad()
+      loss.backward()
+      optimizer.step()
 """,
         remedy="Add the result to the loss, or do not pass these parameters to the optimizer.",
     )
@@ -60,31 +46,19 @@ UNUSED = Rule(
         "ModuleDict of which others ran, such as an expert, is taken for a choice and not reported. For autograd.grad "
         "it means an input that the loss was not computed from, such as a view or a copy of the right one: 'One of the "
         "differentiated Tensors appears to not have been used in the graph'.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-encoder, gate = nn.Linear(4, 8), nn.Linear(4, 8)
-both = nn.ModuleList([encoder, gate])
-optimizer = torch.optim.SGD(both.parameters(), lr=0.1)
-for _ in range(2):
-    x = torch.randn(8, 4)
-    optimizer.zero_grad()
-    encoder(x).sigmoid().sum().backward()  # the gate is forgotten
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-encoder, gate = nn.Linear(4, 8), nn.Linear(4, 8)
-both = nn.ModuleList([encoder, gate])
-optimizer = torch.optim.SGD(both.parameters(), lr=0.1)
-for _ in range(2):
-    x = torch.randn(8, 4)
-    optimizer.zero_grad()
-    (encoder(x) * gate(x).sigmoid()).sum().backward()
-    optimizer.step()
+  encoder, gate = nn.Linear(4, 8), nn.Linear(4, 8)
+  both = nn.ModuleList([encoder, gate])
+  optimizer = torch.optim.SGD(both.parameters(), lr=0.1)
+  for _ in range(2):
+      x = torch.randn(8, 4)
+      optimizer.zero_grad()
+-     encoder(x).sigmoid().sum().backward()  # the gate is forgotten
++     (encoder(x) * gate(x).sigmoid()).sum().backward()
+      optimizer.step()
 """,
         remedy="Create the optimizer once the model is complete, and remove unused layers. If a later batch uses them, "
         "check more backward calls with --steps.",

@@ -24,19 +24,14 @@ GRADIENT = Rule(
         "times an infinite derivative is NaN. gradinspect names the first node that received a finite gradient and "
         "returned one that is not, and its line. With a GradScaler, gradients overflow in float16 on purpose until it "
         "has found its scale; those are not reported.",
-        sample="""\
-import torch
+        change="""\
+  import torch
 
-x = torch.tensor([0.0, 1.0, 4.0], requires_grad=True)
-y = torch.where(x > 0, x.sqrt(), 0.0)
-y.sum().backward()  # x.grad[0] is NaN
-""",
-        fixed="""\
-import torch
-
-x = torch.tensor([0.0, 1.0, 4.0], requires_grad=True)
-y = torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)
-y.sum().backward()
+  x = torch.tensor([0.0, 1.0, 4.0], requires_grad=True)
+- y = torch.where(x > 0, x.sqrt(), 0.0)
+- y.sum().backward()  # x.grad[0] is NaN
++ y = torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)
++ y.sum().backward()
 """,
         remedy="Keep the input itself away from the singularity, also where the result is masked.",
     )
@@ -49,21 +44,15 @@ LOSS = Rule(
         explanation="Backward is not to blame. gradinspect searches the values that nodes saved, from the first "
         "operator of the forward pass on, and names the line of the earliest one that is not finite. Operators that "
         "save nothing are not seen, so the real culprit may be slightly before that line.",
-        sample="""\
-import torch
+        change="""\
+  import torch
 
-logits = torch.tensor([0.5, 1.0, -200.0], requires_grad=True)
-p = torch.softmax(logits, -1)  # contains a zero
-loss = -(p * p.log()).sum()  # 0 * -inf
-loss.backward()
-""",
-        fixed="""\
-import torch
-
-logits = torch.tensor([0.5, 1.0, -200.0], requires_grad=True)
-log_p = torch.log_softmax(logits, -1)
-loss = -(log_p.exp() * log_p).sum()
-loss.backward()
+  logits = torch.tensor([0.5, 1.0, -200.0], requires_grad=True)
+- p = torch.softmax(logits, -1)  # contains a zero
+- loss = -(p * p.log()).sum()  # 0 * -inf
++ log_p = torch.log_softmax(logits, -1)
++ loss = -(log_p.exp() * log_p).sum()
+  loss.backward()
 """,
         remedy="Use the numerically stable form, such as log_softmax, or keep the input away from the singularity.",
     ),

@@ -26,24 +26,17 @@ ZERO = Rule(
         "derivative everywhere, clamp outside its bounds, ReLU where its input is negative. A softmax, sigmoid or tanh "
         "that returns less than a millionth of the gradient counts as well: the outputs of a softmax always add up "
         "to 1, so their plain sum has no gradient.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-encoder, decoder = nn.Linear(4, 8), nn.Linear(8, 4)
-code = encoder(torch.randn(16, 4)).round()  # its derivative is 0
-loss = decoder(code).square().mean()
-loss.backward()  # encoder.weight.grad is all zeros
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-encoder, decoder = nn.Linear(4, 8), nn.Linear(8, 4)
-z = encoder(torch.randn(16, 4))
-code = z + (z.round() - z).detach()
-loss = decoder(code).square().mean()
-loss.backward()
+  encoder, decoder = nn.Linear(4, 8), nn.Linear(8, 4)
+- code = encoder(torch.randn(16, 4)).round()  # its derivative is 0
++ z = encoder(torch.randn(16, 4))
++ code = z + (z.round() - z).detach()
+  loss = decoder(code).square().mean()
+- loss.backward()  # encoder.weight.grad is all zeros
++ loss.backward()
 """,
         remedy="Use a straight-through estimator for rounding, z + (z.round() - z).detach(), or rescale the input.",
     ),

@@ -17,31 +17,19 @@ STUCK = Rule(
         "is zero too, the gradient of both is zero, and no step changes them: only the last bias learns. One layer of "
         "zeros alone recovers, because its own gradient is not zero; so the zeros of LoRA, of adapters and of the last "
         "layer of a residual branch are not reported.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
-for parameter in model.parameters():
-    nn.init.zeros_(parameter)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(3):
-    loss = (model(torch.randn(16, 4)) - 1).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(3):
-    loss = (model(torch.randn(16, 4)) - 1).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+  model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+- for parameter in model.parameters():
+-     nn.init.zeros_(parameter)
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  for _ in range(3):
+      loss = (model(torch.randn(16, 4)) - 1).square().mean()
+      optimizer.zero_grad()
+      loss.backward()
+      optimizer.step()
 """,
         remedy="Initialize weights with small random values, as the layers of torch do by themselves.",
     ),

@@ -19,38 +19,25 @@ MISMATCH = Rule(
         "that save tensors of the same shape, which torch does not notice, and a block that draws random numbers with "
         "preserve_rng_state=False. Blocks with use_reentrant=True are not "
         "compared.",
-        sample="""\
-import torch
-from torch.utils.checkpoint import checkpoint
+        change="""\
+  import torch
+  from torch.utils.checkpoint import checkpoint
 
-x = torch.randn(3, requires_grad=True)
-runs = []
-
-
-def block(x):
-    runs.append(x.shape)
-    if len(runs) == 1:  # different in the recomputation
-        return x.sin().exp()
-    return x.cos().exp()
+  x = torch.randn(3, requires_grad=True)
+  runs = []
 
 
-checkpoint(block, x, use_reentrant=False).sum().backward()
-""",
-        fixed="""\
-import torch
-from torch.utils.checkpoint import checkpoint
-
-x = torch.randn(3, requires_grad=True)
-runs = []
-
-
-def block(x, is_first):
-    if is_first:
-        return x.sin().exp()
-    return x.cos().exp()
+- def block(x):
+-     runs.append(x.shape)
+-     if len(runs) == 1:  # different in the recomputation
++ def block(x, is_first):
++     if is_first:
+          return x.sin().exp()
+      return x.cos().exp()
 
 
-checkpoint(block, x, not runs, use_reentrant=False).sum().backward()
+- checkpoint(block, x, use_reentrant=False).sum().backward()
++ checkpoint(block, x, not runs, use_reentrant=False).sum().backward()
 """,
         remedy="Draw random numbers, count and decide before the block, and pass the result as an argument. "
         "checkpoint() itself restores torch's random state.",

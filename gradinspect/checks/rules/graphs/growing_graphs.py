@@ -31,27 +31,17 @@ GROWING = Rule(
         "or is joined on the line that made it. A list of outputs, as of validation without no_grad, is found when no "
         "backward has gone through their graphs two calls later. To see how much it grows: gradinspect memory train.py "
         "--iterations 5.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(4, 1)
-losses = []
-for _ in range(3):
-    loss = model(torch.randn(8, 4)).square().mean()
-    loss.backward()
-    losses.append(loss)  # keeps every graph
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(4, 1)
-losses = []
-for _ in range(3):
-    loss = model(torch.randn(8, 4)).square().mean()
-    loss.backward()
-    losses.append(loss.item())
+  model = nn.Linear(4, 1)
+  losses = []
+  for _ in range(3):
+      loss = model(torch.randn(8, 4)).square().mean()
+      loss.backward()
+-     losses.append(loss)  # keeps every graph
++     losses.append(loss.item())
 """,
         remedy="Store loss.item(), or detach() what one iteration passes on to the next.",
     )

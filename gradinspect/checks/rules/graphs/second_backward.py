@@ -26,25 +26,16 @@ FREED = Rule(
         "sum or a shared trunk was computed before the earlier backward, and the new loss depends on it. gradinspect "
         "names the backward that freed it, and the line where the new graph joins the old one. retain_graph=True would "
         "silence the error, but where the history is not wanted, it makes every step slower than the last.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-cell = nn.Linear(4, 4)
-h = torch.zeros(4)
-for _ in range(3):
-    h = torch.tanh(cell(torch.randn(4)) + h)  # reads h of the last step
-    h.sum().backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-cell = nn.Linear(4, 4)
-h = torch.zeros(4)
-for _ in range(3):
-    h = torch.tanh(cell(torch.randn(4)) + h.detach())
-    h.sum().backward()
+  cell = nn.Linear(4, 4)
+  h = torch.zeros(4)
+  for _ in range(3):
+-     h = torch.tanh(cell(torch.randn(4)) + h)  # reads h of the last step
++     h = torch.tanh(cell(torch.randn(4)) + h.detach())
+      h.sum().backward()
 """,
         remedy="Use h.detach() in the next step. For two losses of one graph, call backward once on their sum.",
     )

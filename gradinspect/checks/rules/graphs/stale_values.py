@@ -37,21 +37,14 @@ MODIFIED = Rule(
         "version at the time of saving and fails: 'one of the variables needed for gradient computation has been "
         "modified by an inplace operation'. torch names only the first such tensor and neither line. gradinspect "
         "names all of them, the line that saved each one and the lines that wrote to it.",
-        sample="""\
-import torch
+        change="""\
+  import torch
 
-x = torch.randn(3, requires_grad=True)
-y = x.exp()  # saves y: the gradient of exp is exp
-y += 1  # overwrites y
-y.sum().backward()
-""",
-        fixed="""\
-import torch
-
-x = torch.randn(3, requires_grad=True)
-y = x.exp()  # saves y: the gradient of exp is exp
-y = y + 1  # a new tensor
-y.sum().backward()
+  x = torch.randn(3, requires_grad=True)
+  y = x.exp()  # saves y: the gradient of exp is exp
+- y += 1  # overwrites y
++ y = y + 1  # a new tensor
+  y.sum().backward()
 """,
         remedy="Use the out-of-place operator. Update weights after backward, under torch.no_grad().",
     )
@@ -64,32 +57,20 @@ STEPPED = Rule(
         explanation="optimizer.step() writes to the weights in place. If the graph was built with the old weights and "
         "its backward runs after the step, the saved weights are gone and backward fails. This is common with two "
         "networks and two optimizers, such as a GAN, where one loss goes through both networks.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-G, D = nn.Linear(2, 4), nn.Linear(4, 1)
-opt_d = torch.optim.SGD(D.parameters(), lr=0.1)
-score = D(G(torch.randn(8, 2)))  # saves the weights of D
-loss_d = score.square().mean()
-loss_d.backward(retain_graph=True)
-opt_d.step()  # overwrites them
-loss_g = -score.mean()
-loss_g.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-G, D = nn.Linear(2, 4), nn.Linear(4, 1)
-opt_d = torch.optim.SGD(D.parameters(), lr=0.1)
-score = D(G(torch.randn(8, 2)))  # saves the weights of D
-loss_d = score.square().mean()
-loss_d.backward(retain_graph=True)
-opt_d.step()
-score = D(G(torch.randn(8, 2)))  # saves the new weights
-loss_g = -score.mean()
-loss_g.backward()
+  G, D = nn.Linear(2, 4), nn.Linear(4, 1)
+  opt_d = torch.optim.SGD(D.parameters(), lr=0.1)
+  score = D(G(torch.randn(8, 2)))  # saves the weights of D
+  loss_d = score.square().mean()
+  loss_d.backward(retain_graph=True)
+- opt_d.step()  # overwrites them
++ opt_d.step()
++ score = D(G(torch.randn(8, 2)))  # saves the new weights
+  loss_g = -score.mean()
+  loss_g.backward()
 """,
         remedy="Run the forward pass again after the step, so that it saves the new weights. If both losses should "
         "update them, step after the last backward.",
@@ -104,23 +85,15 @@ UNTRACKED = Rule(
         "batch norm to its running statistics. Backward then uses the new values, and its gradients are "
         "silently wrong. A value that was restored before backward is not reported. NumPy writes into memory that it "
         "shares with a tensor, by numpy() or from_numpy(): that is found, but not the line.",
-        sample="""\
-import torch
+        change="""\
+  import torch
 
-x = torch.randn(3, requires_grad=True)
-w = torch.randn(3, requires_grad=True)
-y = (w * x).sum()  # saves w
-w.data.mul_(0.9)  # overwrites w, and its version stays the same
-y.backward()
-""",
-        fixed="""\
-import torch
-
-x = torch.randn(3, requires_grad=True)
-w = torch.randn(3, requires_grad=True)
-y = (w * x).sum()  # saves w
-y.backward()
-w.data.mul_(0.9)
+  x = torch.randn(3, requires_grad=True)
+  w = torch.randn(3, requires_grad=True)
+  y = (w * x).sum()  # saves w
+- w.data.mul_(0.9)  # overwrites w, and its version stays the same
+  y.backward()
++ w.data.mul_(0.9)
 """,
         remedy="Write after backward.",
     )

@@ -43,25 +43,16 @@ BROADCAST = Rule(
         "missing dimensions in front. The mean over all pairs is an ordinary number that even decreases, but the model "
         "learns to predict the average. Intentional broadcasting is not reported: a dimension that is added on the "
         "spot, a mask of the broadcast shape, or two sides that are both learned.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(4, 1)
-x, y = torch.randn(64, 4), torch.randn(64)
-prediction = model(x)  # [64, 1]
-loss = ((prediction - y) ** 2).mean()  # y is [64]
-loss.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(4, 1)
-x, y = torch.randn(64, 4), torch.randn(64)
-prediction = model(x).squeeze(-1)  # [64]
-loss = ((prediction - y) ** 2).mean()  # y is [64]
-loss.backward()
+  model = nn.Linear(4, 1)
+  x, y = torch.randn(64, 4), torch.randn(64)
+- prediction = model(x)  # [64, 1]
++ prediction = model(x).squeeze(-1)  # [64]
+  loss = ((prediction - y) ** 2).mean()  # y is [64]
+  loss.backward()
 """,
         remedy="Give both sides the same shape: model(x).squeeze(-1), or y.unsqueeze(-1).",
     )

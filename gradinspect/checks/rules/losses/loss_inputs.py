@@ -36,31 +36,19 @@ TWICE = Rule(
         "softmax or a sigmoid, these losses squash values that lie between 0 and 1 already: a perfect prediction "
         "still has a large loss, the gradients are small, and training is slow or stops early. There is no error. A "
         "second log_softmax is not reported, because it changes neither the loss nor its gradients.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Sequential(nn.Linear(8, 4), nn.Softmax(dim=1))  # too much
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-x, y = torch.randn(16, 8), torch.randint(4, (16,))
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = nn.functional.cross_entropy(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Sequential(nn.Linear(8, 4))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-x, y = torch.randn(16, 8), torch.randint(4, (16,))
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = nn.functional.cross_entropy(model(x), y)
-    loss.backward()
-    optimizer.step()
+- model = nn.Sequential(nn.Linear(8, 4), nn.Softmax(dim=1))  # too much
++ model = nn.Sequential(nn.Linear(8, 4))
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  x, y = torch.randn(16, 8), torch.randint(4, (16,))
+  for _ in range(2):
+      optimizer.zero_grad()
+      loss = nn.functional.cross_entropy(model(x), y)
+      loss.backward()
+      optimizer.step()
 """,
         remedy="Pass the logits to the loss, and apply the softmax or sigmoid only where probabilities are read.",
     )
@@ -74,25 +62,16 @@ NOT_LOG = Rule(
         "the output of log_softmax, and so does kl_div as its first argument. Of probabilities, nll_loss "
         "makes a number between -1 and 0, whose gradient does not grow for wrong predictions. Of logits, it makes a "
         "number that falls forever: the scores of the classes only have to grow. There is no error.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-x, y = torch.randn(16, 8), torch.randint(4, (16,))
-p = torch.softmax(model(x), dim=1)  # probabilities
-loss = nn.functional.nll_loss(p, y)
-loss.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-x, y = torch.randn(16, 8), torch.randint(4, (16,))
-p = torch.log_softmax(model(x), dim=1)
-loss = nn.functional.nll_loss(p, y)
-loss.backward()
+  model = nn.Linear(8, 4)
+  x, y = torch.randn(16, 8), torch.randint(4, (16,))
+- p = torch.softmax(model(x), dim=1)  # probabilities
++ p = torch.log_softmax(model(x), dim=1)
+  loss = nn.functional.nll_loss(p, y)
+  loss.backward()
 """,
         remedy="Pass the output of log_softmax, or pass logits to cross_entropy instead of nll_loss.",
     )

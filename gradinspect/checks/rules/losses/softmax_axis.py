@@ -41,25 +41,16 @@ AXIS = Rule(
         "Without dim, torch takes axis 0 for one or three dimensions. Over a single column every output is exactly 1, "
         "whatever the scores are: the loss is constant and no parameter learns. nn.CrossEntropyLoss on a model with "
         "one output does the same.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-x, y = torch.randn(16, 8), torch.randint(4, (16,))
-p = torch.log_softmax(model(x), dim=0)  # 0 is the batch
-loss = nn.functional.nll_loss(p, y)
-loss.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-x, y = torch.randn(16, 8), torch.randint(4, (16,))
-p = torch.log_softmax(model(x), dim=1)
-loss = nn.functional.nll_loss(p, y)
-loss.backward()
+  model = nn.Linear(8, 4)
+  x, y = torch.randn(16, 8), torch.randint(4, (16,))
+- p = torch.log_softmax(model(x), dim=0)  # 0 is the batch
++ p = torch.log_softmax(model(x), dim=1)
+  loss = nn.functional.nll_loss(p, y)
+  loss.backward()
 """,
         remedy="Use the axis of the classes, dim=1 for [batch, classes]. For one output, use "
         "binary_cross_entropy_with_logits, or let the model have two.",

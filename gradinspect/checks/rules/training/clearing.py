@@ -16,28 +16,18 @@ NOT_CLEARED = Rule(
         "also happens if zero_grad() is called only once before the loop, once per epoch, on another model or "
         "optimizer, or outside the closure of LBFGS. Accumulating gradients over several backward calls before one "
         "step is not reported, nor is a generator's backward that adds to gradients of the discriminator.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(3):
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()  # adds to the gradients of the last step
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(3):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
+  model = nn.Linear(8, 4)
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  for _ in range(3):
++     optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+-     loss.backward()  # adds to the gradients of the last step
++     loss.backward()
+      optimizer.step()
 """,
         remedy="Call optimizer.zero_grad() before each backward that begins a new step.",
     )
@@ -51,29 +41,18 @@ CLEARED = Rule(
         "comes between backward() and step(), all gradients are None or zero when the optimizer steps. There is no "
         "error, and the parameters do not change, except for momentum and weight decay. If gradients are accumulated "
         "over several backward calls, zero_grad() between them leaves only those of the last call.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.zero_grad()  # before the step
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
+  model = nn.Linear(8, 4)
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  for _ in range(2):
++     optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+      loss.backward()
+-     optimizer.zero_grad()  # before the step
+      optimizer.step()
 """,
         remedy="Move zero_grad() before backward(), or after step().",
     )

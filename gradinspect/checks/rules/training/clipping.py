@@ -15,31 +15,19 @@ CLIPPING = Rule(
         "Before backward() or after step(), these are none, or old ones, so the step applies gradients that were never "
         "clipped. With a GradScaler, gradients are multiplied by a large scale until the scaler's step(): a limit that "
         "is applied before then cuts nearly all of each gradient away. Call scaler.unscale_(optimizer) first.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # no gradients yet
-    loss.backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
+  model = nn.Linear(8, 4)
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  for _ in range(2):
+      optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+-     nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # no gradients yet
+      loss.backward()
++     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+      optimizer.step()
 """,
         remedy="Clip between backward() and step(), with a GradScaler after scaler.unscale_(optimizer).",
     )

@@ -16,32 +16,19 @@ EVAL = Rule(
         "normalizes with its running statistics and does not update them; if they were never computed, it does not "
         "normalize at all. Intentional uses are not reported: a model in train mode with layers or a frozen part in "
         "eval mode, and BatchNorm with the statistics of a checkpoint.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model.eval()  # for an evaluation
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model.eval()  # for an evaluation
-model.train()
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
+  model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4))
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  model.eval()  # for an evaluation
++ model.train()
+  for _ in range(2):
+      optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+      loss.backward()
+      optimizer.step()
 """,
         remedy="Call model.train() before training, and again after each evaluation.",
     )

@@ -16,31 +16,19 @@ INEFFECTIVE = Rule(
         "error, and the parameters still require grad: backward computes their gradients, and an optimizer that holds "
         "them changes them. Reported if backward reaches such parameters. A class that reads its own attribute "
         "`self.requires_grad` is not reported.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-for param in model[0].parameters():
-    param.require_grad = False  # the name is requires_grad
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    optimizer.zero_grad()
-    model(torch.randn(5, 8)).square().mean().backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-for param in model[0].parameters():
-    param.requires_grad = False
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    optimizer.zero_grad()
-    model(torch.randn(5, 8)).square().mean().backward()
-    optimizer.step()
+  model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+  for param in model[0].parameters():
+-     param.require_grad = False  # the name is requires_grad
++     param.requires_grad = False
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  for _ in range(2):
+      optimizer.zero_grad()
+      model(torch.randn(5, 8)).square().mean().backward()
+      optimizer.step()
 """,
         remedy="Write param.requires_grad = False for a tensor, module.requires_grad_(False) for a module.",
     )

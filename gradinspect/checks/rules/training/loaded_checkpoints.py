@@ -15,26 +15,17 @@ NOT_LOADED = Rule(
         "checkpoint does not have. If all of them differ, the model keeps its random weights and there is no error. "
         "Typical causes are a prefix such as 'module.', 'model.' or '_orig_mod.', and a checkpoint that has the state "
         "dict under a key such as 'state_dict'. A checkpoint that has at least one name of the model is not reported.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Sequential(nn.Linear(8, 4))
-saved = {"module.0.weight": torch.ones(4, 8)}
-model.load_state_dict(saved, strict=False)  # no name fits
-loss = model(torch.randn(5, 8)).square().mean()
-loss.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Sequential(nn.Linear(8, 4))
-saved = {"module.0.weight": torch.ones(4, 8)}
-saved = {k.removeprefix("module."): v for k, v in saved.items()}
-model.load_state_dict(saved, strict=False)
-loss = model(torch.randn(5, 8)).square().mean()
-loss.backward()
+  model = nn.Sequential(nn.Linear(8, 4))
+  saved = {"module.0.weight": torch.ones(4, 8)}
+- model.load_state_dict(saved, strict=False)  # no name fits
++ saved = {k.removeprefix("module."): v for k, v in saved.items()}
++ model.load_state_dict(saved, strict=False)
+  loss = model(torch.randn(5, 8)).square().mean()
+  loss.backward()
 """,
         remedy="Rename the keys, and look at the missing_keys and unexpected_keys that load_state_dict returns.",
     )

@@ -18,33 +18,20 @@ TWICE = Rule(
         "update of tied weights, gradients are clipped wrongly, and after model.to(device) or loading a checkpoint "
         "the two are no longer tied. If one parameter is assigned to both modules, it has one gradient and one state. "
         "Parts of a flat buffer are not reported.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-embed, out = nn.Embedding(9, 4), nn.Linear(4, 9, bias=False)
-model = nn.ModuleDict({"embed": embed, "out": out})
-out.weight.data = embed.weight.data  # two parameters, one memory
-optimizer = torch.optim.Adam(model.parameters())
-for _ in range(2):
-    optimizer.zero_grad()
-    logits = model["out"](model["embed"](torch.arange(9)))
-    nn.functional.cross_entropy(logits, torch.arange(9)).backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-embed, out = nn.Embedding(9, 4), nn.Linear(4, 9, bias=False)
-model = nn.ModuleDict({"embed": embed, "out": out})
-out.weight = embed.weight
-optimizer = torch.optim.Adam(model.parameters())
-for _ in range(2):
-    optimizer.zero_grad()
-    logits = model["out"](model["embed"](torch.arange(9)))
-    nn.functional.cross_entropy(logits, torch.arange(9)).backward()
-    optimizer.step()
+  embed, out = nn.Embedding(9, 4), nn.Linear(4, 9, bias=False)
+  model = nn.ModuleDict({"embed": embed, "out": out})
+- out.weight.data = embed.weight.data  # two parameters, one memory
++ out.weight = embed.weight
+  optimizer = torch.optim.Adam(model.parameters())
+  for _ in range(2):
+      optimizer.zero_grad()
+      logits = model["out"](model["embed"](torch.arange(9)))
+      nn.functional.cross_entropy(logits, torch.arange(9)).backward()
+      optimizer.step()
 """,
         remedy="Assign the parameter itself: decoder.weight = encoder.weight.",
     )

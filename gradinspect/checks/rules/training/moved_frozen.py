@@ -16,33 +16,21 @@ MOVED = Rule(
         " each step. One of zeros, which zero_grad(set_to_none=False) leaves, is enough for momentum and weight decay "
         "to move the parameter. Reported if a step was seen to change a frozen parameter by a gradient that an "
         "earlier step has used; gradients that the program sets itself are not.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-for step in range(4):
-    if step == 1:
-        model[0].requires_grad_(False)  # momentum is still there
-    optimizer.zero_grad(set_to_none=False)
-    model(torch.randn(5, 8)).square().mean().backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-for step in range(4):
-    if step == 1:
-        model[0].requires_grad_(False)
-        for param in model[0].parameters():
-            param.grad = None
-    optimizer.zero_grad(set_to_none=False)
-    model(torch.randn(5, 8)).square().mean().backward()
-    optimizer.step()
+  model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+  for step in range(4):
+      if step == 1:
+-         model[0].requires_grad_(False)  # momentum is still there
++         model[0].requires_grad_(False)
++         for param in model[0].parameters():
++             param.grad = None
+      optimizer.zero_grad(set_to_none=False)
+      model(torch.randn(5, 8)).square().mean().backward()
+      optimizer.step()
 """,
         remedy="Set .grad of the parameters to None when they are frozen.",
     )

@@ -14,28 +14,18 @@ NEVER = Rule(
         explanation="step() is missing, is written without parentheses, or is reached under a condition that never "
         "holds. The loss is computed and backward runs, but the parameters stay as they are. Reported if the "
         "gradients of the optimizer's parameters are cleared without having been read by anything.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(3):
-    optimizer.zero_grad()  # nobody has used the gradients
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(3):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
+  model = nn.Linear(8, 4)
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  for _ in range(3):
+-     optimizer.zero_grad()  # nobody has used the gradients
++     optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+      loss.backward()
++     optimizer.step()
 """,
         remedy="Call optimizer.step() after backward().",
     )
@@ -49,29 +39,18 @@ ANEW = Rule(
         "optimizer begins without them: Adam's first step moves every parameter by the learning rate, whatever the "
         "size of its gradient, and momentum never builds up. Plain SGD has no state and is not reported, nor is an "
         "optimizer that steps several times, as in meta-learning.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-for _ in range(3):
-    optimizer = torch.optim.Adam(model.parameters())  # forgets
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-optimizer = torch.optim.Adam(model.parameters())
-for _ in range(3):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
+  model = nn.Linear(8, 4)
++ optimizer = torch.optim.Adam(model.parameters())
+  for _ in range(3):
+-     optimizer = torch.optim.Adam(model.parameters())  # forgets
+      optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+      loss.backward()
+      optimizer.step()
 """,
         remedy="Make the optimizer once, before the loop.",
     )
@@ -85,33 +64,20 @@ SCHEDULED = Rule(
         "optimizer has stepped, the first value of the schedule is skipped, and every later one comes a step or an "
         "epoch too early. torch warns once. Several steps of the scheduler in a row, which bring a schedule to "
         "where training was interrupted, are not reported.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
-for _ in range(3):
-    scheduler.step()  # before optimizer.step()
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
-for _ in range(3):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
-    scheduler.step()
+  model = nn.Linear(8, 4)
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
+  for _ in range(3):
+-     scheduler.step()  # before optimizer.step()
+      optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+      loss.backward()
+      optimizer.step()
++     scheduler.step()
 """,
         remedy="Call scheduler.step() after optimizer.step().",
     )
@@ -125,29 +91,18 @@ ZERO_RATE = Rule(
         "meant to set it later. Reported if every step that was observed had it, and the optimizer still has it at the "
         "end. An optimizer with a scheduler is reported if the scheduler has stepped five times and no other optimizer "
         "learns either, because a warm-up may begin with 0; one with some groups at 0, which freezes them, is not.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=1 // 10)  # 0
-for _ in range(3):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=1 / 10)
-for _ in range(3):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
+  model = nn.Linear(8, 4)
+- optimizer = torch.optim.SGD(model.parameters(), lr=1 // 10)  # 0
++ optimizer = torch.optim.SGD(model.parameters(), lr=1 / 10)
+  for _ in range(3):
+      optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+      loss.backward()
+      optimizer.step()
 """,
         remedy="Pass a positive learning rate.",
     )

@@ -16,39 +16,23 @@ OTHER_LOSS = Rule(
         "fool. The discriminator's gradients must be cleared before its own backward, not only after its own step. "
         "Losses that are added up over several backward calls are not reported, nor are parameters that several "
         "optimizers train, nor a trunk that learns from the losses of all heads.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-actor, critic = nn.Linear(4, 2), nn.Linear(2, 1)
-optimizer_a = torch.optim.SGD(actor.parameters(), lr=0.1)
-optimizer_c = torch.optim.SGD(critic.parameters(), lr=0.1)
-for _ in range(4):
-    loss_c = (critic(torch.randn(8, 2)) - 1).square().mean()
-    loss_c.backward()
-    optimizer_c.step()
-    optimizer_c.zero_grad()  # too early
-    optimizer_a.zero_grad()
-    loss_a = -critic(actor(torch.randn(8, 4))).mean()
-    loss_a.backward()
-    optimizer_a.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-actor, critic = nn.Linear(4, 2), nn.Linear(2, 1)
-optimizer_a = torch.optim.SGD(actor.parameters(), lr=0.1)
-optimizer_c = torch.optim.SGD(critic.parameters(), lr=0.1)
-for _ in range(4):
-    loss_c = (critic(torch.randn(8, 2)) - 1).square().mean()
-    optimizer_c.zero_grad()
-    loss_c.backward()
-    optimizer_c.step()
-    optimizer_a.zero_grad()
-    loss_a = -critic(actor(torch.randn(8, 4))).mean()
-    loss_a.backward()
-    optimizer_a.step()
+  actor, critic = nn.Linear(4, 2), nn.Linear(2, 1)
+  optimizer_a = torch.optim.SGD(actor.parameters(), lr=0.1)
+  optimizer_c = torch.optim.SGD(critic.parameters(), lr=0.1)
+  for _ in range(4):
+      loss_c = (critic(torch.randn(8, 2)) - 1).square().mean()
++     optimizer_c.zero_grad()
+      loss_c.backward()
+      optimizer_c.step()
+-     optimizer_c.zero_grad()  # too early
+      optimizer_a.zero_grad()
+      loss_a = -critic(actor(torch.randn(8, 4))).mean()
+      loss_a.backward()
+      optimizer_a.step()
 """,
         remedy="Call zero_grad() of an optimizer right before the backward whose gradients it is to apply.",
     )

@@ -16,29 +16,18 @@ PILED = Rule(
         "gradient halves it again and again, one that stores activations stores them many times, and what the hooks "
         "refer to is never freed. Hooks on the results of operators are gone with their graph and are not reported, "
         "nor are those that are removed.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(4):
-    model.weight.register_hook(lambda g: g * 0.5)  # one more each time
-    optimizer.zero_grad()
-    model(torch.randn(5, 8)).square().mean().backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model.weight.register_hook(lambda g: g * 0.5)
-for _ in range(4):
-    optimizer.zero_grad()
-    model(torch.randn(5, 8)).square().mean().backward()
-    optimizer.step()
+  model = nn.Linear(8, 4)
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
++ model.weight.register_hook(lambda g: g * 0.5)
+  for _ in range(4):
+-     model.weight.register_hook(lambda g: g * 0.5)  # one more each time
+      optimizer.zero_grad()
+      model(torch.randn(5, 8)).square().mean().backward()
+      optimizer.step()
 """,
         remedy="Register the hook once, before the loop, or remove its handle in the same iteration.",
     )

@@ -15,32 +15,20 @@ SCALED = Rule(
         "vanish in float16. scaler.step(optimizer) divides the gradients by the same factor, and leaves a step out "
         "if they are not finite. optimizer.step() knows nothing of it: with SGD each update is 65,536 times too "
         "large; with Adam the factor cancels, until a gradient overflows. There is no error.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scaler = torch.amp.GradScaler("cpu")
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    scaler.scale(loss).backward()
-    optimizer.step()  # of gradients 65,536 times too large
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scaler = torch.amp.GradScaler("cpu")
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
+  model = nn.Linear(8, 4)
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  scaler = torch.amp.GradScaler("cpu")
+  for _ in range(2):
+      optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+      scaler.scale(loss).backward()
+-     optimizer.step()  # of gradients 65,536 times too large
++     scaler.step(optimizer)
++     scaler.update()
 """,
         remedy="Replace optimizer.step() by scaler.step(optimizer).",
     )

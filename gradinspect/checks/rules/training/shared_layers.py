@@ -18,21 +18,14 @@ SHARED = Rule(
         explanation="`[layer] * 6` is a list with six references to one layer. nn.ModuleList and nn.Sequential accept "
         "it, and the model has the parameters of one layer instead of six. A layer that is called several times, tied "
         "weights, and a line whose names say that the layer is shared are not reported.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-layers = nn.Sequential(*[nn.Linear(8, 8)] * 3)  # one layer, three times
-loss = layers(torch.randn(5, 8)).square().mean()
-loss.backward()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-layers = nn.Sequential(*[nn.Linear(8, 8) for _ in range(3)])
-loss = layers(torch.randn(5, 8)).square().mean()
-loss.backward()
+- layers = nn.Sequential(*[nn.Linear(8, 8)] * 3)  # one layer, three times
++ layers = nn.Sequential(*[nn.Linear(8, 8) for _ in range(3)])
+  loss = layers(torch.randn(5, 8)).square().mean()
+  loss.backward()
 """,
         remedy="Make each layer in a comprehension: [nn.Linear(8, 8) for _ in range(3)], or copy.deepcopy(layer).",
     )

@@ -16,31 +16,19 @@ SPOILED = Rule(
         "the optimizer climb. It is reported if every call shows it: zeros for a parameter that an optimizer holds, "
         "and for the result of an operator; a reversed sign only for a parameter of a layer of torch.nn. Elsewhere it "
         "is common, as for a Lagrange multiplier, or between adversaries.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model[0].weight.register_hook(lambda g: -g.clamp(-1, 1))  # the sign
-x, y = torch.randn(16, 4), torch.randn(16, 1)
-for _ in range(4):
-    optimizer.zero_grad()
-    (model(x) - y).square().mean().backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model[0].weight.register_hook(lambda g: g.clamp(-1, 1))
-x, y = torch.randn(16, 4), torch.randn(16, 1)
-for _ in range(4):
-    optimizer.zero_grad()
-    (model(x) - y).square().mean().backward()
-    optimizer.step()
+  model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+- model[0].weight.register_hook(lambda g: -g.clamp(-1, 1))  # the sign
++ model[0].weight.register_hook(lambda g: g.clamp(-1, 1))
+  x, y = torch.randn(16, 4), torch.randn(16, 1)
+  for _ in range(4):
+      optimizer.zero_grad()
+      (model(x) - y).square().mean().backward()
+      optimizer.step()
 """,
         remedy="Return the gradient that you want, or None to leave it as it is. To freeze a parameter call "
         "requires_grad_(False) on it, and to cut a value off use detach().",

@@ -17,31 +17,19 @@ UNHELD = Rule(
         "with parameters of its own, has to be passed as well. There is no error: the rest of the model "
         "learns. Intentional uses are not reported: a perceptual loss, a linear probe, inputs whose gradient is "
         "wanted, a model that another optimizer trains.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model[2] = nn.Linear(16, 2)  # the optimizer holds the old layer
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-model[2] = nn.Linear(16, 2)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    optimizer.zero_grad()
-    loss = model(torch.randn(5, 8)).square().mean()
-    loss.backward()
-    optimizer.step()
+  model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
++ model[2] = nn.Linear(16, 2)
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+- model[2] = nn.Linear(16, 2)  # the optimizer holds the old layer
+  for _ in range(2):
+      optimizer.zero_grad()
+      loss = model(torch.randn(5, 8)).square().mean()
+      loss.backward()
+      optimizer.step()
 """,
         remedy="Use nn.ModuleList, nn.ModuleDict and nn.Parameter, and make the optimizer when the model is complete.",
     )

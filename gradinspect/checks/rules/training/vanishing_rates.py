@@ -16,35 +16,21 @@ VANISHING = Rule(
         "for an epoch, applied to each batch, brings the learning rate to nothing before the first epoch is over, "
         "and the loss stays where it is. Reported if two steps of a scheduler, with one step of the optimizer before "
         "each, have divided the learning rate by the same number, at least 5.",
-        sample="""\
-import torch
-from torch import nn
+        change="""\
+  import torch
+  from torch import nn
 
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.1)
-for epoch in range(2):
-    for _ in range(4):
-        optimizer.zero_grad()
-        loss = model(torch.randn(5, 8)).square().mean()
-        loss.backward()
-        optimizer.step()
-        scheduler.step()  # for each batch
-""",
-        fixed="""\
-import torch
-from torch import nn
-
-model = nn.Linear(8, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.1)
-for epoch in range(2):
-    for _ in range(4):
-        optimizer.zero_grad()
-        loss = model(torch.randn(5, 8)).square().mean()
-        loss.backward()
-        optimizer.step()
-    scheduler.step()
+  model = nn.Linear(8, 4)
+  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+  scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.1)
+  for epoch in range(2):
+      for _ in range(4):
+          optimizer.zero_grad()
+          loss = model(torch.randn(5, 8)).square().mean()
+          loss.backward()
+          optimizer.step()
+-         scheduler.step()  # for each batch
++     scheduler.step()
 """,
         remedy="Call scheduler.step() once per epoch, or choose a factor near 1.",
     )
