@@ -14,6 +14,7 @@ from typing import Any
 import torch.utils.checkpoint
 
 from gradinspect.torch_api.graph_capture import is_capturing
+from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.probes import private
 
@@ -74,10 +75,18 @@ def restores_random_state(frame: object) -> bool:
 
 def random_state() -> tuple[torch.Tensor, ...]:
     """Return where the random number generators are: of the CPU, and of the current CUDA device if there is one."""
-    states = [torch.get_rng_state()]
-    if torch.cuda.is_available() and torch.cuda.is_initialized() and not is_capturing():
-        states.append(torch.cuda.get_rng_state())
-    return tuple(states)
+    with unobserved():  # torch.compile traces a block on fake tensors, which do not mix with these
+        states = [torch.get_rng_state()]
+        if torch.cuda.is_available() and torch.cuda.is_initialized() and not is_capturing():
+            states.append(torch.cuda.get_rng_state())
+        return tuple(states)
+
+
+def has_random_state(state: tuple[torch.Tensor, ...]) -> bool:
+    """Return whether the random number generators are where they were then."""
+    now = random_state()
+    with unobserved():
+        return all(map(torch.equal, state, now))
 
 
 def is_stop_of_recomputation(kind: Any) -> bool:

@@ -122,3 +122,34 @@ def test_an_optimizer_that_never_steps_is_found_beside_a_compiled_model(tmp_path
 
     assert done.returncode == 1
     assert "GI365" in done.stdout
+
+
+CHECKPOINTED = """
+import torch
+from torch.utils.checkpoint import checkpoint
+from torch._dynamo.utils import counters
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(), torch.nn.Linear(4, 1))
+optimizer = torch.optim.Adam(model.parameters())
+@torch.compile(backend="aot_eager")
+def loss_of(x):
+    return checkpoint(model, x, use_reentrant=False).square().mean()
+for _ in range(3):
+    optimizer.zero_grad()
+    loss = loss_of(torch.randn(2, 4))
+    loss.backward()
+    optimizer.step()
+    print(loss.item().hex())
+print(sum(counters["graph_break"].values()), counters["stats"], counters["aot_autograd"], flush=True)
+"""
+
+
+def test_a_checkpoint_inside_a_compiled_function_is_traced_as_without_us(tmp_path: Path) -> None:
+    """Its block runs on fake tensors while it is traced, where nothing of ours may compute with real ones."""
+    script = tmp_path / "compiled_checkpoint.py"
+    script.write_text(CHECKPOINTED)
+    plain = python(script)
+    done = gradinspect("check", script, "--continue")
+
+    assert done.returncode == 0, done.stderr
+    assert plain.stdout in done.stdout

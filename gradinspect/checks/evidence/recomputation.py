@@ -30,6 +30,7 @@ from gradinspect.recording.thread_modes import OTHER_CALL_MODE
 from gradinspect.torch_api.checkpoints import FILE as CHECKPOINT_FILE
 from gradinspect.torch_api.checkpoints import (
     checkpoint_patches,
+    has_random_state,
     is_stop_of_recomputation,
     random_state,
     restores_random_state,
@@ -161,7 +162,7 @@ def _first_hook(original: Any, first: "WeakKeyDictionary[Any, _Run]") -> Any:
         def __exit__(self, *error: Any) -> Any:
             result = super().__exit__(*error)
             if self._is_redrawn:
-                self._run.is_random = not all(map(torch.equal, self._run.state, random_state()))
+                self._run.is_random = not has_random_state(self._run.state)
                 self._run.state = ()
             return result
 
