@@ -58,10 +58,10 @@ def gradients_with_graph(
     require_sequence_numbers("--create-graph")
     others = others or OtherThreads(ThreadRecord(), lambda: None)
     walk = walk_like(graph, [output.edge[0] for output in outputs])
-    watch = _MakerLog(graph, walk)
+    here = EngineRecord(None, others.index_here(), NOWHERE)
+    watch = _MakerLog(graph, walk, is_recorded_thread=here.thread == OWN)
     leaves = walk.leaves()
     values = [output.value for output in outputs]
-    here = EngineRecord(None, others.index_here(), NOWHERE)
     is_elsewhere = has_device_threads() or here.thread != OWN
     new = NewNodes(others, (*values, *gradients), here) if is_elsewhere else None
     try:
@@ -97,9 +97,8 @@ class _MakerLog:
     Nodes made after a node has run and before the next one does accumulate its gradients, so they belong to it too.
     """
 
-    def __init__(self, graph: Graph, walk: Walk) -> None:
-        self._graph = graph
-        self._thread = get_ident()
+    def __init__(self, graph: Graph, walk: Walk, *, is_recorded_thread: bool) -> None:
+        self._thread = get_ident() if is_recorded_thread else None  # whose numbers alone are identities
         self._ran: dict[int, list[tuple[int, Maker]]] = {}  # thread -> where each node began to run
         self._end = 0
         identities = [node.identity for node in graph.nodes]
@@ -121,7 +120,7 @@ class _MakerLog:
             elsewhere: Identity and sequence number of each node that has no number of this thread.
         """
         found: dict[int, Maker] = {}
-        here = self._ran.get(self._thread, [])
+        here = [] if self._thread is None else self._ran.get(self._thread, [])
         ends = [*(start for start, _ in here[1:]), self._end]
         for (start, maker), end in zip(here, ends, strict=False):
             found.update(dict.fromkeys(range(start, end), maker))

@@ -1,5 +1,7 @@
 """The graph that backward itself builds: its nodes, who made them, and that nothing else changes."""
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.second_order import gradients_with_graph
 from gradinspect.storage import read_graph
+from gradinspect.torch_api.nodes import next_sequence_nr
 
 
 def second(loss: torch.Tensor, recorder: Recorder | None = None) -> Graph:
@@ -55,6 +58,42 @@ def test_nodes_have_the_place_of_their_maker() -> None:
     assert {maker for maker, name in classes if name == "Linear"} <= {"AddmmBackward0", "TBackward0"}
     assert any(node.made_by is None and node.name == "TanhBackward0" for node in found.nodes)
     assert all(node.frame is not None for node in found.nodes if node.made_by == "TanhBackward0")
+
+
+def on_thread(function: Callable[[], Any]) -> Any:
+    """Run on a thread of its own, whose sequence numbers begin at 0."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.parametrize("run", [lambda function: function(), on_thread], ids=["here", "on a thread"])
+def test_nodes_of_the_forward_pass_have_no_maker(run: Callable[[Callable[[], Any]], Any]) -> None:
+    """Nor do they lose their module, where the backward of another thread makes nodes of the same numbers."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    start = next_sequence_nr()
+    with Recorder() as recorder:
+        outputs = outputs_in(model(torch.randn(5, 3)).square().mean())
+        first = record_graph(outputs, Moment(source="test"), recorder)
+
+        def record() -> Graph:
+            while next_sequence_nr() < start:
+                torch.ones((), requires_grad=True).exp()
+            gradients, makers = gradients_with_graph(first, outputs, [torch.ones(())], recorder.others)
+            return record_graph(gradients, Moment(source="test", makers=makers), recorder)
+
+        found = run(record)
+    classes = {
+        node.name: (node.made_by, None if node.module is None else found.modules[node.module].class_name)
+        for node in found.nodes
+        if node.made_by is None and node.leaf is None
+    }
+
+    assert classes["TanhBackward0"] == (None, "Tanh")
+    assert classes["AddmmBackward0"] == (None, "Linear")
+    assert all(node.made_by for node in found.nodes if node.name == "MmBackward0")
 
 
 def test_the_engine_agrees_on_who_made_what() -> None:
