@@ -2,16 +2,19 @@
 
 python benchmarks/threads.py [--runs 200] [--only pool] [--verbs check,grads]
 
-A failure is a signal, a traceback, no end within two minutes, or an exit code that the verb has no use for. A program
-of the library repeats its work inside one process, and counts each repetition as a run. Threads change every 10
-microseconds.
+A failure is a signal, a traceback, no end within two minutes, or an exit code that the verb has no use for; its output
+is left in the folder for temporary files. Twenty runs of a verb are forks of one process that has imported all, since
+that takes longer than the run. A program of the library repeats its work inside one process, and counts each repetition
+as a run. Threads change every 10 microseconds.
 """
 
 import argparse
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 HEADER = """
@@ -128,21 +131,75 @@ def work(seed):
 with ThreadPoolExecutor(4) as pool:
     list(pool.map(work, range({number})))
 """
+LIMIT_S = 120
+FORKING = """
+import faulthandler, importlib, os, pkgutil, signal, subprocess, sys, time
+import torch.utils.checkpoint, torch.profiler, torch._dynamo
+import gradinspect.cli
+from gradinspect.cli.verbs import VERBS
+
+for package in ("analyses", "checks", "cli", "observers", "recording", "renderers", "runner", "storage", "torch_api"):
+    loaded = importlib.import_module(f"gradinspect.{package}")
+    for module in pkgutil.walk_packages(loaded.__path__, f"{loaded.__name__}."):
+        importlib.import_module(module.name)
+
+def code_of(process, limit_s):
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(process, signal.SIGABRT)
+    os.waitpid(process, 0)
+    return "no end"
+
+number, limit_s, folder, *words = sys.argv[1:]
+os.chdir(folder)
+for run in range(int(number)):
+    process = os.fork()
+    if not process:
+        output = os.open(f"{run}.out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        faulthandler.enable()
+        sys.exit(gradinspect.cli.main(words))
+    print(code_of(process, float(limit_s)), flush=True)
+os._exit(0)
+"""
 
 
-def outcome(command: list[str], folder: Path) -> str | None:
-    """Run once; return what went wrong."""
-    try:
-        done = subprocess.run(
-            command, check=False, cwd=folder, capture_output=True, text=True, errors="replace", timeout=120
-        )
-    except subprocess.TimeoutExpired:
-        return "no end"
-    lines = [line for line in done.stderr.splitlines() if "Error" in line or "Fatal" in line]
-    is_finding = "check" in command and done.returncode == 1
-    if (done.returncode and not is_finding) or "Traceback" in done.stderr:
-        return f"{done.returncode} {lines[-1] if lines else ''}"
-    return None
+def outcomes(words: list[str], folder: Path, number: int) -> list[str]:
+    """Run a command again and again, each time in a fork of a process that has loaded all; return what went wrong."""
+    command = [sys.executable, "-c", FORKING, str(number), str(LIMIT_S), str(folder), *words]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    wrong = [_wrong(code, (folder / f"{run}.out"), words) for run, code in enumerate(done.stdout.splitlines())]
+    return [one for one in wrong if one]
+
+
+def _wrong(code: str, output: Path, words: list[str]) -> str:
+    text = output.read_text(errors="replace")
+    lines = [line for line in text.splitlines() if "Error" in line or "Fatal" in line]
+    is_finding = words[0] == "check" and code == "1"
+    if (code != "0" and not is_finding) or "Traceback" in text:
+        (Path(tempfile.gettempdir()) / f"threads-failure-{time.time():.6f}.txt").write_text(f"{words}\n{text}")
+        return f"{code} {lines[-1] if lines else ''}"
+    return ""
+
+
+def outcome_of_program(file: Path) -> list[str]:
+    """Run a program of the library once."""
+    command = [sys.executable, "-X", "faulthandler", file.name]
+    output = file.with_suffix(".out")
+    with output.open("w") as stream:
+        try:
+            code = subprocess.run(
+                command, check=False, cwd=file.parent, stdout=stream, stderr=stream, timeout=LIMIT_S
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return ["no end"]
+    wrong = _wrong(str(code), output, command)
+    return [wrong] if wrong else []
 
 
 def main() -> None:
@@ -154,21 +211,28 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        todo = [
-            (key, verb, HEADER + text, [sys.executable, "-m", "gradinspect", verb], 1)
-            for key, text in PROGRAMS.items()
-            for verb in options.verbs.split(",")
-        ] + [
-            (key, "", HEADER + IN_POOL.format(work=work, number=REPETITIONS), [sys.executable], REPETITIONS)
-            for key, work in LIBRARY.items()
-        ]
-        for key, verb, text, command, each in todo:
+        for key, work in LIBRARY.items():
             if options.only in key:
-                file = folder / f"{key.replace(' ', '_').replace('.', '_')}.py"
-                file.write_text(text)
-                runs = range(0, options.runs, each)
-                failures = Counter(filter(None, (outcome([*command, file.name], folder) for _ in runs)))
-                print(f"{key:14} {verb:8} {len(runs) * each:5} runs {failures.total():4} failures", *failures.items())
+                file = folder / f"{key.replace('.', '_')}.py"
+                file.write_text(HEADER + IN_POOL.format(work=work, number=REPETITIONS))
+                report(key, "", options.runs, lambda _, file=file: outcome_of_program(file))
+        for key, text in PROGRAMS.items():
+            if options.only in key:
+                file = folder / f"{key.replace(' ', '_')}.py"
+                file.write_text(HEADER + text)
+                for verb in options.verbs.split(","):
+                    report(key, verb, options.runs, lambda n, w=[verb, file.name]: outcomes(w, folder, n))
+
+
+def report(key: str, verb: str, runs: int, run: Callable[[int], list[str]]) -> None:
+    """Run in parts, and print a row."""
+    start = time.monotonic()
+    failures: Counter[str] = Counter()
+    for first in range(0, runs, REPETITIONS):
+        failures.update(run(min(REPETITIONS, runs - first)))
+    elapsed_s = time.monotonic() - start
+    counts = f"{runs:5} runs {failures.total():4} failures {elapsed_s:6.0f} s"
+    print(f"{key:14} {verb:8} {counts}", *failures.items(), flush=True)
 
 
 if __name__ == "__main__":

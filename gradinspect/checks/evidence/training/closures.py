@@ -1,6 +1,7 @@
 """Closures that an optimizer calls several times in a step, and that do not clear the gradients."""
 
 from dataclasses import dataclass
+from threading import local
 from weakref import ReferenceType, ref
 
 from torch.optim import LBFGS, Optimizer
@@ -11,8 +12,8 @@ LEAST_CALLS = 2
 
 
 @dataclass
-class ClosureUse:
-    """Knows the step that is running, of the one optimizer of torch that calls its closure again and again."""
+class ClosureUse(local):  # steps of several threads may run at a time
+    """Knows the step that this thread runs, of the one optimizer of torch that calls its closure again and again."""
 
     optimizer: ReferenceType[LBFGS] | None = None
     name: str = ""

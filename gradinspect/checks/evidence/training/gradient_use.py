@@ -9,7 +9,8 @@ a backward on the same line.
 
 NOTE [Gradients of other threads]
 torch counts the references to a tensor's Python object without a lock, while an operator or the engine runs on another
-thread: a `.grad` that is read then may be freed twice. So only those are read that the thread itself trains.
+thread: a `.grad` that is read then may be freed twice. So only those are read that the thread itself trains, or that
+its optimizer is about to read.
 Source: c10/core/TensorImpl.cpp `incref_pyobject`, torch 2.13.
 """
 
@@ -124,6 +125,11 @@ class GradientUse:
         """Return those among some tensors that were reached."""
         known = ((tensor, self._parameters.get(id(tensor))) for tensor in tensors)
         return [one for tensor, one in known if one is not None and one.tensor() is tensor]
+
+    def is_read_here(self, tensor: torch.Tensor) -> bool:
+        """Return whether this thread may read a `.grad`. NOTE [Gradients of other threads]."""
+        one = self._known(tensor)
+        return one is None or one.is_here
 
     def begin(
         self,

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from gradinspect.checks.evidence.training.gradient_use import gradient_of, held_by
+from gradinspect.checks.evidence.training.gradient_use import GradientUse, gradient_of, held_by
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -45,6 +45,7 @@ class MemoryTwice:
     """Knows the memory of the parameters that optimizers update. The log calls it with what it sees."""
 
     registrations: Registrations
+    gradients: GradientUse
     found: list[tuple[ReferenceType[torch.Tensor], ReferenceType[torch.Tensor], int | None, int | None]] = field(
         default_factory=list
     )
@@ -57,7 +58,9 @@ class MemoryTwice:
 
     def before_step(self, optimizer: Optimizer, frame: int | None) -> None:
         """Look at what an optimizer is about to update."""
-        for tensor in held_by(optimizer):
+        held = held_by(optimizer)
+        keys = set(map(id, held))
+        for tensor in held:
             place = _place_of(tensor)
             if place is None or gradient_of(tensor) is None:
                 continue
@@ -65,7 +68,9 @@ class MemoryTwice:
             other = known()
             if other is None or _place_of(other) != place:
                 self._by_place[place] = HiddenRef(tensor)
-            elif other is not tensor and gradient_of(other) is not None:
+            elif other is tensor or not (id(other) in keys or self.gradients.is_read_here(other)):
+                continue
+            elif gradient_of(other) is not None:
                 self._note(other, tensor, frame)
 
     def pairs(self) -> Iterator[TwoInOne]:

@@ -43,11 +43,13 @@ class MovingFrozen:
     _used: dict[int, int] = field(
         default_factory=dict
     )  # id of a parameter -> that of the gradient that a step has used
-    _before: list[tuple[torch.Tensor, UsedParameter, torch.Tensor]] = field(default_factory=list)
+    _before: dict[int, list[tuple[torch.Tensor, UsedParameter, torch.Tensor]]] = field(
+        default_factory=dict
+    )  # by the optimizer's id: those of several threads may step at a time
 
     def before_step(self, optimizer: Optimizer) -> None:
         """Copy a few of the frozen parameters that have a gradient left. NOTE [Left gradients]."""
-        self._before = []
+        self._before.pop(id(optimizer), None)  # of a step that failed
         if is_capturing():  # NOTE [Captured kernels]
             return
         frozen = [one for one in held_by(optimizer) if not one.requires_grad and gradient_of(one) is not None]
@@ -56,17 +58,17 @@ class MovingFrozen:
             tensor = one.tensor()
             if tensor is not None and id(tensor) not in self.found:
                 with Unobserved():
-                    self._before.append((tensor, one, tensor.detach().clone()))
+                    copied = tensor.detach().clone()
+                self._before.setdefault(id(optimizer), []).append((tensor, one, copied))
 
     def after_step(self, optimizer: Optimizer, seen: SeenOptimizer) -> None:
         """Compare them, and note which gradients have been used."""
-        for tensor, one, before in self._before:
+        for tensor, one, before in self._before.pop(id(optimizer), ()):
             with Unobserved():
                 is_moved = not torch.equal(tensor.detach(), before)
             if is_moved:
                 frozen = self.frozen_at.get(id(tensor))
                 self.found[id(tensor)] = Moved(one.name, frozen, seen.step, seen.name)
-        self._before = []
         for tensor in held_by(optimizer):
             gradient = gradient_of(tensor)
             if gradient is not None:

@@ -57,7 +57,7 @@ class ParameterLog:
         self._recorder = recorder
         self._folder = folder
         self._gradients = gradients
-        self._memory = MemoryTwice(registrations)
+        self._memory = MemoryTwice(registrations, gradients)
         self._frozen = MovingFrozen(gradients, frozen_at)
         self._hooks = PiledHooks()
         self._effects = HookEffects(recorder)

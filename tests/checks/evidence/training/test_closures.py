@@ -1,5 +1,7 @@
 """Steps that call their closure again and again."""
 
+import threading
+
 import torch
 from torch import nn
 
@@ -58,3 +60,28 @@ def test_only_the_calls_of_the_step_that_runs_are_counted() -> None:
     assert steps[0][2:] == [True] * len(steps[0][2:])
     assert (use.since, use.step) == (1, 11)
     assert ClosureUse().num_before == 0
+
+
+def test_each_thread_has_the_step_that_it_runs() -> None:
+    """The end of a step in another thread does not end this one."""
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+    use, seen = ClosureUse(), []
+
+    def elsewhere() -> None:
+        seen.append(use.repeating())
+        use.end()
+
+    def closure() -> torch.Tensor:
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        seen.append(use.repeating())
+        loss = (model(torch.ones(3, 2)) - 1).square().mean()
+        loss.backward()
+        return loss
+
+    use.begin(optimizer, 1, None)
+    optimizer.step(closure)
+
+    assert seen[:6] == [None, None, None, None, None, optimizer]

@@ -16,11 +16,15 @@ from gradinspect.recording.recorder import Recorder
 class Loop:
     """Some parameters and their optimizer, and a log that is told what they do."""
 
-    def __init__(self, num_parameters: int = 1) -> None:
-        """Make as many parameters."""
+    def __init__(self, num_parameters: int = 1, beside: "Loop | None" = None) -> None:
+        """Make as many parameters; both loops tell the same log."""
         self.weights = [nn.Parameter(torch.ones(2)) for _ in range(num_parameters)]
-        self.gradients = GradientUse(Recorder())
-        self.log = MovingFrozen(self.gradients, {id(weight): 40 + place for place, weight in enumerate(self.weights)})
+        self.gradients: GradientUse = GradientUse(Recorder()) if beside is None else beside.gradients
+        self.log: MovingFrozen = (
+            beside.log
+            if beside is not None
+            else MovingFrozen(self.gradients, {id(weight): 40 + place for place, weight in enumerate(self.weights)})
+        )
         self.optimizer = torch.optim.SGD(self.weights, lr=0.1)
         self.num_steps = 0
 
@@ -102,3 +106,20 @@ def test_what_no_backward_has_reached_is_left_alone() -> None:
         way()
 
     assert loop.found() == []
+
+
+def test_steps_of_two_threads_at_a_time_are_kept_apart() -> None:
+    """Each compares what its own optimizer holds, and has its own name."""
+    first = Loop()
+    loops = {"first": first, "second": Loop(beside=first)}
+    for loop in loops.values():
+        loop.backward()
+        loop.step()
+        loop.freeze()
+    for loop in loops.values():
+        loop.log.before_step(loop.optimizer)
+    for name, loop in loops.items():
+        loop.optimizer.step()
+        loop.log.after_step(loop.optimizer, SeenOptimizer(weakref.ref(loop.optimizer), name, frozenset(), step=2))
+
+    assert [moved.optimizer for moved in first.found()] == ["first", "second"]

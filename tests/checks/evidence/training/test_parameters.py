@@ -1,6 +1,7 @@
 """Memory that two parameters share, frozen parameters that move, and hooks that become more."""
 
 import sys
+import threading
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,7 @@ def with_gradient(data: torch.Tensor) -> nn.Parameter:
 
 def pairs_in(*parameters: nn.Parameter) -> list[tuple[int, int]]:
     """List which of the parameters of one optimizer share memory, by their places."""
-    log = MemoryTwice(Registrations(Recorder()))
+    log = MemoryTwice(Registrations(Recorder()), GradientUse(Recorder()))
     log.before_step(torch.optim.SGD(parameters, lr=0.1), None)
     place = {id(one): number for number, one in enumerate(parameters)}
     return [(place[id(pair.first)], place[id(pair.second)]) for pair in log.pairs()]
@@ -51,7 +52,7 @@ def test_parts_of_a_memory_and_parameters_that_are_not_updated_do_not_count() ->
 
 def test_the_one_that_was_assigned_to_came_later() -> None:
     """Its line is that of the assignment, not of the registration."""
-    log = MemoryTwice(Registrations(Recorder()))
+    log = MemoryTwice(Registrations(Recorder()), GradientUse(Recorder()))
     first, second = with_gradient(torch.ones(3)), with_gradient(torch.zeros(3))
     first.data = second.data
     log.assigned(first, 7)
@@ -168,7 +169,7 @@ def test_the_line_of_a_hook_is_that_of_its_registration() -> None:
 
 def test_memory_that_is_used_again_is_another() -> None:
     """A parameter that is gone, or has moved elsewhere, shares nothing; nor does a sparse one."""
-    log, memory = MemoryTwice(Registrations(Recorder())), torch.ones(3)
+    log, memory = MemoryTwice(Registrations(Recorder()), GradientUse(Recorder())), torch.ones(3)
 
     def step(parameter: nn.Parameter) -> None:
         log.before_step(torch.optim.SGD([parameter], lr=0.1), None)
@@ -194,7 +195,7 @@ def test_memory_that_is_used_again_is_another() -> None:
 
 def test_pairs_of_which_one_is_gone_are_forgotten() -> None:
     """They share nothing any more."""
-    log, memory = MemoryTwice(Registrations(Recorder())), torch.ones(3)
+    log, memory = MemoryTwice(Registrations(Recorder()), GradientUse(Recorder())), torch.ones(3)
     parameters = [with_gradient(memory) for _ in range(2)]
     optimizer = torch.optim.SGD(parameters, lr=0.1)
     log.before_step(optimizer, None)
@@ -203,3 +204,22 @@ def test_pairs_of_which_one_is_gone_are_forgotten() -> None:
     parameters.pop()
 
     assert list(log.pairs()) == []
+
+
+def test_the_gradient_of_a_parameter_that_another_thread_trains_is_not_read() -> None:
+    """The engine may be replacing it, unless the optimizer of this step holds it."""
+    memory = torch.ones(3)
+    theirs, ours = with_gradient(memory), with_gradient(memory)
+    gradients = GradientUse(Recorder())
+    thread = threading.Thread(target=gradients.begin, args=([(theirs, "theirs")], None))
+    thread.start()
+    thread.join()
+    log = MemoryTwice(Registrations(Recorder()), gradients)
+    log.before_step(torch.optim.SGD([theirs], lr=0.1), None)
+    log.before_step(torch.optim.SGD([ours], lr=0.1), None)
+
+    assert list(log.pairs()) == []
+
+    log.before_step(torch.optim.SGD([theirs, ours], lr=0.1), None)
+
+    assert len(list(log.pairs())) == 1
