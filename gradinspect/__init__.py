@@ -1,11 +1,15 @@
 """Inspect PyTorch's backward graph.
 
-The names below are imported on first use: `import gradinspect` loads nothing, and reading a capture file no torch.
+The names below are imported on first use: `import gradinspect` takes no time, and reading a capture file no torch.
 """
+
+from gradinspect.methods import find_methods_with
 
 TYPE_CHECKING = False  # `typing` may be a file of the user's. NOTE [Two sets of modules]
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradinspect.analyses.diff.records import GraphDiff
     from gradinspect.analyses.memory.held import Memory
     from gradinspect.analyses.memory.saved_rows import SavedRow
@@ -75,13 +79,29 @@ _HOMES = {
 }
 
 
+_METHODS = {  # NOTE [Methods of records] in `methods.py`
+    "find_nodes": "analyses.selection.finding",
+    "fragment_of": "library.showing",
+    "line_of": "library.showing",
+    "page_of": "library.showing",
+    "to_networkx": "library.converting",
+    "to_pandas": "library.converting",
+    "to_polars": "library.converting",
+}
+
+
+def _imported(homes: dict[str, str], name: str) -> "Any":  # noqa: ANN401  # a class or a function
+    return getattr(__import__(f"gradinspect.{homes[name]}", fromlist=[name]), name)
+
+
 def __getattr__(name: str) -> object:
     """Import a public name on first use."""
-    import importlib  # noqa: PLC0415  # only needed here
-
     if name not in _HOMES:
         raise AttributeError(f"module 'gradinspect' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"gradinspect.{_HOMES[name]}"), name)
+    return _imported(_HOMES, name)
+
+
+find_methods_with(lambda name: _imported(_METHODS, name))
 
 
 def __dir__() -> list[str]:

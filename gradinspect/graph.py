@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from gradinspect.methods import Shown, method
+
 if TYPE_CHECKING:
     from gradinspect.analyses.selection.finding import FoundNode
-
-# ruff: noqa: PLC0415  # NOTE [Methods of records]
 
 NodeKind: TypeAlias = Literal["generated", "custom", "accumulate_grad", "copy_slices", "compiled", "opaque"]
 SavedKind: TypeAlias = Literal[
@@ -40,38 +40,6 @@ THREAD_SPAN = 2**40  # identities of nodes of one thread
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True,
              forbid_unknown_fields=True, gc=False):  # fmt: skip
     """Base of all records: frozen, keyword-only, and untracked by the garbage collector, since records are acyclic."""
-
-
-class Shown:
-    """What a record can do at a prompt and in a notebook.
-
-    NOTE [Methods of records]
-    A record is data. What it can do besides is one line each, and lives in `library`, imported on use.
-    """
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        """Describe it in one line."""
-        from gradinspect.library.showing import line_of
-
-        return line_of(self)
-
-    def __str__(self) -> str:
-        """Write the report that the command line prints."""
-        from gradinspect.library.showing import page_of
-
-        return page_of(self)
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from gradinspect.library.showing import fragment_of
-
-        return fragment_of(self)
-
-    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
-        """Show it in a notebook, and as text where there is no HTML."""
-        return {"text/html": self._repr_html_(), "text/plain": str(self)}
 
 
 class TensorInfo(Record, frozen=True):
@@ -338,9 +306,8 @@ class Graph(Shown, Record, frozen=True):
         Raises:
             GradInspectError: The size or the condition cannot be read.
         """
-        from gradinspect.analyses.selection.finding import find_nodes
-
-        return find_nodes(self, name, module=module, min_bytes=min_bytes, where=where)
+        found: tuple[FoundNode, ...] = method("find_nodes")(self, name, module=module, min_bytes=min_bytes, where=where)
+        return found
 
     def to_networkx(self) -> Any:  # noqa: ANN401  # may not be installed
         """Make a `networkx.MultiDiGraph`: a node's id and attributes, an edge for each one that is not None.
@@ -348,9 +315,7 @@ class Graph(Shown, Record, frozen=True):
         Raises:
             GradInspectError: networkx is not installed.
         """
-        from gradinspect.library.converting import to_networkx
-
-        return to_networkx(self)
+        return method("to_networkx")(self)
 
     def to_pandas(self) -> Any:  # noqa: ANN401  # as above
         """Make a `pandas.DataFrame` with one row per node: class, module, line, bytes held, shapes.
@@ -358,9 +323,7 @@ class Graph(Shown, Record, frozen=True):
         Raises:
             GradInspectError: pandas is not installed.
         """
-        from gradinspect.library.converting import to_pandas
-
-        return to_pandas(self)
+        return method("to_pandas")(self)
 
     def to_polars(self) -> Any:  # noqa: ANN401  # as above
         """Make a `polars.DataFrame` with the same rows.
@@ -368,9 +331,7 @@ class Graph(Shown, Record, frozen=True):
         Raises:
             GradInspectError: polars is not installed.
         """
-        from gradinspect.library.converting import to_polars
-
-        return to_polars(self)
+        return method("to_polars")(self)
 
 
 def module_name(graph: Graph, path: str) -> str:

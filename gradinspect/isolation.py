@@ -9,7 +9,7 @@ aside. `HandBack`, a finder, comes first when the program imports one of those n
 the import leads: if that is the file of the module set aside, the program gets this module, because nothing may be
 loaded twice; else it gets its own. While our code runs, our modules and search path are restored.
 
-This file imports only what Python has loaded at startup, and it is the first of our files to be loaded.
+This file imports only what Python has loaded at startup, and is loaded before all of ours but `__init__` and `methods`.
 """
 
 import builtins

@@ -4,8 +4,10 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 import gradinspect
@@ -44,6 +46,14 @@ def test_all_other_packages_import_without_torch() -> None:
 
     assert done.stderr == ""
     assert len(PARTS) > 40
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    """Not even through imports inside functions, so any file can be understood from those below it."""
+    imports = grimp.build_graph("gradinspect", exclude_type_checking_imports=True)
+    order = TopologicalSorter({name: imports.find_modules_directly_imported_by(name) for name in imports.modules})
+
+    order.prepare()  # raises CycleError, with the circle
 
 
 def private_names(tree: ast.Module) -> Iterator[str]:

@@ -13,7 +13,8 @@ import typer
 from factories import product_plus_two, residual_blocks, two_layers
 from runs import gradinspect, python
 
-from gradinspect.cli.program import app, split_arguments
+from gradinspect.cli.command_line import split_arguments
+from gradinspect.cli.program import app
 from gradinspect.storage import encode_graph
 
 ROOT = Path(__file__).parent.parent

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Frame, Graph, Node, Record, Shown, frame_of
+from gradinspect.graph import Frame, Graph, Node, Record, frame_of
+from gradinspect.methods import Shown
 
 EVERY_CODE = "GI"
 CALLED = "called"  # the role of the line that called the function of the line before it

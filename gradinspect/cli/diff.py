@@ -9,8 +9,9 @@ import typer
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_run_words
 from gradinspect.cli.options.sources import Source, content_of, parse_line, parse_one, read_source
+from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.diff_files import DiffFile, parse_diff_targets, write_diff_targets
-from gradinspect.cli.output.printing import print_lines, print_message, print_text, terminal_page
+from gradinspect.cli.output.printing import print_message, print_text
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.source import STDIN, Script
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gradinspect.cli.options.shared import TextOrJson
-from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
+from gradinspect.cli.output.console import print_lines, terminal_page
+from gradinspect.cli.output.printing import print_text
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:

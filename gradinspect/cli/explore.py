@@ -10,7 +10,8 @@ import typer
 
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import source_reader
-from gradinspect.cli.output.printing import can_print_unicode, is_silent, output_console, working
+from gradinspect.cli.output.console import can_print_unicode, output_console, working
+from gradinspect.cli.output.printing import is_silent
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import INTERNAL_ERROR, GradInspectError, ScriptFailedError

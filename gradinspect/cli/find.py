@@ -6,7 +6,8 @@ import typer
 
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
-from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
+from gradinspect.cli.output.console import print_lines, terminal_page
+from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError

@@ -20,7 +20,8 @@ from gradinspect.cli.options.whole_steps import (
     is_cuda,
     size_of,
 )
-from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
+from gradinspect.cli.output.console import print_lines, terminal_page
+from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.output.step_files import SUFFIXES, parse_step_targets, write_step_targets
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on

@@ -10,8 +10,9 @@ from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.options.rows import takes_rows
+from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.files import check_target, of_this_rank, write_content
-from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
+from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError

@@ -9,7 +9,8 @@ from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.options.user_source import source_reader
-from gradinspect.cli.output.printing import can_print_unicode, output_console, print_lines, print_text, terminal_page
+from gradinspect.cli.output.console import can_print_unicode, output_console, print_lines, terminal_page
+from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError

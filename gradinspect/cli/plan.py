@@ -16,7 +16,8 @@ from gradinspect.cli.options.whole_steps import (
     is_cuda,
     size_of,
 )
-from gradinspect.cli.output.printing import print_lines, print_text, terminal_page
+from gradinspect.cli.output.console import print_lines, terminal_page
+from gradinspect.cli.output.printing import print_text
 from gradinspect.errors import FOUND_SOMETHING
 from gradinspect.request import Request
 

@@ -1,15 +1,14 @@
 """The program: its verbs, and the one place that turns errors into a message and an exit code."""
 
-import difflib
 import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from gradinspect.cli.command_line import split_arguments, unknown_option, usage_sentence
 from gradinspect.cli.output.bug_report import report_bug
 from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_problem, print_text
 from gradinspect.cli.verbs import VERBS, VerbGroup
@@ -164,8 +163,8 @@ def _sentence(error: BaseException, words: Sequence[str]) -> str:
     is_verb = verb in VERBS
     help_of = f"gradinspect {verb} --help" if is_verb else "gradinspect --help"
     if is_verb and hasattr(error, "possibilities"):
-        return _unknown_option(error, words, help_of)
-    return f"{_usage_sentence(error, words)} Try: {help_of}"
+        return unknown_option(error, words, help_of)
+    return f"{usage_sentence(error, words)} Try: {help_of}"
 
 
 def _is_lack_of_memory(error: BaseException) -> bool:
@@ -188,33 +187,3 @@ def _is_address_space_limited() -> bool:
     except ImportError:
         return False
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-
-
-def _unknown_option(error: Any, words: Sequence[str], help_of: str) -> str:  # noqa: ANN401  # the parser's own class
-    """Say that a verb has no such option, which may be meant for the script."""
-    name = str(error.option_name)
-    similar = difflib.get_close_matches(name, error.possibilities or (), n=1, cutoff=0.7)
-    closest = f" Closest match: {similar[0]}." if similar else ""
-    position = next((at for at, word in enumerate(words) if word.partition("=")[0] == name), len(words))
-    line = " ".join(["gradinspect", *words[:position], "--", *words[position:]])
-    script = "" if words[0] == "explain" else f" Options of the script follow --: {line}."
-    return f"'{words[0]}' has no option '{name}'.{closest}{script} See: {help_of}"
-
-
-def _usage_sentence(error: Any, words: Sequence[str]) -> str:  # noqa: ANN401  # the parser's own classes
-    """Describe a command line error, adding the given value, which the parser's message lacks."""
-    sentence = str(error.format_message()).replace("Value error, ", "")
-    names = getattr(getattr(error, "param", None), "opts", ())
-    for name, value in pairwise(words):
-        if name in names:
-            sentence = sentence.replace(f"'{name}'", f"'{name} {value}'", 1)
-    return sentence if sentence.endswith((".", "?")) else f"{sentence}."
-
-
-def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Split at the first `--`: our arguments before it, the script's after it."""
-    words = list(arguments)
-    if "--" not in words:
-        return words, ()
-    position = words.index("--")
-    return words[:position], tuple(words[position + 1 :])

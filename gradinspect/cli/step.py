@@ -10,8 +10,9 @@ from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import source_reader
+from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.files import of_this_rank
-from gradinspect.cli.output.printing import is_silent, print_lines, terminal_page
+from gradinspect.cli.output.printing import is_silent
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError

@@ -10,8 +10,9 @@ from gradinspect.cli.options.focusing import takes_focus
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.output.browser import open_page, temporary_page
+from gradinspect.cli.output.console import can_print_unicode, output_console, print_lines
 from gradinspect.cli.output.files import parse_target, parse_targets, write_targets
-from gradinspect.cli.output.printing import can_print_unicode, is_silent, output_console, print_lines, print_text
+from gradinspect.cli.output.printing import is_silent, print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from runs import gradinspect
 
 from gradinspect.cli import main
+from gradinspect.cli.command_line import split_arguments
 from gradinspect.cli.options.request import label_of
-from gradinspect.cli.program import split_arguments
 from gradinspect.cli.verbs import VERBS
 from gradinspect.graph import Frame
 from gradinspect.storage import encode_graph, read_graph

@@ -1,5 +1,6 @@
 """The torch-free half of the library: files, the figures of a graph, other libraries' objects."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -70,8 +71,19 @@ def test_importing_the_package_loads_nothing() -> None:
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
 
-    assert done.stdout == "['gradinspect']\n", done.stderr
+    assert done.stdout == "['gradinspect', 'gradinspect.methods']\n", done.stderr
     assert done.returncode == 0, done.stderr
+
+
+def test_a_record_shows_itself_wherever_it_comes_from(tmp_path: Path) -> None:
+    """It knows its methods in a process that has only unpickled it."""
+    (tmp_path / "graph").write_bytes(pickle.dumps(product_plus_two()))
+    program = "import pickle, sys; graph = pickle.load(open(sys.argv[1], 'rb')); print(len(graph.find()), repr(graph))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "graph"], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == f"{len(product_plus_two().nodes)} {product_plus_two()!r}\n"
 
 
 def test_two_graphs_are_compared() -> None:

@@ -2,7 +2,8 @@
 
 from typing import Literal, TypeAlias
 
-from gradinspect.graph import Record, Shown, TensorInfo
+from gradinspect.graph import Record, TensorInfo
+from gradinspect.methods import Shown
 
 Field: TypeAlias = Literal["operator", "shape", "dtype", "tensor", "saved", "inputs", "hooks", "module", "line"]
 RowKind: TypeAlias = Literal["added", "removed", "changed"]

@@ -14,7 +14,8 @@ from typing import Literal, TypeAlias, get_args
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of, storages_of
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, Shown, TensorInfo
+from gradinspect.graph import Graph, Node, Record, SavedTensor, SavedValue, TensorInfo
+from gradinspect.methods import Shown
 
 HeldAs: TypeAlias = Literal["activation", "output", "input", "cast", "packed", "checkpoint", "parameter", "buffer"]
 

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.selection.rows import ALL_ROWS, Fields, RowChoice, chosen_rows, sorted_rows
 from gradinspect.analyses.structure.call_names import shown_path
-from gradinspect.graph import Record, Shown
+from gradinspect.graph import Record
+from gradinspect.methods import Shown
 
 StorageKind: TypeAlias = Literal[
     "parameter", "buffer", "gradient", "optimizer_state", "saved", "input", "recomputed", "temporary"

@@ -18,19 +18,18 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
 import gradinspect
+from gradinspect.cli.command_line import split_arguments
 from gradinspect.cli.options.request import takes_source
 from gradinspect.errors import GradInspectError, ScriptFailedError
+from gradinspect.graph import Graph
 from gradinspect.request import Request
 from gradinspect.source import CaptureFile
-
-if TYPE_CHECKING:
-    from gradinspect.graph import Graph
-
+from gradinspect.storage import comparable_digest, read_graph
 
 _CHILD = (
     "import sys; sys.path.insert(0, sys.argv[1]); import gradinspect; del sys.path[0]; "
@@ -87,8 +86,6 @@ def parse_line(line: str) -> Source:
     Raises:
         GradInspectError: As in `parse_one`, or the quotes in it do not match.
     """
-    from gradinspect.cli.program import split_arguments  # noqa: PLC0415  # which imports the verbs, and so this file
-
     try:
         words = shlex.split(line)
     except ValueError:
@@ -98,14 +95,12 @@ def parse_line(line: str) -> Source:
 
 def content_of(source: Source, *, are_ranks: bool = False) -> bytes:
     """Return what is the same for capture files that are equal for a comparison, and different for all else."""
-    from gradinspect.storage import comparable_digest  # noqa: PLC0415  # not needed for --help
-
     program = source.request.source
     found = comparable_digest(program.path, are_ranks=are_ranks) if isinstance(program, CaptureFile) else None
     return secrets.token_bytes() if found is None else found
 
 
-def read_source(source: Source, *, has_values: bool = False) -> "Graph":
+def read_source(source: Source, *, has_values: bool = False) -> Graph:
     """Return the graph of a source: from the capture file, or by running the program in a child process.
 
     Args:
@@ -116,8 +111,6 @@ def read_source(source: Source, *, has_values: bool = False) -> "Graph":
         GradInspectError: The file is not valid, or the program recorded nothing.
         ScriptFailedError: The program failed, and what is wrong has been printed.
     """
-    from gradinspect.storage import read_graph  # noqa: PLC0415  # not needed for --help
-
     program = source.request.source
     if isinstance(program, CaptureFile):
         return read_graph(program.path)

@@ -18,7 +18,7 @@ from gradinspect.analyses.gradients.stepping import (
     path_to_root,
 )
 from gradinspect.analyses.structure.node_names import node_number
-from gradinspect.cli.output.printing import output_console, print_line, terminal_page
+from gradinspect.cli.output.console import output_console, print_line, terminal_page
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.terminal.steps import StepPage
 from gradinspect.source import ReadSource

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gradinspect.cli.output.console import working
 from gradinspect.cli.output.files import Target, parse_targets, write_content
-from gradinspect.cli.output.printing import working
 from gradinspect.errors import GradInspectError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradinspect.cli.options.user_source import source_reader
-from gradinspect.cli.output.printing import ReaderLeft, is_silent, is_watched, print_message, working
+from gradinspect.cli.output.console import working
+from gradinspect.cli.output.printing import ReaderLeft, is_silent, is_watched, print_message
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.formats import Format, format_of, load_renderer, render_file, suffixes
 from gradinspect.request import Request

@@ -1,0 +1,36 @@
+"""The words of a command line: which of them are for the script, and what is wrong with those that are ours."""
+
+import difflib
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Split at the first `--`: our arguments before it, the script's after it."""
+    words = list(arguments)
+    if "--" not in words:
+        return words, ()
+    position = words.index("--")
+    return words[:position], tuple(words[position + 1 :])
+
+
+def unknown_option(error: Any, words: Sequence[str], help_of: str) -> str:  # noqa: ANN401  # the parser's own class
+    """Say that a verb has no such option, which may be meant for the script."""
+    name = str(error.option_name)
+    similar = difflib.get_close_matches(name, error.possibilities or (), n=1, cutoff=0.7)
+    closest = f" Closest match: {similar[0]}." if similar else ""
+    position = next((at for at, word in enumerate(words) if word.partition("=")[0] == name), len(words))
+    line = " ".join(["gradinspect", *words[:position], "--", *words[position:]])
+    script = "" if words[0] == "explain" else f" Options of the script follow --: {line}."
+    return f"'{words[0]}' has no option '{name}'.{closest}{script} See: {help_of}"
+
+
+def usage_sentence(error: Any, words: Sequence[str]) -> str:  # noqa: ANN401  # the parser's own classes
+    """Describe a command line error, adding the given value, which the parser's message lacks."""
+    sentence = str(error.format_message()).replace("Value error, ", "")
+    names = getattr(getattr(error, "param", None), "opts", ())
+    for name, value in pairwise(words):
+        if name in names:
+            sentence = sentence.replace(f"'{name}'", f"'{name} {value}'", 1)
+    return sentence if sentence.endswith((".", "?")) else f"{sentence}."
