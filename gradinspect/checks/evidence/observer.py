@@ -22,7 +22,7 @@ from gradinspect.checks.evidence.call_choice import CallChoice
 from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
 from gradinspect.checks.evidence.grad_scaling import is_scaling
 from gradinspect.checks.evidence.holding import holding
-from gradinspect.checks.evidence.in_place.stale import stale_values
+from gradinspect.checks.evidence.in_place.stale import stale_values, unknown_notes
 from gradinspect.checks.evidence.kept_history import kept_history
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
 from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
@@ -36,7 +36,7 @@ from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.leaf_origins import LeafOrigins
 from gradinspect.checks.evidence.watch_window import LEAST_CALLS, MOST_SECONDS, WatchWindow
-from gradinspect.checks.facts import BackwardEnded, BackwardStarts, EarlierCall
+from gradinspect.checks.facts import BackwardEnded, BackwardStarts, EarlierCall, HoldsOf
 from gradinspect.checks.findings import Finding, Findings
 from gradinspect.checks.registry import declared, findings_on, registry, rule_of
 from gradinspect.checks.rules.custom_derivatives import derivative_findings, unchecked_notes
@@ -123,6 +123,7 @@ class ChecksObserver(Observer[Findings]):
         self._stop = run.stop
         self._opaque: set[tuple[str, str]] = set()
         self._unmeasured: Counter[str] = Counter()  # sentences, and in how many calls
+        self._num_unjudged = 0  # saved tensors that a write past autograd may have changed
         self._watched: list[WatchedCall] = []
         self._nonfinite = NonfiniteValues()
         self._collector_freeze = _CollectorFreeze()
@@ -206,6 +207,7 @@ class ChecksObserver(Observer[Findings]):
                 *(f"{note[:-1]}, in {format_count(calls, 'call')}." for note, calls in self._unmeasured.items()),
                 *unchecked_notes(checked),
                 *self._cuts.notes(),
+                *unknown_notes(self._num_unjudged),
                 *missed_notes(self._run.interceptor.num_missed),
                 *not_followed_notes(self._recorder.others.num_not_followed),
                 *missing_notes(ranks),
@@ -217,7 +219,8 @@ class ChecksObserver(Observer[Findings]):
         """Return whether a mistake would have been found; a model alone is not the program that trains it."""
         is_alone = isinstance(self._run.program, Expression)
         is_missed = self._run.interceptor.num_missed or self._errors.number or self._recorder.others.num_not_followed
-        return not (is_alone or self._run.has_failed or is_missed) and self._window.is_complete
+        is_unknown = is_alone or self._run.has_failed or is_missed or self._num_unjudged
+        return not is_unknown and self._window.is_complete
 
     def _found(self, find: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
         """Yield what is found, up to an error of ours."""
@@ -389,9 +392,7 @@ class ChecksObserver(Observer[Findings]):
         holds = holding(call.frame, self._recorder)
         log = self._call_log
         for find in (
-            lambda: stale_findings(
-                graph, stale_values(walked, call, log.writes, self._frame), backward, self._calls, holds
-            ),
+            lambda: self._stale(walked, call, backward, holds),
             lambda: findings_on(BackwardStarts(graph, backward, self._freed_by, holds)),
             lambda: broadcast_findings(graph, log.broadcasts.operators(self._frame), backward),
             lambda: self._between_ranks(walked, call, backward),
@@ -401,6 +402,14 @@ class ChecksObserver(Observer[Findings]):
             lambda: self._cuts.begin(walked, call),
         ):
             yield from self._found(find)
+
+    def _stale(
+        self, walked: WalkedGraph, call: EngineCall, backward: Frame | None, holds: HoldsOf
+    ) -> Iterator[Finding]:
+        """Find saved tensors that were modified."""
+        stale = stale_values(walked, call, self._call_log.writes, self._frame)
+        self._num_unjudged += stale.num_unknown
+        return stale_findings(walked.graph, stale.values, backward, self._calls, holds)
 
     def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare with earlier iterations of the same loop; autograd.grad() builds on its own results by design."""

@@ -1,11 +1,12 @@
 """Saved tensors of a recorded graph that were modified after saving, and the writes that modified them."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from gradinspect.checks.evidence.in_place.contents import checksum
+from gradinspect.checks.evidence.in_place.contents import MAX_BYTES, MAX_KEPT, difference
 from gradinspect.checks.evidence.in_place.regions import overlaps, region_of
 from gradinspect.checks.evidence.in_place.write_access import has_out_of_place_form
 from gradinspect.checks.evidence.in_place.writes import SeenWrite, WriteLog
@@ -16,15 +17,28 @@ from gradinspect.recording.saved import raw_tensor
 from gradinspect.recording.storages import layout_of, storage_key
 from gradinspect.recording.variables import variables_from
 from gradinspect.runner.engine import EngineCall
+from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.nodes import forward_code
 from gradinspect.torch_api.saved import can_read_raw
 from gradinspect.torch_api.tensors import plain_tensors_only
-from gradinspect.units import format_tensor
+from gradinspect.units import format_bytes, format_count, format_tensor
 
 FrameOf = Callable[[int | None], Frame | None]
 
 
-def stale_values(walked: WalkedGraph, call: EngineCall, log: WriteLog, frame_of: FrameOf) -> Sequence[StaleValue]:
+class StaleValues(NamedTuple):
+    """What was found in one graph."""
+
+    values: Sequence[StaleValue]
+    num_unknown: int  # values of which a write may have changed some elements, or may not have
+
+
+class _Candidate(NamedTuple):
+    value: StaleValue
+    is_changed: torch.Tensor | None = None  # on its device; None: certainly
+
+
+def stale_values(walked: WalkedGraph, call: EngineCall, log: WriteLog, frame_of: FrameOf) -> StaleValues:
     """Find every saved tensor that was modified. Runs no hooks.
 
     Args:
@@ -36,12 +50,34 @@ def stale_values(walked: WalkedGraph, call: EngineCall, log: WriteLog, frame_of:
     graph, walk, keys = walked
     last_writes = [log.last_end(key) for key in keys]
     is_shared = [log.shared.knows(key) for key in keys]
-    found: list[StaleValue] = []
+    found: list[_Candidate | None] = []
     with plain_tensors_only():
         for number, node in enumerate(graph.nodes):
             if node.saved and _may_be_stale(node, last_writes, is_shared):
                 found.extend(_stale_of(graph, number, node, walk.nodes[number], call, log, frame_of))
-    return found
+        known = [one for one in found if one is not None]
+        return StaleValues(_changed(known), len(found) - len(known))
+
+
+def unknown_notes(number: int) -> Iterator[str]:
+    """Say of how many saved tensors it is not known whether they were modified."""
+    if number:
+        yield (
+            f"Not checked: whether {format_count(number, 'saved tensor')} changed where a write past autograd selects "
+            f"elements, because no more than {format_bytes(MAX_BYTES)} of a write and {format_bytes(MAX_KEPT)} of all "
+            "are kept to compare."
+        )
+
+
+def _changed(candidates: Sequence[_Candidate]) -> list[StaleValue]:
+    """Return those that have changed, which is fetched once from each device."""
+    flags = defaultdict[torch.device, list[torch.Tensor]](list)
+    for one in candidates:
+        if one.is_changed is not None:
+            flags[one.is_changed.device].append(one.is_changed)
+    with unobserved():
+        fetched = {device: iter(torch.stack(those).tolist()) for device, those in flags.items()}
+    return [one.value for one in candidates if one.is_changed is None or next(fetched[one.is_changed.device])]
 
 
 def _may_be_stale(node: Node, last_writes: list[int], is_shared: list[bool]) -> bool:
@@ -63,19 +99,20 @@ def _may_be_stale(node: Node, last_writes: list[int], is_shared: list[bool]) -> 
 
 def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
     graph: Graph, number: int, node: Node, live: Any, call: EngineCall, log: WriteLog, frame_of: FrameOf
-) -> Iterator[StaleValue]:
+) -> Iterator[_Candidate | None]:
+    """Yield what may have changed, and None for a value of which that cannot be known."""
     for value in node.saved:
         if value.status not in ("live", "modified") or value.tensor is None or node.identity is None:
             continue
         if not can_read_raw() and value.status == "modified":
-            yield _stale_unseen(number, node, value, log, frame_of)
+            yield _Candidate(_stale_unseen(number, node, value, log, frame_of))
             continue
         tensor = raw_tensor(live, value)
         key = None if tensor is None else storage_key(tensor)
         if tensor is None or key is None or layout_of(tensor) is not torch.strided:
             continue
         seen = log.since(key, node.identity, None if node.function is None else forward_code(live))
-        expected = value.tensor.expected_version
+        expected, is_changed = value.tensor.expected_version, None
         if (
             expected is not None and value.tensor.version is not None
         ):  # one version counter for all tensors that share the memory
@@ -84,9 +121,13 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
             region = region_of(tensor)
             seen = [one for one in seen if _began_after(one, node) and overlaps(one.region, region)]
             is_by_numpy = not seen and not node.thread and log.shared.is_changed(tensor, node.identity)
-            if not (seen or is_by_numpy) or _is_unused(value, node) or (seen and _is_restored(tensor, seen)):
+            if not (seen or is_by_numpy) or _is_unused(value, node):
                 continue
-        yield StaleValue(
+            is_changed = difference(tensor, [(one.region, one.content) for one in seen]) if seen else None
+            if is_changed is None and seen and not any(one.is_whole for one in seen):
+                yield None
+                continue
+        stale = StaleValue(
             node=number,
             name=value.name,
             label=_label(graph, value, tensor, call),
@@ -95,6 +136,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
             expected_version=expected,
             shared=None if seen else frame_of(log.shared.sharing_frame(key)),
         )
+        yield _Candidate(stale, is_changed)
 
 
 def _stale_unseen(number: int, node: Node, value: SavedValue, log: WriteLog, frame_of: FrameOf) -> StaleValue:
@@ -122,12 +164,6 @@ def _is_unused(value: SavedValue, node: Node) -> bool:
     if value.name not in ("_saved_running_mean", "_saved_running_var"):
         return False
     return any(other.name == "_saved_training" and other.value is True for other in node.saved)
-
-
-def _is_restored(tensor: torch.Tensor, seen: Sequence[SeenWrite]) -> bool:
-    """Return whether memory has the content from before the first write. NOTE [Restored values] in `writes`."""
-    before = seen[0].content
-    return before is not None and before == checksum(tensor)
 
 
 def _write(write: SeenWrite, log: WriteLog, frame_of: FrameOf) -> Write:

@@ -3,7 +3,8 @@
 NOTE [Detecting writes]
 Nearly every write increments the version of its tensor, so comparing the versions of a call's arguments before and
 after it detects writes by unknown operators. Only a few functions write silently, and those are known by name: batch
-norm updates its statistics in training, fused optimizers their parameters, and `apply_` calls back for every element.
+norm updates its statistics in training, fused optimizers their parameters, `apply_` calls back for every element, and
+an assignment to `.data` gives a tensor other memory.
 If the schema of an operator says that it writes to no argument, the comparison is skipped.
 pytorch/pytorch#13402, #120622
 """
@@ -22,6 +23,7 @@ _STATISTICS = ("running_mean", "running_var")
 _TRAINING = ("training", "train")
 _ELEMENT_BY_ELEMENT = frozenset(("apply_", "map_", "map2_"))
 _READS_ONLY = frozenset(("__getitem__", "__len__", "__bool__", "__float__", "__int__", "__index__", "__contains__"))
+_GIVES_MEMORY = "torch.Tensor.data.__set__"
 _ENGINE = frozenset(("backward", "grad"))  # writes by hooks inside are detected there
 
 
@@ -54,7 +56,7 @@ def access_of(func: Any, name: str) -> Access:
     short = short_name(name)
     if name.endswith(".__get__") or short in _READS_ONLY or short in _ENGINE:
         return Access(arguments=False)
-    if short in _ELEMENT_BY_ELEMENT:
+    if short in _ELEMENT_BY_ELEMENT or name == _GIVES_MEMORY:
         return Access(arguments=True, silent=(Argument(0, "self"),))
     if "batch_norm" in short and "backward" not in short:
         arguments = tuple(_arguments(func, short))

@@ -8,9 +8,7 @@ needs no care: a saved tensor keeps its memory alive. A custom Function is numbe
 after it, so writes inside its forward came before saving. Nodes of other threads have numbers of their own, so a write
 knows the next number of each thread; what ran at the same time is not taken for later.
 
-NOTE [Restored values]
-A numerical derivative changes one value through `.data`, computes, and restores it, so the saved tensor has its old
-value again. So a write to memory accessed through `.data` is stored with a checksum of the whole storage before it.
+A write past autograd is stored with what the memory held before: NOTE [Changed values] in `contents`.
 """
 
 import sys
@@ -21,17 +19,19 @@ from typing import Any, NamedTuple
 import torch
 from torch.optim.optimizer import Optimizer
 
-from gradinspect.checks.evidence.in_place.contents import checksum
-from gradinspect.checks.evidence.in_place.regions import Region, region_of
+from gradinspect.checks.evidence.in_place.contents import MAX_KEPT, Content, KeptContents, read_bytes
+from gradinspect.checks.evidence.in_place.regions import Region, part_of, region_of
 from gradinspect.checks.evidence.in_place.shared_memory import SharedMemory
 from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.variables import local_variables
 from gradinspect.torch_api.hooks import hook_optimizer_steps
+from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.tensors import key_of_storage, version_of
 
 MAX_WRITES = 500_000  # stored; then the older ones are dropped
+_SELECTIVE = ("index_", "scatter_", "masked_", "put_")  # operators that write what another argument selects
 
 
 class SeenWrite(NamedTuple):
@@ -44,7 +44,8 @@ class SeenWrite(NamedTuple):
     frame: int | None  # number in the recorder's table
     optimizer: str | None
     region: Region
-    content: int | None  # checksum of the storage before. NOTE [Restored values]
+    content: Content | None  # what the region held before
+    is_whole: bool = True  # whether it wrote the whole region, not elements that another argument selects
     clocks: Mapping[int, int] = MappingProxyType({})  # the next number of each other thread that had made nodes
 
     @property
@@ -69,6 +70,7 @@ class WriteLog:
         self.shared = SharedMemory()
         self._by_storage: dict[int, list[SeenWrite]] = {}
         self._num_writes = 0
+        self._kept = KeptContents()
         self._detached: set[int] = set()  # storages accessed through `.data`
         self._stepping: list[str] = []
         self._handles: list[Any] = []
@@ -84,24 +86,45 @@ class WriteLog:
         for handle in self._handles:
             handle.remove()
 
+    @property
+    def may_be_silent(self) -> bool:
+        """Whether any memory was accessed that can be written without incrementing its version."""
+        return bool(self._detached)
+
     def detached(self, tensor: torch.Tensor) -> None:
         """Mark the memory of a tensor as writable without incrementing its version."""
         self._detached.add(key_of_storage(tensor.untyped_storage()))
 
-    def contents(self, tensors: Sequence[torch.Tensor]) -> tuple[int | None, ...]:
-        """Compute checksums of tensors that are about to be written. NOTE [Restored values]."""
-        if not self._detached:
-            return ()
-        return tuple(
-            checksum(tensor)
-            if _is_plain(tensor) and key_of_storage(tensor.untyped_storage()) in self._detached
-            else None
-            for tensor in tensors
-        )
+    def contents(
+        self, targets: Sequence[torch.Tensor], index: Any = ..., *, is_silent: bool
+    ) -> dict[int, torch.Tensor]:
+        """Copy what a call may write past autograd. NOTE [Changed values] in `contents`.
+
+        Args:
+            targets: What it may write to.
+            index: The part of it.
+            is_silent: Whether it raises no version.
+
+        Returns:
+            The bytes, by the id of the tensor; none while no node was made that could have saved anything.
+        """
+        found: dict[int, torch.Tensor] = {}
+        if next_sequence_nr() == 0 and not self._recorder.others.clocks():
+            return found
+        num_bytes = 0
+        for tensor in targets:
+            if not _is_plain(tensor) or not (is_silent or self._is_detached(tensor)):
+                continue
+            region, _ = _written_region(tensor, index)
+            data = read_bytes(tensor, region) if num_bytes + region.num_bytes <= MAX_KEPT else None
+            if data is not None:
+                found[id(tensor)] = data
+                num_bytes += data.nbytes
+        return found
 
     def note(  # everything about one call
         self, op: str, start: int, end: int, frame: FrameType | None,
-        written: Sequence[tuple[torch.Tensor, int, int | None]],
+        written: Sequence[tuple[torch.Tensor, int, torch.Tensor | None]], *, index: Any = ...,
     ) -> None:  # fmt: skip
         """Store a call that has written.
 
@@ -110,16 +133,20 @@ class WriteLog:
             start: The next sequence number before the call.
             end: The same, after it.
             frame: The calling frame.
-            written: Tensors, with their version and checksum before the call.
+            written: Tensors, with their version and bytes before the call.
+            index: The part of them.
         """
         number = self._recorder.frames.number_of(frame)
         optimizer = self._stepping[-1] if self._stepping else None
         clocks = self._recorder.others.clocks()
-        for tensor, before, content in written:
+        for tensor, before, data in written:
             if not _is_plain(tensor):
                 continue
             versions = (before, version_of(tensor))
-            write = SeenWrite(start, end, versions, op, number, optimizer, region_of(tensor), content, clocks)
+            content = None if data is None else self._kept.keep(data)
+            region, is_whole = _written_region(tensor, index)
+            is_whole = is_whole and not op.startswith(_SELECTIVE)
+            write = SeenWrite(start, end, versions, op, number, optimizer, region, content, is_whole, clocks)
             self._by_storage.setdefault(key_of_storage(tensor.untyped_storage()), []).append(write)
             self._num_writes += 1
         if self._num_writes > MAX_WRITES:
@@ -172,6 +199,9 @@ class WriteLog:
                 matching.append(seen)
         return matching[0] if len(matching) == 1 else []
 
+    def _is_detached(self, tensor: torch.Tensor) -> bool:
+        return key_of_storage(tensor.untyped_storage()) in self._detached
+
     def _drop_older(self) -> None:
         """Drop the older half of the storages."""
         keys = list(self._by_storage)
@@ -196,6 +226,13 @@ class WriteLog:
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Return whether a tensor has ordinary memory and a version."""
     return tensor.layout is torch.strided and not tensor.is_inference()
+
+
+def _written_region(tensor: torch.Tensor, index: Any) -> tuple[Region, bool]:
+    """Return the region that an index selects, and whether the index selects all of it."""
+    whole = region_of(tensor)
+    part = whole if index is ... else part_of(whole, index)
+    return (whole, False) if part is None else (part, True)
 
 
 def name_of_optimizer(optimizer: Optimizer) -> str:

@@ -17,6 +17,13 @@ from msgspec import Struct
 from torch.overrides import TorchFunctionMode
 
 from gradinspect.checks.evidence.in_place.shared_memory import SHARING
+from gradinspect.checks.evidence.in_place.targets import (
+    known_targets,
+    silent_targets,
+    without_aliases,
+    writing_operator,
+    written_index,
+)
 from gradinspect.checks.evidence.in_place.write_access import Access, access_of
 from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.broadcasts import BroadcastLog, growing_operator
@@ -32,7 +39,6 @@ from gradinspect.checks.evidence.values.torch_calls import (
     tensors_in,
 )
 from gradinspect.checks.rules.flow.value_flow import short_name
-from gradinspect.checks.rules.graphs.stale_values import MASKED_ASSIGNMENT
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
@@ -66,7 +72,7 @@ class _Begun(Struct, frozen=True, gc=False):
     kwargs: dict[str, Any]
     inputs: list[torch.Tensor]
     versions: list[int]  # of the inputs; empty if none can be written to
-    contents: tuple[int | None, ...]
+    contents: dict[int, torch.Tensor]  # what was there before, by the id of what may be written past autograd
 
 
 class TorchCallLog:
@@ -115,11 +121,10 @@ class TorchCallLog:
                 return None
             inputs = tensors_in(args, kwargs) if kwargs else tensors_in(*args)
             if not known.access.arguments and "out" not in kwargs:
-                return None if known.is_skipped else _Begun(known, args, kwargs, inputs, [], ())
+                return None if known.is_skipped else _Begun(known, args, kwargs, inputs, [], {})
             with plain_tensors_only():
                 versions = [_NO_VERSION if tensor.is_inference() else version_of(tensor) for tensor in inputs]
-                contents = self.writes.contents(inputs) if known.kind is CallKind.WRITES else ()
-                return _Begun(known, args, kwargs, inputs, versions, contents)
+                return _Begun(known, args, kwargs, inputs, versions, self._contents(known, args, kwargs))
         except Exception as error:
             self._recorder.errors.note(error)
             return None
@@ -180,17 +185,26 @@ class TorchCallLog:
 
     def _look_for_writes(self, begun: _Begun, start: int, end: int, frame: FrameType | None) -> None:
         """Compare versions. NOTE [Detecting writes] in `write_access`."""
-        inputs, versions, access = begun.inputs, begun.versions, begun.known.access
-        written = {
-            place: None for place, before in enumerate(versions) if before >= 0 and version_of(inputs[place]) != before
-        }
-        if access.silent and (access.when is None or access.when.of(begun.args, begun.kwargs)):
-            silent = {id(one) for item in access.silent for one in tensors_in(item.of(begun.args, begun.kwargs))}
-            written.update((place, None) for place, tensor in enumerate(inputs) if id(tensor) in silent)
-        if written:
-            contents = begun.contents or (None,) * len(inputs)
-            targets = [(inputs[place], versions[place], contents[place]) for place in written]
-            self.writes.note(_operator(begun), start, end, frame, targets)
+        known, inputs, args, kwargs = begun.known, begun.inputs, begun.args, begun.kwargs
+        changed = [one >= 0 and version_of(tensor) != one for one, tensor in zip(begun.versions, inputs, strict=True)]
+        silent = set(map(id, silent_targets(known.access, args, kwargs))) if known.access.silent else ()
+        places = [place for place, tensor in enumerate(inputs) if changed[place] or (silent and id(tensor) in silent)]
+        if len(places) > 1 and not silent:
+            places = without_aliases(places, inputs, known_targets(known.name, known.kind, args, kwargs))
+        if places:
+            contents = begun.contents
+            targets = [(inputs[place], begun.versions[place], contents.get(id(inputs[place]))) for place in places]
+            index, op = written_index(known.name, args), writing_operator(known.name, args, kwargs)
+            self.writes.note(op, start, end, frame, targets, index=index)
+
+    def _contents(self, known: _Known, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
+        """Copy what a call may write past autograd."""
+        if known.access.silent:
+            return self.writes.contents(silent_targets(known.access, args, kwargs), is_silent=True)
+        if not self.writes.may_be_silent:
+            return {}
+        targets = known_targets(known.name, known.kind, args, kwargs)
+        return self.writes.contents(targets, written_index(known.name, args), is_silent=False)
 
 
 class _InsideBackward(TorchFunctionMode):
@@ -227,18 +241,3 @@ def _is_trained(tensor: torch.Tensor) -> bool:
     """Return whether a tensor is a leaf that requires grad, so that what reads it begins a graph."""
     with plain_tensors_only():
         return tensor.requires_grad and is_leaf(tensor)
-
-
-def _is_masked(args: tuple[Any, ...]) -> bool:
-    """Return whether an assignment to a part of a tensor selects it by booleans."""
-    return len(args) > 1 and isinstance(args[1], torch.Tensor) and args[1].dtype is torch.bool
-
-
-def _operator(begun: _Begun) -> str:
-    """Name the operator that wrote, as torch does: `relu(x, inplace=True)` is `relu_`, `x += 1` is `add_`."""
-    short = short_name(begun.known.name)
-    if short == "__setitem__":
-        return MASKED_ASSIGNMENT if _is_masked(begun.args) else "item assignment"
-    if short.startswith("__i") and short.endswith("__"):
-        return f"{short[3:-2]}_"
-    return f"{short}_" if begun.kwargs.get("inplace") is True else short

@@ -83,7 +83,9 @@ UNTRACKED = Rule(
         summary="A tensor that backward needs was overwritten in a way that autograd cannot detect.",
         explanation="Some writes do not raise the version counter: through .data, by optimizers with fused=True, by "
         "batch norm to its running statistics. Backward then uses the new values, and its gradients are "
-        "silently wrong. A value that was restored before backward is not reported. NumPy writes into memory that it "
+        "silently wrong. The saved elements themselves are compared, bit by bit: a write to other elements of the same "
+        "memory, as to the next position of a cache, and one that was undone before backward are not reported. To "
+        "compare, up to 8 MiB of what a write overwrites are kept, and 32 MiB of all. NumPy writes into memory that it "
         "shares with a tensor, by numpy() or from_numpy(): that is found, but not the line.",
         change="""\
   import torch

@@ -161,7 +161,7 @@ def test_an_optimizer_that_steps_is_named() -> None:
 
 
 def test_memory_that_data_gives_away_is_compared() -> None:
-    """The write has the checksum from before it; other memory has none."""
+    """The write has what was there before it; other memory has none."""
     (shared,) = seen(lambda x: x.data.mul_(2))
     (plain,) = seen(lambda x: x.mul_(2))
 
@@ -188,13 +188,25 @@ def test_a_log_that_begins_inside_a_step_does_no_harm() -> None:
 
 
 def test_only_memory_that_data_gives_away_is_read_before_a_write() -> None:
-    """Of several tensors each by itself; nothing is read before any was given away."""
+    """And what is known to be written silently, but only its part; nothing while no node could have saved it."""
     log, shared, other = WriteLog(Recorder()), torch.ones(2), torch.ones(2)
-    assert log.contents([shared, other]) == ()
+    torch.ones(1, requires_grad=True).exp()
+    assert log.contents([shared, other], is_silent=False) == {}
     log.detached(shared)
-    contents = log.contents([other, shared, torch.eye(2).to_sparse()])
+    tensors = [other, shared, torch.eye(2).to_sparse()]
 
-    assert [one is not None for one in contents] == [False, True, False]
+    assert list(log.contents(tensors, is_silent=False)) == [id(shared)]
+    assert [len(data) for data in log.contents([shared], 1, is_silent=False).values()] == [4]
+    assert list(log.contents(tensors, is_silent=True)) == [id(other), id(shared)]
+
+
+def test_one_call_copies_no_more_than_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be let go at once is not copied."""
+    monkeypatch.setattr(writes, "MAX_KEPT", 16)
+    log, tensors = WriteLog(Recorder()), [torch.ones(2) for _ in range(3)]
+    torch.ones(1, requires_grad=True).exp()
+
+    assert list(log.contents(tensors, is_silent=True)) == [id(one) for one in tensors[:2]]
 
 
 def test_what_has_no_ordinary_memory_is_not_noted() -> None:
