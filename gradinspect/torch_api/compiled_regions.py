@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+import gradinspect
 from gradinspect.torch_api.dynamo import never_compiled, passed_by, uncompiled
 from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.probes import private
@@ -42,7 +43,7 @@ def noticed_regions(switched: Callable[[bool, FrameType | None], None]) -> Itera
 
         def begin() -> None:
             reporting.close()
-            never_compiled("gradinspect")
+            never_compiled(gradinspect)
             patches.enter_context(
                 patched(Patch(sys.modules[_MODULE], _SWITCH, lambda setting: _telling(setting, switched)))
             )

@@ -5,9 +5,8 @@ frame would be one more to compile and one more graph break, and it would observ
 code also calls some of our functions, where this has no effect: those check `torch.compiler.is_compiling()` themselves.
 """
 
-import sys
-from collections.abc import Callable, Mapping
-from types import CodeType, FunctionType
+from collections.abc import Callable
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from gradinspect.torch_api.probes import private
@@ -30,24 +29,26 @@ def uncompiled(function: _Function) -> _Function:
     return _said(function, with_callees=True)
 
 
-def never_compiled(package: str) -> None:
-    """Run every function of a package uncompiled, as `passed_by` does, unless it was said otherwise for one."""
-    seen: set[int] = set()
-    for name, module in tuple(sys.modules.items()):
-        if name.partition(".")[0] == package:
-            _skip_all(vars(module), package, seen)
+def never_compiled(package: ModuleType) -> None:
+    """Run every function of a package uncompiled, as `passed_by` does, unless it was said otherwise for one.
+
+    Its modules are found as attributes of it: sys.modules may belong to the program. NOTE [Two sets of modules].
+    """
+    _skip_all(package, package.__name__, set())
 
 
-def _skip_all(names: Mapping[str, Any], package: str, seen: set[int]) -> None:
-    for value in tuple(names.values()):
+def _skip_all(owner: ModuleType | type, package: str, seen: set[int]) -> None:
+    seen.add(id(owner))
+    for value in tuple(vars(owner).values()):
         kind = type(value)
         function = value.__func__ if kind in (staticmethod, classmethod) else value
         function = value.fget if kind is property else function
         if type(function) is FunctionType and _is_in(package, function.__module__):
             _skip_codes(function.__code__)
-        elif issubclass(kind, type) and id(value) not in seen and _is_in(package, value.__module__):
-            seen.add(id(value))
-            _skip_all(vars(value), package, seen)
+        elif issubclass(kind, type | ModuleType) and id(value) not in seen:
+            name = value.__name__ if issubclass(kind, ModuleType) else value.__module__
+            if _is_in(package, name):
+                _skip_all(value, package, seen)
 
 
 def _is_in(package: str, module: object) -> bool:

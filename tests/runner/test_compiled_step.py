@@ -153,3 +153,45 @@ def test_a_checkpoint_inside_a_compiled_function_is_traced_as_without_us(tmp_pat
 
     assert done.returncode == 0, done.stderr
     assert plain.stdout in done.stdout
+
+
+PARTLY = """
+import logging
+import torch
+torch._logging.set_logs(dynamo=logging.INFO)
+torch.manual_seed(0)
+torch._dynamo.config.compiled_autograd = COMPILED_AUTOGRAD
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+optimizer = torch.optim.Adam(model.parameters())
+@torch.compile(backend="aot_eager")
+def gradients(x):
+    loss = model(x).square().mean()
+    loss.backward()
+    return loss
+for _ in range(3):
+    optimizer.zero_grad()
+    print(gradients(torch.randn(2, 4)).item().hex())
+    optimizer.step()
+print([parameter.sum().item().hex() for parameter in model.parameters()], flush=True)
+"""
+
+
+@pytest.mark.parametrize("verb", one_in(2, ("check", "grads")))
+@pytest.mark.parametrize("is_compiled", one_in(2, (False, True)))
+def test_nothing_of_ours_is_compiled_between_compiled_parts(tmp_path: Path, *, is_compiled: bool, verb: str) -> None:
+    """torch.compile looks at each frame that runs there; it traces those of the program, and no other."""
+    script = tmp_path / "compiled_gradients.py"
+    script.write_text(PARTLY.replace("COMPILED_AUTOGRAD", str(is_compiled)))
+    plain = python(script)
+    done = gradinspect(verb, script, "--continue")
+
+    assert done.returncode == 0, done.stderr
+    assert plain.stdout in done.stdout
+    assert _traced(plain.stderr) == _traced(done.stderr)
+    assert _traced(plain.stderr)
+
+
+def _traced(log: str) -> list[str]:
+    """List the functions that torch.compile traced, apart from what it does with torch's own."""
+    found = (line.partition("start tracing ")[2] for line in log.splitlines())
+    return sorted(line for line in found if line and "site-packages/torch" not in line)
