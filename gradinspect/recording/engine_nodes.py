@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradinspect.recording.other_threads import OWN, EngineRecord, OtherThreads, tensors_in
-from gradinspect.recording.threads import NOWHERE
+from gradinspect.recording.engine_calls import engine_record
+from gradinspect.recording.other_threads import OWN, OtherThreads, tensors_in
+from gradinspect.recording.threads import EngineRecord
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.engine import has_device_threads
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
@@ -44,9 +45,7 @@ def watch_engine(
     if index == OWN and not has_device_threads():
         return None
     inputs = (arguments[3] if len(arguments) > 3 else None) or ()
-    windows = others.record(index).open_windows
-    record = EngineRecord(recorder.frames.number_of(frame), index, windows[-1] if windows else NOWHERE)
-    new = NewNodes(others, (*outputs, *(arguments[0] or ()), *inputs), record)
+    new = NewNodes(others, (*outputs, *(arguments[0] or ()), *inputs), engine_record(recorder, frame))
 
     def mark(result: Any) -> None:
         new.mark(result)

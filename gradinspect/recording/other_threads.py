@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 
 from gradinspect.graph import THREAD_SPAN, Edge
-from gradinspect.recording.threads import NOWHERE, ThreadRecord
+from gradinspect.recording.threads import NOWHERE, EngineRecord, ThreadRecord
 from gradinspect.torch_api.nodes import (
     UNKNOWN_NR,
     forward_code,
@@ -35,14 +35,6 @@ UNKNOWN = -1
 
 
 _NO_CLOCKS: Mapping[int, int] = MappingProxyType({})
-
-
-class EngineRecord(NamedTuple):
-    """What one backward call made on devices, or on a thread that is not recorded."""
-
-    frame: int | None
-    thread: int  # of the call
-    window: int  # of the module that was running there, or NOWHERE
 
 
 OtherRecord: TypeAlias = ThreadRecord | EngineRecord
@@ -190,7 +182,8 @@ class OtherThreads:
             return
         index = self._add(record)
         for number, node in enumerate(made):
-            self._write(node, index * THREAD_SPAN + number)
+            if self._read(node) is None:
+                self._write(node, index * THREAD_SPAN + number)
         for node, identity in border:
             if self._read(node) is None and identity < UNKNOWN_NR:
                 thread, number = divmod(identity, THREAD_SPAN)
@@ -234,7 +227,8 @@ class OtherThreads:
         if own.is_in_call(number):
             return index
         code = forward_code(node)
-        lines = here.frame_of(number, code) is not None, own.frame_of(number, code) is not None
+        is_here = here.frame_of(number, code) is not None or here.call_of(number) is not None
+        lines = is_here, own.frame_of(number, code) is not None
         return {(True, False): index, (False, True): OWN}.get(lines, UNKNOWN)
 
     def _mark(self, node: Any, index: int) -> None:
@@ -320,7 +314,10 @@ class OtherThreads:
         if not 0 < thread < len(self._indices):
             return None
         record = self._records[self._indices[thread]]
-        return record.frame_of(number, forward) if isinstance(record, ThreadRecord) else record.frame
+        if isinstance(record, ThreadRecord):
+            call = record.call_of(number)
+            return record.frame_of(number, forward) if call is None else call.frame
+        return record.frame
 
     def place_of(self, identity: int) -> WindowPlace | None:
         """Find the module window in which a node was made."""
@@ -329,10 +326,14 @@ class OtherThreads:
             return None
         index = self._indices[thread]
         record = self._records[index]
-        if isinstance(record, EngineRecord):
-            index, window = record.thread, record.window
+        window = NOWHERE
+        call: EngineRecord | None
+        if isinstance(record, ThreadRecord):
+            window, call = record.window_of(number), record.call_of(number)
         else:
-            window = record.window_of(number)
+            call = record
+        if window == NOWHERE and call is not None:
+            index, window = call.thread, call.window
         return None if window == NOWHERE else WindowPlace(self._show(index), window)
 
     def record_of(self, thread: int) -> ThreadRecord:

@@ -44,7 +44,7 @@ from gradinspect.recording.names import Names
 from gradinspect.recording.other_threads import OtherThreads
 from gradinspect.recording.own_errors import OwnErrors
 from gradinspect.recording.scopes import TaskScope
-from gradinspect.recording.thread_modes import Crossings, guarded, new_threads_followed, push_mode_here
+from gradinspect.recording.thread_modes import Crossings, guarded, leave_thread, new_threads_followed, push_mode_here
 from gradinspect.recording.threads import NOWHERE, ModuleWindow, ThreadRecord
 from gradinspect.recording.transparency import transparent
 from gradinspect.torch_api.compiled_regions import noticed_regions
@@ -277,8 +277,7 @@ class Recorder:
     def _left_elsewhere(self, record: ThreadRecord, output: object) -> None:
         guarded(self.others, lambda: self.others.left(self.others.index_here(), output))
         if record.is_visited and record.mode is not None:
-            record.mode.end()
-            record.mode = None
+            leave_thread(record)
 
     def _follow_crossings(self) -> None:
         self.listeners.append(Crossings(self.others))

@@ -15,9 +15,9 @@ import torch
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
 from gradinspect.recording.engine_nodes import NewNodes
-from gradinspect.recording.other_threads import OWN, EngineRecord, OtherThreads
+from gradinspect.recording.other_threads import OWN, OtherThreads
 from gradinspect.recording.outputs import OutputTensor, requires_grad
-from gradinspect.recording.threads import NOWHERE, ThreadRecord
+from gradinspect.recording.threads import NOWHERE, EngineRecord, ThreadRecord
 from gradinspect.recording.walk import Walk, walk_like
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import has_device_threads

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -25,16 +25,27 @@ if TYPE_CHECKING:
     from gradinspect.recording.recorder import Recorder
 
 
+class CallNotes(Protocol):
+    """Notes the calls of torch functions that a mode observes."""
+
+    def is_here(self) -> bool:
+        """Return whether to note the calls of this thread."""
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
+        """Note a call that is about to start."""
+
+    def end(self, start: int, result: Any, frame: FrameType) -> None:
+        """Note a call that has returned, and the number before it."""
+
+
 class OtherCallMode(TorchFunctionMode):
     """Observes every call of a torch function on a thread that is not the recorded one."""
 
-    def __init__(self, recorder: "Recorder", index: int, record: ThreadRecord) -> None:
-        """Set up, on that thread."""
+    def __init__(self, recorder: "Recorder", notes: CallNotes) -> None:
+        """Set up."""
         super().__init__()
         self._recorder = recorder
-        self._index = index
-        self._record = record
-        self._forwards = ForwardFrames()
+        self._notes = notes
 
     @passed_by
     def __torch_function__(
@@ -43,9 +54,9 @@ class OtherCallMode(TorchFunctionMode):
         """Forward a call."""
         if torch.compiler.is_compiling():
             return func(*args, **(kwargs or {}))
-        is_active = self._recorder.is_active
-        if is_active:
-            self._begin(args, kwargs)
+        is_noted = self._recorder.is_active and self._notes.is_here()
+        if is_noted:
+            self._notes.begin(args, kwargs or {}, sys._getframe(1))
         start = next_sequence_nr()
         asking = standing_for(func, args, kwargs, sys._getframe(1)) if type(func) not in NEVER_REPLACED else None
         called = func if asking is None else asking.called  # NOTE [Replaced functions]
@@ -54,29 +65,41 @@ class OtherCallMode(TorchFunctionMode):
         except BaseException as error:  # NOTE [No frame of ours in a traceback] in `recorder`
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise
-        if is_active:
-            self._end(start, result)
+        if is_noted:
+            self._notes.end(start, result, sys._getframe(1))
         return result
 
-    def end(self) -> None:
-        """Leave this thread."""
-        self._record.latest = next_sequence_nr()
-        remove_function_mode(self)
+
+class ThreadNotes:
+    """Notes what a thread of the program calls: `CallNotes`."""
+
+    def __init__(self, recorder: "Recorder", index: int) -> None:
+        """Set up, on that thread."""
+        self._recorder = recorder
+        self._index = index
+        self._record = recorder.others.record(index)
+        self._forwards = ForwardFrames()
+
+    def is_here(self) -> bool:
+        """Return true: a mode of a thread is nowhere else."""
+        return True
 
     @uncompiled
-    def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
+        """Note what made nodes since the last call, and which nodes of other threads this one takes."""
         recorder, start = self._recorder, next_sequence_nr()
         if start != self._record.latest:
-            self._record.note_gap(start, sys._getframe(2), recorder.frames, self._forwards)
+            self._record.note_gap(start, frame, recorder.frames, self._forwards)
         recorder.others.num_calls += 1
-        guarded(recorder.others, lambda: recorder.others.took(self._index, (args, kwargs or {})))
+        guarded(recorder.others, lambda: recorder.others.took(self._index, (args, kwargs)))
 
     @uncompiled
-    def _end(self, start: int, result: Any) -> None:
+    def end(self, start: int, result: Any, frame: FrameType) -> None:
+        """Note the window of a call."""
         recorder, end = self._recorder, next_sequence_nr()
         self._record.latest = end
         if end != start:
-            self._record.add_call(start, end, recorder.frames.number_of(sys._getframe(2)))
+            self._record.add_call(start, end, recorder.frames.number_of(frame))
             guarded(recorder.others, lambda: recorder.others.made(self._index, result))
 
 
@@ -120,18 +143,18 @@ def new_threads_followed(recorder: "Recorder") -> Patch:
 
 def _followed(original: Callable[[Any], None], recorder: "Recorder") -> Callable[[Any], None]:
     def _bootstrap_inner(thread: Any) -> None:
-        mode = push_mode_of_new_thread(recorder) if recorder.follows_here() else None
+        record = push_mode_of_new_thread(recorder) if recorder.follows_here() else None
         try:
             original(thread)
         finally:
-            if mode is not None:
-                mode.end()
+            if record is not None:
+                leave_thread(record)
 
     return _bootstrap_inner
 
 
-def push_mode_of_new_thread(recorder: "Recorder") -> OtherCallMode:
-    """Observe the torch functions that a thread calls, which has just begun."""
+def push_mode_of_new_thread(recorder: "Recorder") -> ThreadRecord:
+    """Observe the torch functions that a thread calls, which has just begun, and return its record."""
     return _push(recorder, recorder.others.begin_thread())
 
 
@@ -142,8 +165,15 @@ def push_mode_here(recorder: "Recorder") -> None:
     _push(recorder, index)
 
 
-def _push(recorder: "Recorder", index: int) -> OtherCallMode:
+def _push(recorder: "Recorder", index: int) -> ThreadRecord:
     record = recorder.others.record(index)
-    mode = record.mode = OtherCallMode(recorder, index, record)
-    push_function_mode(mode)
-    return mode
+    record.mode = OtherCallMode(recorder, ThreadNotes(recorder, index))
+    push_function_mode(record.mode)
+    return record
+
+
+def leave_thread(record: ThreadRecord) -> None:
+    """Take our mode off this thread."""
+    record.latest = next_sequence_nr()
+    remove_function_mode(record.mode)
+    record.mode = None

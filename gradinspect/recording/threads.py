@@ -27,6 +27,22 @@ class ModuleWindow(NamedTuple):
     parent: int  # index of the enclosing window, or NOWHERE
 
 
+class EngineRecord(NamedTuple):
+    """One backward call, for what it makes on devices, or on a thread that is not recorded."""
+
+    frame: int | None
+    thread: int  # of the call
+    window: int  # of the module that was running there, or NOWHERE
+
+
+class EngineSpan(NamedTuple):
+    """The numbers that a thread of the engine gave to nodes during one backward call."""
+
+    start: int
+    end: int
+    call: EngineRecord
+
+
 class ThreadRecord:
     """Windows of one thread. NOTE [Windows of the sequence number] in `recorder`."""
 
@@ -39,7 +55,9 @@ class ThreadRecord:
         self.call_ends = array("q")  # ascending: nested calls are not recorded
         self.call_frames = array("q")  # frame number, or NOWHERE
         self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
+        self.spans: list[EngineSpan] = []  # of a thread of the engine, ascending
         self.mode: Any = None  # ours, on the stack of this thread; None for the recorded one
+        self.engine_notes: Any = None  # of the backward call that runs here
         self.is_visited = False  # it ran before, and has our mode only while a module runs
 
     def enter(self, module: int) -> None:
@@ -87,6 +105,18 @@ class ThreadRecord:
         self.call_starts.append(start)
         self.call_ends.append(end)
         self.call_frames.append(NOWHERE if frame is None else frame)
+
+    def note_span(self, start: int, end: int, call: EngineRecord) -> None:
+        """Note that a backward call has made nodes here: from its first torch function to its last one so far."""
+        self.latest = end
+        if self.spans and self.spans[-1].call is call:
+            start = self.spans.pop().start
+        self.spans.append(EngineSpan(start, end, call))
+
+    def call_of(self, sequence_nr: int) -> EngineRecord | None:
+        """Return the backward call that made a node on this thread of the engine, if it is known."""
+        index = bisect_right(self.spans, sequence_nr, key=lambda span: span.start) - 1
+        return self.spans[index].call if index >= 0 and sequence_nr < self.spans[index].end else None
 
     def note_gap(self, start: int, frame: FrameType | None, frames: FrameTable, forwards: ForwardFrames) -> None:
         """Store the user's line below each custom Function's forward on the stack. NOTE [Gaps] in `recorder`.

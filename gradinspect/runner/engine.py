@@ -15,6 +15,7 @@ import torch
 from gradinspect.graph import CallKind
 from gradinspect.isolation import OwnBuiltins
 from gradinspect.recording.collector import collector_paused
+from gradinspect.recording.engine_calls import engine_followed, nested_followed
 from gradinspect.recording.engine_nodes import watch_engine
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.recorder import Recorder
@@ -147,7 +148,8 @@ class EngineInterceptor:
         @passed_by
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:  # noqa: PLR0912  # as above
             if not self._is_reported(t_outputs):
-                return original(t_outputs, *args, **kwargs)
+                with nested_followed(self.recorder):
+                    return original(t_outputs, *args, **kwargs)
             end = marked = None
             is_observed = self._enter()
             try:
@@ -157,7 +159,8 @@ class EngineInterceptor:
                 finally:
                     turns.prepared()
                 try:
-                    result = original(t_outputs, *args, **kwargs)
+                    with engine_followed(self.recorder, sys._getframe(1)):
+                        result = original(t_outputs, *args, **kwargs)
                 except BaseException as error:  # NOTE [No frame of ours in a traceback]
                     error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
                     if marked is not None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from described_graphs import described
 from torch import nn
 
 from gradinspect.graph import Graph, source_of
@@ -137,27 +138,6 @@ def recorded(program: Callable[[Run], torch.Tensor], run: Run) -> Graph:
     with record() as recording:
         loss = program(run)
         return recording.capture(loss)
-
-
-def shape_of(graph: Graph, number: int, seen: dict[int, str]) -> str:
-    """Describe a node with its place, and all that it leads to: it does not depend on the order of the nodes."""
-    if number not in seen:
-        node = graph.nodes[number]
-        modules, module = [], node.module
-        while module is not None:
-            modules.append(graph.modules[module].class_name)
-            module = graph.modules[module].parent
-        edges = [
-            None if edge is None else (edge.input_nr, shape_of(graph, edge.next_node, seen)) for edge in node.next_edges
-        ]
-        seen[number] = repr((node.name, source_of(graph, node), modules, edges))
-    return seen[number]
-
-
-def described(graph: Graph) -> list[str]:
-    """Describe a graph, from its roots."""
-    seen: dict[int, str] = {}
-    return [shape_of(graph, root.node, seen) for root in graph.roots]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
