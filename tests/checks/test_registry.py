@@ -22,7 +22,7 @@ RULE = '''
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts import BackwardStarts
+from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradinspect.checks.facts import Held, Holds, HoldsOf
+from gradinspect.checks.facts.backward_calls import Held, Holds, HoldsOf
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.names import named_modules
 from gradinspect.recording.recorder import Recorder

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gradinspect.checks.facts import EarlierCall, was_numbered_since
-from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory
+from gradinspect.checks.facts.backward_calls import EarlierCall, was_numbered_since
+from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.graph import Frame
 from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
 from gradinspect.observers.graphs.live_graph import LiveGraph, reachable, reaching, tensors_with_graph

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from gradinspect.checks.facts.graphs import NonfiniteValue
 from gradinspect.checks.findings import Finding, Place
-from gradinspect.checks.rules.gradients.nonfinite_gradients import GRADIENT, LOSS, NonfiniteValue, loss_finding
+from gradinspect.checks.rules.gradients.nonfinite_gradients import GRADIENT, LOSS, loss_finding
 from gradinspect.graph import Frame, SavedValue
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.saved import raw_tensor

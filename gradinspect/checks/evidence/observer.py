@@ -36,7 +36,8 @@ from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.leaf_origins import LeafOrigins
 from gradinspect.checks.evidence.watch_window import LEAST_CALLS, MOST_SECONDS, WatchWindow
-from gradinspect.checks.facts import BackwardEnded, BackwardStarts, EarlierCall, HoldsOf
+from gradinspect.checks.facts.backward_calls import BackwardEnded, BackwardStarts, EarlierCall, HoldsOf
+from gradinspect.checks.facts.training import DroppedResult
 from gradinspect.checks.findings import Finding, Findings
 from gradinspect.checks.registry import declared, findings_on, registry, rule_of
 from gradinspect.checks.rules.custom_derivatives import derivative_findings, unchecked_notes
@@ -47,7 +48,6 @@ from gradinspect.checks.rules.graphs.stale_values import stale_findings
 from gradinspect.checks.rules.losses.broadcasts import broadcast_findings
 from gradinspect.checks.rules.opaque_parts import compiled_parts, opaque_notes, opaque_parts
 from gradinspect.checks.rules.ranks import missing_notes, rank_findings
-from gradinspect.checks.rules.training.facts import DroppedResult
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Frame, Graph, frame_of

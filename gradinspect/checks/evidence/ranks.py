@@ -17,7 +17,7 @@ import msgspec
 import torch
 from torch import nn
 
-from gradinspect.checks.rules.ranks import RankSummary, summarize_rank
+from gradinspect.checks.facts.ranks import RankSummary, summarize_rank
 from gradinspect.ranks.job import job_of
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.recorder import Recorder

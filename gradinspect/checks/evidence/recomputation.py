@@ -22,7 +22,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gradinspect.checks.evidence.decisions import Line, decision
-from gradinspect.checks.rules.graphs.checkpoint_mismatch import KeptTensor, Mismatch, Redrawn
+from gradinspect.checks.facts.graphs import KeptTensor, Mismatch, Redrawn
 from gradinspect.graph import Frame, TensorInfo
 from gradinspect.recording.frames import is_user_file, line_record, user_frames
 from gradinspect.recording.recorder import CALL_MODE

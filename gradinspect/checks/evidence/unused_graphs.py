@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from gradinspect.checks.evidence.kept_history import stored_lines
+from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.checks.findings import Finding
-from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory, unused_finding
+from gradinspect.checks.rules.graphs.growing_graphs import unused_finding
 from gradinspect.graph import Frame
 from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
 from gradinspect.observers.graphs.live_graph import LiveGraph, reachable, reaching, tensors_with_graph

@@ -1,15 +1,11 @@
 """Custom autograd.Functions whose derivatives were checked numerically (finite differences): the verdict in words."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
 
+from gradinspect.checks.facts.values import CheckedFunction
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
-from gradinspect.graph import Frame, Record
 
-GradcheckVerdict: TypeAlias = Literal[
-    "correct", "wrong backward", "writes gradient", "wrong double backward", "not checked"
-]
 WRONG_BACKWARD = Rule(
     doc=RuleDoc(
         code="GI201",
@@ -82,30 +78,6 @@ WRONG_DOUBLE_BACKWARD = Rule(
         command="gradinspect check --gradcheck",
     )
 )
-
-
-class Slope(Record, frozen=True, kw_only=True):
-    """The directional derivative: numeric (finite differences), and by the Function's own backward."""
-
-    argument: str  # of forward
-    numeric: float
-    backward: float
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether the two differ by more than finite differences are accurate."""
-        return not abs(self.numeric - self.backward) <= 1e-4 + 1e-2 * abs(self.numeric)
-
-
-class CheckedFunction(Record, frozen=True, kw_only=True):
-    """What gradcheck said of one custom Function."""
-
-    name: str  # "LeakyClamp"
-    verdict: GradcheckVerdict
-    reason: str = ""  # why it was not checked, or what torch said
-    slopes: tuple[Slope, ...] = ()
-    applied: Frame | None = None
-    defined: Frame | None = None  # its backward
 
 
 def derivative_findings(functions: Sequence[CheckedFunction]) -> Iterator[Finding]:

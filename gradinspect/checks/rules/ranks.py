@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from gradinspect.checks.facts.ranks import RankSummary
 from gradinspect.checks.findings import Finding, Place, line_of, listed, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
-from gradinspect.graph import Frame, Graph, Record
+from gradinspect.graph import Frame
 
 UNUSED = Rule(
     doc=RuleDoc(
@@ -79,37 +80,6 @@ DIFFERENT = Rule(
 )
 
 
-class RankNode(Record, frozen=True):
-    """One kind of node: all those of one class that the same line made in the same module."""
-
-    name: str
-    module: str | None
-    frame: Frame | None
-
-
-class RankSummary(Record, frozen=True, kw_only=True):
-    """What one rank is about to go backward through."""
-
-    rank: int
-    unused: tuple[str, ...]  # parameters that DistributedDataParallel waits for, and backward does not reach
-    may_differ: bool = False  # find_unused_parameters says that ranks may do different things
-    nodes: tuple[RankNode, ...]  # each kind once, in the order of the forward pass
-
-
-def summarize_rank(graph: Graph, rank: int, unused: Sequence[str], *, may_differ: bool = False) -> RankSummary:
-    """Say what a graph is made of. The number of loop iterations is left out: sequences may differ in length."""
-    kinds = dict.fromkeys(
-        RankNode(
-            name=node.name,
-            module=None if node.module is None else graph.modules[node.module].path,
-            frame=None if node.frame is None else _without_caller(graph.frames[node.frame]),
-        )
-        for node in reversed(graph.nodes)
-        if node.leaf is None
-    )
-    return RankSummary(rank=rank, unused=tuple(unused), may_differ=may_differ, nodes=tuple(kinds))
-
-
 def rank_findings(ranks: Sequence[RankSummary], backward: Frame | None) -> Iterator[Finding]:
     """Compare the ranks of one call: parameters that some do not reach, or else graphs that differ."""
     groups: dict[tuple[int, ...], list[str]] = {}
@@ -126,10 +96,6 @@ def missing_notes(ranks: Sequence[int]) -> tuple[str, ...]:
     if not ranks:
         return ()
     return (f"{_ranks(ranks).capitalize()} did not reach the same backward call in time, so they were not compared.",)
-
-
-def _without_caller(frame: Frame) -> Frame:
-    return Frame(file=frame.file, line=frame.line, function=frame.function, code=frame.code)
 
 
 def _unused(

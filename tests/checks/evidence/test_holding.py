@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from gradinspect.checks.evidence.holding import holding
-from gradinspect.checks.facts import Holds
+from gradinspect.checks.facts.backward_calls import Holds
 from gradinspect.recording.recorder import Recorder
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from gradinspect.checks.evidence import kept_history
-from gradinspect.checks.facts import EarlierCall
-from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory
+from gradinspect.checks.facts.backward_calls import EarlierCall
+from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.graph import Frame
 from gradinspect.observers.graphs.holders import HeldGroup, Store
 from gradinspect.observers.graphs.live_graph import reachable

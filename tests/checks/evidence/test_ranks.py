@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gradinspect.checks.evidence import ranks
 from gradinspect.checks.evidence.ranks import Ranks, ranks_of_this_run, ranks_that_average, summary_of_rank
-from gradinspect.checks.rules.ranks import RankSummary
+from gradinspect.checks.facts.ranks import RankSummary
 from gradinspect.recording.capture import Moment, walk_graph
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder

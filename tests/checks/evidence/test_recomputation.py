@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from gradinspect.checks.evidence.recomputation import CheckpointRuns
-from gradinspect.checks.rules.graphs.checkpoint_mismatch import KeptTensor, Mismatch, Redrawn
+from gradinspect.checks.facts.graphs import KeptTensor, Mismatch, Redrawn
 from gradinspect.recording.recorder import Recorder
 
 Block = Callable[[torch.Tensor], torch.Tensor]

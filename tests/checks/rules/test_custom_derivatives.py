@@ -2,7 +2,8 @@
 
 import pytest
 
-from gradinspect.checks.rules.custom_derivatives import CheckedFunction, Slope, derivative_findings, unchecked_notes
+from gradinspect.checks.facts.values import CheckedFunction, Slope
+from gradinspect.checks.rules.custom_derivatives import derivative_findings, unchecked_notes
 from gradinspect.graph import Frame
 
 APPLIED = Frame(file="train.py", line=20, code="y = Cube.apply(x)")

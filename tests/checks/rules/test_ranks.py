@@ -2,7 +2,8 @@
 
 from factories import graph, leaf, op
 
-from gradinspect.checks.rules.ranks import RankNode, RankSummary, missing_notes, rank_findings, summarize_rank
+from gradinspect.checks.facts.ranks import RankNode, RankSummary, summarize_rank
+from gradinspect.checks.rules.ranks import missing_notes, rank_findings
 from gradinspect.graph import Frame, ModuleCall
 
 BODY = Frame(file="net.py", line=8, code="h = body(x)")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gradinspect.checks.evidence.custom_functions.calls import CustomCalls
 from gradinspect.checks.evidence.custom_functions.gradcheck import check_function
-from gradinspect.checks.rules.custom_derivatives import CheckedFunction
+from gradinspect.checks.facts.values import CheckedFunction
 from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.recording.frames import line_record
 from gradinspect.runner.engine import EngineInterceptor

@@ -19,7 +19,7 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 from gradinspect.checks.evidence.custom_functions.calls import CustomCall
 from gradinspect.checks.evidence.custom_functions.shrinking import WORKABLE, in_double_precision, num_elements, shrunk
-from gradinspect.checks.rules.custom_derivatives import CheckedFunction, GradcheckVerdict, Slope
+from gradinspect.checks.facts.values import CheckedFunction, GradcheckVerdict, Slope
 from gradinspect.errors import text_of
 from gradinspect.torch_api.tensors import without_autocast
 

@@ -10,7 +10,7 @@ from gradinspect.checks.evidence.in_place.contents import MAX_BYTES, MAX_KEPT, d
 from gradinspect.checks.evidence.in_place.regions import overlaps, region_of
 from gradinspect.checks.evidence.in_place.write_access import has_out_of_place_form
 from gradinspect.checks.evidence.in_place.writes import SeenWrite, WriteLog
-from gradinspect.checks.rules.graphs.stale_values import StaleValue, Write
+from gradinspect.checks.facts.graphs import StaleValue, Write
 from gradinspect.graph import Frame, Graph, Node, SavedValue
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.saved import raw_tensor

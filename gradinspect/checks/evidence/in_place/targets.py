@@ -6,8 +6,8 @@ import torch
 
 from gradinspect.checks.evidence.in_place.write_access import Access
 from gradinspect.checks.evidence.values.torch_calls import CallKind, tensors_in
-from gradinspect.checks.rules.flow.value_flow import short_name
-from gradinspect.checks.rules.graphs.stale_values import MASKED_ASSIGNMENT
+from gradinspect.checks.facts.graphs import MASKED_ASSIGNMENT
+from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.recording.storages import storage_key
 
 _ASSIGNMENT = "torch.Tensor.__setitem__"

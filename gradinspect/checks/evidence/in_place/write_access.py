@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradinspect.checks.rules.flow.value_flow import short_name
+from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.torch_api.operators import operator_schemas, writes
 
 _STATISTICS = ("running_mean", "running_var")

@@ -30,8 +30,7 @@ from gradinspect.checks.evidence.training.scaled_steps import ScaledLosses
 from gradinspect.checks.evidence.training.unheld import Unheld, unheld
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
-from gradinspect.checks.rules.flow.value_flow import OUTSIDE
-from gradinspect.checks.rules.training.facts import (
+from gradinspect.checks.facts.training import (
     EvalTraining,
     GradientMisuse,
     NothingLoaded,
@@ -39,6 +38,7 @@ from gradinspect.checks.rules.training.facts import (
     SharedLayer,
     UnheldParameters,
 )
+from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import CallKind, Frame
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.names import all_parameters

@@ -26,7 +26,7 @@ from gradinspect.checks.evidence.training.moving_frozen import Moved, MovingFroz
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.piled_hooks import PiledHooks, piles_by_line
 from gradinspect.checks.evidence.training.registrations import Registrations
-from gradinspect.checks.rules.training.facts import HookPile, IneffectiveFlag, MovedFrozen, SpoilingHook, TwoInOneMemory
+from gradinspect.checks.facts.training import HookPile, IneffectiveFlag, MovedFrozen, SpoilingHook, TwoInOneMemory
 from gradinspect.graph import Frame
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import is_user_file, source_line

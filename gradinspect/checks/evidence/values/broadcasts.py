@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import torch
 
-from gradinspect.checks.rules.flow.value_flow import short_name
-from gradinspect.checks.rules.losses.broadcasts import LOSSES, GrownOperator, Shape, slipped_shape
+from gradinspect.checks.facts.value_flow import short_name
+from gradinspect.checks.facts.values import LOSSES, GrownOperator, Shape
+from gradinspect.checks.rules.losses.broadcasts import slipped_shape
 from gradinspect.graph import Frame
 from gradinspect.recording.recorder import Recorder
 

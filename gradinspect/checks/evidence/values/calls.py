@@ -38,7 +38,7 @@ from gradinspect.checks.evidence.values.torch_calls import (
     learn_names,
     tensors_in,
 )
-from gradinspect.checks.rules.flow.value_flow import short_name
+from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr

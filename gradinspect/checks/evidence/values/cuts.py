@@ -23,13 +23,14 @@ from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
 from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, missing_gradient, names_of, outcomes_of
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
 from gradinspect.checks.evidence.values.refused import refused_findings
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, FlowOutcome, Read, ancestors, descendants
+from gradinspect.checks.facts.values import MissingGradient, NoticedAt
 from gradinspect.checks.findings import Finding, listed
 from gradinspect.checks.registry import findings_on
 from gradinspect.checks.rules.flow.constant_terms import constant_term_finding, constant_terms
 from gradinspect.checks.rules.flow.gradient_terms import lost_term_finding, lost_terms
-from gradinspect.checks.rules.flow.missing_gradients import MissingGradient, NoticedAt, by_cause
+from gradinspect.checks.rules.flow.missing_gradients import by_cause
 from gradinspect.checks.rules.flow.nonleaf_gradients import nonleaf_finding
-from gradinspect.checks.rules.flow.value_flow import NO_LEAF, OUTSIDE, FlowOutcome, Read, ancestors, descendants
 from gradinspect.checks.rules.losses.divergences import wrong_input_finding, wrong_inputs
 from gradinspect.checks.rules.losses.perhaps_meant import bootstrap_note, bootstraps, repeated_terms
 from gradinspect.graph import Frame, Graph, frame_of

@@ -20,7 +20,7 @@ from torch import nn
 from gradinspect.checks.evidence.in_place.shared_memory import is_from_numpy
 from gradinspect.checks.evidence.values.grad_scopes import scope_of
 from gradinspect.checks.evidence.values.torch_calls import CallKind, copied_by, detach_cause_of, tensors_in
-from gradinspect.checks.rules.flow.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, DetachCause, Read
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames

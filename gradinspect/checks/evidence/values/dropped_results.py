@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from gradinspect.checks.rules.flow.value_flow import short_name
+from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import HANDLE_TORCH_FUNCTION

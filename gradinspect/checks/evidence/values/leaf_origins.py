@@ -7,8 +7,8 @@ import torch
 
 from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.facts import LeafValues
-from gradinspect.checks.rules.flow.value_flow import OUTSIDE
+from gradinspect.checks.facts.backward_calls import LeafValues
+from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
 from gradinspect.torch_api.tensors import plain_tensors_only, value_of
 

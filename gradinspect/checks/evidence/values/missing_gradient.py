@@ -6,10 +6,10 @@ from types import FrameType
 import torch
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.checks.facts.value_flow import FlowOutcome, Read, flow_outcomes
+from gradinspect.checks.facts.values import MissingGradient, NoticedAt
 from gradinspect.checks.findings import caller_of_helper
-from gradinspect.checks.rules.flow.missing_gradients import MissingGradient, NoticedAt
-from gradinspect.checks.rules.flow.value_flow import FlowOutcome, Read, flow_outcomes
-from gradinspect.checks.rules.rewriting import assigned_names, read_names
+from gradinspect.checks.rewriting import assigned_names, read_names
 from gradinspect.graph import Frame
 from gradinspect.recording.names import collect_names
 from gradinspect.recording.recorder import Recorder

@@ -7,11 +7,11 @@ from torch import nn
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.missing_gradient import missing_gradient, names_of
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Read, ancestors, flow_outcomes
+from gradinspect.checks.facts.values import MissingGradient, NoticedAt
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.flow.gradient_terms import lost_term_finding
 from gradinspect.checks.rules.flow.loss_without_graph import frozen_finding, nearest_cut, refused_finding
-from gradinspect.checks.rules.flow.missing_gradients import MissingGradient, NoticedAt
-from gradinspect.checks.rules.flow.value_flow import NO_LEAF, OUTSIDE, Read, ancestors, flow_outcomes
 from gradinspect.graph import Frame
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.overrides import resolve_name
 
-from gradinspect.checks.rules.flow.value_flow import DetachCause, short_name
+from gradinspect.checks.facts.value_flow import DetachCause, short_name
 from gradinspect.recording.frames import is_own_file
 from gradinspect.torch_api.checkpoints import REENTRANT_FORWARD
 from gradinspect.torch_api.nodes import ForwardFrames

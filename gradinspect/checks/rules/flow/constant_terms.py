@@ -9,10 +9,10 @@ returned and a weight was multiplied with: neither has another purpose.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, calls_behind
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.checks.rules.flow.detach_causes import DETACH_REMEDIES
-from gradinspect.checks.rules.flow.value_flow import NO_LEAF, OUTSIDE, Call, Read, calls_behind
 from gradinspect.graph import Frame
 
 _SUMS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub"))

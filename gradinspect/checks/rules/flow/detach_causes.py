@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gradinspect.checks.rules.flow.value_flow import DetachCause
+from gradinspect.checks.facts.value_flow import DetachCause
 
 
 class DetachRemedy(NamedTuple):

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
+from gradinspect.checks.facts.values import MissingGradient
 from gradinspect.checks.findings import Finding, line_of, listed
+from gradinspect.checks.rewriting import compared
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.flow.detach_causes import COMPARISONS, DETACH_REMEDIES, INSTEAD, SAMPLED, DetachRemedy
-from gradinspect.checks.rules.flow.missing_gradients import MissingGradient, SameCause, and_failure, places_of
+from gradinspect.checks.rules.flow.missing_gradients import SameCause, and_failure, places_of
 from gradinspect.checks.rules.flow.remade_tensors import collects, remade_tensor
 from gradinspect.checks.rules.graphs.carried_state import call_in
-from gradinspect.checks.rules.rewriting import compared
 
 MAX_STEPS = 6  # of a path that are named
 DETACHED = Rule(

@@ -7,12 +7,13 @@ another loss (adaptive weights), that moves an input (adversarial examples), or 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors
+from gradinspect.checks.facts.values import NoticedAt
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.flow.detach_causes import DETACH_REMEDIES, READ_FROM_GRAD
 from gradinspect.checks.rules.flow.detached_parameters import detached_words
-from gradinspect.checks.rules.flow.missing_gradients import NoticedAt, SameCause, and_failure, failure, places_of
-from gradinspect.checks.rules.flow.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors
+from gradinspect.checks.rules.flow.missing_gradients import SameCause, and_failure, failure, places_of
 from gradinspect.graph import Frame
 
 _SUMS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub", "stack", "cat", "hstack", "vstack", "concat"))

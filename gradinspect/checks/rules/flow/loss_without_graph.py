@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from gradinspect.checks.facts.value_flow import Call, FlowOutcome
+from gradinspect.checks.facts.values import MissingGradient, NoticedAt
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.checks.rules.flow.detached_parameters import detached_words
 from gradinspect.checks.rules.flow.gradient_terms import NO_GRAPH
-from gradinspect.checks.rules.flow.missing_gradients import MissingGradient, NoticedAt, SameCause, failure, places_of
-from gradinspect.checks.rules.flow.value_flow import Call, FlowOutcome
+from gradinspect.checks.rules.flow.missing_gradients import SameCause, failure, places_of
 from gradinspect.graph import Frame
 
 NO_GRAD_LOSS = Rule(

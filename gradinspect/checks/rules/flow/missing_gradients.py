@@ -2,43 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from gradinspect.checks.facts.values import MissingGradient, NoticedAt
 from gradinspect.checks.findings import Place, line_of, place_of
-from gradinspect.checks.rules.flow.value_flow import DetachCause
-from gradinspect.graph import Frame, Record
-
-
-class NoticedAt(Record, frozen=True, kw_only=True):
-    """What shows that a gradient is wanted."""
-
-    kind: Literal["step", "read", "grad", "backward"]
-    frame: Frame | None
-    by: str = ""  # the variable of an optimizer
-    created: Frame | None = None  # where that was made
-
-
-class MissingGradient(Record, frozen=True, kw_only=True):
-    """A tensor that no gradient reaches."""
-
-    name: str
-    kind: Literal["cut", "unused", "unread"]
-    noticed: NoticedAt
-    cause: DetachCause = "unknown"
-    op: str = ""  # that detached it; of an unused one the last that its value went into
-    num_read: int = 1  # tensors that op read
-    path: tuple[str, ...] = ()  # operators from the first that read it to the one that detached it
-    read: Frame | None = None
-    cut: Frame | None = None  # where it was detached
-    called: Frame | None = None  # where the helper function was called that detached it
-    made: Frame | None = None  # where it was made, if nothing read it
-    off: Frame | None = None  # where gradients were disabled, or a reentrant checkpoint called
-    forced: Frame | None = None  # where requires_grad_() made a leaf of what no longer had a graph
-    other: Frame | None = None  # another backward call that went through what was made of the detached value
-    used: Frame | None = None  # where the value went on without its graph
-    backward: Frame | None = None
-    module: str | None = None  # that holds it, if that module was not called
-    num_calls: int | None = None  # backward calls that were observed: what is not used in them may be used later
 
 
 class SameCause(NamedTuple):

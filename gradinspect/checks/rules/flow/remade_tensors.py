@@ -3,7 +3,7 @@
 import ast
 from typing import NamedTuple
 
-from gradinspect.checks.rules.rewriting import statements_of
+from gradinspect.checks.rewriting import statements_of
 
 _MAKERS = frozenset((
     "tensor", "as_tensor", "asarray", "new_tensor", "Tensor", "FloatTensor", "DoubleTensor", "HalfTensor", "array",

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from gradinspect.checks.facts import BackwardStarts
+from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, caller_in, line_of, place_of
 from gradinspect.checks.rule import Judge
 from gradinspect.checks.rules.gradients.zero_gradients import ZERO

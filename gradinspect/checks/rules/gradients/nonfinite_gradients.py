@@ -7,12 +7,13 @@ from functools import partial
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, known
-from gradinspect.checks.facts import BackwardEnded
+from gradinspect.checks.facts.backward_calls import BackwardEnded
+from gradinspect.checks.facts.graphs import NonfiniteValue
 from gradinspect.checks.findings import Finding, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.gradients.gradient_causes import CulpritWords, at_line, culprit_finding, operator_of
 from gradinspect.checks.rules.gradients.nonfinite_causes import SOFTMAX, derivative_cause, nan_operand, value_cause
-from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, Record, frame_of
+from gradinspect.graph import Frame, GradientStats, Graph, NodeGradients, frame_of
 
 GRADIENT = Rule(
     doc=RuleDoc(
@@ -58,14 +59,6 @@ LOSS = Rule(
     ),
     explains_gradients=True,
 )
-
-
-class NonfiniteValue(Record, frozen=True, kw_only=True):
-    """The earliest saved value of the forward pass that is not finite."""
-
-    node: int | None  # that made it; None: it came from outside the graph
-    label: str
-    is_nan: bool = True
 
 
 def nonfinite_findings(ended: BackwardEnded) -> Iterator[Finding]:

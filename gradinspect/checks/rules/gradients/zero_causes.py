@@ -1,6 +1,6 @@
 """Why a node lets no gradient through, where that shows from what stands around it in the graph."""
 
-from gradinspect.checks.facts import BackwardEnded
+from gradinspect.checks.facts.backward_calls import BackwardEnded
 from gradinspect.checks.findings import line_of, place_of
 from gradinspect.checks.rules.gradients.gradient_causes import Cause, operator_of
 from gradinspect.checks.rules.losses.loss_graph import axis_of, has_same_values, made_input, output_shape

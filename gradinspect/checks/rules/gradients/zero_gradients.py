@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, norm_of_all, parameter_rows
-from gradinspect.checks.facts import BackwardEnded
+from gradinspect.checks.facts.backward_calls import BackwardEnded
 from gradinspect.checks.findings import Finding, Place, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.gradients.gradient_causes import (

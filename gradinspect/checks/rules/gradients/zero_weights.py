@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gradinspect.analyses.gradients.observed import gradients_of, known
-from gradinspect.checks.facts import BackwardEnded
+from gradinspect.checks.facts.backward_calls import BackwardEnded
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.graph import Graph, NodeGradients, consumers, frame_of

@@ -10,9 +10,9 @@ loop or before both losses.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gradinspect.checks.facts import EarlierCall, Held, Holds, HoldsOf, was_made_before, was_made_since
+from gradinspect.checks.facts.backward_calls import EarlierCall, Held, Holds, HoldsOf, was_made_before, was_made_since
 from gradinspect.checks.findings import line_of, listed
-from gradinspect.checks.rules.rewriting import assigned_names, read_names, with_detached
+from gradinspect.checks.rewriting import assigned_names, read_names, with_detached
 from gradinspect.graph import Frame, Graph, Node, frame_of
 
 _DETACHED: dict[Holds, str] = {

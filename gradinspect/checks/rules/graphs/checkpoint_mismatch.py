@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from gradinspect.checks.facts.graphs import KeptTensor, Mismatch, Redrawn
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
-from gradinspect.graph import Frame, Record, TensorInfo
+from gradinspect.graph import Frame, TensorInfo
 from gradinspect.units import format_count, format_tensor
 
 MISMATCH = Rule(
@@ -43,38 +44,6 @@ MISMATCH = Rule(
         "checkpoint() itself restores torch's random state.",
     )
 )
-
-
-class KeptTensor(Record, frozen=True, kw_only=True):
-    """A tensor that an operator inside a checkpointed block saved."""
-
-    info: TensorInfo
-    op: str | None  # "relu", as the program calls it
-    frame: Frame | None
-
-
-class Mismatch(Record, frozen=True, kw_only=True):
-    """The first tensor at which two runs of one block differ."""
-
-    position: int
-    first: KeptTensor | None  # None: the first run had ended
-    again: KeptTensor | None
-    num_first: int  # tensors that the first run saved
-    num_again: int
-    decided: Frame | None = None  # the line that decided between them
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether torch sees it as well: it compares the number of tensors, and their shapes and dtypes."""
-        if self.num_first != self.num_again or self.first is None or self.again is None:
-            return True
-        return self.first.info != self.again.info
-
-
-class Redrawn(Record, frozen=True, kw_only=True):
-    """A block that draws random numbers, and gets others in its recomputation."""
-
-    frame: Frame | None  # the line that calls checkpoint
 
 
 def checkpoint_findings(mismatches: Sequence[Mismatch | Redrawn], backward: Frame | None) -> Iterator[Finding]:

@@ -8,13 +8,13 @@ read by other lines.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
-from gradinspect.checks.facts import EarlierCall, HoldsOf, was_made_before, was_made_since
+from gradinspect.checks.facts.backward_calls import EarlierCall, HoldsOf, was_made_before, was_made_since
+from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
 from gradinspect.checks.rules.graphs.carried_state import Join, carried_remedy, joins_in_time
-from gradinspect.graph import Frame, Graph, Node, Record, frame_of
+from gradinspect.graph import Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
 
 MAX_STORES = 2  # lines that are shown
@@ -46,17 +46,6 @@ GROWING = Rule(
         remedy="Store loss.item(), or detach() what one iteration passes on to the next.",
     )
 )
-
-
-class KeptHistory(Record, frozen=True, kw_only=True):
-    """Something that keeps the graphs of earlier iterations alive."""
-
-    held_by: Literal["variable", "gradient"]
-    name: str = ""  # "losses[*]"
-    num_tensors: int
-    num_rounds: int  # whose graphs it keeps
-    stores: tuple[Frame, ...] = ()  # the lines that store under this name
-    adds: bool = False  # they add to what is there, rather than replace it
 
 
 def earlier_rounds(graph: Graph, calls: Sequence[EarlierCall], backward: Frame | None) -> list[EarlierCall]:

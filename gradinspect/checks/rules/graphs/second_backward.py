@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gradinspect.checks.facts import BackwardStarts, EarlierCall, HoldsOf
+from gradinspect.checks.facts.backward_calls import BackwardStarts, EarlierCall, HoldsOf
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.graphs.carried_state import (

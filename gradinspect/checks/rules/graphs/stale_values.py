@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from gradinspect.checks.facts import EarlierCall, HoldsOf, was_made_before
+from gradinspect.checks.facts.backward_calls import EarlierCall, HoldsOf, was_made_before
+from gradinspect.checks.facts.graphs import MASKED_ASSIGNMENT, StaleValue, Write
 from gradinspect.checks.findings import Finding, Place, caller_in, caller_of_helper, line_of, listed, place_of
-from gradinspect.checks.rule import Rule, RuleDoc
-from gradinspect.checks.rules.graphs.carried_state import call_in, carried_remedy, joins_in_time
-from gradinspect.checks.rules.rewriting import (
+from gradinspect.checks.rewriting import (
     PartAssignment,
     augmented,
     is_loop_index,
@@ -19,9 +18,10 @@ from gradinspect.checks.rules.rewriting import (
     unchained,
     written_name,
 )
-from gradinspect.graph import Frame, Graph, Record, frame_of
+from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rules.graphs.carried_state import call_in, carried_remedy, joins_in_time
+from gradinspect.graph import Frame, Graph, frame_of
 
-MASKED_ASSIGNMENT = "masked assignment"
 MAX_WRITES = 4  # lines that are shown
 _NUMBER = re.compile(  # as `ast.unparse` writes it
     r"-?([\d.]+(e[-+]\d+)?|float\([^()]*\)|(math|np|numpy|torch)\.(inf|nan)|torch\.finfo\(.*\)\.(min|max))|True|False"
@@ -100,29 +100,6 @@ UNTRACKED = Rule(
         remedy="Write after backward.",
     )
 )
-
-
-class Write(Record, frozen=True, kw_only=True):
-    """One operator that wrote into memory."""
-
-    op: str  # "add_", as torch names it
-    frame: Frame | None
-    called: Frame | None = None  # the line that called the function of that line
-    is_tracked: bool = False  # by autograd; not so under no_grad and through .data
-    has_form: bool = False  # torch has the operator without the underscore too
-    optimizer: str | None = None  # the variable that holds the optimizer whose step this was
-
-
-class StaleValue(Record, frozen=True, kw_only=True):
-    """A saved tensor that is no longer what it was when it was saved."""
-
-    node: int
-    name: str  # of the saved attribute
-    label: str  # of the tensor: a parameter's or a variable's name, or what made it
-    writes: tuple[Write, ...]  # since it was saved; empty if they were not recorded
-    version: int
-    expected_version: int | None = None  # None: its version did not move, so torch will not notice
-    shared: Frame | None = None  # where NumPy got its memory, if nothing else is known of the write
 
 
 def stale_findings(

@@ -18,11 +18,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
+from gradinspect.checks.facts.values import LOSSES, GrownOperator, Shape
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Rule, RuleDoc
-from gradinspect.graph import Consumer, Frame, Graph, Node, Record, consumers, frame_of
+from gradinspect.graph import Consumer, Frame, Graph, Node, consumers, frame_of
 
-Shape = tuple[int, ...]
 _ELEMENTWISE = tuple(
     f"{name}Backward"
     for name in (
@@ -59,20 +59,9 @@ BROADCAST = Rule(
 )
 
 
-LOSSES = ("mse_loss", "huber_loss", "smooth_l1_loss", "l1_loss", "kl_div", "poisson_nll_loss", "soft_margin_loss")
 _OF_AN_ERROR = tuple(f"{name}Backward" for name in ("Abs", "Div", "Mul", "Neg", "Pow", "ToCopy"))
 _DIFFERENCES = ("sub", "rsub")
 _TRANSPOSED = re.compile(r"\.m?T\b|\bt\(\)|transpose|permute|swapaxes|movedim")
-
-
-class GrownOperator(Record, frozen=True, kw_only=True):
-    """An operator whose result has more elements than either of its inputs."""
-
-    sequence_nr: int  # of its node
-    op: str  # "sub", as torch names it
-    shapes: tuple[Shape, Shape]
-    is_learned: tuple[bool, bool]  # whether a gradient goes to each side
-    frame: Frame | None
 
 
 def grown_shape(left: Shape, right: Shape) -> Shape | None:

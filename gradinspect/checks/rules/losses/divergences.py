@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from gradinspect.checks.facts.value_flow import OUTSIDE, Call, Read, calls_behind
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rules.flow.value_flow import OUTSIDE, Call, Read, calls_behind
 from gradinspect.checks.rules.losses.loss_inputs import NOT_LOG
 from gradinspect.graph import Frame
 

@@ -6,7 +6,7 @@ A second log_softmax is not reported: it returns what it is given, so the loss a
 import math
 from collections.abc import Iterator
 
-from gradinspect.checks.facts import BackwardStarts
+from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.losses.loss_graph import (

@@ -7,8 +7,8 @@ be minimized as a whole.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors, calls_behind
 from gradinspect.checks.findings import line_of
-from gradinspect.checks.rules.flow.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors, calls_behind
 from gradinspect.graph import Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
 

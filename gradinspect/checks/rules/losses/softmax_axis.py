@@ -8,7 +8,7 @@ layer and the result goes straight into a loss; a softmax over axis 0 of anythin
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
-from gradinspect.checks.facts import BackwardStarts
+from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.losses.loss_graph import (

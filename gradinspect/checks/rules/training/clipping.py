@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gradinspect.checks.facts.training import GradientMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
-from gradinspect.checks.rules.training.facts import GradientMisuse
 
 CLIPPING = Rule(
     doc=RuleDoc(

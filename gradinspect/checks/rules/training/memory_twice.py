@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterator
 
+from gradinspect.checks.facts.training import TwoInOneMemory
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
-from gradinspect.checks.rules.training.facts import TwoInOneMemory
 
 TWICE = Rule(
     doc=RuleDoc(

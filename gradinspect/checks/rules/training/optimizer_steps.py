@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
+from gradinspect.checks.facts.training import OptimizerMisuse
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
-from gradinspect.checks.rules.training.facts import OptimizerMisuse
 
 NEVER = Rule(
     doc=RuleDoc(

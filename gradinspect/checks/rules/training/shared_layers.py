@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from gradinspect.checks.facts.training import SharedLayer
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
-from gradinspect.checks.rules.training.facts import SharedLayer
 
 # how people write that they want one layer
 _ON_PURPOSE = re.compile(r"shar|tied|tie_|recur|universal|albert|unroll", re.IGNORECASE)

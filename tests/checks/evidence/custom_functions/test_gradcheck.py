@@ -9,7 +9,7 @@ from gradinspect.checks.evidence.custom_functions import gradcheck
 from gradinspect.checks.evidence.custom_functions.calls import CustomCall, CustomCalls
 from gradinspect.checks.evidence.custom_functions.gradcheck import check_function
 from gradinspect.checks.evidence.custom_functions.shrinking import in_double_precision, num_elements, shrunk
-from gradinspect.checks.rules.custom_derivatives import CheckedFunction
+from gradinspect.checks.facts.values import CheckedFunction
 
 
 class Scale(torch.autograd.Function):

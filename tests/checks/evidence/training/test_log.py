@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from training_program import Program, code_of
 
-from gradinspect.checks.rules.training.facts import (
+from gradinspect.checks.facts.training import (
     HookPile,
     IneffectiveFlag,
     NothingLoaded,

@@ -12,7 +12,7 @@ from training_program import Program, code_of
 from gradinspect.checks.evidence.training import parameters
 from gradinspect.checks.evidence.training.flags import FlagLine, FoundFlag
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
-from gradinspect.checks.rules.training.facts import (
+from gradinspect.checks.facts.training import (
     EvalTraining,
     GradientMisuse,
     IneffectiveFlag,

@@ -11,7 +11,7 @@ from torch import nn
 
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.rules.flow.value_flow import NO_LEAF, OUTSIDE, DetachCause, Read
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, DetachCause, Read
 from gradinspect.recording.recorder import Recorder
 
 Made = Callable[[torch.Tensor], object]

@@ -7,8 +7,8 @@ import pytest
 from rule_sentences import line
 
 from gradinspect.checks.evidence.values.missing_gradient import missing_gradient, outcomes_of
-from gradinspect.checks.rules.flow.missing_gradients import MissingGradient, NoticedAt
-from gradinspect.checks.rules.flow.value_flow import Call, FlowOutcome, Read
+from gradinspect.checks.facts.value_flow import Call, FlowOutcome, Read
+from gradinspect.checks.facts.values import MissingGradient, NoticedAt
 
 LEAF = Read(leaf=0, is_live=True)
 OTHER = Read(leaf=1, is_live=True)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gradinspect.checks.facts.value_flow import Call, DetachCause, Read
 from gradinspect.checks.rules.flow.constant_terms import ConstantTerm, constant_term_finding, constant_terms
-from gradinspect.checks.rules.flow.value_flow import Call, DetachCause, Read
 from gradinspect.graph import Frame
 
 WEIGHT = Read(leaf=0, is_live=True)

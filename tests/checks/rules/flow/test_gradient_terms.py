@@ -2,8 +2,8 @@
 
 import pytest
 
+from gradinspect.checks.facts.value_flow import Call, DetachCause, Read
 from gradinspect.checks.rules.flow.gradient_terms import LostTerm, lost_terms
-from gradinspect.checks.rules.flow.value_flow import Call, DetachCause, Read
 
 WEIGHT, DATA = Read(leaf=0, is_live=True), Read(leaf=1, is_live=True)
 

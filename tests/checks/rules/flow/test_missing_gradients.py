@@ -4,14 +4,15 @@ from typing import get_args
 
 import pytest
 
+from gradinspect.checks.facts.value_flow import Call, DetachCause, FlowOutcome
+from gradinspect.checks.facts.values import MissingGradient, NoticedAt
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import findings_on
 from gradinspect.checks.rules.flow.detach_causes import DETACH_REMEDIES
 from gradinspect.checks.rules.flow.gradient_terms import lost_term_finding
 from gradinspect.checks.rules.flow.loss_without_graph import frozen_finding, nearest_cut, refused_finding
-from gradinspect.checks.rules.flow.missing_gradients import MissingGradient, NoticedAt, by_cause
+from gradinspect.checks.rules.flow.missing_gradients import by_cause
 from gradinspect.checks.rules.flow.nonleaf_gradients import nonleaf_finding
-from gradinspect.checks.rules.flow.value_flow import Call, DetachCause, FlowOutcome
 from gradinspect.graph import Frame
 
 

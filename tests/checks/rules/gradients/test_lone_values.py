@@ -3,7 +3,7 @@
 import pytest
 from factories import graph, leaf, op
 
-from gradinspect.checks.facts import BackwardStarts
+from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.rules.gradients.lone_values import lone_value_findings
 from gradinspect.graph import Frame, SavedValue
 

@@ -7,9 +7,10 @@ from factories import gradient_stats, gradient_through, graph, leaf, op
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import gradient_notes
-from gradinspect.checks.facts import BackwardEnded
+from gradinspect.checks.facts.backward_calls import BackwardEnded
+from gradinspect.checks.facts.graphs import NonfiniteValue
 from gradinspect.checks.findings import Finding
-from gradinspect.checks.rules.gradients.nonfinite_gradients import NonfiniteValue, loss_finding, nonfinite_findings
+from gradinspect.checks.rules.gradients.nonfinite_gradients import loss_finding, nonfinite_findings
 from gradinspect.graph import Frame, Gradients, GradientStats, NodeGradients
 
 MADE = Frame(file="train.py", line=7, code="p = f(h)")

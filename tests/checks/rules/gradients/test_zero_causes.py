@@ -3,7 +3,7 @@
 import pytest
 from factories import graph, leaf, op
 
-from gradinspect.checks.facts import BackwardEnded, LeafValues
+from gradinspect.checks.facts.backward_calls import BackwardEnded, LeafValues
 from gradinspect.checks.rules.gradients.zero_causes import dead_unit_cause, length_one_cause
 from gradinspect.graph import Frame, Graph, Node, SavedValue
 

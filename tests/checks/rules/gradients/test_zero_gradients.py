@@ -7,7 +7,7 @@ from factories import gradient_stats, gradient_through, graph, leaf, op
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradient_notes
-from gradinspect.checks.facts import BackwardEnded
+from gradinspect.checks.facts.backward_calls import BackwardEnded
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.gradients.zero_gradients import shrunk_gradients, zero_findings, zeroed_inside
 from gradinspect.graph import Frame, Gradients, GradientStats, Node, NodeGradients, SavedValue

@@ -2,7 +2,7 @@
 
 from factories import gradient_stats, graph, leaf, op
 
-from gradinspect.checks.facts import BackwardEnded, LeafValues
+from gradinspect.checks.facts.backward_calls import BackwardEnded, LeafValues
 from gradinspect.checks.rules.gradients.zero_weights import stuck_findings, stuck_weights
 from gradinspect.graph import Frame, Gradients, Graph, Node, NodeGradients
 

@@ -3,7 +3,7 @@
 import pytest
 from factories import graph, leaf, op
 
-from gradinspect.checks.facts import EarlierCall, Held, Holds
+from gradinspect.checks.facts.backward_calls import EarlierCall, Held, Holds
 from gradinspect.checks.rules.graphs.carried_state import carried_remedy, is_carried, joins_in_time, made_under_name
 from gradinspect.graph import Frame, Graph
 

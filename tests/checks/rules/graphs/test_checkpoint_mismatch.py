@@ -2,8 +2,9 @@
 
 from factories import tensor_info
 
+from gradinspect.checks.facts.graphs import KeptTensor, Mismatch
 from gradinspect.checks.findings import Finding
-from gradinspect.checks.rules.graphs.checkpoint_mismatch import KeptTensor, Mismatch, checkpoint_findings
+from gradinspect.checks.rules.graphs.checkpoint_mismatch import checkpoint_findings
 from gradinspect.graph import Frame
 
 BACKWARD = Frame(file="train.py", line=30, code="loss.backward()")

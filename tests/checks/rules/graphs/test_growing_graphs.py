@@ -4,8 +4,9 @@ import pytest
 from factories import graph, leaf, op, saved
 from msgspec.structs import replace
 
-from gradinspect.checks.facts import EarlierCall
-from gradinspect.checks.rules.graphs.growing_graphs import KeptHistory, earlier_rounds, growing_findings, unused_finding
+from gradinspect.checks.facts.backward_calls import EarlierCall
+from gradinspect.checks.facts.graphs import KeptHistory
+from gradinspect.checks.rules.graphs.growing_graphs import earlier_rounds, growing_findings, unused_finding
 from gradinspect.graph import Frame, Graph, SavedValue
 
 CELL = Frame(file="rnn.py", line=10, code="h = cell(x, h)")

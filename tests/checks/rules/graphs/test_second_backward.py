@@ -3,7 +3,7 @@
 from factories import graph, leaf, op, saved
 from msgspec.structs import replace
 
-from gradinspect.checks.facts import BackwardStarts, EarlierCall
+from gradinspect.checks.facts.backward_calls import BackwardStarts, EarlierCall
 from gradinspect.checks.rules.graphs.second_backward import second_backward_findings
 from gradinspect.graph import Frame, Graph, Node, Root
 

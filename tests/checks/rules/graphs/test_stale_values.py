@@ -4,8 +4,9 @@ import pytest
 from factories import graph, leaf, op
 from msgspec.structs import replace
 
-from gradinspect.checks.facts import EarlierCall
-from gradinspect.checks.rules.graphs.stale_values import MASKED_ASSIGNMENT, StaleValue, Write, stale_findings
+from gradinspect.checks.facts.backward_calls import EarlierCall
+from gradinspect.checks.facts.graphs import MASKED_ASSIGNMENT, StaleValue, Write
+from gradinspect.checks.rules.graphs.stale_values import stale_findings
 from gradinspect.graph import Frame, Graph
 
 SAVED = Frame(file="train.py", line=4, code="y = x.exp()")

@@ -3,13 +3,8 @@
 import pytest
 from factories import graph, leaf, op, saved
 
-from gradinspect.checks.rules.losses.broadcasts import (
-    GrownOperator,
-    Shape,
-    broadcast_findings,
-    grown_shape,
-    slipped_shape,
-)
+from gradinspect.checks.facts.values import GrownOperator, Shape
+from gradinspect.checks.rules.losses.broadcasts import broadcast_findings, grown_shape, slipped_shape
 from gradinspect.graph import Frame, Graph, Node, Storage
 
 ERROR = Frame(file="train.py", line=3, function="step", code="error = model(x) - y")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.checks.rules.flow.value_flow import Call, Read
+from gradinspect.checks.facts.value_flow import Call, Read
 from gradinspect.checks.rules.losses.divergences import WrongInput, wrong_input_finding, wrong_inputs
 from gradinspect.graph import Frame
 

@@ -4,7 +4,7 @@ import pytest
 from factories import graph, op
 from msgspec.structs import replace
 
-from gradinspect.checks.rules.flow.value_flow import Call, Read
+from gradinspect.checks.facts.value_flow import Call, Read
 from gradinspect.checks.rules.losses.perhaps_meant import Bootstrap, bootstraps, repeated_terms
 from gradinspect.graph import Node, SavedValue
 

@@ -4,7 +4,7 @@ import pytest
 from factories import graph, leaf, op
 from msgspec.structs import replace
 
-from gradinspect.checks.facts import BackwardStarts
+from gradinspect.checks.facts.backward_calls import BackwardStarts
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.losses.softmax_axis import axis_findings
 from gradinspect.graph import Frame, Graph, ModuleCall, Node, SavedValue

@@ -4,11 +4,7 @@ from inline_snapshot import snapshot
 from msgspec.structs import replace
 from rule_sentences import line, said
 
-from gradinspect.checks.rules.training.facts import (
-    GradientMisuse,
-    OptimizerMisuse,
-    UnheldParameters,
-)
+from gradinspect.checks.facts.training import GradientMisuse, OptimizerMisuse, UnheldParameters
 from gradinspect.graph import Frame
 
 

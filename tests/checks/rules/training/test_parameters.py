@@ -2,9 +2,7 @@
 
 from typing import Literal
 
-from gradinspect.checks.findings import Finding
-from gradinspect.checks.registry import findings_on
-from gradinspect.checks.rules.training.facts import (
+from gradinspect.checks.facts.training import (
     DroppedResult,
     HookPile,
     IneffectiveFlag,
@@ -12,6 +10,8 @@ from gradinspect.checks.rules.training.facts import (
     SpoilingHook,
     TwoInOneMemory,
 )
+from gradinspect.checks.findings import Finding
+from gradinspect.checks.registry import findings_on
 from gradinspect.graph import Frame
 
 

@@ -4,8 +4,7 @@ from inline_snapshot import snapshot
 from msgspec.structs import replace
 from rule_sentences import line, said
 
-from gradinspect.checks.registry import findings_on
-from gradinspect.checks.rules.training.facts import (
+from gradinspect.checks.facts.training import (
     DroppedResult,
     EvalTraining,
     HookPile,
@@ -16,6 +15,7 @@ from gradinspect.checks.rules.training.facts import (
     SpoilingHook,
     TwoInOneMemory,
 )
+from gradinspect.checks.registry import findings_on
 
 
 def test_frozen_parameters_that_move() -> None:

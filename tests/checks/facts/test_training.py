@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from gradinspect.checks.facts.training import EvalTraining, GradientMisuse, OptimizerMisuse, UnheldParameters
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import findings_on
-from gradinspect.checks.rules.training.facts import EvalTraining, GradientMisuse, OptimizerMisuse, UnheldParameters
 from gradinspect.graph import Frame
 
 

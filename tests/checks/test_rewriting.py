@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.checks.rules.rewriting import (
+from gradinspect.checks.rewriting import (
     SourceComparison,
     assigned_names,
     augmented,

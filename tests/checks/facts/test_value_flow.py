@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradinspect.checks.rules.flow.value_flow import (
+from gradinspect.checks.facts.value_flow import (
     OUTSIDE,
     Call,
     DetachCause,
