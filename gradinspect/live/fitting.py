@@ -9,7 +9,7 @@ from gradinspect.live.session import LiveSession
 from gradinspect.live.stepping import call_step, name_of_step, no_backward
 from gradinspect.observers.graphs.graphs_observer import GraphsObserver
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
-from gradinspect.observers.memory.storage_purposes import Claim, Purposes
+from gradinspect.observers.memory.storage_purposes import Label, Purposes
 from gradinspect.recording.instances import instances_of
 from gradinspect.recording.names import all_parameters
 from gradinspect.recording.recorder import Recorder
@@ -47,7 +47,7 @@ def fit(step: Callable[[], object], *, steps: int = 2) -> StepMemory:
     return found
 
 
-def _held_before(recorder: Recorder) -> Iterator[Claim]:
+def _held_before(recorder: Recorder) -> Iterator[Label]:
     """Yield what the models that a step has called hold, and the optimizers of their parameters."""
     purposes, models = Purposes(recorder), recorder.called_modules()
     yield from purposes.of_models(models)

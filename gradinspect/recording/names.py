@@ -43,7 +43,7 @@ class Member(NamedTuple):
     tensor: torch.Tensor | None
 
 
-class Gone(Protocol):
+class DeletedModel(Protocol):
     """A model that no longer exists."""
 
     @property
@@ -129,7 +129,7 @@ def collect_names(
     leaves: Sequence[torch.Tensor],
     called: Iterable[nn.Module],
     variables: Sequence[Variable],
-    gone: Sequence[Gone] = (),
+    gone: Sequence[DeletedModel] = (),
 ) -> Names:
     """Collect the names of the leaves and modules of a graph.
 
@@ -170,7 +170,7 @@ def collect_names(
     return names
 
 
-def _add_gone(names: Names, model: Gone, prefix: str) -> None:
+def _add_gone(names: Names, model: DeletedModel, prefix: str) -> None:
     names.add_members(model.members, prefix)
     for number, path in model.paths.items():
         names.gone_paths.setdefault(number, _join(prefix, path))

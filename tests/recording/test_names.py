@@ -43,7 +43,7 @@ class DataParallel(nn.Module):
         self.module = module
 
 
-class Gone(NamedTuple):
+class DeletedModel(NamedTuple):
     """A model that no longer exists."""
 
     class_name: str
@@ -160,7 +160,9 @@ def test_variables_name_what_no_model_has() -> None:
 def test_a_model_that_is_gone_names_what_is_left_of_it() -> None:
     """Alone without a prefix, else with its class; its calls have their paths."""
     weight, other = nn.Parameter(torch.ones(1)), nn.Linear(1, 1, bias=False)
-    gone = Gone("Net", [Member("parameter", "fc.weight", weight), Member("buffer", "b", None)], {3: "fc", 0: ""})
+    gone = DeletedModel(
+        "Net", [Member("parameter", "fc.weight", weight), Member("buffer", "b", None)], {3: "fc", 0: ""}
+    )
     alone = collect_names([weight], [], [], [gone])
     beside = collect_names([weight, other.weight], [other], [], [gone])
     twice = collect_names([weight], [], [], [gone, gone._replace(members=())])

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from gradinspect.cli.running.telling import (
-    Told,
-    tell_buckets,
-    tell_findings,
-    tell_graph,
-    tell_graph_of,
-    tell_growth,
-    tell_nothing,
-    tell_step_memory,
+from gradinspect.cli.running.rank_results import (
+    RankResult,
+    no_result,
+    result_of_buckets,
+    result_of_findings,
+    result_of_graph,
+    result_of_graph_in,
+    result_of_growth,
+    result_of_step_memory,
     with_findings_of,
 )
 
@@ -48,8 +48,8 @@ class Question(Generic[T]):
     needs_values: bool = False  # fake tensors are not enough
     needs_backward: bool = False  # it is about the program's own backward, not about the graph that one builds
     stops_together: bool = False  # each rank of a job stops at the same call as the others
-    tell: "Callable[[Any], Told]" = tell_nothing  # what a rank of a job tells of its result
-    merge: "Callable[[T, Mapping[int, bytes]], T] | None" = None  # adds to that of rank 0 what others have told
+    summarize: "Callable[[Any], RankResult]" = no_result  # what a rank sends of its result
+    merge: "Callable[[T, Mapping[int, bytes]], T] | None" = None  # adds what other ranks sent to that of rank 0
 
 
 def graph() -> "Question[Graph]":
@@ -61,7 +61,7 @@ def graph() -> "Question[Graph]":
 
         return GraphObserver(run) if run.request.creates_graph else backward_first(run, GraphObserver)
 
-    return Question(observe=observe, tell=tell_graph)
+    return Question(observe=observe, summarize=result_of_graph)
 
 
 def gradients() -> "Question[Graph]":
@@ -73,7 +73,9 @@ def gradients() -> "Question[Graph]":
 
         return backward_first(run, GradientsObserver)
 
-    return Question(observe=observe, needs_gradients=True, needs_values=True, needs_backward=True, tell=tell_graph)
+    return Question(
+        observe=observe, needs_gradients=True, needs_values=True, needs_backward=True, summarize=result_of_graph
+    )
 
 
 def values() -> "Question[Graph]":
@@ -86,7 +88,11 @@ def values() -> "Question[Graph]":
         return backward_first(run, ValuesObserver)
 
     return Question(
-        observe=observe, a_capture_cannot="be fingerprinted", needs_values=True, needs_backward=True, tell=tell_graph
+        observe=observe,
+        a_capture_cannot="be fingerprinted",
+        needs_values=True,
+        needs_backward=True,
+        summarize=result_of_graph,
     )
 
 
@@ -104,7 +110,7 @@ def gradient_steps(num_steps: int) -> "Question[GradientSteps]":
         a_capture_cannot=f"show {num_steps} steps",
         needs_values=True,
         needs_backward=True,
-        tell=tell_graph_of,
+        summarize=result_of_graph_in,
     )
 
 
@@ -118,7 +124,11 @@ def timeline() -> "Question[Timeline]":
         return backward_first(run, TimelineObserver)
 
     return Question(
-        observe=observe, a_capture_cannot="be timed", needs_values=True, needs_backward=True, tell=tell_graph_of
+        observe=observe,
+        a_capture_cannot="be timed",
+        needs_values=True,
+        needs_backward=True,
+        summarize=result_of_graph_in,
     )
 
 
@@ -132,7 +142,11 @@ def buckets() -> "Question[BucketReport]":
         return backward_first(run, BucketsObserver)
 
     return Question(
-        observe=observe, a_capture_cannot="show buckets", needs_values=True, needs_backward=True, tell=tell_buckets
+        observe=observe,
+        a_capture_cannot="show buckets",
+        needs_values=True,
+        needs_backward=True,
+        summarize=result_of_buckets,
     )
 
 
@@ -145,7 +159,9 @@ def growth(iterations: int) -> "Question[Growth]":
 
         return backward_first(run, lambda run: GrowthObserver(run, iterations))
 
-    return Question(observe=observe, a_capture_cannot="show several iterations", needs_backward=True, tell=tell_growth)
+    return Question(
+        observe=observe, a_capture_cannot="show several iterations", needs_backward=True, summarize=result_of_growth
+    )
 
 
 def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
@@ -167,7 +183,7 @@ def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
         a_capture_cannot="be checked",
         needs_values=True,
         needs_backward=True,
-        tell=tell_findings,
+        summarize=result_of_findings,
         merge=with_findings_of,
         stops_together=True,
     )
@@ -183,7 +199,9 @@ def stepping(
 
         return SteppingObserver(run, listener, grad_output)
 
-    return Question(observe=observe, a_capture_cannot="be stepped through", needs_values=True, tell=tell_graph_of)
+    return Question(
+        observe=observe, a_capture_cannot="be stepped through", needs_values=True, summarize=result_of_graph_in
+    )
 
 
 def step_memory(num_steps: int) -> "Question[StepMemory]":
@@ -195,7 +213,10 @@ def step_memory(num_steps: int) -> "Question[StepMemory]":
         return StepMemoryObserver(run, num_steps)
 
     return Question(
-        observe=observe, a_capture_cannot="show the memory of a whole step", needs_backward=True, tell=tell_step_memory
+        observe=observe,
+        a_capture_cannot="show the memory of a whole step",
+        needs_backward=True,
+        summarize=result_of_step_memory,
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from gradinspect.cli.output.printing import print_message, print_problem
 from gradinspect.cli.running.questions import Question
-from gradinspect.cli.running.telling import Heard, Told, differences
+from gradinspect.cli.running.rank_results import RankResult, ReceivedResult, differences
 from gradinspect.errors import SCRIPT_FAILED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
 from gradinspect.ranks.job import TICK_S, this_job
 from gradinspect.ranks.peers import Peer
@@ -172,9 +172,9 @@ class RankedAnswer(Generic[T]):
         """Write what this rank has to write, silently, and leave the rest to rank 0."""
         self._here.program_has_ended()
         self._report(result)
-        told = self._question.tell(result)
-        self._here.meeting.put(f"told.{self._here.job.rank}", told.content)
-        self._here.publish(Outcome(moment=told.moment, facts=told.facts))
+        sent = self._question.summarize(result)
+        self._here.meeting.put(f"result.{self._here.job.rank}", sent.content)
+        self._here.publish(Outcome(moment=sent.moment, facts=sent.facts))
 
     def _deliver_for_all(self, result: T) -> None:
         """Wait for the others, and report."""
@@ -183,17 +183,17 @@ class RankedAnswer(Generic[T]):
         here.enter("waiting")
         with _held_end():
             notes = self._settle()
-            own = self._question.tell(result)
+            own = self._question.summarize(result)
             others = {peer.rank: peer for peer in here.peers if peer.outcome is not None and not end_of(peer)}
-            contents = {rank: here.meeting.get(f"told.{rank}") or b"" for rank in others}
+            contents = {rank: here.meeting.get(f"result.{rank}") or b"" for rank in others}
             if self._question.merge is not None:
-                told = {rank: content for rank, content in contents.items() if content}
-                result = self._question.merge(result, told)
+                others_sent = {rank: content for rank, content in contents.items() if content}
+                result = self._question.merge(result, others_sent)
             self._report(result)
             self._troubles += _without_backward(own, others)
-            heard = [Heard(own, 0)]
-            heard += [Heard(_told(peer, contents[rank]), rank) for rank, peer in others.items()]
-            alike = [one for one in heard if one.told.moment == own.moment]
+            received = [ReceivedResult(own, 0)]
+            received += [ReceivedResult(_result_of(peer, contents[rank]), rank) for rank, peer in others.items()]
+            alike = [one for one in received if one.result.moment == own.moment]
             for sentence in (*notes, *(differences(alike) if len(alike) > 1 else ())):
                 print_message(f"note: {sentence}")
 
@@ -241,12 +241,12 @@ class RankedAnswer(Generic[T]):
         return ScriptFailedError(" ".join([f"Rank 0: {error}", *parts]), code)
 
 
-def _told(peer: Peer, content: bytes) -> Told:
+def _result_of(peer: Peer, content: bytes) -> RankResult:
     outcome = peer.outcome or Outcome()
-    return Told(outcome.moment, outcome.facts, content)
+    return RankResult(outcome.moment, outcome.facts, content)
 
 
-def _without_backward(own: Told, others: dict[int, Peer]) -> Iterator[Trouble]:
+def _without_backward(own: RankResult, others: dict[int, Peer]) -> Iterator[Trouble]:
     """Yield ranks that called no backward, while others did."""
     moments = {0: own.moment, **{rank: peer.outcome.moment for rank, peer in others.items() if peer.outcome}}
     lacking = [rank for rank, moment in moments.items() if moment == "end"]

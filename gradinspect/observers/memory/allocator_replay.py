@@ -1,6 +1,6 @@
 """From the events of allocators to the ledgers of their devices.
 
-What comes in: what torch's profiler has seen of memory, in time. What goes out: lives of storages. Holds no tensor.
+What comes in: what torch's profiler has seen of memory, in time. What goes out: allocations. Holds no tensor.
 
 NOTE [The device's own count]
 The allocator of an accelerator says with each event how much it has given out in all. What the events do not add up to
@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from gradinspect.analyses.memory.step import is_accelerator
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
-from gradinspect.observers.memory.storage_ledger import Life, Purpose, StorageMaker
+from gradinspect.observers.memory.storage_ledger import Allocation, Purpose, StorageMaker
 from gradinspect.torch_api.profiling import ProfiledEvent
 
 Place: TypeAlias = tuple[str, int]  # device and address
@@ -28,26 +28,26 @@ class AllocatorReplay:
     def __init__(self, ledgers: DeviceLedgers, before: Iterable[tuple[Place, int, Purpose]]) -> None:
         """Begin with what was alive already."""
         self._ledgers = ledgers
-        self._lives: dict[Place, Life] = {}
-        self._unknown: dict[str, Life] = {}  # of each device: what nobody knows of
+        self._allocations: dict[Place, Allocation] = {}
+        self._unknown: dict[str, Allocation] = {}  # of each device: what nobody knows of
         for place, num_bytes, purpose in before:
-            if place not in self._lives:
-                self._lives[place] = ledgers.begin(num_bytes, _BEFORE, place[0])
-            self._lives[place].claim(purpose)
+            if place not in self._allocations:
+                self._allocations[place] = ledgers.begin(num_bytes, _BEFORE, place[0])
+            self._allocations[place].label(purpose)
 
-    def mark(self, freed: Iterable[Place], claims: Iterable[tuple[Place, Purpose]]) -> None:
+    def mark(self, freed: Iterable[Place], labels: Iterable[tuple[Place, Purpose]]) -> None:
         """Go on to another mark."""
         for place in freed:
             self._end(place)
-        for place, purpose in claims:
-            if place in self._lives:
-                self._lives[place].claim(purpose)
+        for place, purpose in labels:
+            if place in self._allocations:
+                self._allocations[place].label(purpose)
 
     def pinned(self, made: Iterable[tuple[Place, int]], maker: StorageMaker) -> None:
         """Begin with memory that no event tells of."""
         for place, num_bytes in made:
             self._end(place)
-            self._lives[place] = self._ledgers.begin(num_bytes, maker, place[0])
+            self._allocations[place] = self._ledgers.begin(num_bytes, maker, place[0])
 
     def memory(self, event: ProfiledEvent, maker: StorageMaker) -> None:
         """Give memory out, or take it back."""
@@ -57,13 +57,13 @@ class AllocatorReplay:
         if is_accelerator(event.device):
             self._follow(event, maker)
         if event.num_bytes >= 0:
-            self._lives[place] = self._ledgers.begin(event.num_bytes, maker, event.device)
+            self._allocations[place] = self._ledgers.begin(event.num_bytes, maker, event.device)
         else:
             self._end(place)
 
     def _end(self, place: Place) -> None:
-        if place in self._lives:
-            self._ledgers.end(self._lives.pop(place))
+        if place in self._allocations:
+            self._ledgers.end(self._allocations.pop(place))
 
     def _follow(self, event: ProfiledEvent, maker: StorageMaker) -> None:
         """Be equal to what the device had given out before an event. NOTE [The device's own count]."""

@@ -20,7 +20,7 @@ from gradinspect.observers.memory.allocator_replay import AllocatorReplay, Place
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.pinned_memory import PINNED_NOTE, PinnedMemory
 from gradinspect.observers.memory.storage_ledger import Purpose, StorageMaker
-from gradinspect.observers.memory.storage_purposes import Claim
+from gradinspect.observers.memory.storage_purposes import Label
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.distributed import communicates_by
@@ -60,7 +60,7 @@ class AllocatorTracker:
         ledgers: DeviceLedgers,
         maker: Callable[[], StorageMaker],
         recorder: Recorder,
-        before: Iterable[Claim] = (),
+        before: Iterable[Label] = (),
     ) -> None:
         """Set up.
 
@@ -76,7 +76,7 @@ class AllocatorTracker:
         self._maker = maker
         self._recorder = recorder
         self._marks: list[StorageMaker] = []
-        self._claims: list[list[tuple[Place, Purpose]]] = []  # of each mark: place, and what its memory is for
+        self._labels: list[list[tuple[Place, Purpose]]] = []  # of each mark: place, and what its memory is for
         self._marking = RLock()  # modules run on threads of devices too
         self._profiler: Any = None
         self._whole: Any = None
@@ -87,8 +87,8 @@ class AllocatorTracker:
         self._pinned = PinnedMemory(self._ended_at)
         self._made: dict[int, list[tuple[Place, int]]] = {}  # mark -> places and bytes of what was pinned
         self._before: list[tuple[Place, int, Purpose]] = []  # place, bytes
-        for claim in before:
-            self._watch(claim)
+        for label in before:
+            self._watch(label)
 
     def __enter__(self) -> Self:
         """Start the profiler."""
@@ -117,17 +117,17 @@ class AllocatorTracker:
         """What the reader of the result must know."""
         return (*((_GLOO,) if self._has_gloo else ()), *((PINNED_NOTE,) if self._pinned.was_seen else ()))
 
-    def claim(self, claims: Iterable[Claim]) -> None:
+    def label(self, labels: Iterable[Label]) -> None:
         """Note what the memory of some tensors is for, from now on."""
         if self._profiler is None:
             return
         self._has_gloo = self._has_gloo or communicates_by("gloo")
         self.moved_on()
-        for claim in claims:
-            storages = map(storage_of, plain_tensors(claim.tensor))
-            purpose = claim.purpose
+        for label in labels:
+            storages = map(storage_of, plain_tensors(label.tensor))
+            purpose = label.purpose
             places = (self._pinned.place_of(place) for place in map(_place, storages) if place is not None)
-            self._claims[-1] += [(place, purpose) for place in places]
+            self._labels[-1] += [(place, purpose) for place in places]
 
     def moved_on(self) -> None:
         """Mark what runs now."""
@@ -136,7 +136,7 @@ class AllocatorTracker:
         maker = self._maker()
         with self._marking:
             self._marks.append(maker)
-            self._claims.append([])
+            self._labels.append([])
             with profiler_range(f"{_MARK}{len(self._marks) - 1}"):
                 pass
 
@@ -183,7 +183,7 @@ class AllocatorTracker:
                 if ends:
                     self._ledgers.may_end(self._marks[mark].step)
                 replay.pinned(self._made.get(mark, ()), self._marks[mark])
-                replay.mark(self._freed.get(mark, ()), self._claims[mark])
+                replay.mark(self._freed.get(mark, ()), self._labels[mark])
             else:
                 running = self._running(marks.get(event.thread, mark), mark)
                 replay.memory(event, maker_of(event, running))
@@ -198,12 +198,12 @@ class AllocatorTracker:
             return others
         return mine
 
-    def _watch(self, claim: Claim) -> None:
+    def _watch(self, label: Label) -> None:
         """Note memory that was there before; the CPU's allocator does not say when it takes such memory back."""
-        for storage in map(storage_of, plain_tensors(claim.tensor)):
+        for storage in map(storage_of, plain_tensors(label.tensor)):
             place = _place(storage)
             if place is not None:
-                self._before.append((place, storage.nbytes(), claim.purpose))
+                self._before.append((place, storage.nbytes(), label.purpose))
                 self._watched.append(ref(storage, partial(self._ended, place)))
 
     def _ended(self, place: Place, _reference: object) -> None:

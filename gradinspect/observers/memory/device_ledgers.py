@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from gradinspect.analyses.memory.step import CPU, is_accelerator
 from gradinspect.observers.memory.caching_allocator import CachingAllocator
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, StorageMaker
+from gradinspect.observers.memory.storage_ledger import Allocation, Ledger, StorageMaker
 
 
 class DeviceLedgers:
@@ -32,32 +32,32 @@ class DeviceLedgers:
         used = [ledger for device, ledger in self.of_devices.items() if is_accelerator(device)]
         return max(used, key=needed_bytes, default=self.of_devices[CPU])
 
-    def begin(self, num_bytes: int, maker: StorageMaker, device: str = CPU) -> Life:
+    def begin(self, num_bytes: int, maker: StorageMaker, device: str = CPU) -> Allocation:
         """Add a storage."""
         self._reach(maker)
         if device not in self.of_devices:
             self.of_devices[device] = self._new(device)
         return self.of_devices[device].begin(num_bytes, maker)
 
-    def end(self, life: Life) -> None:
+    def end(self, allocation: Allocation) -> None:
         """Take a storage away."""
-        self.of_devices[life.device].end(life)
+        self.of_devices[allocation.device].end(allocation)
 
-    def resize(self, life: Life, num_bytes: int, maker: StorageMaker) -> None:
+    def resize(self, allocation: Allocation, num_bytes: int, maker: StorageMaker) -> None:
         """Give a storage another size."""
         self._reach(maker)
-        self.of_devices[life.device].resize(life, num_bytes, maker)
+        self.of_devices[allocation.device].resize(allocation, num_bytes, maker)
 
-    def use_elsewhere(self, life: Life, stream: int) -> None:
+    def use_elsewhere(self, allocation: Allocation, stream: int) -> None:
         """Note that a storage is used on another stream than it was made on."""
-        self.of_devices[life.device].use_elsewhere(life, stream)
+        self.of_devices[allocation.device].use_elsewhere(allocation, stream)
 
     def may_end(self, step: int) -> None:
         """Note what is alive where a step ends, unless more of it follows."""
         for ledger in self.of_devices.values():
             ledger.may_end(step)
 
-    def alive(self) -> Iterator[Life]:
+    def alive(self) -> Iterator[Allocation]:
         """Yield what is alive now, on all devices."""
         for ledger in self.of_devices.values():
             yield from ledger.alive()

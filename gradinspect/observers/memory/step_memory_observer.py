@@ -17,8 +17,8 @@ from gradinspect.observers.memory.collective_log import CollectiveLog
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.step_memory_record import record_step_memory
 from gradinspect.observers.memory.step_phases import StepPhases
-from gradinspect.observers.memory.storage_ledger import Life, StorageMaker
-from gradinspect.observers.memory.storage_purposes import Claim, Purposes
+from gradinspect.observers.memory.storage_ledger import Allocation, StorageMaker
+from gradinspect.observers.memory.storage_purposes import Label, Purposes
 from gradinspect.observers.memory.storage_tracker import StorageTracker
 from gradinspect.recording.outputs import has_graph
 from gradinspect.recording.variables import variables_from
@@ -39,7 +39,7 @@ class Tracker(AbstractContextManager["Tracker"], Protocol):
     def notes(self) -> tuple[str, ...]:
         """What the reader of the result must know."""
 
-    def claim(self, claims: Iterable[Claim]) -> None:
+    def label(self, labels: Iterable[Label]) -> None:
         """Note what the memory of some tensors is for."""
 
     def moved_on(self) -> None:
@@ -54,7 +54,7 @@ class StepMemoryObserver(Observer[StepMemory]):
 
     takes_any_call = True
 
-    def __init__(self, run: Run, num_steps: int, before: Iterable[Claim] = ()) -> None:
+    def __init__(self, run: Run, num_steps: int, before: Iterable[Label] = ()) -> None:
         """Start before the program does, or with what a program that runs already holds."""
         require_sequence_numbers("fit")
         require_storage_keys("fit")
@@ -72,9 +72,9 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._caller: int | None = None  # the line that called backward
         self.phases = StepPhases()  # after the tracker, which has run a backward of its own
 
-    def lives_of(self, tensors: Iterable[torch.Tensor]) -> list[Life]:
+    def allocations_of(self, tensors: Iterable[torch.Tensor]) -> list[Allocation]:
         """Return what is known of the memory of some tensors, on fake tensors."""
-        return self._tracker.lives_of(tensors) if isinstance(self._tracker, StorageTracker) else []
+        return self._tracker.allocations_of(tensors) if isinstance(self._tracker, StorageTracker) else []
 
     @property
     def is_counting(self) -> bool:
@@ -115,7 +115,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         self._tracker.moved_on()
         roots = [output.edge[0] for output in self._run.outputs_of(call)]
         with self._run.process_state.restored():
-            self._claim(self._purposes.of_graph(roots, lambda: list(variables_from(call.frame))))
+            self._label(self._purposes.of_graph(roots, lambda: list(variables_from(call.frame))))
         return CallEnd(lambda _returned: self._call_ended(call), lambda: self._call_ended(call))
 
     def settle(self) -> None:
@@ -149,19 +149,19 @@ class StepMemoryObserver(Observer[StepMemory]):
     def _call_ended(self, call: EngineCall) -> None:
         self.phases.call_ends(call)
         self._tracker.moved_on()
-        self._claim(self._purposes.after_call())
+        self._label(self._purposes.after_call())
         self._step_may_end()
 
     @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        self._guarded(lambda: self._claim(self._purposes.of_optimizer(optimizer)))
+        self._guarded(lambda: self._label(self._purposes.of_optimizer(optimizer)))
         self.phases.optimizer_begins()
         self._tracker.moved_on()
 
     @uncompiled
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         self.phases.optimizer_ends()
-        self._guarded(lambda: self._claim(self._purposes.of_optimizer(optimizer)))
+        self._guarded(lambda: self._label(self._purposes.of_optimizer(optimizer)))
         self._tracker.moved_on()
         self._step_may_end()
 
@@ -169,12 +169,12 @@ class StepMemoryObserver(Observer[StepMemory]):
         if self.phases.is_between:
             self.ledgers.may_end(self.phases.step)
 
-    def _guarded(self, claim: Callable[[], None]) -> None:
+    def _guarded(self, label: Callable[[], None]) -> None:
         try:
-            claim()
+            label()
         except Exception as error:  # an error of ours must not reach the program
             self.problem = self.problem or error
 
-    def _claim(self, claims: Iterable[Claim]) -> None:
+    def _label(self, labels: Iterable[Label]) -> None:
         with plain_tensors_only():
-            self._tracker.claim(claims)
+            self._tracker.label(labels)

@@ -23,7 +23,7 @@ from gradinspect.analyses.memory.step import (
 from gradinspect.observers.memory.collective_log import Sent
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers, needed_bytes
 from gradinspect.observers.memory.step_phases import StepPhases
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, Purpose, StorageMaker
+from gradinspect.observers.memory.storage_ledger import Allocation, Ledger, Purpose, StorageMaker
 from gradinspect.recording.names import Names
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.run import Run
@@ -129,32 +129,36 @@ def _by_kind(sums: Sequence[int]) -> dict[StorageKind, int]:
 
 def _spans(ledger: Ledger, origins: "_Origins") -> tuple[Span, ...]:
     """Join storages of one purpose and one origin that were alive at the same points."""
-    groups: dict[tuple[Purpose, StorageMaker, int, int], list[Life]] = defaultdict(list)
-    for life, first, last in ledger.curve.spans(ledger.alive()):
-        groups[life.purpose, life.maker, first, last].append(life)
+    groups: dict[tuple[Purpose, StorageMaker, int, int], list[Allocation]] = defaultdict(list)
+    for allocation, first, last in ledger.curve.spans(ledger.alive()):
+        groups[allocation.purpose, allocation.maker, first, last].append(allocation)
     spans = [
-        Span(**_joined(purpose, maker, lives, origins), first=first, last=last)
-        for (purpose, maker, first, last), lives in groups.items()
+        Span(**_joined(purpose, maker, allocations, origins), first=first, last=last)
+        for (purpose, maker, first, last), allocations in groups.items()
     ]
     return tuple(sorted(spans, key=lambda span: (-span.num_bytes, span.first, span.last, span.name)))
 
 
 def _rows(ledger: Ledger, origins: "_Origins") -> tuple[AliveRow, ...]:
     """Join storages of one purpose and one origin."""
-    groups: dict[tuple[Purpose, StorageMaker], list[Life]] = defaultdict(list)
-    for life in ledger.alive_at_peak():
-        groups[life.purpose, life.maker].append(life)
-    rows = [AliveRow(**_joined(purpose, maker, lives, origins)) for (purpose, maker), lives in groups.items()]
+    groups: dict[tuple[Purpose, StorageMaker], list[Allocation]] = defaultdict(list)
+    for allocation in ledger.alive_at_peak():
+        groups[allocation.purpose, allocation.maker].append(allocation)
+    rows = [
+        AliveRow(**_joined(purpose, maker, allocations, origins)) for (purpose, maker), allocations in groups.items()
+    ]
     return tuple(sorted((row for row in rows if row.num_bytes), key=lambda row: (-row.num_bytes, row.name)))
 
 
-def _joined(purpose: Purpose, maker: StorageMaker, lives: Sequence[Life], origins: "_Origins") -> dict[str, Any]:
+def _joined(
+    purpose: Purpose, maker: StorageMaker, allocations: Sequence[Allocation], origins: "_Origins"
+) -> dict[str, Any]:
     """Describe storages of one purpose and one origin as one."""
     return {
         "kind": purpose.kind,
         "name": purpose.name,
-        "num_bytes": sum(life.num_bytes for life in lives),
-        "num_storages": len(lives),
+        "num_bytes": sum(allocation.num_bytes for allocation in allocations),
+        "num_storages": len(allocations),
         "made": origins.of(maker, purpose.owner),
         "shape": purpose.shape,
     }

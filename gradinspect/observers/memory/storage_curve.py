@@ -41,7 +41,7 @@ L = TypeVar("L", bound=Lived)
 class Lifetime(NamedTuple, Generic[L]):
     """A storage, and the points from which to which it was alive."""
 
-    life: L
+    allocation: L
     first: int
     last: int
 
@@ -86,11 +86,11 @@ class Curve(Generic[L]):
             self._per_point *= 2
             self._halve()
 
-    def end(self, life: L, now: int) -> None:
+    def end(self, allocation: L, now: int) -> None:
         """Note that a storage has ended, after that birth."""
-        self._add(bisect_left(self._points, life.birth, key=_moment), life)
-        self._add(bisect_right(self._points, now, key=_moment), life, -1)
-        entry = life.num_bytes, life.birth, now, life
+        self._add(bisect_left(self._points, allocation.birth, key=_moment), allocation)
+        self._add(bisect_right(self._points, now, key=_moment), allocation, -1)
+        entry = allocation.num_bytes, allocation.birth, now, allocation
         if len(self._largest) < MAX_SPANS:
             heapq.heappush(self._largest, entry)
         elif entry[:2] > self._largest[0][:2]:
@@ -103,27 +103,27 @@ class Curve(Generic[L]):
             alive: What has not ended.
         """
         changes = [list(point.changes) for point in self._points]
-        for life in alive:
-            place = bisect_left(self._points, life.birth, key=_moment)
+        for allocation in alive:
+            place = bisect_left(self._points, allocation.birth, key=_moment)
             if place < len(changes):
-                changes[place][_PLACES[life.kind]] += life.num_bytes
+                changes[place][_PLACES[allocation.kind]] += allocation.num_bytes
         for point, sums in zip(self._points, accumulate(changes, _sum), strict=True):
             yield point.step, point.phase, point.num_bytes, sums
 
     def spans(self, alive: Iterable[L]) -> list[Lifetime[L]]:
         """Return the largest storages that were alive at one of the points, the largest first."""
-        living = ((life.num_bytes, life.birth, None, life) for life in alive)
+        living = ((allocation.num_bytes, allocation.birth, None, allocation) for allocation in alive)
         largest = heapq.nlargest(MAX_SPANS, (*self._largest, *living), key=lambda entry: entry[:2])
-        return [span for _, _, end, life in largest if (span := self._span(life, end)) is not None]
+        return [span for _, _, end, allocation in largest if (span := self._span(allocation, end)) is not None]
 
-    def _span(self, life: L, end: int | None) -> Lifetime[L] | None:
-        first = bisect_left(self._points, life.birth, key=_moment)
+    def _span(self, allocation: L, end: int | None) -> Lifetime[L] | None:
+        first = bisect_left(self._points, allocation.birth, key=_moment)
         stop = len(self._points) if end is None else bisect_right(self._points, end, key=_moment)
-        return Lifetime(life, first, stop - 1) if first < stop else None
+        return Lifetime(allocation, first, stop - 1) if first < stop else None
 
-    def _add(self, place: int, life: L, sign: int = 1) -> None:
+    def _add(self, place: int, allocation: L, sign: int = 1) -> None:
         changes = self._points[place].changes if place < len(self._points) else self._after
-        changes[_PLACES[life.kind]] += sign * life.num_bytes
+        changes[_PLACES[allocation.kind]] += sign * allocation.num_bytes
 
     def _halve(self) -> None:
         """Merge adjacent points of one phase. NOTE [Kinds over time]."""

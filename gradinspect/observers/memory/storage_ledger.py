@@ -37,7 +37,7 @@ class Purpose(NamedTuple):
     shape: str = ""  # of one that ranks share
 
 
-class Life:
+class Allocation:
     """One storage, from its allocation on."""
 
     __slots__ = ("birth", "device", "maker", "num_bytes", "purpose")
@@ -56,7 +56,7 @@ class Life:
         """What it is for, in short."""
         return self.purpose.kind
 
-    def claim(self, purpose: Purpose) -> None:
+    def label(self, purpose: Purpose) -> None:
         """Say what it is for; the more lasting purpose counts."""
         if _RANKS[purpose.kind] < _RANKS[self.purpose.kind]:
             self.purpose = purpose
@@ -83,7 +83,7 @@ class Ledger:
         self.num_steps = num_steps
         self.device = device
         self.allocator = allocator
-        self._blocks: dict[Life, MemoryBlock | None] = {}
+        self._blocks: dict[Allocation, MemoryBlock | None] = {}
         self._step = 0
         self._phase: Phase = "setup"
         self.num_bytes = 0
@@ -96,46 +96,46 @@ class Ledger:
         self.is_open = True
         self._births = 0
         self._peak_birth = 0
-        self._alive: dict[Life, None] = {}
-        self._dead_since_peak: list[Life] = []
-        self.curve = Curve[Life]()
+        self._alive: dict[Allocation, None] = {}
+        self._dead_since_peak: list[Allocation] = []
+        self.curve = Curve[Allocation]()
 
-    def begin(self, num_bytes: int, maker: StorageMaker) -> Life:
+    def begin(self, num_bytes: int, maker: StorageMaker) -> Allocation:
         """Add a storage."""
         self.reach(maker)
         self._births += 1
-        life = Life(num_bytes, maker, self._births, self.device)
+        allocation = Allocation(num_bytes, maker, self._births, self.device)
         if self.is_open:
-            self._alive[life] = None
-            self._take_block(life)
+            self._alive[allocation] = None
+            self._take_block(allocation)
             self._grow(num_bytes, maker)
-        return life
+        return allocation
 
-    def end(self, life: Life) -> None:
+    def end(self, allocation: Allocation) -> None:
         """Take a storage away."""
-        if self.is_open and life in self._alive:
-            del self._alive[life]
-            self._give_block_back(life)
-            self.num_bytes -= life.num_bytes
-            self.curve.end(life, self._births)
-            if life.birth <= self._peak_birth:
-                self._dead_since_peak.append(life)
+        if self.is_open and allocation in self._alive:
+            del self._alive[allocation]
+            self._give_block_back(allocation)
+            self.num_bytes -= allocation.num_bytes
+            self.curve.end(allocation, self._births)
+            if allocation.birth <= self._peak_birth:
+                self._dead_since_peak.append(allocation)
 
-    def resize(self, life: Life, num_bytes: int, maker: StorageMaker) -> None:
+    def resize(self, allocation: Allocation, num_bytes: int, maker: StorageMaker) -> None:
         """Give a storage another size: its memory is given back when there is other memory, with the same purpose."""
         self.reach(maker)
-        if not self.is_open or life not in self._alive:
+        if not self.is_open or allocation not in self._alive:
             return
-        before = Life(life.num_bytes, life.maker, life.birth, self.device)
-        before.purpose = life.purpose
-        del self._alive[life]
+        before = Allocation(allocation.num_bytes, allocation.maker, allocation.birth, self.device)
+        before.purpose = allocation.purpose
+        del self._alive[allocation]
         self._alive[before] = None
         if self.allocator is not None:
-            self._blocks[before] = self._blocks.pop(life, None)
+            self._blocks[before] = self._blocks.pop(allocation, None)
         self._births += 1
-        life.birth, life.num_bytes = self._births, num_bytes
-        self._alive[life] = None
-        self._take_block(life)
+        allocation.birth, allocation.num_bytes = self._births, num_bytes
+        self._alive[allocation] = None
+        self._take_block(allocation)
         self._grow(num_bytes, maker)
         self.end(before)
 
@@ -144,21 +144,21 @@ class Ledger:
         if self.is_open and step == self._step:
             self.end_bytes[step] = self.num_bytes
 
-    def alive_at_peak(self) -> Iterator[Life]:
+    def alive_at_peak(self) -> Iterator[Allocation]:
         """Yield what was alive at the peak. NOTE [What was alive at the peak]."""
-        yield from (life for life in self._alive if life.birth <= self._peak_birth)
+        yield from (allocation for allocation in self._alive if allocation.birth <= self._peak_birth)
         yield from self._dead_since_peak
 
-    def alive(self) -> Iterator[Life]:
+    def alive(self) -> Iterator[Allocation]:
         """Yield what is alive now."""
         yield from self._alive
 
-    def _take_block(self, life: Life) -> None:
+    def _take_block(self, allocation: Allocation) -> None:
         if self.allocator is not None:
-            self._blocks[life] = self.allocator.allocate(life.num_bytes)
+            self._blocks[allocation] = self.allocator.allocate(allocation.num_bytes)
 
-    def _give_block_back(self, life: Life) -> None:
-        block = self._blocks.pop(life, None)
+    def _give_block_back(self, allocation: Allocation) -> None:
+        block = self._blocks.pop(allocation, None)
         if block is not None and self.allocator is not None:
             self.allocator.give_back(block)
 
@@ -176,9 +176,9 @@ class Ledger:
             self.allocator.catch_up()
         self._phase = maker.phase
 
-    def use_elsewhere(self, life: Life, stream: int) -> None:
+    def use_elsewhere(self, allocation: Allocation, stream: int) -> None:
         """Note that a storage is used on another stream than it was made on."""
-        block = self._blocks.get(life)
+        block = self._blocks.get(allocation)
         if block is not None and self.allocator is not None:
             self.allocator.use(block, stream)
 

@@ -1,6 +1,6 @@
 """What storages are for: parameters, buffers, gradients, optimizer state, saved for backward, variables of the user.
 
-What comes in: a live graph, a live optimizer, or what the user's frames see. What goes out: claims on storages. A
+What comes in: a live graph, a live optimizer, or what the user's frames see. What goes out: labels on storages. A
 parameter, its gradient and its optimizer state have one name and belong to one module.
 """
 
@@ -23,7 +23,7 @@ from gradinspect.torch_api.saved import saved_contents
 from gradinspect.torch_api.weak import HiddenRef
 
 
-class Claim(NamedTuple):
+class Label(NamedTuple):
     """One tensor, and what its memory is for."""
 
     tensor: torch.Tensor
@@ -49,8 +49,8 @@ class Purposes:
         self._saved_names: dict[type, list[str]] = {}
         self._leaves: list[ReferenceType[torch.Tensor]] = []  # of the graph that backward goes through
 
-    def of_graph(self, roots: Iterable[Any], variables: Callable[[], list[Variable]]) -> Iterator[Claim]:
-        """Claim what a graph holds that backward is about to go through, and what the user's variables show."""
+    def of_graph(self, roots: Iterable[Any], variables: Callable[[], list[Variable]]) -> Iterator[Label]:
+        """Label what a graph holds that backward is about to go through, and what the user's variables show."""
         walk = Walk(roots)
         try:
             leaves = list(walk.leaves().values())
@@ -64,57 +64,57 @@ class Purposes:
             for module in dict.fromkeys([*called, *modules]):
                 yield from self._of_module(module)
             for leaf in leaves:
-                yield self._claim(leaf, "parameter" if isinstance(leaf, torch.nn.Parameter) else "input")
+                yield self._label(leaf, "parameter" if isinstance(leaf, torch.nn.Parameter) else "input")
             for node in walk.nodes:
-                yield from (Claim(tensor, "saved") for tensor in self._saved_by(node))
+                yield from (Label(tensor, "saved") for tensor in self._saved_by(node))
             for variable in found:
                 if isinstance(variable.value, torch.Tensor) and variable.value.is_leaf:
-                    yield Claim(variable.value, "input", variable.name)
+                    yield Label(variable.value, "input", variable.name)
             yield from self.gradients(leaves)
         finally:
             walk.close()
 
-    def of_models(self, models: Sequence[torch.nn.Module]) -> Iterator[Claim]:
-        """Claim the parameters and buffers of models, and their gradients."""
+    def of_models(self, models: Sequence[torch.nn.Module]) -> Iterator[Label]:
+        """Label the parameters and buffers of models, and their gradients."""
         leaves = [parameter for model in models for parameter in all_parameters(model)]
         names = collect_names(leaves, models, ())
         self._names |= {key: name for key, (_, name) in names.storages.items()}
         for model in models:
             yield from self._of_module(model)
 
-    def after_call(self) -> Iterator[Claim]:
-        """Claim the gradients that backward has left."""
+    def after_call(self) -> Iterator[Label]:
+        """Label the gradients that backward has left."""
         yield from self.gradients(leaf for reference in self._leaves if (leaf := reference()) is not None)
 
-    def gradients(self, leaves: Iterable[torch.Tensor]) -> Iterator[Claim]:
-        """Claim the gradients of some leaves."""
+    def gradients(self, leaves: Iterable[torch.Tensor]) -> Iterator[Label]:
+        """Label the gradients of some leaves."""
         for leaf in leaves:
             if leaf.grad is not None:
-                yield self._claim(leaf, "gradient")._replace(tensor=leaf.grad)
+                yield self._label(leaf, "gradient")._replace(tensor=leaf.grad)
 
-    def of_optimizer(self, optimizer: Optimizer) -> Iterator[Claim]:
-        """Claim the parameters of an optimizer, their gradients, and its state."""
+    def of_optimizer(self, optimizer: Optimizer) -> Iterator[Label]:
+        """Label the parameters of an optimizer, their gradients, and its state."""
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        yield from (self._claim(parameter, "parameter") for parameter in parameters)
+        yield from (self._label(parameter, "parameter") for parameter in parameters)
         yield from self.gradients(parameters)
         state = optimizer.state
         for parameter in parameters:
             if parameter in state:
-                of_parameter = self._claim(parameter, "optimizer_state")
+                of_parameter = self._label(parameter, "optimizer_state")
                 yield from (of_parameter._replace(tensor=tensor) for tensor in plain_tensors(dict(state[parameter])))
         groups = [dict(group, params=()) for group in optimizer.param_groups]
-        yield from (Claim(tensor, "optimizer_state") for tensor in plain_tensors(groups))
+        yield from (Label(tensor, "optimizer_state") for tensor in plain_tensors(groups))
 
-    def _of_module(self, module: torch.nn.Module) -> Iterator[Claim]:
+    def _of_module(self, module: torch.nn.Module) -> Iterator[Label]:
         for kind, _, tensor in members_of(module):
             if tensor is not None:
-                yield self._claim(tensor, "buffer" if kind == "buffer" else "parameter")
+                yield self._label(tensor, "buffer" if kind == "buffer" else "parameter")
                 yield from self.gradients([tensor] if tensor.is_leaf else [])
 
-    def _claim(self, tensor: torch.Tensor, kind: StorageKind) -> Claim:
+    def _label(self, tensor: torch.Tensor, kind: StorageKind) -> Label:
         keys = (storage_key(part) for part in plain_tensors(tensor))  # a DTensor's memory is that of its local one
         name = next((self._names[key] for key in keys if key in self._names), "")
-        return Claim(tensor, kind, name, name.rpartition(".")[0], _shape_on_ranks(tensor))
+        return Label(tensor, kind, name, name.rpartition(".")[0], _shape_on_ranks(tensor))
 
     def _saved_by(self, node: Any) -> Iterator[torch.Tensor]:
         kind = type(node)

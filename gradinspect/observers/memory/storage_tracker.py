@@ -19,8 +19,8 @@ import torch
 
 from gradinspect.observers.memory.device_ledgers import DeviceLedgers
 from gradinspect.observers.memory.kernel_scratch import KernelScratch
-from gradinspect.observers.memory.storage_ledger import Life, StorageMaker
-from gradinspect.observers.memory.storage_purposes import Claim
+from gradinspect.observers.memory.storage_ledger import Allocation, StorageMaker
+from gradinspect.observers.memory.storage_purposes import Label
 from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses, running_node, watched_allocations
 from gradinspect.torch_api.fakes import FakeTensor, answers_device, device_of, is_on_meta
@@ -55,7 +55,9 @@ class StorageTracker(TorchDispatchMode):
         note_unknown_allocations()
         self._ledgers = ledgers
         self._maker = maker
-        self._lives: dict[int, tuple[Life, Any]] = {}  # key of the storage -> its life, and what tells of its end
+        self._allocations: dict[
+            int, tuple[Allocation, Any]
+        ] = {}  # by the key of the storage, with what tells of its end
         self._held_once = _calibrated()
         self._counts_numbers = counts_numbers
         self._scratch = KernelScratch() if counts_numbers else None
@@ -76,23 +78,23 @@ class StorageTracker(TorchDispatchMode):
         super().__exit__(kind, error, trace)
         self._patches.close()
 
-    def claim(self, claims: Iterable[Claim]) -> None:
+    def label(self, labels: Iterable[Label]) -> None:
         """Note what the memory of some tensors is for."""
-        for claim in claims:
-            purpose = claim.purpose
-            for part in plain_tensors(claim.tensor):
+        for label in labels:
+            purpose = label.purpose
+            for part in plain_tensors(label.tensor):
                 storage = storage_of(part)
                 if storage is None:
                     continue
-                if claim.kind == "saved" and not part.dim() and not isinstance(part, FakeTensor):
+                if label.kind == "saved" and not part.dim() and not isinstance(part, FakeTensor):
                     self._made(part)  # a number that a node keeps as a tensor, which no operator has made
-                if key_of_storage(storage) in self._lives:
-                    self._lives[key_of_storage(storage)][0].claim(purpose)
+                if key_of_storage(storage) in self._allocations:
+                    self._allocations[key_of_storage(storage)][0].label(purpose)
 
-    def lives_of(self, tensors: Iterable[torch.Tensor]) -> list[Life]:
+    def allocations_of(self, tensors: Iterable[torch.Tensor]) -> list[Allocation]:
         """Return what is known of the memory of some tensors."""
         keys = [key_of_storage(storage) for tensor in tensors if (storage := storage_of(tensor)) is not None]
-        return [self._lives[key][0] for key in dict.fromkeys(keys) if key in self._lives]
+        return [self._allocations[key][0] for key in dict.fromkeys(keys) if key in self._allocations]
 
     def moved_on(self) -> None:
         """Do nothing: what runs is asked for whenever something is made."""
@@ -126,7 +128,7 @@ class StorageTracker(TorchDispatchMode):
 
     def _use_elsewhere(self, tensor: torch.Tensor, stream: Any) -> None:
         storage = storage_of(tensor)
-        found = None if storage is None else self._lives.get(key_of_storage(storage))
+        found = None if storage is None else self._allocations.get(key_of_storage(storage))
         if found is not None:
             self._ledgers.use_elsewhere(found[0], stream.stream_id)
 
@@ -141,12 +143,12 @@ class StorageTracker(TorchDispatchMode):
         """What the reader of the result must know."""
         return () if self._scratch is None else tuple(self._scratch.notes)
 
-    def _note(self, tensor: torch.Tensor, func: Any, node: Any, twin_of: Life | None) -> None:
+    def _note(self, tensor: torch.Tensor, func: Any, node: Any, twin_of: Allocation | None) -> None:
         """Add the memory of a result, unless it is known; it may have another size now."""
         storage = None if is_on_meta(tensor) else storage_of(tensor)
         if storage is None:
             return
-        found = self._lives.get(key_of_storage(storage))
+        found = self._allocations.get(key_of_storage(storage))
         if found is None and twin_of is not None:
             self._follow(storage, twin_of, is_own=False)
         elif found is None:
@@ -158,58 +160,58 @@ class StorageTracker(TorchDispatchMode):
     def _numbers_as_tensors(self, func: Any, args: tuple[Any, ...], node: Any) -> Iterator[None]:
         """Count the tensors that a kernel makes of the numbers it is given, while it runs."""
         sizes = _bytes_of_numbers(func, args) if self._counts_numbers else ()
-        lives = [self._ledgers.begin(size, self._maker(str(func), node)) for size in sizes]
+        allocations = [self._ledgers.begin(size, self._maker(str(func), node)) for size in sizes]
         try:
             yield
         finally:
-            for life in lives:
-                self._ledgers.end(life)
+            for allocation in allocations:
+                self._ledgers.end(allocation)
 
     def _is_of_engine(self, args: tuple[Any, ...]) -> bool:
         """Return whether the engine adds to a gradient that only it holds. NOTE [Gradients that the engine adds]."""
         first = args[0]
         key = key_of_storage(first.untyped_storage())
         is_alone = self._held_once == (num_uses(first), sys.getrefcount(first))
-        return is_alone and key in self._lives and key not in self._made_by_last and not torch.is_grad_enabled()
+        return is_alone and key in self._allocations and key not in self._made_by_last and not torch.is_grad_enabled()
 
-    def _note_real(self, func: Any, args: tuple[Any, ...]) -> Life | None:
+    def _note_real(self, func: Any, args: tuple[Any, ...]) -> Allocation | None:
         """Add real tensors that the program has brought along, and return the life of the last one.
 
         The fake mode works on a fake twin of each, which stands for the same memory.
         """
-        life = None
+        allocation = None
         for tensor in plain_tensors(args) if func not in _TAKES_REAL else ():
             storage = None if isinstance(tensor, FakeTensor) else storage_of(tensor)
             if storage is None:
                 continue
-            if key_of_storage(storage) not in self._lives:
+            if key_of_storage(storage) not in self._allocations:
                 self._add(tensor, storage, self._maker("", None))
-            life = self._lives[key_of_storage(storage)][0]
-        return life
+            allocation = self._allocations[key_of_storage(storage)][0]
+        return allocation
 
     def _add(self, tensor: torch.Tensor, storage: Any, maker: StorageMaker) -> None:
         self._made_by_last.add(key_of_storage(storage))
         device = device_label(device_of(tensor))
         self._follow(storage, self._ledgers.begin(_size(storage), maker, device), is_own=True)
 
-    def _follow(self, storage: Any, life: Life, *, is_own: bool) -> None:
+    def _follow(self, storage: Any, allocation: Allocation, *, is_own: bool) -> None:
         key = key_of_storage(storage)
 
         def ended(_reference: object) -> None:
-            del self._lives[key]
+            del self._allocations[key]
             if is_own:
-                self._ledgers.end(life)
+                self._ledgers.end(allocation)
 
-        self._lives[key] = (life, ref(storage, ended))
+        self._allocations[key] = (allocation, ref(storage, ended))
 
     def _resized(self, storage: Any) -> None:
-        found = self._lives.get(key_of_storage(storage))
+        found = self._allocations.get(key_of_storage(storage))
         if found is not None:
             self._ledgers.resize(found[0], _size(storage), self._maker("resize_", None))
 
     def _made(self, tensor: torch.Tensor) -> None:
         storage = storage_of(tensor)
-        if storage is not None and key_of_storage(storage) not in self._lives:
+        if storage is not None and key_of_storage(storage) not in self._allocations:
             self._add(tensor, storage, self._maker("", None))
 
 

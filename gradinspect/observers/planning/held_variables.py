@@ -16,7 +16,7 @@ import torch
 from gradinspect.analyses.memory.step import StorageKind
 from gradinspect.analyses.planning.changes import DeleteVariable, HeldVariable
 from gradinspect.analyses.planning.deletions import deletable_after
-from gradinspect.observers.memory.storage_ledger import Ledger, Life
+from gradinspect.observers.memory.storage_ledger import Allocation, Ledger
 from gradinspect.recording.frames import is_own_file, short_file_name, user_frames
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.storages import plain_tensors
@@ -41,35 +41,41 @@ class HeldVariables:
     def __init__(self, base_folder: Path) -> None:
         """Know of none."""
         self._base_folder = base_folder
-        self._lives: dict[_Seen, dict[Life, None]] = defaultdict(dict)
+        self._allocations: dict[_Seen, dict[Allocation, None]] = defaultdict(dict)
 
-    def note(self, frame: FrameType | None, lives_of: Callable[[Iterable[torch.Tensor]], list[Life]]) -> None:
+    def note(
+        self, frame: FrameType | None, allocations_of: Callable[[Iterable[torch.Tensor]], list[Allocation]]
+    ) -> None:
         """Look at the variables of the program's own functions that are running."""
         for user in user_frames(frame):
             file = user.f_code.co_filename
             if is_own_file(file) and self._is_below(file):
                 is_module = user.f_code.co_name == "<module>" and user.f_locals is user.f_globals
                 for name, value in list((user.f_globals if is_module else local_variables(user)).items()):
-                    lives = lives_of(_tensors_in(value))
-                    if lives:
-                        self._lives[_Seen(file, user.f_lineno, name)].update(dict.fromkeys(lives))
+                    allocations = allocations_of(_tensors_in(value))
+                    if allocations:
+                        self._allocations[_Seen(file, user.f_lineno, name)].update(dict.fromkeys(allocations))
 
     def found(self, ledger: Ledger) -> tuple[tuple[DeleteVariable, ...], tuple[HeldVariable, ...]]:
         """Return those that can be deleted, and those that cannot; what holds most at the peak comes first."""
         if ledger.peak is None:
             return (), ()
-        alive = {life for life in ledger.alive_at_peak() if life.kind not in _OF_THE_PROGRAM}
+        alive = {allocation for allocation in ledger.alive_at_peak() if allocation.kind not in _OF_THE_PROGRAM}
         deletions: list[DeleteVariable] = []
         held: list[HeldVariable] = []
-        for seen, lives in self._lives.items():
-            holds = [life for life in lives if life in alive]
-            if sum(life.num_bytes for life in holds) < MIN_SHARE * ledger.peak.num_bytes:
+        for seen, allocations in self._allocations.items():
+            holds = [allocation for allocation in allocations if allocation in alive]
+            if sum(allocation.num_bytes for allocation in holds) < MIN_SHARE * ledger.peak.num_bytes:
                 continue
             deletion = self._deletion(seen, holds)
-            old = [life for life in holds if life.maker.step < ledger.peak.maker.step and life.maker.step]
+            old = [
+                allocation
+                for allocation in holds
+                if allocation.maker.step < ledger.peak.maker.step and allocation.maker.step
+            ]
             if deletion is not None:
                 deletions.append(deletion)
-            elif sum(life.num_bytes for life in old) >= MIN_SHARE * ledger.peak.num_bytes:
+            elif sum(allocation.num_bytes for allocation in old) >= MIN_SHARE * ledger.peak.num_bytes:
                 held.append(self._held(seen, old))
         deletions.sort(key=lambda one: -one.num_bytes)
         held.sort(key=lambda one: -one.num_bytes)
@@ -79,7 +85,7 @@ class HeldVariables:
         """Return whether a file is found again by its name in the record."""
         return (self._base_folder / short_file_name(file, self._base_folder)).absolute() == Path(file).absolute()
 
-    def _deletion(self, seen: _Seen, lives: list[Life]) -> DeleteVariable | None:
+    def _deletion(self, seen: _Seen, allocations: list[Allocation]) -> DeleteVariable | None:
         spot = deletable_after("".join(linecache.getlines(seen.file)), seen.line, seen.name)
         if spot is None:
             return None
@@ -89,15 +95,15 @@ class HeldVariables:
             line=spot.line,
             indent=spot.indent,
             code=linecache.getline(seen.file, spot.line).strip(),
-            num_bytes=sum(life.num_bytes for life in lives),
+            num_bytes=sum(allocation.num_bytes for allocation in allocations),
         )
 
-    def _held(self, seen: _Seen, lives: list[Life]) -> HeldVariable:
+    def _held(self, seen: _Seen, allocations: list[Allocation]) -> HeldVariable:
         return HeldVariable(
             name=seen.name,
             place=f"{short_file_name(seen.file, self._base_folder)}:{seen.line}",
-            num_bytes=sum(life.num_bytes for life in lives),
-            num_storages=len(lives),
+            num_bytes=sum(allocation.num_bytes for allocation in allocations),
+            num_storages=len(allocations),
         )
 
 

@@ -30,9 +30,9 @@ class ModuleUses:
     def note(self, ledgers: DeviceLedgers) -> None:
         """Add up what is alive: backward is about to start."""
         saved: dict[int, int] = defaultdict(int)  # number that the recorder gave a module -> bytes
-        for life in ledgers.alive():
-            if life.purpose.kind == "saved" and life.maker.module is not None:
-                saved[life.maker.module] += life.num_bytes
+        for allocation in ledgers.alive():
+            if allocation.purpose.kind == "saved" and allocation.maker.module is not None:
+                saved[allocation.maker.module] += allocation.num_bytes
         recorder = self._run.recorder
         by_module = {id(recorder.modules[number]()): size for number, size in saved.items()}
         called = {id(module) for reference in recorder.modules if (module := reference()) is not None}

@@ -81,7 +81,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         end = self._steps.on_call(call)
         if end is not None and self._run.request.fake:
             self._uses.note(self._steps.ledgers)
-            self._held.note(call.frame, self._steps.lives_of)
+            self._held.note(call.frame, self._steps.allocations_of)
         return end
 
     def settle(self) -> None:

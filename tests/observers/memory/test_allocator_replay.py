@@ -28,12 +28,12 @@ def test_what_nobody_was_seen_to_make_is_counted() -> None:
     """Given out before the first event, or by a thread without events: the peak is that of the device."""
     ledgers = replayed(event(1, 10, 8, 110), event(2, 20, 16, 180), event(3, -10, 8, 170))
     ledger = ledgers.of_devices["sim:0"]
-    names = {life.purpose.name: life.num_bytes for life in ledger.alive_at_peak()}
+    names = {allocation.purpose.name: allocation.num_bytes for allocation in ledger.alive_at_peak()}
 
     assert ledger.peak is not None
     assert ledger.peak.num_bytes == 180
     assert names["made before, or by others"] == 150
-    assert sum(life.num_bytes for life in ledger.alive_at_peak()) == 180
+    assert sum(allocation.num_bytes for allocation in ledger.alive_at_peak()) == 180
     assert ledgers.num_bytes("sim:0") == 170
 
 
@@ -62,7 +62,11 @@ def test_what_is_taken_back_without_an_address_is_found() -> None:
 def test_what_is_given_out_without_an_address_is_left_to_the_count() -> None:
     """It is alive, and nobody knows who made it."""
     ledgers = replayed(event(1, 10, 8, 10), event(2, 40, None), event(3, 5, 16, 55))
-    unknown = [life for life in ledgers.alive() if life.purpose == Purpose("temporary", "made before, or by others")]
+    unknown = [
+        allocation
+        for allocation in ledgers.alive()
+        if allocation.purpose == Purpose("temporary", "made before, or by others")
+    ]
 
     assert ledgers.num_bytes("sim:0") == 55
-    assert [life.num_bytes for life in unknown] == [40]
+    assert [allocation.num_bytes for allocation in unknown] == [40]

@@ -25,7 +25,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_what_is_copied_from_is_followed_to_its_end(asked: list[int]) -> None:
-    """Each storage once, by its address; a claim on it finds it there."""
+    """Each storage once, by its address; a label on it finds it there."""
     ended: list[tuple[str, int]] = []
     pinned = PinnedMemory(ended.append)
     tensor = torch.zeros(6)

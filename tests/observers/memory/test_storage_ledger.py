@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradinspect.observers.memory.storage_curve import MAX_POINTS
-from gradinspect.observers.memory.storage_ledger import Ledger, Life, Purpose, StorageMaker
+from gradinspect.observers.memory.storage_ledger import Allocation, Ledger, Purpose, StorageMaker
 
 MAKER = StorageMaker(1, "forward", "aten.mul")
 
@@ -13,28 +13,28 @@ MAKER = StorageMaker(1, "forward", "aten.mul")
 def test_what_was_alive_at_the_peak_adds_up_to_it(actions: list[tuple[int, bool, int]]) -> None:
     """Whatever is made, resized and given back in which order."""
     ledger = Ledger(1)
-    lives: list[Life] = []
+    allocations: list[Allocation] = []
     highest = 0
     for size, is_new, which in actions:
-        if is_new or not lives:
-            lives.append(ledger.begin(size, MAKER))
+        if is_new or not allocations:
+            allocations.append(ledger.begin(size, MAKER))
         elif size % 3 == 0:
-            ledger.resize(lives[which % len(lives)], size, MAKER)
+            ledger.resize(allocations[which % len(allocations)], size, MAKER)
         else:
-            ledger.end(lives.pop(which % len(lives)))
+            ledger.end(allocations.pop(which % len(allocations)))
         highest = max(highest, ledger.num_bytes)
-        assert sum(life.num_bytes for life in lives) == ledger.num_bytes
+        assert sum(allocation.num_bytes for allocation in allocations) == ledger.num_bytes
     peak = 0 if ledger.peak is None else ledger.peak.num_bytes
 
     assert peak >= highest
-    assert sum(life.num_bytes for life in ledger.alive_at_peak()) == peak
+    assert sum(allocation.num_bytes for allocation in ledger.alive_at_peak()) == peak
 
 
 def test_resized_memory_is_there_twice_for_a_moment() -> None:
     """The new memory is given out before the old one is taken back."""
     ledger = Ledger(1)
-    life = ledger.begin(100, MAKER)
-    ledger.resize(life, 60, MAKER)
+    allocation = ledger.begin(100, MAKER)
+    ledger.resize(allocation, 60, MAKER)
 
     assert ledger.num_bytes == 60
     assert ledger.peak is not None
@@ -43,11 +43,11 @@ def test_resized_memory_is_there_twice_for_a_moment() -> None:
 
 def test_the_more_lasting_purpose_counts() -> None:
     """A saved parameter is a parameter, whichever was learned first."""
-    life = Ledger(1).begin(4, MAKER)
-    life.claim(Purpose("parameter", "weight"))
-    life.claim(Purpose("saved"))
+    allocation = Ledger(1).begin(4, MAKER)
+    allocation.label(Purpose("parameter", "weight"))
+    allocation.label(Purpose("saved"))
 
-    assert life.purpose == Purpose("parameter", "weight")
+    assert allocation.purpose == Purpose("parameter", "weight")
 
 
 def test_steps_after_the_last_one_are_left_out() -> None:

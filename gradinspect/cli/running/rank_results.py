@@ -1,4 +1,4 @@
-"""What the ranks of a job tell each other of their results, and what rank 0 says about how they differ."""
+"""What the ranks of a job send each other of their results, and what rank 0 says about how they differ."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ _DEVICE_NUMBER = re.compile(rb'"([a-z]+):\d+"')  # each rank has a device of its
 MAX_SUMMARIES = 8
 
 
-class Told(NamedTuple):
+class RankResult(NamedTuple):
     """What a rank tells of its result."""
 
     moment: str = ""  # "backward #1", "end"
@@ -29,19 +29,19 @@ class Told(NamedTuple):
     content: bytes = b""  # what rank 0 reads if a fact differs, or always
 
 
-class Heard(NamedTuple):
+class ReceivedResult(NamedTuple):
     """What rank 0 knows of the result of a rank."""
 
-    told: Told
+    result: RankResult
     rank: int
 
 
-def tell_nothing(_result: object) -> Told:
+def no_result(_result: object) -> RankResult:
     """Tell that there is a result."""
-    return Told()
+    return RankResult()
 
 
-def tell_graph(graph: "Graph") -> Told:
+def result_of_graph(graph: "Graph") -> RankResult:
     """Tell what was recorded, without values, which differ from rank to rank."""
     from msgspec.structs import replace
 
@@ -54,23 +54,23 @@ def tell_graph(graph: "Graph") -> Told:
     facts = ((GRAPH, hashlib.sha256(content).hexdigest()), ("held for backward", format_bytes(held)))
     point = graph.captured_at
     moment = f"{point.kind} #{point.number}" if point.number is not None else point.kind
-    return Told(moment, facts, _compressed(content))
+    return RankResult(moment, facts, _compressed(content))
 
 
-def tell_graph_of(result: Any) -> Told:  # noqa: ANN401  # any result that has a graph
+def result_of_graph_in(result: Any) -> RankResult:  # noqa: ANN401  # any result that has a graph
     """Tell what was recorded."""
-    return tell_graph(result.graph)
+    return result_of_graph(result.graph)
 
 
-def tell_growth(growth: "Growth") -> Told:
+def result_of_growth(growth: "Growth") -> RankResult:
     """Tell what was alive in the end."""
     last = growth.iterations[-1] if growth.iterations else None
     grows = "grows" if growth.grows else "does not grow"
     nodes = "none" if last is None else format_count(last.live_nodes, "node")
-    return Told("", (("live graph", grows), ("alive at the last call", nodes)))
+    return RankResult("", (("live graph", grows), ("alive at the last call", nodes)))
 
 
-def tell_buckets(report: "BucketReport") -> Told:
+def result_of_buckets(report: "BucketReport") -> RankResult:
     """Tell whose gradient completes each bucket."""
     from gradinspect.analyses.gradients.buckets import bucket_rows
 
@@ -79,19 +79,19 @@ def tell_buckets(report: "BucketReport") -> Told:
         for model in report.models
         for row in bucket_rows(report.graph, model)
     )
-    return Told("", facts)
+    return RankResult("", facts)
 
 
-def tell_step_memory(memory: "StepMemory") -> Told:
+def result_of_step_memory(memory: "StepMemory") -> RankResult:
     """Tell the peak."""
-    return Told("", (("peak", format_bytes(memory.peak_bytes)),))
+    return RankResult("", (("peak", format_bytes(memory.peak_bytes)),))
 
 
-def tell_findings(found: "Findings") -> Told:
+def result_of_findings(found: "Findings") -> RankResult:
     """Tell what was found."""
     import msgspec
 
-    return Told("", (), msgspec.json.encode(found))
+    return RankResult("", (), msgspec.json.encode(found))
 
 
 def with_findings_of(found: "Findings", others: Mapping[int, bytes]) -> "Findings":
@@ -125,37 +125,37 @@ def _identity(finding: "Finding") -> object:
     return finding.code, [(place.file, place.line, place.role) for place in finding.places].__repr__()
 
 
-def differences(heard: Sequence[Heard]) -> Iterator[str]:
+def differences(received: Sequence[ReceivedResult]) -> Iterator[str]:
     """Say what differs between ranks: facts with their values, and how graphs differ."""
-    names = dict.fromkeys(name for one in heard for name, _ in one.told.facts)
+    names = dict.fromkeys(name for one in received for name, _ in one.result.facts)
     for name in names:
         values: dict[str, list[int]] = {}
-        for one in heard:
-            values.setdefault(dict(one.told.facts).get(name, "none"), []).append(one.rank)
+        for one in received:
+            values.setdefault(dict(one.result.facts).get(name, "none"), []).append(one.rank)
         if name == GRAPH:
-            yield from _graph_differences(heard, len(values))
+            yield from _graph_differences(received, len(values))
         elif len(values) > 1:
             yield f"{name}: {'; '.join(f'{value} on {named(ranks)}' for value, ranks in values.items())}"
 
 
-def _graph_differences(heard: Sequence[Heard], num_kinds: int) -> Iterator[str]:
+def _graph_differences(received: Sequence[ReceivedResult], num_kinds: int) -> Iterator[str]:
     """Say which ranks have equal graphs, and what the others lack; equal content is read once."""
     if num_kinds == 1:
-        yield f"{named([one.rank for one in heard])} have the same graph"
+        yield f"{named([one.rank for one in received])} have the same graph"
         return
     from gradinspect.analyses.diff.groups import Grouper
     from gradinspect.renderers.diff_words import modules_of_group, summary
     from gradinspect.storage import decode_graph
 
     grouper, kinds = Grouper(), dict[str, bytes]()
-    for one in heard:
-        kind = dict(one.told.facts)[GRAPH]
+    for one in received:
+        kind = dict(one.result.facts)[GRAPH]
         if kind in kinds:
             grouper.add_equal(kinds[kind])
         else:
-            kinds[kind] = grouper.add(decode_graph(one.told.content, f"the capture of rank {one.rank}"))
+            kinds[kind] = grouper.add(decode_graph(one.result.content, f"the capture of rank {one.rank}"))
     groups = grouper.groups()
-    ranks = [[heard[member].rank for member in group.members] for group in groups]
+    ranks = [[received[member].rank for member in group.members] for group in groups]
     yield f"{named(ranks[0])} {'have the same graph' if len(ranks[0]) > 1 else 'has a graph of its own'}"
     for group, members in list(zip(groups, ranks, strict=True))[1 : MAX_SUMMARIES + 1]:
         if group.diff is None:
