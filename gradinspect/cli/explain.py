@@ -54,9 +54,9 @@ def explain(
         return
     found = [part for name in names for part in _explained(name)]
     if output_format == "json":
-        from gradinspect.renderers.terminal.explanation import render_explanations_json
+        from gradinspect.renderers.data.json import render_json
 
-        print_text(render_explanations_json(found))
+        print_text(render_json(found))
     else:
         print_lines(_page(found))
 

@@ -142,7 +142,8 @@ def _search(request: Request, name: str, limit: int | None, num_steps: int, outp
         GradInspectError: The program cannot be run with one size after the other.
     """
     from gradinspect.cli.running.size_search import search_size
-    from gradinspect.renderers.data.sizes import render_sizes_json
+    from gradinspect.renderers.data.plan import SIZES
+    from gradinspect.renderers.data.table import render_figures
     from gradinspect.renderers.terminal.sizes import SizePage
 
     if not request.fake:
@@ -150,7 +151,7 @@ def _search(request: Request, name: str, limit: int | None, num_steps: int, outp
     check_can_run_again(request, "--search")
     table = search_size(request, name, limit, num_steps)
     if output_format == "json":
-        print_text(render_sizes_json(table))
+        print_text(render_figures(table, SIZES))
     else:
         print_lines(terminal_page(SizePage).lines(table))
     return 0 if limit is None or table.largest is not None else FOUND_SOMETHING

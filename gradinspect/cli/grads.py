@@ -110,7 +110,8 @@ def _check_alone(option: str, does: str, *, is_alone: bool) -> None:
 
 def _show_buckets(request: Request, *, is_text: bool, full: bool) -> None:
     def report(found: "BucketReport") -> None:
-        from gradinspect.renderers.terminal.buckets import BucketsPage, render_buckets_json
+        from gradinspect.renderers.data.gradients import render_buckets_json
+        from gradinspect.renderers.terminal.buckets import BucketsPage
 
         if not found.models:
             raise GradInspectError(
@@ -155,21 +156,23 @@ def _max_rows(rows: "RowChoice", *, full: bool, default: int = MAX_ROWS) -> int 
 
 def _data(graph: "Graph", rows: "RowChoice", output_format: Literal["csv", "json"]) -> str:
     from gradinspect.analyses.gradients.choice import chosen_nodes_that_ran, chosen_parameters
-    from gradinspect.analyses.gradients.observed import gradient_notes, parameter_rows
+    from gradinspect.analyses.gradients.observed import gradient_notes, nodes_by_order, parameter_rows
     from gradinspect.analyses.summary import describe_capture
-    from gradinspect.renderers.terminal.gradients import nodes_by_order, render_gradients_csv, render_gradients_json
+    from gradinspect.renderers.data.gradients import GRADIENTS, gradient_rows, render_gradients_json
+    from gradinspect.renderers.data.table import render_table
 
     nodes = chosen_nodes_that_ran(graph, nodes_by_order(graph), rows)[: rows.top]
     if output_format == "csv":
-        return render_gradients_csv(graph, nodes)
+        return render_table(GRADIENTS, gradient_rows(graph, nodes), "csv")
     parameters = chosen_parameters(graph, parameter_rows(graph), rows)[: rows.top]
     return render_gradients_json(graph, describe_capture(graph), gradient_notes(graph), parameters, nodes)
 
 
 def _steps_data(found: "GradientSteps", output_format: Literal["csv", "json"]) -> str:
-    from gradinspect.renderers.terminal.gradient_steps import render_steps_csv, render_steps_json
+    from gradinspect.renderers.data.gradients import STEPS, render_steps_json, step_rows
+    from gradinspect.renderers.data.table import render_table
 
-    return render_steps_csv(found) if output_format == "csv" else render_steps_json(found)
+    return render_table(STEPS, step_rows(found), "csv") if output_format == "csv" else render_steps_json(found)
 
 
 def _page(graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "Iterator[Text]":
@@ -198,8 +201,7 @@ def _tables(page: "GradientsPage", graph: "Graph", by: By | None, rows: "RowChoi
     from rich.text import Text
 
     from gradinspect.analyses.gradients.choice import chosen_flow, chosen_nodes_that_ran, chosen_parameters
-    from gradinspect.analyses.gradients.observed import flow_rows, parameter_rows
-    from gradinspect.renderers.terminal.gradients import nodes_by_order
+    from gradinspect.analyses.gradients.observed import flow_rows, nodes_by_order, parameter_rows
 
     max_rows = _max_rows(rows, full=full)
     is_part = rows.is_part or rows.sort is not None

@@ -73,16 +73,18 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
             _print_memory(graph, chosen, options, output_format, source_reader(request))
 
     def report_growth(growth: "Growth") -> None:
-        from gradinspect.renderers.terminal.growth import render_growth, render_growth_csv, render_growth_json
+        from gradinspect.renderers.data.memory import GROWTH, ITERATIONS
+        from gradinspect.renderers.data.table import render_figures, render_table
+        from gradinspect.renderers.terminal.growth import render_growth
 
         match output_format:
             case "table":
                 console = output_console()
                 print_lines(render_growth(growth, width=console.width, unicode=can_print_unicode(console)))
             case "csv":
-                print_text(render_growth_csv(growth))
+                print_text(render_table(ITERATIONS, growth.iterations, "csv"))
             case "json":
-                print_text(render_growth_json(growth))
+                print_text(render_figures(growth, GROWTH))
 
     if iterations is None:
         report_on(request, questions.graph(), report)
@@ -131,13 +133,15 @@ def _print_flops(
     from gradinspect.analyses.memory.flops import FLOP_FIELDS, count_flops, left_out
     from gradinspect.analyses.selection.rows import sorted_rows
     from gradinspect.renderers.data.json import render_json
-    from gradinspect.renderers.terminal.flops import FlopsPage, render_flops_csv
+    from gradinspect.renderers.data.memory import FLOPS
+    from gradinspect.renderers.data.table import render_table
+    from gradinspect.renderers.terminal.flops import FlopsPage
 
     counted = count_flops(graph, nodes)
     found = sorted_rows(counted.rows, FLOP_FIELDS, rows.sort)
     match output_format:
         case "csv":
-            print_text(render_flops_csv(found))
+            print_text(render_table(FLOPS, found, "csv"))
         case "json":
             print_text(render_json({"rows": found, "unknown": counted.unknown}))
         case _:
@@ -196,7 +200,8 @@ def _data(graph: "Graph", measured: "Memory", options: _Options, output_format: 
     from gradinspect.analyses.memory.notes import memory_notes
     from gradinspect.analyses.memory.tree import module_tree, sorted_modules
     from gradinspect.analyses.summary import describe_capture
-    from gradinspect.renderers.data.memory import render_memory_json, render_modules_csv, render_rows_csv
+    from gradinspect.renderers.data.memory import GROUPS, MODULES, render_memory_json, with_depths
+    from gradinspect.renderers.data.table import render_table
 
     by = options.by
     rows: Sequence[Any] = (
@@ -205,7 +210,7 @@ def _data(graph: "Graph", measured: "Memory", options: _Options, output_format: 
         else _rows(graph, measured, options)
     )
     if output_format == "csv":
-        return render_modules_csv(rows) if by == "module" else render_rows_csv(rows)
+        return render_table(MODULES, with_depths(rows), "csv") if by == "module" else render_table(GROUPS, rows, "csv")
     return render_memory_json(measured, describe_capture(graph), by, rows, memory_notes(graph, measured))
 
 

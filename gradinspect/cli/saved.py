@@ -49,22 +49,17 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
         from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedFilter, filter_rows, saved_rows
         from gradinspect.analyses.selection.rows import chosen_rows
         from gradinspect.analyses.structure.node_names import module_names
-        from gradinspect.renderers.data.csv import render_saved_csv
-        from gradinspect.renderers.data.markdown import render_saved_markdown
-        from gradinspect.renderers.terminal.saved_table import render_saved_json, render_saved_table
+        from gradinspect.renderers.data.saved import SAVED
+        from gradinspect.renderers.data.table import render_table
+        from gradinspect.renderers.terminal.saved_table import render_saved_table
 
         wanted = SavedFilter(node=node, name=name, status=status, kind=kind)
         found = chosen_rows(filter_rows(saved_rows(graph), wanted), SAVED_FIELDS, rows, module_names(graph))
-        match output_format:
-            case "table":
-                console = output_console()
-                unicode = can_print_unicode(console)
-                print_lines(render_saved_table(found, width=console.width, unicode=unicode, top=rows.top))
-            case "csv":
-                print_text(render_saved_csv(found[: rows.top]))
-            case "json":
-                print_text(render_saved_json(found[: rows.top]))
-            case "markdown":
-                print_text(render_saved_markdown(found[: rows.top]))
+        if output_format == "table":
+            console = output_console()
+            unicode = can_print_unicode(console)
+            print_lines(render_saved_table(found, width=console.width, unicode=unicode, top=rows.top))
+        else:
+            print_text(render_table(SAVED, found[: rows.top], output_format))
 
     report_on(request, questions.graph(), report)

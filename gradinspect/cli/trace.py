@@ -74,13 +74,14 @@ def trace(  # noqa: PLR0913  # the options of the tree
 
     def report(graph: "Graph") -> None:
         from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # what --help need not wait for
-        from gradinspect.renderers.terminal.summary import render_summary_json, render_summary_markdown  # noqa: PLC0415
+        from gradinspect.renderers.data.summary import SUMMARY, render_summary_markdown  # noqa: PLC0415
+        from gradinspect.renderers.data.table import render_figures  # noqa: PLC0415
 
         match output_format:
             case "text":
                 print_lines(_page(graph, focus, order, depth=depth, full=full, fold_shapes=fold_shapes))
             case "json":
-                print_text(render_summary_json(summarize(graph)))
+                print_text(render_figures(summarize(graph), SUMMARY))
             case "markdown":
                 print_text(render_summary_markdown(summarize(graph)))
         page = [parse_target(temporary_page(request.label))] if opens and not is_silent() else []

@@ -48,9 +48,9 @@ FORMATS = (
         "gradinspect.renderers.data.model_explorer:model_explorer_file",
         holds_all=True,
     ),
-    Format(".json", "a capture file", "gradinspect.renderers.data.capture:capture_file", holds_all=True),
-    Format(".json.gz", "a packed one", "gradinspect.renderers.data.capture:packed_capture_file", holds_all=True),
-    Format(".csv", "one row per node", "gradinspect.renderers.data.csv:nodes_file", holds_all=True),
+    Format(".json", "a capture file", "gradinspect.renderers.data.whole_graph:capture_file", holds_all=True),
+    Format(".json.gz", "a packed one", "gradinspect.renderers.data.whole_graph:packed_capture_file", holds_all=True),
+    Format(".csv", "one row per node", "gradinspect.renderers.data.whole_graph:nodes_file", holds_all=True),
 )
 
 

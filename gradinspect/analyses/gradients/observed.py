@@ -122,6 +122,11 @@ def is_any_unmeasured(gradients: Sequence[Measured]) -> bool:
     return any(isinstance(one, str) for one in gradients)
 
 
+def nodes_by_order(graph: Graph) -> list[NodeGradients]:
+    """Return the nodes in the order in which backward ran them."""
+    return sorted(gradients_of(graph).nodes, key=lambda node: node.order)
+
+
 def unmeasured_notes(graph: Graph) -> tuple[str, ...]:
     """Say in sentences what was not measured, and why: never a finding."""
     reasons: Counter[str] = Counter()

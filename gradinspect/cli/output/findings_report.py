@@ -88,12 +88,13 @@ class FindingsReport:
 
     def _text(self, found: "Findings", kind: Format) -> str:
         from gradinspect.checks.registry import registry
+        from gradinspect.renderers.data.findings import FINDINGS, render_findings_github
         from gradinspect.renderers.data.sarif import render_findings_sarif
-        from gradinspect.renderers.terminal.findings import render_findings_github, render_findings_json
+        from gradinspect.renderers.data.table import render_figures
 
         path_of = relative_names(found.files, self._project.repository)
         if kind == "json":
-            return render_findings_json(found)
+            return render_figures(found, FINDINGS)
         if kind == "github":
             return render_findings_github(found, path_of)
         docs = [rule.doc for rule in registry().rules.values()]

@@ -43,7 +43,6 @@ _FOR_SOME = (  # that a question names, or that are imported when the files to w
     "renderers.data.mermaid",
     "renderers.data.model_explorer",
     "renderers.data.plan",
-    "renderers.data.sizes",
     "renderers.diff_words",
     "renderers.html",
     "renderers.picture",

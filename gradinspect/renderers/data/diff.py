@@ -6,8 +6,9 @@ from gradinspect.analyses.diff.folding import fold_leaves
 from gradinspect.analyses.diff.groups import Group
 from gradinspect.analyses.diff.records import ChangedRow, GraphDiff, Pair, ValueDiff
 from gradinspect.analyses.structure.call_names import shown_path
+from gradinspect.renderers.data.findings import escape_message, escape_property
 from gradinspect.renderers.data.json import plain, render_json
-from gradinspect.renderers.data.markdown import code, table
+from gradinspect.renderers.data.markdown import code, render_markdown
 from gradinspect.renderers.diff_words import (
     LEAF_WORDS,
     MODULE_WORDS,
@@ -20,7 +21,6 @@ from gradinspect.renderers.diff_words import (
     summary,
     value_summary,
 )
-from gradinspect.renderers.terminal.findings import escape_message, escape_property
 from gradinspect.units import format_bytes, format_change, format_tensor
 
 MAX_ROWS = 50  # in a comment
@@ -60,9 +60,10 @@ def render_diff_markdown(diff: GraphDiff, sides: Sequence[Side], failures: Seque
     parts += [f"\n**Failed** {code(sentence)}\n" for sentence in failures]
     if diff.is_empty:
         return "".join(parts)
-    parts += ["\n", table(("", "before", "after", "change"), _figures(diff))]
+    parts += ["\n", render_markdown(("", "before", "after", "change"), _figures(diff))]
     if diff.rows:
-        parts += ["\n", table(("module", "change", "what", "bytes held", "line"), map(_cells, diff.rows[:MAX_ROWS]))]
+        headers = ("module", "change", "what", "bytes held", "line")
+        parts += ["\n", render_markdown(headers, map(_cells, diff.rows[:MAX_ROWS]))]
     if len(diff.rows) > MAX_ROWS:
         parts.append(f"\n{len(diff.rows) - MAX_ROWS:,} more rows.\n")
     listed = [*_leaf_items(diff), *_module_items(diff), *_value_items(diff.values)]

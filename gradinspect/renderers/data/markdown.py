@@ -2,34 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from gradinspect.analyses.memory.saved_rows import SavedRow
-from gradinspect.units import escape_control, format_bytes
+from gradinspect.units import escape_control
 
 
-def render_saved_markdown(rows: Iterable[SavedRow]) -> str:
-    """Write the saved-attribute table as Markdown."""
-    headers = ("node", "class", "attribute", "value", "bytes", "shared with", "status", "origin", "module", "source")
-    return table(headers, (_cells(row) for row in rows))
-
-
-def _cells(row: SavedRow) -> tuple[str, ...]:
-    status = f"{row.status}: {row.status_detail}" if row.status_detail else row.status
-    origin = " ".join(filter(None, (row.origin, code(row.origin_name or ""))))
-    return (
-        str(row.node),
-        code(row.node_name),
-        code(row.attribute),
-        code(row.value),
-        "" if row.num_bytes is None else format_bytes(row.num_bytes),
-        "" if row.shared_with is None else str(row.shared_with),
-        code(status or "") if row.status_detail else status or "",
-        origin,
-        code(row.module_name or ""),
-        code(row.source or ""),
-    )
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def render_markdown(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Write a table whose cells are already Markdown."""
     lines = (headers, ["---"] * len(headers), *rows)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

@@ -1,51 +1,56 @@
-"""Held memory as JSON with all figures, and as CSV with the rows."""
+"""Memory for machines: what a graph holds, by group and module, its operations, and how it grows."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
+from gradinspect.analyses.memory.flops import FlopRow
+from gradinspect.analyses.memory.growth import Growth, Iteration
 from gradinspect.analyses.memory.held import Memory
 from gradinspect.analyses.memory.notes import MemoryNote
 from gradinspect.analyses.memory.rows import MemoryRow
 from gradinspect.analyses.memory.tree import ModuleBytes
 from gradinspect.graph import Record
-from gradinspect.renderers.data.csv import render_csv
 from gradinspect.renderers.data.json import render_json
+from gradinspect.renderers.data.table import Columns, Table, all_fields, fields, figures
 
-ROW_COLUMNS = ("label", "detail", "num_bytes", "shared_bytes", "only_bytes", "num_storages", "nodes")
-MODULE_COLUMNS = ("path", "class_name", "depth", "own_bytes", "total_bytes", "only_bytes")
+GROUPS: Final[Table[MemoryRow]] = Table({
+    **fields("label", "detail", "num_bytes", "shared_bytes", "only_bytes", "num_storages"),
+    "nodes": lambda row: " ".join(map(str, row.nodes)),
+})  # fmt: skip
+MODULES: Final[Table[tuple[int, ModuleBytes]]] = Table({  # with the depth of each
+    "path": lambda row: row[1].path or row[1].label,
+    "class_name": lambda row: row[1].class_name,
+    "depth": lambda row: row[0],
+    "own_bytes": lambda row: row[1].own_bytes,
+    "total_bytes": lambda row: row[1].total_bytes,
+    "only_bytes": lambda row: row[1].only_bytes,
+})  # fmt: skip
+FLOPS: Final[Table[FlopRow]] = Table({
+    "class": lambda row: row.label,
+    "line": lambda row: row.line,
+    "forward_flops": lambda row: row.forward,
+    "backward_flops": lambda row: row.backward,
+    "nodes": lambda row: " ".join(map(str, row.nodes)),
+})  # fmt: skip
+ITERATIONS: Final[Table[Iteration]] = Table(all_fields(Iteration))
+GROWTH: Final[Columns[Growth]] = fields(
+    "source", "kind", "grows", "nodes_per_iteration", "bytes_per_iteration", "iterations", "holders"
+)
+_TOTALS: Final[Columns[Memory]] = fields(
+    "total_bytes", "extra_bytes", "bytes_by_kind", "extra_bytes_by_device", "num_recomputed"
+)
+
+
+def with_depths(tree: Sequence[ModuleBytes], depth: int = 0) -> Iterator[tuple[int, ModuleBytes]]:
+    """List the modules of a tree, outermost first."""
+    for module in tree:
+        yield depth, module
+        yield from with_depths(module.children, depth + 1)
 
 
 def render_memory_json(
     memory: Memory, captured_at: str, by: str, rows: Sequence[Record], notes: Sequence[MemoryNote]
 ) -> str:
     """Write the totals, kinds, rows of one grouping, notes, and each storage."""
-    return render_json({
-        "captured_at": captured_at,
-        "total_bytes": memory.total_bytes,
-        "extra_bytes": memory.extra_bytes,
-        "bytes_by_kind": memory.bytes_by_kind,
-        "extra_bytes_by_device": memory.extra_bytes_by_device,
-        "num_recomputed": memory.num_recomputed,
-        "by": by,
-        "rows": rows,
-        "notes": notes,
-        "storages": memory.storages,
-    })  # fmt: skip
-
-
-def render_rows_csv(rows: Sequence[MemoryRow]) -> str:
-    """Write one line per group; node ids are separated by spaces."""
-    plain = ROW_COLUMNS[:-1]
-    lines = ([*(getattr(row, name) for name in plain), " ".join(map(str, row.nodes))] for row in rows)
-    return render_csv(ROW_COLUMNS, lines)
-
-
-def render_modules_csv(tree: Sequence[ModuleBytes]) -> str:
-    """Write one line per module, outermost first."""
-    return render_csv(MODULE_COLUMNS, _module_lines(tree, 0))
-
-
-def _module_lines(tree: Sequence[ModuleBytes], depth: int) -> Iterator[list[object]]:
-    for module in tree:
-        name = module.path or module.label
-        yield [name, module.class_name, depth, module.own_bytes, module.total_bytes, module.only_bytes]
-        yield from _module_lines(module.children, depth + 1)
+    rest = {"by": by, "rows": rows, "notes": notes, "storages": memory.storages}
+    return render_json({"captured_at": captured_at, **figures(memory, _TOTALS), **rest})

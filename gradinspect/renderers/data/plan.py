@@ -1,10 +1,20 @@
-"""Plans for machines: JSON with all figures, and the code."""
+"""Plans and sizes for machines: JSON with all figures, and the code."""
+
+from typing import Final
 
 from gradinspect.analyses.planning.changes import describe_plan, edits_of, is_exact
 from gradinspect.analyses.planning.code import functions_of
 from gradinspect.analyses.planning.report import PlanReport, code_to_paste, flops_ratio, lowest_sentence
 from gradinspect.analyses.planning.search import PlanOutcome
+from gradinspect.analyses.planning.sizes import SizeTable
 from gradinspect.renderers.data.json import render_json
+from gradinspect.renderers.data.table import Columns, fields
+
+SIZES: Final[Columns[SizeTable]] = {
+    **fields("source"),
+    "search": lambda table: table.name,
+    **fields("limit", "largest", "rows", "not_counted", "notes"),
+}
 
 
 def render_plan_json(report: PlanReport) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from textwrap import fill
 
 from gradinspect.checks.rule import RuleDoc
-from gradinspect.renderers.data.markdown import code, table
+from gradinspect.renderers.data.markdown import code, render_markdown
 
 WIDTH = 120
 
@@ -13,7 +13,7 @@ def render_rules_markdown(docs: Iterable[RuleDoc]) -> str:
     """Write every code with its title, a sentence and a sample."""
     docs = list(docs)
     rows = ((f"[{doc.code}](#{doc.code.lower()})", doc.title, doc.summary, code(_mistake(doc))) for doc in docs)
-    overview = table(("code", "title", "what it means", "sample"), rows)
+    overview = render_markdown(("code", "title", "what it means", "sample"), rows)
     return "\n".join([overview, *(part for doc in docs for part in _section(doc))])
 
 

@@ -1,5 +1,7 @@
 """The memory of whole steps for machines: JSON with all figures."""
 
+from typing import Final
+
 from gradinspect.analyses.memory.step import (
     By,
     StepMemory,
@@ -12,33 +14,38 @@ from gradinspect.analyses.memory.step import (
 )
 from gradinspect.analyses.selection.rows import ALL_ROWS, RowChoice
 from gradinspect.renderers.data.json import render_json
+from gradinspect.renderers.data.table import Columns, fields, figures
+
+_PEAK: Final[Columns[StepMemory]] = {**fields("peak_bytes", "at"), "by_kind": bytes_by_kind}
+_HEAD: Final[Columns[StepMemory]] = {
+    **fields("source", "torch_version"),
+    "measured": lambda memory: memory.is_real,
+    **_PEAK,
+    **fields("not_counted"),
+}
+_REST: Final[Columns[StepMemory]] = {
+    **fields("steps", "curve", "notes", "device"),
+    "on": lambda memory: memory.on or None,
+}
+_OF_A_DEVICE: Final[Columns[StepMemory]] = {**fields("on"), **_PEAK}
 
 
 def render_step_memory_json(memory: StepMemory, limit: int | None, by: By, choice: RowChoice = ALL_ROWS) -> str:
     """Write everything: the peak, when, of what, each step, the curve, and what is not counted."""
+    place = memory.place
     return render_json({
-        "source": memory.source,
-        "torch_version": memory.torch_version,
-        "measured": memory.is_real,
-        "peak_bytes": memory.peak_bytes,
-        "at": memory.at,
-        "by_kind": bytes_by_kind(memory),
-        "not_counted": memory.not_counted,
+        **figures(memory, _HEAD),
         "limit": limit,
         "fits": fits(memory, limit),
         "to_make_room": [] if limit is None else to_make_room(memory, limit),
         "by": by,
         "groups": groups_by(memory, by, choice)[: choice.top],
-        "steps": memory.steps,
-        "curve": memory.curve,
-        "notes": memory.notes,
-        "device": memory.device,
-        "on": memory.on or None,
+        **figures(memory, _REST),
         "devices": [
             _device(one, limit if is_meant(memory, one) else None, by, choice) for one in by_device(memory) if one.on
         ],
-        "rank": None if memory.place is None else memory.place.rank,
-        "world_size": None if memory.place is None else memory.place.world_size,
+        "rank": None if place is None else place.rank,
+        "world_size": None if place is None else place.world_size,
         "collectives": memory.collectives,
     })  # fmt: skip
 
@@ -46,13 +53,8 @@ def render_step_memory_json(memory: StepMemory, limit: int | None, by: By, choic
 def _device(memory: StepMemory, limit: int | None, by: By, choice: RowChoice) -> dict[str, object]:
     """Write the figures of one device."""
     return {
-        "on": memory.on,
-        "peak_bytes": memory.peak_bytes,
-        "at": memory.at,
-        "by_kind": bytes_by_kind(memory),
+        **figures(memory, _OF_A_DEVICE),
         "fits": fits(memory, limit),
         "groups": groups_by(memory, by, choice)[: choice.top],
-        "steps": memory.steps,
-        "curve": memory.curve,
-        "device": memory.device,
+        **figures(memory, fields("steps", "curve", "device")),
     }

@@ -12,8 +12,6 @@ from gradinspect.analyses.gradients.buckets import (
     bucket_rows,
     num_nodes_run,
 )
-from gradinspect.analyses.summary import describe_capture
-from gradinspect.renderers.data.json import plain, render_json
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_bytes, format_count
 
@@ -60,27 +58,3 @@ def _describe(model: Buckets) -> str:
     else:
         how = "of the first backward call only; later ones are in the order of its gradients"
     return f"{model.model}: {count} of at most {format_bytes(model.cap_bytes)}, {how}"
-
-
-def render_buckets_json(report: BucketReport) -> str:
-    """Write when each bucket is ready, with its parameters and the notes."""
-    models = [
-        {
-            "model": model.model,
-            "is_rebuilt": model.is_rebuilt,
-            "is_kept": model.is_kept,
-            "cap_bytes": model.cap_bytes,
-            "buckets": [
-                {**_fields(row), "parameters": plain(parameters)}
-                for row, parameters in zip(bucket_rows(report.graph, model), model.buckets, strict=True)
-            ],
-            "notes": list(bucket_notes(report.graph, bucket_rows(report.graph, model))),
-        }
-        for model in report.models
-    ]
-    head = {"captured_at": describe_capture(report.graph), "rank": report.rank, "num_ranks": report.num_ranks}
-    return render_json({**head, "num_nodes": num_nodes_run(report.graph), "models": models})
-
-
-def _fields(row: BucketRow) -> dict[str, object]:
-    return {name: plain(getattr(row, name)) for name in row.__struct_fields__}

@@ -1,4 +1,4 @@
-"""The explanation of a node class, for a terminal and as JSON."""
+"""The explanation of a node class, for a terminal."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -8,8 +8,6 @@ from rich.text import Text
 from gradinspect.analyses.explain.custom_functions import CustomFunction, describe_place
 from gradinspect.analyses.explain.double_backward import DoubleBackward
 from gradinspect.analyses.explain.explanation import Explanation, InputGradient, NodeFacts, SourceLine
-from gradinspect.graph import Record
-from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.terminal.page import Page
 from gradinspect.renderers.terminal.text import wrap
 
@@ -143,8 +141,3 @@ def _double(double: DoubleBackward) -> str:
             return f"no: {' and '.join(double.missing)} {has} no derivative"
         case _:
             return "no: derivatives.yaml says not_implemented"
-
-
-def render_explanations_json(found: Sequence[Record]) -> str:
-    """Write all fields of each explanation."""
-    return render_json(found)

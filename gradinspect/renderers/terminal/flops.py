@@ -6,7 +6,6 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.memory.flops import CountedFlops, FlopRow
-from gradinspect.renderers.data.csv import render_csv
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count, format_flops, format_share
 
@@ -61,11 +60,3 @@ class FlopsPage(Page):
         text = self.fit(name, width)
         cells = "".join(f"{GAP}{figure:>{CELLS}}" for figure in figures)
         return f"{text}{' ' * (width - cell_len(text))}{cells}{share:>{SHARE_CELLS}}".rstrip()
-
-
-def render_flops_csv(rows: Sequence[FlopRow]) -> str:
-    """Write one line per row."""
-    return render_csv(
-        ("class", "line", "forward_flops", "backward_flops", "nodes"),
-        ([row.label, row.line, row.forward, row.backward, " ".join(map(str, row.nodes))] for row in rows),
-    )

@@ -1,4 +1,4 @@
-"""How gradients change over several backward calls: one column per call or a sparkline; CSV and JSON.
+"""How gradients change over several backward calls: one column per call or a sparkline.
 
 What comes in: `GradientSteps` and the moves made of it. What goes out: lines of `rich.text.Text`, none wider than
 asked for.
@@ -11,19 +11,12 @@ from rich.text import Text
 
 from gradinspect.analyses.gradients.observed import ParameterRow
 from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move
-from gradinspect.graph import GradientStats
-from gradinspect.renderers.data.csv import render_csv
-from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.terminal.gradients import (
     CELLS,
     UNKNOWN,
     UPDATE,
     GradientsPage,
-    node_fields,
-    nodes_by_order,
     number,
-    row_fields,
-    stats_fields,
 )
 from gradinspect.renderers.terminal.page import GAP
 from gradinspect.units import format_calls, format_count
@@ -32,10 +25,6 @@ LEVELS, ASCII_LEVELS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 NONE, ZERO, NOT_FINITE = " ", "0", "!"
 MIN_NAME = 20  # cells left for names beside the columns
 MAX_LINE = 24  # bars in a sparkline; more calls are sampled
-COLUMNS = (
-    "call", "parameter", "node", *GradientStats.__struct_fields__, "weight_norm", "gradient/weight", "update_norm",
-    UPDATE, "unmeasured",
-)  # fmt: skip
 
 
 class StepsPage(GradientsPage):
@@ -106,35 +95,3 @@ def _figure(row: ParameterRow | None) -> str:
 def _last_update(move: Move) -> float | None:
     ratios = [row.update_ratio for row in move.rows if row is not None and row.update_ratio is not None]
     return ratios[-1] if ratios else None
-
-
-def render_steps_csv(found: GradientSteps) -> str:
-    """Write one line per parameter and call."""
-    return render_csv(COLUMNS, _csv_lines(found))
-
-
-def _csv_lines(found: GradientSteps) -> Iterator[list[object]]:
-    for step in found.steps:
-        for row in step.parameters:
-            stats = stats_fields(row.stats)
-            rest = (row.weight_norm, row.ratio, row.update_norm, row.update_ratio)
-            yield [step.number, row.name, row.node, *stats, *("" if value is None else value for value in rest),
-                   row.unmeasured or ""]  # fmt: skip
-
-
-def render_steps_json(found: GradientSteps) -> str:
-    """Write every call with its findings and parameters, and the nodes of the last call."""
-    calls = [
-        {
-            "number": step.number,
-            "captured_at": step.captured_at,
-            "loss": step.loss,
-            "findings": step.findings,
-            "unmeasured": step.unmeasured,
-            "parameters": [row_fields(row) for row in step.parameters],
-        }
-        for step in found.steps
-    ]
-    return render_json(
-        {"asked": found.asked, "steps": calls, "nodes": node_fields(found.graph, nodes_by_order(found.graph))}
-    )

@@ -1,4 +1,4 @@
-"""Gradients of one backward call, by module, parameter and node, with findings, as text, CSV and JSON.
+"""Gradients of one backward call, by module, parameter and node, with findings.
 
 What comes in: a `Graph` with gradients and the rows made of it. What goes out: lines of `rich.text.Text`, none wider
 than asked for.
@@ -15,17 +15,13 @@ from gradinspect.analyses.gradients.observed import (
     GradientNote,
     ParameterRow,
     fall_of,
-    gradients_of,
     is_any_unmeasured,
     known,
     norm_of_all,
-    unmeasured_notes,
 )
 from gradinspect.analyses.gradients.timeline import devices_of
 from gradinspect.analyses.structure.call_names import short_name
-from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients, Record, source_of, stats_of
-from gradinspect.renderers.data.csv import render_csv
-from gradinspect.renderers.data.json import render_json
+from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count
 
@@ -38,8 +34,6 @@ MIN_CHANGE = 1.5  # a smaller factor is no change
 UPDATE = "update/weight"
 UNKNOWN = "unknown"  # a gradient that was not measured
 MAX_NAMES = 4
-NODE_COLUMNS = ("node", "order", "name", "module", "source", "direction", "position", *GradientStats.__struct_fields__,
-                "unmeasured")  # fmt: skip
 
 
 class GradientsPage(Page):
@@ -246,65 +240,3 @@ def _share(stats: GradientStats) -> str:
 
 def _norm(gradients: Sequence[Measured]) -> str:
     return UNKNOWN if is_any_unmeasured(gradients) else number(norm_of_all(gradients))
-
-
-def render_gradients_csv(graph: Graph, nodes: Sequence[NodeGradients]) -> str:
-    """Write one line per gradient: what each node received and returned, in the order given."""
-    return render_csv(NODE_COLUMNS, _csv_lines(graph, nodes))
-
-
-def _csv_lines(graph: Graph, nodes: Sequence[NodeGradients]) -> Iterator[list[object]]:
-    for ran in nodes:
-        node = graph.nodes[ran.node]
-        module = "" if node.module is None else graph.modules[node.module].path
-        source = source_of(graph, node) or ""
-        for direction, gradients in (("in", ran.incoming), ("out", ran.outgoing)):
-            for position, stats in enumerate(gradients):
-                if stats is not None:
-                    reason = stats if isinstance(stats, str) else ""
-                    figures = stats_fields(stats_of(stats))
-                    yield [ran.node, ran.order, node.name, module, source, direction, position, *figures, reason]
-
-
-def render_gradients_json(
-    graph: Graph,
-    captured_at: str,
-    findings: Sequence[GradientNote],
-    parameters: Sequence[ParameterRow],
-    nodes: Sequence[NodeGradients],
-) -> str:
-    """Write the findings, the parameters, and each node with its gradients."""
-    return render_json({
-        "captured_at": captured_at,
-        "loss": gradients_of(graph).loss,
-        "findings": findings,
-        "unmeasured": unmeasured_notes(graph),
-        "parameters": [row_fields(row) for row in parameters],
-        "nodes": node_fields(graph, nodes),
-    })  # fmt: skip
-
-
-def stats_fields(stats: GradientStats | None) -> list[object]:
-    """Return the cells of a table with all fields; empty ones for no statistics."""
-    if stats is None:
-        return [""] * len(GradientStats.__struct_fields__)
-    return ["x".join(map(str, stats.shape)), *(getattr(stats, field) for field in GradientStats.__struct_fields__[1:])]
-
-
-def row_fields(row: ParameterRow) -> dict[str, object]:
-    """Return a parameter's fields and ratios."""
-    return {**_fields(row), "ratio": row.ratio, "update_ratio": row.update_ratio}
-
-
-def node_fields(graph: Graph, nodes: Sequence[NodeGradients]) -> list[dict[str, object]]:
-    """Return the fields and the name of each node."""
-    return [{"name": graph.nodes[ran.node].name, **_fields(ran)} for ran in nodes]
-
-
-def nodes_by_order(graph: Graph) -> list[NodeGradients]:
-    """Return the nodes in the order in which backward ran them."""
-    return sorted(gradients_of(graph).nodes, key=lambda node: node.order)
-
-
-def _fields(record: Record) -> dict[str, object]:
-    return {name: getattr(record, name) for name in record.__struct_fields__}

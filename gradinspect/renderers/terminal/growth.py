@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from gradinspect.analyses.memory.growth import Growth, Holder, Iteration
-from gradinspect.renderers.data.csv import render_csv
-from gradinspect.renderers.data.json import render_json
+from gradinspect.analyses.memory.growth import Growth, Holder
 from gradinspect.renderers.terminal.text import shorten, visible
 from gradinspect.units import call_name, format_bytes, format_calls, format_count
 
@@ -80,22 +78,3 @@ def _what_holds(holder: Holder) -> str:
             return f"{tensors} that no variable holds: {size}"
         case _:
             return f"{holder.name}  {tensors}, {size}"
-
-
-def render_growth_csv(growth: Growth) -> str:
-    """Write one line per backward call."""
-    columns = Iteration.__struct_fields__
-    return render_csv(columns, ([getattr(row, column) for column in columns] for row in growth.iterations))
-
-
-def render_growth_json(growth: Growth) -> str:
-    """Write all fields."""
-    return render_json({
-        "source": growth.source,
-        "kind": growth.kind,
-        "grows": growth.grows,
-        "nodes_per_iteration": growth.nodes_per_iteration,
-        "bytes_per_iteration": growth.bytes_per_iteration,
-        "iterations": growth.iterations,
-        "holders": growth.holders,
-    })  # fmt: skip

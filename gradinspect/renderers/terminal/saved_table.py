@@ -1,4 +1,4 @@
-"""The saved-attribute table for a terminal, and as JSON.
+"""The saved-attribute table for a terminal.
 
 What comes in: rows of `analyses.memory.saved_rows`. What goes out: lines of `rich.text.Text`, none wider than asked.
 What can be said in fewer words is: `Conv` for `ConvBackward0`, `h.0.weight` for `parameter h.0.weight`. What still does
@@ -13,7 +13,6 @@ from rich.cells import cell_len
 from rich.text import Span, Text
 
 from gradinspect.analyses.memory.saved_rows import SavedRow
-from gradinspect.renderers.data.json import json_text
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import cut_end, cut_start
 from gradinspect.units import format_bytes, format_count, format_held, format_share
@@ -248,9 +247,3 @@ def _total_lines(rows: Sequence[SavedRow], width: int) -> tuple[str, ...]:
     rule = "each storage counted once; as #n: shared with #n"
     line = f"{count}, {held}: {rule}"
     return (line,) if cell_len(line) <= width else (f"{count}, {held}", rule)
-
-
-def render_saved_json(rows: Sequence[SavedRow]) -> str:
-    """Write the rows as a JSON array, one row per line, with every field of `SavedRow`."""
-    lines = ",\n".join(json_text({name: getattr(row, name) for name in row.__struct_fields__}) for row in rows)
-    return f"[\n{lines}\n]\n" if lines else "[]\n"

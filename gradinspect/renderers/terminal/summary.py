@@ -1,16 +1,13 @@
-"""The summary as a few lines for a terminal, as JSON, and as Markdown."""
+"""The summary as a few lines for a terminal."""
 
 from collections.abc import Iterator
 
-import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY
 from gradinspect.analyses.summary import Summary, describe_edges
 from gradinspect.graph import Origin
-from gradinspect.renderers.data.json import json_text
-from gradinspect.renderers.data.markdown import code, table
 from gradinspect.renderers.terminal.text import cut_end, shorten
 from gradinspect.units import brief, escape_control, format_bytes, format_count, format_held
 
@@ -52,7 +49,7 @@ def _size_line(summary: Summary) -> str:
 def _bytes_lines(summary: Summary, width: int) -> Iterator[str]:
     """Say how many bytes are held, and by which origins, largest first: beside the total, or else below it."""
     head = format_held(summary.held_bytes, summary.weight_bytes)
-    parts = [f"{format_bytes(num_bytes)} {PLURALS[origin]}" for origin, num_bytes in _largest_first(summary)
+    parts = [f"{format_bytes(num_bytes)} {PLURALS[origin]}" for origin, num_bytes in largest_first(summary)
              if origin not in IN_MEMORY_ANYWAY]  # fmt: skip
     kinds = ", ".join(parts)
     line = f"{head}: {kinds}" if parts else head
@@ -62,7 +59,8 @@ def _bytes_lines(summary: Summary, width: int) -> Iterator[str]:
         yield from (cut_end(part, width, "…") for part in (head, kinds))
 
 
-def _largest_first(summary: Summary) -> Iterator[tuple[Origin, int]]:
+def largest_first(summary: Summary) -> Iterator[tuple[Origin, int]]:
+    """List the bytes saved of each origin that has any, the most first."""
     ordered = sorted(summary.saved_bytes_by_origin.items(), key=lambda entry: (-entry[1], entry[0]))
     return (entry for entry in ordered if entry[1])
 
@@ -83,24 +81,3 @@ def _classes_line(summary: Summary, width: int) -> str:
         if cell_len(line) <= width or not parts:
             return line
         parts.pop()
-
-
-def render_summary_json(summary: Summary) -> str:
-    """Write the figures as JSON: all fields of `Summary` except the warnings."""
-    figures = {name: getattr(summary, name) for name in summary.__struct_fields__ if name != "warnings"}
-    return json_text(msgspec.to_builtins(figures), indent=2) + "\n"
-
-
-def render_summary_markdown(summary: Summary) -> str:
-    """Write the figures as Markdown, to paste into a report."""
-    figures = [
-        (name.replace("_", " "), f"{getattr(summary, name):,}")
-        for name in ("roots", "nodes", "edges", "none_edges", "leaves", "max_depth")
-    ]
-    figures.append(("held", format_bytes(summary.held_bytes)))
-    figures += [(f"saved: {PLURALS[origin]}", format_bytes(num_bytes)) for origin, num_bytes in _largest_first(summary)]
-    classes = [(code(name), f"{count:,}") for name, count in summary.classes.items()]
-    head = [code(summary.captured_at), *filter(None, [summary.other_calls])]
-    sections = [*head, table(("figure", "value"), figures), table(("class", "nodes"), classes)]
-    sections += [f"Warning: {code(warning)}" for warning in summary.warnings]
-    return "\n\n".join(section.rstrip("\n") for section in sections) + "\n"

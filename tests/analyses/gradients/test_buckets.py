@@ -4,7 +4,8 @@ from factories import graph, leaf, op
 
 from gradinspect.analyses.gradients.buckets import BucketParameter, BucketReport, Buckets, bucket_notes, bucket_rows
 from gradinspect.graph import Gradients, Graph, NodeGradients
-from gradinspect.renderers.terminal.buckets import BucketsPage, render_buckets_json
+from gradinspect.renderers.data.gradients import render_buckets_json
+from gradinspect.renderers.terminal.buckets import BucketsPage
 
 NUM_NODES = 20
 

@@ -7,7 +7,9 @@ from msgspec.structs import replace
 
 from gradinspect.analyses.memory.flops import CountedFlops, FlopRow, count_flops, left_out
 from gradinspect.graph import Frame, Graph
-from gradinspect.renderers.terminal.flops import FlopsPage, render_flops_csv
+from gradinspect.renderers.data.memory import FLOPS
+from gradinspect.renderers.data.table import render_table
+from gradinspect.renderers.terminal.flops import FlopsPage
 from gradinspect.units import format_flops
 
 
@@ -38,7 +40,7 @@ def test_a_line_has_a_row() -> None:
     assert next(iter(page.table(counted, *left_out(counted.rows, 1)))).plain.startswith("FLOPs")
     assert left_out(counted.rows, 1)[1] == FlopRow(label="1 more", forward=500, backward=500, nodes=(2,))
     assert count_flops(products(), {2, 3}).rows[0].nodes == (2,)
-    assert render_flops_csv(counted.rows).splitlines()[1] == "MmBackward0,a.py:3,2000,4000,0 1"
+    assert render_table(FLOPS, counted.rows, "csv").splitlines()[1] == "MmBackward0,a.py:3,2000,4000,0 1"
 
 
 def test_counts_are_written_with_decimal_prefixes() -> None:

@@ -13,7 +13,10 @@ from strategies import graphs
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
 from gradinspect.analyses.summary import summarize
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedValue, Storage
-from gradinspect.renderers.data.csv import NODE_COLUMNS, render_csv, render_nodes_csv, render_saved_csv
+from gradinspect.renderers.data.csv import render_csv
+from gradinspect.renderers.data.saved import SAVED
+from gradinspect.renderers.data.table import render_table
+from gradinspect.renderers.data.whole_graph import NODES, render_nodes_csv
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -29,7 +32,7 @@ def original(cell: str) -> str:
 
 def test_saved_rows() -> None:
     """The columns are the fields of a row; what is unknown is empty."""
-    assert render_saved_csv(saved_rows(product_plus_two())).replace("\r\n", "\n") == snapshot("""\
+    assert render_table(SAVED, saved_rows(product_plus_two()), "csv").replace("\r\n", "\n") == snapshot("""\
 node,node_name,attribute,kind,value,num_bytes,own_bytes,weight_bytes,shared_with,status,status_detail,origin,origin_name,module,source,module_name
 0,MulBackward0,_saved_other,tensor,f32[1],4,4,0,,live,,activation,,,,
 0,MulBackward0,_saved_self,tensor,f32[1],4,4,0,,live,,input,,,,
@@ -59,7 +62,7 @@ id,name,kind,outputs,module,source,held_bytes,next_edges
 def attributes(*names: str) -> list[str]:
     """Write saved attributes of these names as CSV, and read the cells."""
     rows = saved_rows(graph(op("A", saved=tuple(SavedValue(name=name, kind="none") for name in names))))
-    return [row["attribute"] for row in read(render_saved_csv(rows))]
+    return [row["attribute"] for row in read(render_table(SAVED, rows, "csv"))]
 
 
 def test_formulas_and_controls_are_text() -> None:
@@ -91,11 +94,11 @@ def test_every_text_comes_back(names: list[str]) -> None:
 def test_every_graph_reads_back(record: Graph) -> None:
     """One record a row with all columns, the names unchanged, and the bytes add up to the summary's."""
     rows = saved_rows(record)
-    saved_records = read(render_saved_csv(rows))
+    saved_records = read(render_table(SAVED, rows, "csv"))
     nodes = read(render_nodes_csv(record))
 
     assert [row.attribute for row in rows] == [original(row["attribute"]) for row in saved_records]
     assert [node.name for node in record.nodes] == [original(row["name"]) for row in nodes]
     assert all(tuple(row) == SavedRow.__struct_fields__ for row in saved_records)
-    assert all(tuple(row) == NODE_COLUMNS for row in nodes)
+    assert all(list(row) == list(NODES.columns) for row in nodes)
     assert summarize(record).held_bytes == sum(int(row["held_bytes"]) for row in nodes)

@@ -11,12 +11,14 @@ from strategies import graphs
 
 from gradinspect.analyses.memory.saved_rows import saved_rows
 from gradinspect.graph import Graph
-from gradinspect.renderers.data.markdown import code, render_saved_markdown
+from gradinspect.renderers.data.markdown import code
+from gradinspect.renderers.data.saved import SAVED
+from gradinspect.renderers.data.table import render_table
 
 
 def test_saved_rows_in_markdown() -> None:
     """The table has a heading, a rule and one line a row."""
-    assert render_saved_markdown(saved_rows(product_plus_two())[1:]) == snapshot("""\
+    assert render_table(SAVED, saved_rows(product_plus_two())[1:], "markdown") == snapshot("""\
 | node | class | attribute | value | bytes | shared with | status | origin | module | source |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 | 0 | `MulBackward0` | `_saved_self` | `f32[1]` | 4 B |  | live | input |  |  |
@@ -58,7 +60,7 @@ def test_code_cannot_end_its_cell(text: str) -> None:
 def test_every_row_has_every_cell(record: Graph) -> None:
     """Each line of the table has the same number of cells, whatever the strings."""
     rows = saved_rows(record)
-    lines = render_saved_markdown(rows).splitlines()
+    lines = render_table(SAVED, rows, "markdown").splitlines()
 
     assert len(lines) == len(rows) + 2
     assert {len(re.findall(r"\|", line)) for line in lines} == {11}

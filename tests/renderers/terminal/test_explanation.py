@@ -7,7 +7,8 @@ import pytest
 
 from gradinspect.analyses.explain.explanation import all_names, explain_class
 from gradinspect.catalog import Catalog, load_catalog
-from gradinspect.renderers.terminal.explanation import ExplanationPage, render_explanations_json
+from gradinspect.renderers.data.json import render_json
+from gradinspect.renderers.terminal.explanation import ExplanationPage
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def test_a_list_is_one_line_a_class(catalog: Catalog) -> None:
 
 def test_json_has_everything(catalog: Catalog) -> None:
     """Each field of the record."""
-    (found,) = json.loads(render_explanations_json([explain_class("MulBackward0", catalog)]))
+    (found,) = json.loads(render_json([explain_class("MulBackward0", catalog)]))
 
     assert found["gradients"][0]["argument"] == "self"
     assert found["double"]["helpers"] == ["mul_tensor_backward"]

@@ -7,11 +7,9 @@ from msgspec.structs import replace
 
 from gradinspect.checks.findings import Finding, Findings, Place, Suppression
 from gradinspect.checks.registry import codes, rule_of
-from gradinspect.renderers.terminal.findings import (
-    FindingsPage,
-    render_findings_github,
-    render_findings_json,
-)
+from gradinspect.renderers.data.findings import FINDINGS, render_findings_github
+from gradinspect.renderers.data.table import render_figures
+from gradinspect.renderers.terminal.findings import FindingsPage
 
 HOSTILE = "x = '\x1b[2J\u202e' # 100% [red], \r\n::error::"
 
@@ -54,7 +52,7 @@ def test_notes_stand_before_the_verdict() -> None:
 
 def test_json_has_everything() -> None:
     """As it is, for another program."""
-    document = json.loads(render_findings_json(found("a note", code=HOSTILE)))
+    document = json.loads(render_figures(found("a note", code=HOSTILE), FINDINGS))
 
     assert document["findings"][0]["places"][1] == {
         "role": "written", "file": "train.py", "line": 4, "code": HOSTILE, "function": "",

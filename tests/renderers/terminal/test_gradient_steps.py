@@ -12,7 +12,9 @@ from inline_snapshot import snapshot
 from gradinspect.analyses.gradients.observed import ParameterRow
 from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move
 from gradinspect.graph import Gradients
-from gradinspect.renderers.terminal.gradient_steps import StepsPage, render_steps_csv, render_steps_json
+from gradinspect.renderers.data.gradients import STEPS, render_steps_json, step_rows
+from gradinspect.renderers.data.table import render_table
+from gradinspect.renderers.terminal.gradient_steps import StepsPage
 
 NAN = float("nan")
 
@@ -86,7 +88,7 @@ def test_machines_get_every_call() -> None:
     found = steps_of(1.0, None, update=0.02)
     figures = json.loads(render_steps_json(found))
 
-    assert render_steps_csv(found).splitlines()[1:] == [
+    assert render_table(STEPS, step_rows(found), "csv").splitlines()[1:] == [
         "1,w,3,10,float32,1.0,1.0,0.0,0,0,10,2.0,0.5,0.02,0.01,", "2,w,3,,,,,,,,,2.0,,0.02,0.01,",
     ]  # fmt: skip
     assert [step["parameters"][0]["update_ratio"] for step in figures["steps"]] == [0.01, 0.01]

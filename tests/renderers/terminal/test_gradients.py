@@ -14,15 +14,13 @@ from gradinspect.analyses.gradients.observed import (
     FlowRow,
     GradientNote,
     ParameterRow,
+    nodes_by_order,
     parameter_rows,
 )
 from gradinspect.graph import Gradients, Graph, NodeGradients
-from gradinspect.renderers.terminal.gradients import (
-    GradientsPage,
-    nodes_by_order,
-    render_gradients_csv,
-    render_gradients_json,
-)
+from gradinspect.renderers.data.gradients import GRADIENTS, gradient_rows, render_gradients_json
+from gradinspect.renderers.data.table import render_table
+from gradinspect.renderers.terminal.gradients import GradientsPage
 
 NAN = float("nan")
 
@@ -55,7 +53,10 @@ def test_what_was_not_measured_is_not_called_missing() -> None:
         "unknown",
     ]
     assert [line.plain for line in page.unmeasured(sentences)] == sentences
-    assert render_gradients_csv(seen, nodes_by_order(seen)).splitlines()[2] == f"0,0,MulBackward0,,,out,0,,,,,,,,,{why}"
+    assert (
+        render_table(GRADIENTS, gradient_rows(seen, nodes_by_order(seen)), "csv").splitlines()[2]
+        == f"0,0,MulBackward0,,,out,0,,,,,,,,,{why}"
+    )
     assert (figures["unmeasured"], figures["nodes"][1]["incoming"]) == (sentences, [why])
     assert (figures["parameters"][0]["stats"], figures["parameters"][0]["unmeasured"]) == (None, why)
 
@@ -139,7 +140,7 @@ def test_machines_get_every_number() -> None:
     assert (figures["loss"], figures["parameters"][0]["ratio"]) == ("nan", "nan")
     assert figures["nodes"][0]["outgoing"][1] is None
     assert (
-        render_gradients_csv(found(), nodes_by_order(found())).splitlines()[1]
+        render_table(GRADIENTS, gradient_rows(found(), nodes_by_order(found())), "csv").splitlines()[1]
         == "0,0,MulBackward0,,,in,0,10,float32,1.0,1.0,0.0,0,0,10,"
     )
 

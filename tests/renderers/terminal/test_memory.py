@@ -17,8 +17,9 @@ from gradinspect.analyses.memory.rows import LineBytes, MemoryRow, left_out, row
 from gradinspect.analyses.memory.tree import ModuleBytes, module_tree
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
-from gradinspect.renderers.data.memory import render_memory_json, render_modules_csv, render_rows_csv
-from gradinspect.renderers.terminal.growth import render_growth, render_growth_csv, render_growth_json
+from gradinspect.renderers.data.memory import GROUPS, GROWTH, ITERATIONS, MODULES, render_memory_json, with_depths
+from gradinspect.renderers.data.table import figures, render_table
+from gradinspect.renderers.terminal.growth import render_growth
 from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
 from gradinspect.renderers.terminal.memory_source import render_annotated_source
 
@@ -122,7 +123,7 @@ def test_a_table_adds_up_what_it_leaves_out() -> None:
             "total                        5.0 MiB",
         ]
     )
-    assert render_rows_csv(rows).splitlines()[1] == f"AddmmBackward0,,{3 * MIB},{MIB},0,2,1 2"
+    assert render_table(GROUPS, rows, "csv").splitlines()[1] == f"AddmmBackward0,,{3 * MIB},{MIB},0,2,1 2"
 
 
 def test_many_notes_of_one_kind_are_cut() -> None:
@@ -154,7 +155,7 @@ def test_no_line_is_wider_than_asked(record: Graph, width: int, unicode: bool) -
     assert all(text.plain.isascii() for text in texts if not unicode)
     notes = memory_notes(record, memory)
     assert json.loads(render_memory_json(memory, "", "module", modules, notes))["extra_bytes"] == memory.extra_bytes
-    assert render_modules_csv(modules).isprintable() is False  # it has line ends
+    assert render_table(MODULES, with_depths(modules), "csv").isprintable() is False  # it has line ends
 
 
 def growth() -> Growth:
@@ -190,5 +191,5 @@ def test_growth_is_told_with_its_holder() -> None:
         "  made at train.py:17  loss = f(x)",
         "  detach() the tensor that is kept, or keep its number with item()",
     ]
-    assert json.loads(render_growth_json(growth()))["grows"] is True
-    assert render_growth_csv(growth()).splitlines()[2] == f"2,train.py:20,12,{MIB},2,512"
+    assert figures(growth(), GROWTH)["grows"] is True
+    assert render_table(ITERATIONS, growth().iterations, "csv").splitlines()[2] == f"2,train.py:20,12,{MIB},2,512"

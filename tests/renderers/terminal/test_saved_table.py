@@ -15,7 +15,9 @@ from strategies import graphs
 
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
 from gradinspect.graph import Graph
-from gradinspect.renderers.terminal.saved_table import render_saved_json, render_saved_table, status_text
+from gradinspect.renderers.data.saved import SAVED
+from gradinspect.renderers.data.table import render_table
+from gradinspect.renderers.terminal.saved_table import render_saved_table, status_text
 
 
 def rows() -> tuple[SavedRow, ...]:
@@ -133,7 +135,7 @@ def test_status_of_a_packed_tensor() -> None:
 def test_no_rows() -> None:
     """A filter that leaves nothing leaves the heading and an empty total."""
     assert lines_of(())[-1] == "0 rows, 0 B held: each storage counted once; as #n: shared with #n"
-    assert render_saved_json(()) == "[]\n"
+    assert render_table(SAVED, (), "json") == "[]\n"
 
 
 @settings(max_examples=60, deadline=None)
@@ -154,4 +156,4 @@ def test_json_gives_the_rows_back(record: Graph) -> None:
     """The JSON rows hold every field of every row."""
     found = saved_rows(record)
 
-    assert list(found) == msgspec.convert(json.loads(render_saved_json(found)), list[SavedRow])
+    assert list(found) == msgspec.convert(json.loads(render_table(SAVED, found, "json")), list[SavedRow])

@@ -12,7 +12,9 @@ from strategies import graphs
 
 from gradinspect.analyses.summary import Summary, summarize
 from gradinspect.graph import Graph
-from gradinspect.renderers.terminal.summary import render_summary, render_summary_json, render_summary_markdown
+from gradinspect.renderers.data.summary import SUMMARY, render_summary_markdown
+from gradinspect.renderers.data.table import render_figures
+from gradinspect.renderers.terminal.summary import render_summary
 
 
 def large() -> Summary:
@@ -55,7 +57,7 @@ backward #1
 
 def test_json_has_exactly_these_keys() -> None:
     """Machines get the twelve figures, in this order, and nothing else."""
-    figures = json.loads(render_summary_json(large()))
+    figures = json.loads(render_figures(large(), SUMMARY))
 
     assert list(figures) == [
         "nodes", "edges", "none_edges", "roots", "leaves", "max_depth",
@@ -105,4 +107,4 @@ def test_no_line_is_wider_than_asked(record: Graph, width: int) -> None:
     assert all(line.isprintable() for line in lines)
     assert all(cell_len(line) <= width for line in lines if not line.startswith("warning: "))
     assert len(lines) <= 5 + len(record.warnings)
-    json.loads(render_summary_json(summarize(record)))
+    json.loads(render_figures(summarize(record), SUMMARY))

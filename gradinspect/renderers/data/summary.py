@@ -1,0 +1,26 @@
+"""The figures of a graph as JSON and as Markdown."""
+
+from typing import Final
+
+from gradinspect.analyses.summary import Summary
+from gradinspect.renderers.data.markdown import code, render_markdown
+from gradinspect.renderers.data.table import Columns, fields
+from gradinspect.renderers.terminal.summary import PLURALS, largest_first
+from gradinspect.units import format_bytes
+
+SUMMARY: Final[Columns[Summary]] = fields(*(name for name in Summary.__struct_fields__ if name != "warnings"))
+
+
+def render_summary_markdown(summary: Summary) -> str:
+    """Write the figures as Markdown, to paste into a report."""
+    figures = [
+        (name.replace("_", " "), f"{getattr(summary, name):,}")
+        for name in ("roots", "nodes", "edges", "none_edges", "leaves", "max_depth")
+    ]
+    figures.append(("held", format_bytes(summary.held_bytes)))
+    figures += [(f"saved: {PLURALS[origin]}", format_bytes(num_bytes)) for origin, num_bytes in largest_first(summary)]
+    classes = [(code(name), f"{count:,}") for name, count in summary.classes.items()]
+    head = [code(summary.captured_at), *filter(None, [summary.other_calls])]
+    sections = [*head, render_markdown(("figure", "value"), figures), render_markdown(("class", "nodes"), classes)]
+    sections += [f"Warning: {code(warning)}" for warning in summary.warnings]
+    return "\n\n".join(section.rstrip("\n") for section in sections) + "\n"
