@@ -15,7 +15,8 @@ from runs import gradinspect, python
 from turns import one_in
 
 FOLDER = Path(__file__).parent / "transparency_programs"
-PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "fingerprint")
+PARTS = ("fingerprint", "call_counters", "counted_library")
+PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in PARTS)
 FOUND_SOMETHING = 1
 VALUES = f"export --values --force -o {Path(tempfile.gettempdir()) / 'gradinspect-values.json'}"
 VERBS = ("trace", "grads", "check", "check --steps 1", "memory --iterations 3", VALUES, "fit --real")
@@ -79,6 +80,23 @@ def test_nothing_is_changed_by_fingerprints(program: str) -> None:
 def test_nothing_is_changed_by_a_measured_step(program: str) -> None:
     """By `fit --real`, which `plan --try` uses too; on fake tensors the program has no values to compare."""
     compare(program, "fit --real")
+
+
+@pytest.mark.parametrize("words", ["trace", "grads --steps 2", "check", VALUES, "fit --real", "step", "find bytes>0"])
+def test_none_of_our_calls_is_counted(words: str, tmp_path: Path) -> None:
+    """NOTE [Our own calls] in `torch_api.originals`. On fake tensors torch itself calls what the program counts."""
+    counts, (verb, *options) = tmp_path / "counts.txt", words.split()
+
+    gradinspect(verb, FOLDER / "counted_calls.py", *options, "--continue", typed="c\nq\n", COUNTS_FILE=str(counts))
+
+    assert counts.read_text() == plain("counted_calls").stdout
+
+
+def test_none_of_the_calls_of_the_library_is_counted() -> None:
+    """Also if the program has replaced torch's functions before it imports the library."""
+    done = python(FOLDER / "counted_library.py")
+
+    assert done.stdout.splitlines() == ["record True {}", "check True {}", "fit True {}", "capture 0 0"]
 
 
 def compare(program: str, words: str) -> None:

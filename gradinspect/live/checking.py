@@ -21,6 +21,7 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.variables import isinstance_safely
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.program import without_our_frames
+from gradinspect.torch_api.originals import ops
 
 MOST_STEPS: Final = 12
 
@@ -128,7 +129,7 @@ def check_training(step: Callable[[], object], steps: int | None) -> TrainingChe
 def _may_learn(member: Member) -> bool:
     """Return whether a parameter should get a gradient; one without elements has nothing to learn."""
     tensor = member.tensor
-    return tensor is not None and tensor.requires_grad and tensor.numel() > 0
+    return tensor is not None and tensor.requires_grad and ops.numel(tensor) > 0
 
 
 def check_once(run: Callable[[], bool], label: str) -> Findings | None:

@@ -14,8 +14,6 @@ from threading import get_ident
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from gradinspect.recording.other_threads import OtherThreads
 from gradinspect.recording.thread_modes import OtherCallMode, guarded
 from gradinspect.recording.threads import NOWHERE, EngineRecord, ThreadRecord
@@ -23,6 +21,7 @@ from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import has_device_threads, is_inside_backward
 from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
+from gradinspect.torch_api.originals import is_grad_enabled
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 if TYPE_CHECKING:
@@ -107,4 +106,4 @@ class EngineNotes:
 
 def _is_grad_enabled() -> bool:
     with plain_tensors_only():
-        return bool(torch.is_grad_enabled())
+        return bool(is_grad_enabled())

@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from gradinspect.errors import text_of
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
-from gradinspect.torch_api.tensors import is_released, tells_values, value_of
+from gradinspect.torch_api.originals import ops
+from gradinspect.torch_api.tensors import is_released, tells_values
 
 PIECE = 1 << 22  # elements of a device's tensor at a time; float32 counts up to four times as many
 SAFE = {torch.float32: (1e-10, 1e14), torch.float64: (1e-140, 1e140)}  # largest elements, of any number of elements
@@ -81,12 +82,12 @@ def why_failed(error: Exception, tensor: torch.Tensor | None) -> str:
 
 def elements_of(tensor: torch.Tensor) -> torch.Tensor:
     """Return the elements that a tensor stores, in memory order; reductions in another order are ten times slower."""
-    values = tensor.detach()
+    values = ops.detach(tensor)
     if values.layout is not torch.strided:
-        values = values.coalesce().values() if values.layout is torch.sparse_coo else values.values()
-    if not values.is_contiguous():
-        strides = values.stride()
-        values = values.permute(sorted(range(values.dim()), key=lambda dim: -strides[dim]))
+        values = ops.values(ops.coalesce(values)) if values.layout is torch.sparse_coo else ops.values(values)
+    if not ops.is_contiguous(values):
+        strides = ops.stride(values)
+        values = ops.permute(values, sorted(range(ops.dim(values)), key=lambda dim: -strides[dim]))
     return values
 
 
@@ -100,21 +101,20 @@ def magnitudes_of(tensor: torch.Tensor) -> Magnitudes:
         pending = pending_magnitudes(tensor)
         return combined(pending, fetched([pending])[0])
     values = elements = elements_of(tensor)
-    if not values.numel():
+    if not ops.numel(values):
         return NOTHING
     if values.dtype not in SAFE:
-        if values.is_complex():
-            values = (values.to(torch.complex64) if values.dtype is torch.complex32 else values).abs()
-        values = values if values.dtype in SAFE else values.float()
-    norm = value_of(torch.linalg.vector_norm(values))
-    least, most = torch.aminmax(values)
-    low, high = value_of(least), value_of(most)
-    if not is_safe(values.dtype, low, high) or (math.isinf(high) and elements.is_complex()):
-        return _exactly(tensor.numel(), elements)
-    num_nonfinite = 0 if math.isfinite(norm) else int(torch.isfinite(values).logical_not_().sum())
-    return Magnitudes(
-        norm, low, high, value_of(values.sum()) / tensor.numel(), int(torch.count_nonzero(values)), num_nonfinite
-    )
+        if ops.is_complex(values):
+            values = ops.abs(ops.to(values, torch.complex64) if values.dtype is torch.complex32 else values)
+        values = values if values.dtype in SAFE else ops.float(values)
+    norm = ops.item(ops.vector_norm(values))
+    least, most = ops.aminmax(values)
+    low, high = ops.item(least), ops.item(most)
+    if not is_safe(values.dtype, low, high) or (math.isinf(high) and ops.is_complex(elements)):
+        return _exactly(ops.numel(tensor), elements)
+    num_nonfinite = 0 if math.isfinite(norm) else int(ops.item(ops.sum(ops.logical_not_(ops.isfinite(values)))))
+    mean, num_nonzero = ops.item(ops.sum(values)) / ops.numel(tensor), ops.item(ops.count_nonzero(values))
+    return Magnitudes(norm, low, high, mean, num_nonzero, num_nonfinite)
 
 
 def is_safe(dtype: torch.dtype, low: float, high: float) -> bool:
@@ -131,7 +131,7 @@ def norm_of(tensor: torch.Tensor) -> float:
         RuntimeError: As `magnitudes_of`.
     """
     if tensor.is_cpu and tensor.dtype in SAFE:
-        norm = float(torch.linalg.vector_norm(elements_of(tensor)))
+        norm: float = ops.item(ops.vector_norm(elements_of(tensor)))
         least, most = SAFE[tensor.dtype]
         if least <= norm <= most:
             return norm
@@ -159,7 +159,7 @@ def pending_norm(tensor: torch.Tensor) -> PendingFigures:
 def _pending(tensor: torch.Tensor, row_of: Callable[[torch.Tensor, torch.dtype], torch.Tensor]) -> PendingFigures:
     elements = elements_of(tensor)
     wide = wide_dtype(elements)
-    return PendingFigures(tensor.numel(), [row_of(part, wide) for part in pieces_of(elements)])
+    return PendingFigures(ops.numel(tensor), [row_of(part, wide) for part in pieces_of(elements)])
 
 
 def pending_difference(tensor: torch.Tensor, before: torch.Tensor, size: int) -> PendingFigures:
@@ -171,17 +171,17 @@ def pending_difference(tensor: torch.Tensor, before: torch.Tensor, size: int) ->
     if tensor.shape != before.shape:
         raise RuntimeError("its shape has changed")
     wide = wide_dtype(tensor)
-    if tensor.stride() != before.stride():
-        return PendingFigures(tensor.numel(), [norm_row(_difference(tensor.detach(), before), wide)])
+    if ops.stride(tensor) != ops.stride(before):
+        return PendingFigures(ops.numel(tensor), [norm_row(_difference(ops.detach(tensor), before), wide)])
     parts = zip(pieces_of(elements_of(tensor), size), pieces_of(elements_of(before), size), strict=True)
-    return PendingFigures(tensor.numel(), [norm_row(_difference(part, earlier), wide) for part, earlier in parts])
+    return PendingFigures(ops.numel(tensor), [norm_row(_difference(part, earlier), wide) for part, earlier in parts])
 
 
 def _difference(part: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
     """Subtract in float32 at least: the difference of two halves may be no half."""
-    is_narrow = not part.is_complex() and part.dtype not in SAFE
-    earlier = before.to(part.device)
-    return part.float() - earlier.float() if is_narrow else part - earlier
+    is_narrow = not ops.is_complex(part) and part.dtype not in SAFE
+    earlier = ops.to(before, part.device)
+    return ops.sub(ops.float(part), ops.float(earlier)) if is_narrow else ops.sub(part, earlier)
 
 
 def direction_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -190,26 +190,26 @@ def direction_of(tensor: torch.Tensor) -> torch.Tensor:
     Raises:
         RuntimeError: As `magnitudes_of`.
     """
-    values = tensor.detach().flatten()
-    values = values if values.dtype in SAFE else values.float()
-    if not values.numel():
+    values = ops.flatten(ops.detach(tensor))
+    values = values if values.dtype in SAFE else ops.float(values)
+    if not ops.numel(values):
         return values
-    low, high = torch.aminmax(values)
+    low, high = ops.aminmax(values)
     _, scaled = scaled_by_largest(values, low, high, values.dtype)
-    norm = torch.linalg.vector_norm(scaled)
-    return scaled.div_(torch.where(norm > 0, norm, 1.0))
+    norm = ops.vector_norm(scaled)
+    return ops.div_(scaled, ops.where(ops.gt(norm, 0), norm, 1.0))
 
 
 def pieces_of(elements: torch.Tensor, size: int = PIECE) -> Iterator[torch.Tensor]:
     """Yield views of so many elements at most, so that little memory is used besides."""
-    number = elements.numel()
-    if number <= size or not elements.is_contiguous():
+    number = ops.numel(elements)
+    if number <= size or not ops.is_contiguous(elements):
         if number:
             yield elements
         return
-    flat = elements.view(-1)
+    flat = ops.view(elements, -1)
     for start in range(0, number, size):
-        yield flat[start : start + size]
+        yield ops.narrow(flat, 0, start, min(size, number - start))
 
 
 def fetched(several: Sequence[PendingFigures]) -> list[list[list[float]]]:
@@ -222,8 +222,8 @@ def fetched(several: Sequence[PendingFigures]) -> list[list[list[float]]]:
     for pending in several:
         for row in pending.rows:
             devices.setdefault(row.device, []).append(row)
-    figures = {device: iter(torch.cat(rows).tolist()) for device, rows in devices.items()}
-    return [[[next(figures[row.device]) for _ in range(row.numel())] for row in pending.rows] for pending in several]
+    figures = {device: iter(ops.tolist(ops.cat(rows))) for device, rows in devices.items()}
+    return [[[next(figures[row.device]) for _ in range(ops.numel(row))] for row in pending.rows] for pending in several]
 
 
 def combined(pending: PendingFigures, rows: Sequence[Sequence[float]]) -> Magnitudes:
@@ -252,7 +252,7 @@ def combined_norm(rows: Sequence[Sequence[float]]) -> float:
 def _exactly(number: int, elements: torch.Tensor) -> Magnitudes:
     """Measure a tensor of the CPU whose elements are very small or very large."""
     pending = PendingFigures(number, [_row(part, torch.float64) for part in pieces_of(elements)])
-    return combined(pending, [row.tolist() for row in pending.rows])
+    return combined(pending, [ops.tolist(row) for row in pending.rows])
 
 
 def wide_dtype(values: torch.Tensor) -> torch.dtype:
@@ -265,7 +265,7 @@ def has_float64(device: torch.device) -> bool:
     """Return whether a device, on which there are tensors, has float64."""
     try:
         with unobserved():
-            torch.empty(1, device=device, dtype=torch.float64)
+            ops.empty(1, device=device, dtype=torch.float64)
     except (RuntimeError, NotImplementedError, TypeError):
         return False
     return True
@@ -274,33 +274,33 @@ def has_float64(device: torch.device) -> bool:
 def _row(part: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
     """Return scale, norm / scale, minimum, maximum, sum / scale, and the numbers of nonzero and nonfinite elements."""
     values = _real(part, wide)
-    low, high = torch.aminmax(values)
+    low, high = ops.aminmax(values)
     scale, scaled = scaled_by_largest(values, low, high, wide)
-    is_finite = torch.isfinite(part if part.is_complex() else values)
+    is_finite = ops.isfinite(part if ops.is_complex(part) else values)
     figures = (
         scale,
-        torch.linalg.vector_norm(scaled, dtype=wide),
+        ops.vector_norm(scaled, dtype=wide),
         low,
         high,
-        scaled.sum(dtype=wide),
-        torch.count_nonzero(values),
-        is_finite.logical_not_().sum(),
+        ops.sum(scaled, dtype=wide),
+        ops.count_nonzero(values),
+        ops.sum(ops.logical_not_(is_finite)),
     )
-    return torch.stack([figure.to(wide) for figure in figures])
+    return ops.stack([ops.to(figure, wide) for figure in figures])
 
 
 def norm_row(part: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
     """Return scale and norm / scale only, which needs less memory."""
     values = _real(part, wide)
-    low, high = torch.aminmax(values)
+    low, high = ops.aminmax(values)
     scale, scaled = scaled_by_largest(values, low, high, wide)
-    return torch.stack([scale.to(wide), torch.linalg.vector_norm(scaled, dtype=wide)])
+    return ops.stack([ops.to(scale, wide), ops.vector_norm(scaled, dtype=wide)])
 
 
 def _real(part: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
-    if part.is_complex():
-        return part.to(torch.complex128 if wide is torch.float64 else torch.complex64).abs()
-    return part if part.dtype in _REAL else part.to(wide)
+    if ops.is_complex(part):
+        return ops.abs(ops.to(part, torch.complex128 if wide is torch.float64 else torch.complex64))
+    return part if part.dtype in _REAL else ops.to(part, wide)
 
 
 def scaled_by_largest(
@@ -308,7 +308,7 @@ def scaled_by_largest(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Divide by the largest element, unless `wide` holds any square. NOTE [Numbers at the edge]."""
     if wide is torch.float64 and values.dtype is not torch.float64:
-        return torch.ones_like(low, dtype=wide), values
-    largest = torch.maximum(low.abs(), high.abs()).to(wide)
-    scale = torch.where(torch.isfinite(largest) & (largest > 0), largest, 1.0)
-    return scale, values.to(wide) / scale
+        return ops.ones_like(low, dtype=wide), values
+    largest = ops.to(ops.maximum(ops.abs(low), ops.abs(high)), wide)
+    scale = ops.where(ops.logical_and(ops.isfinite(largest), ops.gt(largest, 0)), largest, 1.0)
+    return scale, ops.div(ops.to(values, wide), scale)

@@ -15,6 +15,7 @@ from gradinspect.recording.storages import plain_tensors, storage_key
 from gradinspect.recording.variables import Variable
 from gradinspect.torch_api.distributed import gathered_parameters
 from gradinspect.torch_api.modules import own_buffers, own_children, own_parameters
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.tensors import is_leaf
 
 # Modules that only wrap another one, whose names are the user's -> the attribute with the wrapped module.
@@ -107,7 +108,7 @@ class Names:
                 self.storages.setdefault(key, (kind if kind != "variable" else "input", name))
 
 
-_num_elements: Callable[[torch.Tensor], Any] = torch.Tensor.numel  # a subclass may have one of its own, which fails
+_num_elements: Callable[[torch.Tensor], Any] = ops.numel  # a subclass may have one of its own, which fails
 
 
 def members_of(root: nn.Module) -> list[Member]:

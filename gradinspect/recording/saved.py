@@ -14,6 +14,7 @@ from gradinspect.recording.tensors import TensorInfoTable, count_bytes, plain_si
 from gradinspect.recording.variables import isinstance_safely
 from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
 from gradinspect.torch_api.nodes import sequence_nr
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.saved import (
     PushedHooks,
     can_read_raw,
@@ -227,8 +228,8 @@ class SavedReader:
             info=self._infos.of_plain_tensor(tensor),
             num_bytes=tensor.nbytes,
             storage=storage.number,
-            strides=None if tensor.is_contiguous() else tensor.stride(),
-            storage_offset=tensor.storage_offset(),
+            strides=None if ops.is_contiguous(tensor) else ops.stride(tensor),
+            storage_offset=ops.storage_offset(tensor),
             version=version,
             made_by=made_by,
         )
@@ -387,8 +388,8 @@ def _engine_tensor(live: Any, value: SavedValue) -> torch.Tensor | None:
 def _strides_of(tensor: torch.Tensor) -> tuple[tuple[Size, ...] | None, int]:
     """Return the strides of a non-contiguous tensor, and its offset, if it has them."""
     try:
-        strides = None if tensor.is_contiguous() else tuple(plain_size(stride) for stride in tensor.stride())
-        offset = tensor.storage_offset()
+        strides = None if ops.is_contiguous(tensor) else tuple(plain_size(stride) for stride in ops.stride(tensor))
+        offset = ops.storage_offset(tensor)
     except (RuntimeError, NotImplementedError):
         return None, 0
     return strides, offset if type(offset) is int else 0

@@ -22,6 +22,7 @@ from gradinspect.recording.walk import Walk, walk_like
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import has_device_threads
 from gradinspect.torch_api.nodes import next_sequence_nr, require_sequence_numbers, sequence_nr
+from gradinspect.torch_api.originals import gradients_of
 
 
 class Maker(NamedTuple):
@@ -65,7 +66,7 @@ def gradients_with_graph(
     is_elsewhere = has_device_threads() or here.thread != OWN
     new = NewNodes(others, (*values, *gradients), here) if is_elsewhere else None
     try:
-        found = torch.autograd.grad(
+        found = gradients_of(
             values, list(leaves.values()),
             gradients, create_graph=True, allow_unused=True,
         )  # fmt: skip

@@ -7,6 +7,7 @@ import torch
 
 from gradinspect.graph import Origin, Storage
 from gradinspect.recording.variables import elements_of, isinstance_safely
+from gradinspect.torch_api.originals import ops, without_grad
 from gradinspect.torch_api.tensors import key_of_storage, sparse_parts, unwrapped
 
 # If tensors of several origins share a storage, the lowest one counts.
@@ -19,7 +20,7 @@ MOST_NESTED = 100  # wrappers in each other: one may make another whenever it is
 
 # Those of torch: a subclass may have some of its own, which fail.
 layout_of: Callable[[torch.Tensor], Any] = torch.Tensor.layout.__get__
-_storage_of: Callable[[torch.Tensor], Any] = torch.Tensor.untyped_storage
+_storage_of: Callable[[torch.Tensor], Any] = ops.untyped_storage
 
 
 class StorageEntry:
@@ -199,13 +200,13 @@ def _inner_tensors(tensor: torch.Tensor) -> Sequence[torch.Tensor]:
     layout = layout_of(tensor)
     if layout is torch.strided:
         return _flattened(tensor) if type(tensor) is not torch.Tensor else ()
-    with torch.no_grad():
+    with without_grad():
         if layout is torch.sparse_coo:
             return sparse_parts(tensor)
         if layout in (torch.sparse_csr, torch.sparse_bsr):
-            return (tensor.crow_indices(), tensor.col_indices(), tensor.values())
+            return (ops.crow_indices(tensor), ops.col_indices(tensor), ops.values(tensor))
         if layout in (torch.sparse_csc, torch.sparse_bsc):
-            return (tensor.ccol_indices(), tensor.row_indices(), tensor.values())
+            return (ops.ccol_indices(tensor), ops.row_indices(tensor), ops.values(tensor))
         return _flattened(tensor)
 
 

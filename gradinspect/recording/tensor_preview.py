@@ -9,6 +9,7 @@ from gradinspect.analyses.gradients.stepping import SavedPreview, TensorPreview
 from gradinspect.graph import Node
 from gradinspect.recording.magnitudes import magnitudes_of
 from gradinspect.recording.saved import raw_tensor
+from gradinspect.torch_api.originals import ops, without_grad
 from gradinspect.torch_api.tensors import is_released, plain_tensors_only
 
 MAX_VALUES = 64
@@ -19,25 +20,25 @@ def show_tensor(tensor: torch.Tensor, max_values: int = MAX_VALUES) -> TensorPre
     shape: tuple[int, ...] = ()
     dtype = str(tensor.dtype).removeprefix("torch.")
     try:
-        with torch.no_grad(), plain_tensors_only():
+        with plain_tensors_only(), without_grad():
             shape = tuple(map(int, tensor.shape))
             if is_released(tensor):
                 return TensorPreview(shape=shape, dtype=dtype)
-            return _numbers(tensor.detach(), shape, dtype, max_values)
+            return _numbers(ops.detach(tensor), shape, dtype, max_values)
     except (RuntimeError, NotImplementedError, TypeError):
         return TensorPreview(shape=shape, dtype=dtype)
 
 
 def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_values: int) -> TensorPreview:
-    dense = tensor if tensor.layout is torch.strided else tensor.to_dense()
-    if not dense.numel():
+    dense = tensor if tensor.layout is torch.strided else ops.to_dense(tensor)
+    if not ops.numel(dense):
         return TensorPreview(shape=shape, dtype=dtype, values=())
     values = None
-    if dense.numel() <= max_values:
-        values = tuple(str(x) if isinstance(x, complex) else x for x in dense.reshape(-1).tolist())
-    if dense.dtype is torch.bool or not (dense.is_floating_point() or dense.is_complex()):
+    if ops.numel(dense) <= max_values:
+        values = tuple(str(x) if isinstance(x, complex) else x for x in ops.tolist(ops.reshape(dense, (-1,))))
+    if dense.dtype is torch.bool or not (ops.is_floating_point(dense) or ops.is_complex(dense)):
         return TensorPreview(
-            shape=shape, dtype=dtype, values=values, num_zeros=dense.numel() - int(dense.count_nonzero())
+            shape=shape, dtype=dtype, values=values, num_zeros=ops.numel(dense) - ops.item(ops.count_nonzero(dense))
         )
     found = magnitudes_of(dense)
     return TensorPreview(
@@ -47,7 +48,7 @@ def _numbers(tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, max_value
         norm=found.norm,
         low=found.low,
         high=found.high,
-        num_zeros=dense.numel() - found.num_nonzero,
+        num_zeros=ops.numel(dense) - found.num_nonzero,
         num_nonfinite=found.num_nonfinite,
     )
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gradinspect.graph import Size, TensorInfo
 from gradinspect.torch_api.distributed import local_tensor
+from gradinspect.torch_api.originals import ops
 
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
@@ -115,9 +116,9 @@ def plain_size(size: Any) -> Size:
 def _nested_shape(tensor: torch.Tensor) -> tuple[Size, ...]:
     """Read a strided nested tensor's shape; a ragged dimension becomes `*`."""
     sizes: list[Size] = []
-    for dim in range(tensor.dim()):
+    for dim in range(ops.dim(tensor)):
         try:
-            sizes.append(plain_size(tensor.size(dim)))
+            sizes.append(plain_size(ops.size(tensor, dim)))
         except RuntimeError:
             sizes.append("*")
     return tuple(sizes)
@@ -128,7 +129,7 @@ def count_bytes(tensor: torch.Tensor) -> int:
     local = local_tensor(tensor)
     tensor = tensor if local is None else local
     try:
-        num_bytes = tensor.numel() * tensor.element_size()
+        num_bytes = ops.numel(tensor) * ops.element_size(tensor)
     except Exception:  # also what a subclass raises
         return 0
     return num_bytes if type(num_bytes) is int else 0

@@ -8,6 +8,7 @@ import torch
 
 from gradinspect.errors import GradInspectError
 from gradinspect.source import FLOAT_DTYPES, InputSpec
+from gradinspect.torch_api.originals import ops
 from gradinspect.units import MAX_SIZE, format_bytes
 
 SEED = 0
@@ -42,7 +43,7 @@ def make_inputs(
             tensor = _make(spec, generator)
         except (RuntimeError, MemoryError):
             raise _too_large(spec) from None
-        tensor = tensor.to(device)
+        tensor = ops.to(tensor, device)
         if spec.name is None:
             positional.append(tensor)
         else:
@@ -73,8 +74,8 @@ def _too_large(spec: InputSpec) -> GradInspectError:
 def _make(spec: InputSpec, generator: torch.Generator) -> torch.Tensor:
     dtype: Any = getattr(torch, spec.dtype)
     if spec.dtype == "bool":
-        return torch.ones(spec.shape, dtype=dtype, device=_CPU)
+        return ops.ones(spec.shape, dtype=dtype, device=_CPU)
     if spec.dtype in FLOAT_DTYPES:
         wide = torch.complex64 if dtype.is_complex else torch.float32
-        return torch.randn(spec.shape, generator=generator, dtype=wide, device=_CPU).to(dtype)
-    return torch.randint(0, 2, spec.shape, generator=generator, device=_CPU).to(dtype)
+        return ops.to(ops.randn(spec.shape, generator=generator, dtype=wide, device=_CPU), dtype)
+    return ops.to(ops.randint(0, 2, spec.shape, generator=generator, device=_CPU), dtype)

@@ -8,6 +8,7 @@ import torch
 from gradinspect.errors import GradInspectError
 from gradinspect.recording.outputs import outputs_in, requires_grad
 from gradinspect.recording.tensors import TensorInfoTable
+from gradinspect.torch_api.originals import ops
 from gradinspect.units import format_tensor
 
 FILE = "<loss>"  # the file name of these lines in reports
@@ -43,10 +44,10 @@ _HOW = "Write it with the output as out: --loss 'out.square().mean()'."
 def _sum_of(value: object) -> torch.Tensor:
     """Add up every output that has a graph; of a complex one, its real part."""
     tensors = [output.value for output in outputs_in(value) if isinstance(output.value, torch.Tensor)]
-    parts = [(tensor.real if tensor.is_complex() else tensor).sum() for tensor in tensors]
+    parts = [ops.sum(tensor.real if ops.is_complex(tensor) else tensor) for tensor in tensors]
     total = parts[0]
     for part in parts[1:]:
-        total = total + part.to(total.device)
+        total = ops.add(total, ops.to(part, total.device))
     return total
 
 
@@ -57,6 +58,6 @@ def _check(loss: object, text: str) -> None:
         raise GradInspectError(
             f"'--loss {text}' has no graph.", "Compute it from the output, out, by differentiable operators."
         )
-    if loss.numel() != 1:
+    if ops.numel(loss) != 1:
         info = TensorInfoTable().of_tensor(loss)
         raise GradInspectError(f"'--loss {text}' is not a scalar ({format_tensor(info)}).", "Reduce it, as by .sum().")

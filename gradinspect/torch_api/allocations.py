@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 from gradinspect.torch_api.tensors import key_of_storage
@@ -31,7 +32,7 @@ def num_uses(tensor: torch.Tensor) -> tuple[int, int] | None:
     """Count who holds a tensor, and who holds its memory, in C++; None where torch does not tell."""
     if not (_TENSOR_USES.is_there and _STORAGE_USES.is_there):
         return None
-    return int(_TENSOR_USES.value(tensor)), int(_STORAGE_USES.value(key_of_storage(tensor.untyped_storage())))
+    return int(_TENSOR_USES.value(tensor)), int(_STORAGE_USES.value(key_of_storage(ops.untyped_storage(tensor))))
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from gradinspect.torch_api.originals import ops
+
 _SAME_WORK = {
     "_scaled_dot_product_flash_attention_for_cpu": "_scaled_dot_product_flash_attention",
     "_scaled_dot_product_flash_attention_for_cpu_backward": "_scaled_dot_product_flash_attention_backward",
@@ -16,7 +18,7 @@ _SAME_WORK = {
 def _recurrent_flops(layer: torch.Tensor, weight: torch.Tensor, recurrent: torch.Tensor, *_: Any, **__: Any) -> int:
     """Count the two products of each step in time."""
     steps = layer.shape[0] * layer.shape[1]
-    return int(2 * steps * (weight.numel() + recurrent.numel()))
+    return int(2 * steps * (ops.numel(weight) + ops.numel(recurrent)))
 
 
 def _recurrent_backward_flops(*arguments: Any, **keywords: Any) -> int:

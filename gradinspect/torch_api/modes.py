@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from gradinspect.torch_api.originals import is_grad_enabled, set_grad_enabled
 from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.probes import private
 
@@ -156,7 +157,7 @@ def unobserved() -> Any:
     records nothing. Tensors whose class implements the operators must not be used: they may have no memory of their
     own.
     """
-    if torch.is_grad_enabled() or _num_dispatch_modes() or (_CAN_HIDE_FROM_PROFILER and _IS_PROFILING.value()):
+    if is_grad_enabled() or _num_dispatch_modes() or (_CAN_HIDE_FROM_PROFILER and _IS_PROFILING.value()):
         return Unobserved()
     return _plain_functions()  # inside backward nothing else is there to hide from
 
@@ -173,9 +174,9 @@ class Unobserved:
         self._operators = _plain_operators() if _num_dispatch_modes() else None  # the most expensive part
         if self._operators is not None:
             self._operators.__enter__()
-        self._was_on = torch.is_grad_enabled()
+        self._was_on = is_grad_enabled()
         if self._was_on:
-            torch.set_grad_enabled(False)
+            set_grad_enabled(False)
         self._is_profiling = _CAN_HIDE_FROM_PROFILER and bool(_IS_PROFILING.value())
         if self._is_profiling:
             _RECORDING.value(False)
@@ -185,7 +186,7 @@ class Unobserved:
         if self._is_profiling:
             _RECORDING.value(True)
         if self._was_on:
-            torch.set_grad_enabled(True)
+            set_grad_enabled(True)
         if self._operators is not None:
             self._operators.__exit__(*error)
         self._functions.__exit__(*error)

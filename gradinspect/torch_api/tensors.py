@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from operator import attrgetter, methodcaller
+from operator import attrgetter
 from typing import Any
 
 import torch
 
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.probes import private
 
 _NO_FUNCTORCH = "tensors inside torch.func transforms are shown without their memory"
 _PLAIN = private("torch._C.DisableTorchFunction", is_essential=True)
 _DISABLED = private("torch._C._disabled_torch_function_impl", "inference fast paths may be disabled while we observe")
-_ITEM = private("torch._C.TensorBase.item", "a replacement of Tensor.item is called by us too")
 _VERSION = private("torch.Tensor._version", "tensor versions are not shown, and in-place writes are not checked")
 _VIEW = private("torch.Tensor._is_view", "the nodes that made saved views are not shown")
 _KEY = private("torch.UntypedStorage._cdata", "missing gradients are not checked")
@@ -38,13 +38,9 @@ def _no_version(_tensor: torch.Tensor) -> int:
 version_of: Callable[[torch.Tensor], int] = attrgetter("_version") if _VERSION.is_there else _no_version
 
 
-# Read the value of a tensor with one element: torch's own method, not what a program may have put in its place.
-value_of: Callable[[torch.Tensor], Any] = _ITEM.or_else(methodcaller("item"))
-
-
 def known_version(tensor: torch.Tensor) -> int | None:
     """Return the version of a tensor, or None if it does not count writes."""
-    return None if tensor.is_inference() or not _VERSION.is_there else version_of(tensor)
+    return None if ops.is_inference(tensor) or not _VERSION.is_there else version_of(tensor)
 
 
 def _address(storage: Any) -> int:
@@ -84,7 +80,7 @@ def is_released(tensor: torch.Tensor) -> bool:
     Its memory was resized to nothing, and reading it would end the process.
     """
     try:
-        return tensor.untyped_storage().nbytes() == 0 and bool(tensor.numel())  # torch.jit.trace records numel()
+        return ops.untyped_storage(tensor).nbytes() == 0 and bool(ops.numel(tensor))  # torch.jit.trace records numel()
     except (RuntimeError, NotImplementedError, TypeError):  # it has none of its own
         return False
 
@@ -122,7 +118,7 @@ def is_leaf_here(tensor: torch.Tensor) -> bool:
 
 def is_view(tensor: torch.Tensor) -> bool:
     """Return whether a tensor is a view for autograd."""
-    return bool(tensor._is_view()) if _VIEW.is_there else True
+    return bool(ops._is_view(tensor)) if _VIEW.is_there else True
 
 
 def _no_view(_tensor: torch.Tensor) -> bool:
@@ -130,7 +126,7 @@ def _no_view(_tensor: torch.Tensor) -> bool:
 
 
 # Whether a tensor is known to show the memory of another one.
-shows_known_memory: Callable[[torch.Tensor], bool] = methodcaller("_is_view") if _VIEW.is_there else _no_view
+shows_known_memory: Callable[[torch.Tensor], bool] = ops._is_view if _VIEW.is_there else _no_view
 
 
 def is_functional(tensor: torch.Tensor) -> bool:
@@ -158,7 +154,7 @@ def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
 
 def sparse_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Return the indices and values of a COO tensor, coalesced or not."""
-    return (tensor._indices(), tensor._values()) if _INDICES.is_there and _VALUES.is_there else ()
+    return (ops._indices(tensor), ops._values(tensor)) if _INDICES.is_there and _VALUES.is_there else ()
 
 
 def can_watch_storages() -> bool:

@@ -29,6 +29,7 @@ from gradinspect.recording.magnitudes import (
     why_failed,
     why_unread,
 )
+from gradinspect.torch_api.originals import ops
 
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 EDGES = (1e-45, 1e-25, 1e-7, 1.0, 300.0, 1e20, 3e38)
@@ -155,14 +156,14 @@ def test_figures_of_a_device_come_in_one_transfer() -> None:
     tensors = [torch.ones(3), torch.ones(2, dtype=torch.float64), torch.ones(4, dtype=torch.bfloat16)]
     several = [*map(pending_magnitudes, tensors), pending_norm(tensors[0])]
     transfers: list[int] = []
-    kept = torch.Tensor.tolist
+    kept = ops.tolist
 
     def counted(tensor: torch.Tensor) -> Any:
         transfers.append(tensor.numel())
         return kept(tensor)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.Tensor, "tolist", counted)
+        patch.setattr(ops, "tolist", counted)
         rows = fetched(several)
 
     assert transfers == [3 * 7 + 2]

@@ -18,6 +18,7 @@ from gradinspect.recording.saved import raw_tensor
 from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.tensors import is_released
 from gradinspect.units import format_tensor
 
@@ -73,7 +74,7 @@ def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | N
                 found = _judge(number, value, walked.walk)
                 if found is not None:
                     return found
-        is_nan = any(isinstance(output, torch.Tensor) and bool(torch.isnan(output).any()) for output in call.outputs)
+        is_nan = any(isinstance(output, torch.Tensor) and _has_nan(output) for output in call.outputs)
     return NonfiniteValue(node=0, label="the loss itself", is_nan=is_nan)
 
 
@@ -95,16 +96,21 @@ def _judge(number: int, value: SavedValue, walk: Walk) -> NonfiniteValue | None:
     maker = number if value.origin == "output" else value.tensor.made_by
     name = value.origin_name or f"a {format_tensor(value.tensor.info)}"
     if maker is None:  # a constant such as a mask may contain infinities on purpose
-        return NonfiniteValue(node=None, label=name) if bool(torch.isnan(tensor).any()) else None
-    is_nan = bool(torch.isnan(tensor).any())
+        return NonfiniteValue(node=None, label=name) if _has_nan(tensor) else None
+    is_nan = _has_nan(tensor)
     label = f"{format_tensor(value.tensor.info)} with {'NaN' if is_nan else 'Inf'}"
     return NonfiniteValue(node=maker, label=label, is_nan=is_nan)
 
 
+def _has_nan(tensor: torch.Tensor) -> bool:
+    return bool(ops.item(ops.any(ops.isnan(tensor))))
+
+
 def _is_finite(tensor: torch.Tensor) -> bool:
-    if computes_by_itself(tensor) or is_released(tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
+    has_numbers = ops.is_floating_point(tensor) or ops.is_complex(tensor)
+    if not has_numbers or computes_by_itself(tensor) or is_released(tensor):
         return True
     try:
-        return bool(torch.isfinite(tensor.detach()).all())
+        return bool(ops.item(ops.all(ops.isfinite(ops.detach(tensor)))))
     except (RuntimeError, NotImplementedError):
         return True

@@ -2,6 +2,7 @@
 
 import torch
 
+from gradinspect.torch_api.originals import ops, without_grad
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -17,9 +18,9 @@ def is_same(first: torch.Tensor | None, second: torch.Tensor | None, *, to_the_b
         return first is second
     if first is second:
         return True
-    with torch.no_grad(), plain_tensors_only():
+    with plain_tensors_only(), without_grad():
         try:
-            return _is_equal(first.detach(), second.detach(), to_the_bit=to_the_bit)
+            return _is_equal(ops.detach(first), ops.detach(second), to_the_bit=to_the_bit)
         except (RuntimeError, NotImplementedError, TypeError):
             return None
 
@@ -28,14 +29,17 @@ def _is_equal(first: torch.Tensor, second: torch.Tensor, *, to_the_bit: bool) ->
     if first.shape != second.shape or first.dtype != second.dtype or first.layout != second.layout:
         return False
     if first.layout is not torch.strided:
-        first, second = first.to_dense(), second.to_dense()
-    if torch.equal(_bits(first), _bits(second)):
+        first, second = ops.to_dense(first), ops.to_dense(second)
+    if ops.equal(_bits(first), _bits(second)):
         return True
-    return not to_the_bit and bool(((first == second) | (first.isnan() & second.isnan())).all())
+    if to_the_bit:
+        return False
+    are_nan = ops.logical_and(ops.isnan(first), ops.isnan(second))
+    return bool(ops.item(ops.all(ops.logical_or(ops.eq(first, second), are_nan))))
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    tensor = tensor.resolve_conj().resolve_neg()
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor)
-    return tensor.contiguous().view(_BITS[tensor.element_size()])
+    tensor = ops.resolve_neg(ops.resolve_conj(tensor))
+    if ops.is_complex(tensor):
+        tensor = ops.view_as_real(tensor)
+    return ops.view(ops.contiguous(tensor), _BITS[ops.element_size(tensor)])

@@ -32,6 +32,7 @@ from gradinspect.recording.magnitudes import (
     why_unread,
 )
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.tensors import tells_values
 
 SMALL = 512  # elements
@@ -85,7 +86,7 @@ class Measurements:
                     try:
                         kind = self._kinds.get((gradient.dtype, gradient.shape)) or self._new_kind(gradient)
                         if kind.most and gradient.is_cpu and gradient.layout is _STRIDED:
-                            figures = Figures(kind, gradient.clone())
+                            figures = Figures(kind, ops.clone(gradient))
                             kind.waiting.append(figures)
                             full = kind if len(kind.waiting) >= kind.most else full
                         else:
@@ -147,7 +148,7 @@ class Measurements:
 
     def _new_kind(self, gradient: torch.Tensor) -> Kind:
         dtype = str(gradient.dtype).removeprefix("torch.")
-        number = gradient.numel()
+        number = ops.numel(gradient)
         most = min(MAX_WAITING, MAX_TOGETHER // number) if 0 < number <= SMALL and dtype in _FLOATS else 0
         kind = Kind(tuple(gradient.shape), dtype, number, most)
         return self._kinds.setdefault((gradient.dtype, gradient.shape), kind)
@@ -169,7 +170,7 @@ def _measure_group(group: Sequence[Figures]) -> None:
     """Measure the copies of gradients of one kind; the order of their elements does not matter."""
     if group:
         copies = [figures.copy for figures in group if figures.copy is not None]
-        rows = torch.stack(copies).reshape(len(group), -1)
+        rows = ops.reshape(ops.stack(copies), (len(group), -1))
         floats, counts = _measured_rows(rows)
         if _is_any_at_the_edge(floats, rows.dtype):
             _settle_at_the_edge(group, rows)
@@ -178,7 +179,7 @@ def _measure_group(group: Sequence[Figures]) -> None:
         if kind is None:
             return
         for figures, (norm, low, high, total), (num_nonzero, num_nonfinite) in zip(
-            group, floats.tolist(), counts.tolist(), strict=True
+            group, ops.tolist(floats), ops.tolist(counts), strict=True
         ):
             figures.copy = None
             largest = max(abs(low), abs(high))
@@ -189,21 +190,22 @@ def _measure_group(group: Sequence[Figures]) -> None:
 
 def _is_any_at_the_edge(floats: torch.Tensor, dtype: torch.dtype) -> bool:
     """Return whether a row is so small or large that its norm is not to be trusted; `is_safe` of many."""
-    largest = floats[:, 1:3].abs().amax(1)
+    largest = ops.amax(ops.abs(ops.narrow(floats, 1, 1, 2)), 1)
     least, most = SAFE[dtype]
-    return bool((((largest < least) & (largest > 0)) | (largest > most)).any())
+    is_small = ops.logical_and(ops.lt(largest, least), ops.gt(largest, 0))
+    return bool(ops.item(ops.any(ops.logical_or(is_small, ops.gt(largest, most)))))
 
 
 def _settle_at_the_edge(group: Sequence[Figures], rows: torch.Tensor) -> None:
     """Measure rows that are very small or large; of float32, all squares are float64 numbers."""
     if rows.dtype is torch.float32:
-        floats, counts = _measured_rows(rows.double())
+        floats, counts = _measured_rows(ops.double(rows))
         several = [
             Magnitudes(norm, low, high, total / rows.shape[1], *numbers)
-            for (norm, low, high, total), numbers in zip(floats.tolist(), counts.tolist(), strict=True)
+            for (norm, low, high, total), numbers in zip(ops.tolist(floats), ops.tolist(counts), strict=True)
         ]
     else:
-        several = [magnitudes_of(row) for row in rows]
+        several = [magnitudes_of(row) for row in ops.unbind(rows)]
     for figures, found in zip(group, several, strict=True):
         figures.copy = None
         figures.stats = _stats_of(figures.kind, found)
@@ -214,7 +216,7 @@ def _readable(group: Iterable[Figures]) -> Iterable[Figures]:
     for figures in group:
         try:
             if figures.copy is not None:
-                figures.copy.untyped_storage()
+                ops.untyped_storage(figures.copy)
                 yield figures
         except (RuntimeError, NotImplementedError):
             figures.stats, figures.copy = "a batched gradient cannot be read", None
@@ -230,10 +232,10 @@ def _stats_of(kind: Kind | None, found: Magnitudes) -> Measured:
 
 def _measured_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return norm, minimum, maximum and sum of each row of a matrix; and the counts of nonzero and nonfinite ones."""
-    low, high = torch.aminmax(rows, dim=1)
-    norms, num_nonzero = torch.linalg.vector_norm(rows, dim=1), torch.count_nonzero(rows, 1)
-    if torch.isfinite(norms).all():
-        num_nonfinite = torch.zeros_like(num_nonzero)
+    low, high = ops.aminmax(rows, dim=1)
+    norms, num_nonzero = ops.vector_norm(rows, dim=1), ops.count_nonzero(rows, 1)
+    if ops.item(ops.all(ops.isfinite(norms))):
+        num_nonfinite = ops.zeros_like(num_nonzero)
     else:
-        num_nonfinite = torch.isfinite(rows).logical_not_().sum(1)
-    return torch.stack([norms, low, high, rows.sum(1)], 1), torch.stack([num_nonzero, num_nonfinite], 1)
+        num_nonfinite = ops.sum(ops.logical_not_(ops.isfinite(rows)), 1)
+    return ops.stack([norms, low, high, ops.sum(rows, 1)], 1), ops.stack([num_nonzero, num_nonfinite], 1)

@@ -17,6 +17,7 @@ from gradinspect.graph import Fingerprint
 from gradinspect.recording.magnitudes import scaled_by_largest, why_unread, wide_dtype
 from gradinspect.torch_api.graph_capture import is_capturing
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.originals import ops
 
 STEP = 1 << 20  # elements at a time, so that little memory is used
 NUM_SIGNS = 8
@@ -45,42 +46,52 @@ def measure(tensor: torch.Tensor) -> Pending | None:
 
 def _elements(tensor: torch.Tensor) -> torch.Tensor:
     """Return the elements in their logical order, real numbers."""
-    values = tensor.detach()
+    values = ops.detach(tensor)
     if values.layout is not torch.strided:
-        values = values.coalesce().values() if values.layout is torch.sparse_coo else values.values()
-    values = torch.view_as_real(values.resolve_conj()) if values.is_complex() else values
-    return values.resolve_neg().contiguous().reshape(-1)
+        values = ops.values(ops.coalesce(values)) if values.layout is torch.sparse_coo else ops.values(values)
+    values = ops.view_as_real(ops.resolve_conj(values)) if ops.is_complex(values) else values
+    return ops.reshape(ops.contiguous(ops.resolve_neg(values)), (-1,))
 
 
 def _measured(values: torch.Tensor) -> Pending | None:
-    number = values.numel()
+    number = ops.numel(values)
     if not number:
         return None
-    bits = values.view(_BITS[values.element_size()])
-    parts = [_part(values[start : start + STEP], bits[start : start + STEP], start) for start in range(0, number, STEP)]
-    floats, counts = torch.stack([part[0] for part in parts]), torch.stack([part[1] for part in parts])
-    return Pending(number, floats, counts.sum(0))
+    bits = ops.view(values, _BITS[ops.element_size(values)])
+    pieces = zip(ops.split(values, STEP), ops.split(bits, STEP), range(0, number, STEP), strict=True)
+    parts = [_part(*piece) for piece in pieces]
+    floats, counts = ops.stack([part[0] for part in parts]), ops.stack([part[1] for part in parts])
+    return Pending(number, floats, ops.sum(counts, 0))
 
 
 def _part(values: torch.Tensor, bits: torch.Tensor, start: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Measure some elements. NOTE [Sums that have no order]."""
-    numbers, wide = values.to(wide_dtype(values)), bits.long() * _ODD[0]
-    is_finite = torch.isfinite(numbers)
-    numbers = torch.where(is_finite, numbers, 0.0)  # a mask of -inf must not hide what is beside it
-    places = _mixed(torch.arange(start + 1, start + 1 + len(values), device=values.device) * _ODD[1])
-    low, high = torch.aminmax(numbers)
-    scale = torch.ones_like(low)
+    numbers, wide = ops.to(values, wide_dtype(values)), ops.mul(ops.long(bits), _ODD[0])
+    is_finite = ops.isfinite(numbers)
+    numbers = ops.where(is_finite, numbers, 0.0)  # a mask of -inf must not hide what is beside it
+    places = _mixed(ops.mul(ops.arange(start + 1, start + 1 + ops.numel(values), device=values.device), _ODD[1]))
+    low, high = ops.aminmax(numbers)
+    scale = ops.ones_like(low)
     if numbers.dtype is values.dtype or numbers.dtype is torch.float32:  # its squares may leave the range
         scale, numbers = scaled_by_largest(numbers, low, high, numbers.dtype)
-    projections = [(numbers * (1 - 2 * ((places >> shift) & 1))).sum() for shift in range(20, 20 + NUM_SIGNS)]
-    floats = torch.stack([scale, numbers.square().sum(), numbers.sum(), low, high, *projections])
-    return floats, torch.stack([is_finite.logical_not().sum(), _mixed(wide + places).sum(), _mixed(wide).sum()])
+    projections = [
+        ops.sum(ops.mul(numbers, _signs(ops.bitwise_right_shift(places, shift)))) for shift in range(20, 20 + NUM_SIGNS)
+    ]
+    floats = ops.stack([scale, ops.sum(ops.square(numbers)), ops.sum(numbers), low, high, *projections])
+    return floats, ops.stack(
+        [ops.sum(ops.logical_not(is_finite)), ops.sum(_mixed(ops.add(wide, places))), ops.sum(_mixed(wide))]
+    )
 
 
 def _mixed(numbers: torch.Tensor) -> torch.Tensor:
     """Spread each bit over all bits."""
-    numbers = (numbers ^ (numbers >> 29)) * _ODD[2]
-    return numbers ^ (numbers >> 32)
+    numbers = ops.mul(ops.bitwise_xor(numbers, ops.bitwise_right_shift(numbers, 29)), _ODD[2])
+    return ops.bitwise_xor(numbers, ops.bitwise_right_shift(numbers, 32))
+
+
+def _signs(numbers: torch.Tensor) -> torch.Tensor:
+    """Return 1 for even numbers, -1 for odd ones."""
+    return ops.rsub(ops.mul(ops.bitwise_and(numbers, 1), 2), 1)
 
 
 def fetch(pending: list[Pending]) -> list[Fingerprint]:
@@ -91,11 +102,11 @@ def fetch(pending: list[Pending]) -> list[Fingerprint]:
         groups.setdefault(one.floats.device, []).append(place)
     with unobserved():
         for places in groups.values():
-            rows = iter(torch.cat([pending[place].floats for place in places]).tolist())
-            counts = torch.stack([pending[place].counts for place in places]).tolist()
+            rows = iter(ops.tolist(ops.cat([pending[place].floats for place in places])))
+            counts = ops.tolist(ops.stack([pending[place].counts for place in places]))
             for place, integers in zip(places, counts, strict=True):
                 one = pending[place]
-                found[place] = _fingerprint(one.num_elements, list(islice(rows, len(one.floats))), integers)
+                found[place] = _fingerprint(one.num_elements, list(islice(rows, ops.size(one.floats, 0))), integers)
     return [found[place] for place in range(len(pending))]
 
 

@@ -19,6 +19,7 @@ from gradinspect.recording.magnitudes import (
 )
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.originals import ops
 from gradinspect.units import format_count
 
 
@@ -90,7 +91,7 @@ def _scalar(outputs: Sequence[OutputTensor]) -> torch.Tensor | None:
     if not isinstance(value, torch.Tensor) or why_unread(value) is not None:
         return None
     with unobserved():
-        return value if value.numel() == 1 and not value.is_complex() else None
+        return value if ops.numel(value) == 1 and not ops.is_complex(value) else None
 
 
 def _measured(scalar: torch.Tensor) -> Magnitudes | PendingFigures | None:

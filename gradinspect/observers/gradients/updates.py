@@ -32,6 +32,7 @@ from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.graph_capture import INSIDE, is_capturing
 from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.originals import ops
 from gradinspect.units import format_bytes
 
 PIECES = 400  # of all weights; a piece is needed up to four times at once
@@ -97,7 +98,7 @@ class UpdateMeter:
         if reason is None:
             try:
                 with unobserved():
-                    self._before[number] = leaf.detach().to("cpu", copy=True)
+                    self._before[number] = ops.to(ops.detach(leaf), "cpu", copy=True)
             except UNREADABLE as error:
                 reason = why_failed(error, leaf)
         if reason is not None:
@@ -133,7 +134,7 @@ class UpdateMeter:
 
     def _compare(self) -> None:
         """Take the norms of the weights before the step, and of their changes."""
-        size = sum(before.numel() for before in self._before.values()) // PIECES
+        size = sum(ops.numel(before) for before in self._before.values()) // PIECES
         for number, before in self._before.items():
             self.weights.take(number, before)
             leaf = self._leaves[number]
@@ -156,7 +157,7 @@ def _why_not_copied(leaves: Iterable[torch.Tensor]) -> str | None:
     """Say why weights are not copied; None if they are. NOTE [Room for copies]."""
     if is_capturing():
         return INSIDE
-    needed, free = sum(leaf.numel() * leaf.element_size() for leaf in leaves), _free_bytes()
+    needed, free = sum(ops.numel(leaf) * ops.element_size(leaf) for leaf in leaves), _free_bytes()
     if free is None or needed <= free // 2:
         return None
     return f"a copy needs {format_bytes(needed)} of the {format_bytes(free)} of memory that are free"

@@ -24,6 +24,7 @@ from gradinspect.observers.memory.storage_purposes import Label
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import plain_tensors, storage_of
 from gradinspect.torch_api.distributed import communicates_by
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.profiler_turn import start_profiler, stop_profiler
 from gradinspect.torch_api.profiling import (
     ProfiledEvent,
@@ -220,7 +221,7 @@ def _take_first_warning() -> None:
 
     Source: c10/core/CPUAllocator.cpp, torch 2.13.
     """
-    held = [torch.empty(_MIN_BYTES, dtype=torch.uint8)]
+    held = [ops.empty(_MIN_BYTES, dtype=torch.uint8)]
     profiler = profile(use_kineto=True, profile_memory=True)
     start_profiler(profiler)
     try:

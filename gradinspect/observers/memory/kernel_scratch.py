@@ -21,6 +21,7 @@ from gradinspect.torch_api.engine import is_profiling
 from gradinspect.torch_api.fakes import FakeTensor, unset_fake_temporarily
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.operators import cpu_attention, cpu_attention_backward, operator_name
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.profiler_turn import start_profiler, stop_profiler
 from gradinspect.torch_api.profiling import has_memory_events, profiled_events
 
@@ -33,31 +34,30 @@ _HALF = (torch.float16, torch.bfloat16)
 def _of_convolution(weight_place: int, args: tuple[Any, ...]) -> int:
     """For each pixel of the larger side, all weights."""
     weight = args[weight_place]
-    sides = [
-        arg for arg in args[:3] if isinstance(arg, torch.Tensor) and arg.dim() == weight.dim() and arg is not weight
-    ]
-    return max((side.numel() // max(side.shape[1], 1) for side in sides), default=0) * int(weight.numel())
+    others = [arg for arg in args[:3] if isinstance(arg, torch.Tensor) and arg is not weight]
+    sides = [arg for arg in others if ops.dim(arg) == ops.dim(weight)]
+    return max((ops.numel(side) // max(side.shape[1], 1) for side in sides), default=0) * int(ops.numel(weight))
 
 
 def _of_recurrence(args: tuple[Any, ...]) -> int:
     """For each token two matrices of weights; the features come last."""
-    return int(args[0].numel() // max(args[0].shape[-1], 1) * args[1].numel() * 2)
+    return int(ops.numel(args[0]) // max(args[0].shape[-1], 1) * ops.numel(args[1]) * 2)
 
 
 def _of_product(place: int, args: tuple[Any, ...]) -> int:
     """In half precision only: other matrix products need no scratch."""
     left, right = args[place : place + 2]
-    return int(left.numel() * right.shape[-1]) if left.dtype in _HALF else 0
+    return int(ops.numel(left) * right.shape[-1]) if left.dtype in _HALF else 0
 
 
 def _of_attention(place: int, args: tuple[Any, ...]) -> int:
     """Queries times keys, and that times values; up to five such products in backward."""
     query, key = args[place : place + 2]
-    return int(query.numel() * key.shape[-2] * (5 if place else 2))
+    return int(ops.numel(query) * key.shape[-2] * (5 if place else 2))
 
 
 def _of_size(args: tuple[Any, ...]) -> int:
-    return sum(int(tensor.numel()) for tensor in plain_tensors(list(args)))
+    return sum(int(ops.numel(tensor)) for tensor in plain_tensors(list(args)))
 
 
 def _of_mixed(args: tuple[Any, ...]) -> int:
@@ -152,7 +152,7 @@ class _Look(tuple[tuple[int, ...], tuple[int, ...], torch.dtype]):
 
 def _look(arg: Any) -> Any:
     if isinstance(arg, torch.Tensor):
-        return _Look((tuple(arg.shape), arg.stride(), arg.dtype))
+        return _Look((tuple(arg.shape), ops.stride(arg), arg.dtype))
     return tuple(arg) if isinstance(arg, list | tuple) else arg
 
 
@@ -161,7 +161,7 @@ def _made(look: Any) -> Any:
     if type(look) is not _Look:
         return look
     shape, stride, dtype = look
-    return torch.empty_strided(shape, stride, dtype=dtype).zero_()
+    return ops.zero_(ops.empty_strided(shape, stride, dtype=dtype))
 
 
 def _are_of_the_cpu(args: tuple[Any, ...]) -> bool:

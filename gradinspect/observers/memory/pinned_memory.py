@@ -14,6 +14,7 @@ import torch
 from gradinspect.analyses.memory.step import PINNED
 from gradinspect.recording.storages import storage_of
 from gradinspect.torch_api.modes import unobserved
+from gradinspect.torch_api.originals import ops
 
 PINNED_NOTE = (
     "Pinned memory is that of tensors that were seen being pinned, or copied to a device; its allocator rounds up, and "
@@ -57,7 +58,7 @@ class PinnedMemory:
             on_host = [one for one in tensors if one.device.type == "cpu"]
             if len(on_host) == len(tensors) and not candidate.is_being_pinned:
                 return []
-            storages = [storage_of(one) for one in on_host if one.is_pinned()]
+            storages = [storage_of(one) for one in on_host if ops.is_pinned(one)]
         return [place for storage in storages if storage is not None for place in self._follow(storage)]
 
     def place_of(self, place: tuple[str, int]) -> tuple[str, int]:

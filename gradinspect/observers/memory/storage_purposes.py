@@ -97,11 +97,12 @@ class Purposes:
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         yield from (self._label(parameter, "parameter") for parameter in parameters)
         yield from self.gradients(parameters)
-        state = optimizer.state
+        states = {id(parameter): state for parameter, state in optimizer.state.items()}  # a look-up would hash tensors
         for parameter in parameters:
-            if parameter in state:
+            if id(parameter) in states:
                 of_parameter = self._label(parameter, "optimizer_state")
-                yield from (of_parameter._replace(tensor=tensor) for tensor in plain_tensors(dict(state[parameter])))
+                state = dict(states[id(parameter)])
+                yield from (of_parameter._replace(tensor=tensor) for tensor in plain_tensors(state))
         groups = [dict(group, params=()) for group in optimizer.param_groups]
         yield from (Label(tensor, "optimizer_state") for tensor in plain_tensors(groups))
 

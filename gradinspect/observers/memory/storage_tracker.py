@@ -26,6 +26,7 @@ from gradinspect.torch_api.allocations import note_unknown_allocations, num_uses
 from gradinspect.torch_api.fakes import FakeTensor, answers_device, device_of, is_on_meta
 from gradinspect.torch_api.modes import TorchDispatchMode
 from gradinspect.torch_api.operators import operator_name, shows_its_arguments
+from gradinspect.torch_api.originals import get_default_dtype, gradients_of, is_grad_enabled, ops, with_grad
 from gradinspect.torch_api.profiling import device_label
 from gradinspect.torch_api.tensors import key_of_storage
 
@@ -86,7 +87,7 @@ class StorageTracker(TorchDispatchMode):
                 storage = storage_of(part)
                 if storage is None:
                     continue
-                if label.kind == "saved" and not part.dim() and not isinstance(part, FakeTensor):
+                if label.kind == "saved" and not ops.dim(part) and not isinstance(part, FakeTensor):
                     self._made(part)  # a number that a node keeps as a tensor, which no operator has made
                 if key_of_storage(storage) in self._allocations:
                     self._allocations[key_of_storage(storage)][0].label(purpose)
@@ -170,9 +171,9 @@ class StorageTracker(TorchDispatchMode):
     def _is_of_engine(self, args: tuple[Any, ...]) -> bool:
         """Return whether the engine adds to a gradient that only it holds. NOTE [Gradients that the engine adds]."""
         first = args[0]
-        key = key_of_storage(first.untyped_storage())
+        key = key_of_storage(ops.untyped_storage(first))
         is_alone = self._held_once == (num_uses(first), sys.getrefcount(first))
-        return is_alone and key in self._allocations and key not in self._made_by_last and not torch.is_grad_enabled()
+        return is_alone and key in self._allocations and key not in self._made_by_last and not is_grad_enabled()
 
     def _note_real(self, func: Any, args: tuple[Any, ...]) -> Allocation | None:
         """Add real tensors that the program has brought along, and return the life of the last one.
@@ -229,7 +230,7 @@ def _bytes_of_numbers(func: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
     second = args[1][0] if isinstance(args[1], list | tuple) and args[1] else args[1]
     if type(second) not in (int, float) or not isinstance(first, torch.Tensor) or first.device.type != "cpu":
         return ()
-    computes_in = first.dtype if first.is_floating_point() or type(second) is int else torch.get_default_dtype()
+    computes_in = first.dtype if ops.is_floating_point(first) or type(second) is int else get_default_dtype()
     same = computes_in is (torch.int64 if type(second) is int else torch.float64)
     return (8,) if same else (8, computes_in.itemsize)
 
@@ -265,14 +266,14 @@ class _Calibration(TorchDispatchMode):
     def learn(self, args: tuple[Any, ...]) -> None:
         """Count as `StorageTracker` does, at the same depth of calls."""
         first = args[0]
-        key_of_storage(first.untyped_storage())
+        key_of_storage(ops.untyped_storage(first))
         self.held = (num_uses(first), sys.getrefcount(first))
 
 
 def _calibrated() -> _Held | None:
     mode = _Calibration()
-    with torch.enable_grad(), mode:
-        leaf = torch.zeros(2, requires_grad=True)
-        twice = leaf.exp()
-        (twice.sin() + twice.cos()).sum().backward()
+    with with_grad(), mode:
+        leaf = ops.zeros(2, requires_grad=True)
+        twice = ops.exp(leaf)
+        gradients_of(ops.sum(ops.add(ops.sin(twice), ops.cos(twice))), leaf)
     return mode.held if mode.held is not None and mode.held[0] is not None else None

@@ -24,6 +24,7 @@ from gradinspect.analyses.planning.code import CHUNKED_LOSS, chunked_loss_code
 from gradinspect.errors import GradInspectError
 from gradinspect.recording.frames import line_name, user_frames
 from gradinspect.recording.storages import plain_tensors, storage_key, storage_of
+from gradinspect.torch_api.originals import is_grad_enabled, ops
 from gradinspect.torch_api.replaced import asking
 
 CONVERTS = frozenset(("float", "double", "half", "bfloat16", "to", "type", "type_as"))
@@ -100,11 +101,11 @@ class ChunkedLoss(TorchFunctionMode):
 
     def _project(self, forward: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor) -> torch.Tensor:
         """Return a stand-in for the logits."""
-        if self._is_projecting or not torch.is_grad_enabled() or self._head is None:
+        if self._is_projecting or not is_grad_enabled() or self._head is None:
             return forward(hidden)
         kind, weight = hidden.device.type, self._head.weight
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype
-        tokens, shape = hidden.flatten(0, -2), hidden.shape[:-1]
+        tokens, shape = ops.flatten(hidden, 0, -2), hidden.shape[:-1]
         return self._made(tokens, (shape, len(shape), len(weight)), dtype)
 
     def _made(
@@ -116,8 +117,8 @@ class ChunkedLoss(TorchFunctionMode):
     ) -> torch.Tensor:
         """Make a stand-in: its tokens have a shape, and the vocabulary is a dimension at some place, of some width."""
         shape, place, width = form
-        base = torch.empty(shape, dtype=dtype, device=tokens.device)
-        made = base.unsqueeze(place).expand(*shape[:place], width, *shape[place:])
+        base = ops.empty(shape, dtype=dtype, device=tokens.device)
+        made = ops.expand(ops.unsqueeze(base, place), *shape[:place], width, *shape[place:])
         key, storage = storage_key(made), storage_of(made)
         if key is not None:
             self._known[key] = _StandIn(tokens, converted, ref(storage, lambda _: self._known.pop(key, None)))
@@ -125,11 +126,11 @@ class ChunkedLoss(TorchFunctionMode):
 
     def _moved(self, tensor: torch.Tensor, stand_in: _StandIn, dtype: torch.dtype) -> torch.Tensor:
         """Make a stand-in for a copy of what a view shows."""
-        place = next((number for number, stride in enumerate(tensor.stride()) if not stride), None)
+        place = next((number for number, stride in enumerate(ops.stride(tensor)) if not stride), None)
         if place is None or stand_in.tokens is None:
             self._refuse("takes logits apart")
             return tensor
-        shown = tensor.select(place, 0)
+        shown = ops.select(tensor, place, 0)
         converted = stand_in.converted if dtype is tensor.dtype else dtype
         tokens = _shown_tokens(stand_in.tokens, shown)
         return self._made(tokens, (shown.shape, place, tensor.shape[place]), dtype, converted)
@@ -140,7 +141,7 @@ class ChunkedLoss(TorchFunctionMode):
         given.apply_defaults()
         logits, target = given.arguments["input"], given.arguments["target"]
         is_plain = all(given.arguments[name] is None for name in _OTHER_SUMS) and given.arguments["reduction"] != "none"
-        if not is_plain or target.is_floating_point() or logits.dim() < 2 or logits.stride(1):
+        if not is_plain or ops.is_floating_point(target) or ops.dim(logits) < 2 or ops.stride(logits, 1):
             self._refuse("computes another loss than the mean or the sum over tokens")
             return functional.cross_entropy(*args, **kwargs)
         self._known = {key: known._replace(tokens=None) for key, known in self._known.items()}  # others may let it go
@@ -170,7 +171,7 @@ class ChunkedLoss(TorchFunctionMode):
 
 def _shown_tokens(tokens: torch.Tensor, shown: torch.Tensor) -> torch.Tensor:
     """Take the tokens that a view of one number for each shows, in its order."""
-    if shown.is_contiguous() and shown.numel() == len(tokens):
+    if ops.is_contiguous(shown) and ops.numel(shown) == len(tokens):
         return tokens
-    places = torch.arange(len(tokens), device=tokens.device)
-    return tokens[places.as_strided(shown.shape, shown.stride(), shown.storage_offset()).reshape(-1)]
+    places = ops.arange(len(tokens), device=tokens.device)
+    return tokens[ops.reshape(ops.as_strided(places, shown.shape, ops.stride(shown), ops.storage_offset(shown)), (-1,))]

@@ -11,9 +11,9 @@ import hashlib
 from collections.abc import Iterable
 
 import torch
-from torch import nn
 
 from gradinspect.analyses.planning.trial import GradientDigest
+from gradinspect.torch_api.originals import ops, without_grad
 
 _NUM_SUMS = 256
 _PART = 2**20  # values at a time
@@ -21,24 +21,27 @@ _PART = 2**20  # values at a time
 
 def digests_of(leaves: Iterable[torch.Tensor]) -> tuple[GradientDigest, ...]:
     """Digest the gradients of some leaves, in their order."""
-    with torch.no_grad():
-        return tuple(_digest(leaf.grad.detach()) for leaf in leaves if leaf.grad is not None)
+    with without_grad():
+        return tuple(_digest(ops.detach(leaf.grad)) for leaf in leaves if leaf.grad is not None)
 
 
 def _digest(gradient: torch.Tensor) -> GradientDigest:
-    dense = (gradient.to_dense() if gradient.layout is not torch.strided else gradient).cpu().contiguous()
-    data = ctypes.string_at(dense.data_ptr(), dense.nbytes)
-    norm = float(torch.linalg.vector_norm(dense.to(torch.float64 if not dense.is_complex() else torch.complex128)))
+    dense = gradient if gradient.layout is torch.strided else ops.to_dense(gradient)
+    dense = ops.contiguous(ops.cpu(dense))
+    data = ctypes.string_at(ops.data_ptr(dense), dense.nbytes)
+    wide = ops.to(dense, torch.complex128 if ops.is_complex(dense) else torch.float64)
+    norm = float(ops.item(ops.vector_norm(wide)))
     return GradientDigest(digest=hashlib.sha256(data).hexdigest(), norm=norm, sums=_sums(dense))
 
 
 def _sums(dense: torch.Tensor) -> tuple[float, ...]:
     """Add up the values with drawn signs. NOTE [How far gradients are apart]."""
-    values = (torch.view_as_real(dense) if dense.is_complex() else dense).flatten()
+    values = ops.flatten(ops.view_as_real(dense) if ops.is_complex(dense) else dense)
     generator = torch.Generator().manual_seed(0)
-    sums = torch.zeros(_NUM_SUMS, dtype=torch.float64)
-    for part in values.split(_PART):
-        signs = torch.randint(2, part.shape, generator=generator, dtype=torch.int8) * 2 - 1
-        signed = part.to(torch.float64) * signs
-        sums += nn.functional.pad(signed, (0, -len(signed) % _NUM_SUMS)).view(-1, _NUM_SUMS).sum(0)
-    return tuple(sums.tolist())
+    sums = ops.zeros(_NUM_SUMS, dtype=torch.float64)
+    for part in ops.split(values, _PART):
+        signs = ops.sub(ops.mul(ops.randint(2, part.shape, generator=generator, dtype=torch.int8), 2), 1)
+        signed = ops.mul(ops.to(part, torch.float64), signs)
+        padded = ops.constant_pad_nd(signed, (0, -ops.numel(signed) % _NUM_SUMS))
+        ops.add_(sums, ops.sum(ops.view(padded, -1, _NUM_SUMS), 0))
+    return tuple(ops.tolist(sums))

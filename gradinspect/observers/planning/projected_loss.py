@@ -14,6 +14,7 @@ from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.recording.names import module_paths
 from gradinspect.recording.storages import storage_key
 from gradinspect.runner.run import Run
+from gradinspect.torch_api.originals import ops
 
 CHUNKS = (8, 32)
 MIN_TOKENS = 64
@@ -75,8 +76,8 @@ class ProjectedLoss:
             return
         module, key = recorder.running_module, storage_key(result)
         is_linear = module is not None and type(recorder.modules[module]()) is nn.Linear
-        if module is not None and is_linear and key is not None and result.dim() > 1:
-            tokens = result.numel() // max(result.shape[-1], 1)
+        if module is not None and is_linear and key is not None and ops.dim(result) > 1:
+            tokens = ops.numel(result) // max(result.shape[-1], 1)
             self._projections[key] = _Projection(recorder.modules[module], where, tokens)
 
     def _note_copy(self, projection: _Projection, result: Any) -> None:

@@ -30,6 +30,7 @@ from gradinspect.recording.walk import walk_like
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.engine import current_task, require_tasks
 from gradinspect.torch_api.nodes import forward_metadata, has_forward_metadata
+from gradinspect.torch_api.originals import ops, without_grad
 from gradinspect.torch_api.tensors import is_transforming
 
 Gradients = tuple[torch.Tensor | None, ...]
@@ -244,10 +245,12 @@ class Lockstep:
         """Add to the expected `.grad` of a leaf; a reentrant checkpoint may add to it as well."""
         if number not in self._expected:
             before = getattr(self._walk.nodes[number].variable, "grad", None)
-            self._expected[number] = None if before is None else before.clone()
+            self._expected[number] = None if before is None else ops.clone(before)
         known = self._expected[number]
-        with torch.no_grad():
-            self._expected[number] = gradient if known is None else known if gradient is None else known + gradient
+        with without_grad():
+            self._expected[number] = (
+                gradient if known is None else known if gradient is None else ops.add(known, gradient)
+            )
 
     def _report(self, number: int, incoming: Gradients, outgoing: Gradients, step: Step) -> None:
         self._num_steps += 1
@@ -264,10 +267,12 @@ class Lockstep:
         if gradient is None:
             return
         known = self._sums.get((number, nr))
-        with torch.no_grad():
-            gradient = gradient.detach()
+        with without_grad():
+            gradient = ops.detach(gradient)
             if known is not None:
-                gradient = gradient + known.tensor if known.tensor.is_sparse else known.tensor + gradient
+                gradient = (
+                    ops.add(gradient, known.tensor) if known.tensor.is_sparse else ops.add(known.tensor, gradient)
+                )
         self._sums[number, nr] = _Sum(gradient, 1 if known is None else known.num_added + 1)
 
     def _arrived(self, number: int, nr: int, gradient: torch.Tensor | None) -> Arrived:
@@ -309,11 +314,11 @@ class Lockstep:
         if made is None or made.layout is not torch.strided or made.is_nested:
             return made
         metadata = forward_metadata(self._walk.nodes[number])[nr]
-        with torch.no_grad():
-            made = made.detach()
+        with without_grad():
+            made = ops.detach(made)
             if made.shape != metadata.shape:
-                made = made.sum_to_size(metadata.shape)
-            return made.to(metadata.dtype) if made.dtype != metadata.dtype else made
+                made = ops.sum_to_size(made, metadata.shape)
+            return ops.to(made, metadata.dtype) if made.dtype != metadata.dtype else made
 
     def _accumulated(self) -> Iterator[tuple[str, bool | None]]:
         """Yield each leaf that ran, and whether its `.grad` is the expected sum."""

@@ -14,6 +14,7 @@ from gradinspect.observers.stepping.lockstep import Lockstep, StepListener
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.tensors import TensorInfoTable
 from gradinspect.recording.walk import Walk
+from gradinspect.torch_api.originals import ops
 from gradinspect.units import format_tensor
 
 GradOutput: TypeAlias = Literal["ones", "random", "rows"]
@@ -94,16 +95,16 @@ def _starts(
         yield (
             "random, seed 0",
             [
-                torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype).to(tensor.device)
+                ops.to(ops.randn(tensor.shape, generator=generator, dtype=tensor.dtype), tensor.device)
                 for tensor in tensors
             ],
         )
     else:
-        yield "ones", [torch.ones_like(tensor) for tensor in tensors]
+        yield "ones", [ops.ones_like(tensor) for tensor in tensors]
 
 
 def _first_wide(outputs: Sequence[OutputTensor], tensors: list[torch.Tensor]) -> OutputTensor | None:
-    return next((output for output, tensor in zip(outputs, tensors, strict=True) if tensor.numel() != 1), None)
+    return next((output for output, tensor in zip(outputs, tensors, strict=True) if ops.numel(tensor) != 1), None)
 
 
 def starting_gradients(
@@ -123,7 +124,7 @@ def starting_gradients(
             f"The output {_described(wide)} is not a scalar, so backward needs a gradient to start with.",
             "Reduce it to a scalar in the script, or call backward there with a gradient.",
         )
-    return [torch.ones_like(tensor) for tensor in tensors]
+    return [ops.ones_like(tensor) for tensor in tensors]
 
 
 def _rows(outputs: Sequence[OutputTensor], tensors: list[torch.Tensor]) -> Iterator[tuple[str, list[torch.Tensor]]]:
@@ -132,16 +133,16 @@ def _rows(outputs: Sequence[OutputTensor], tensors: list[torch.Tensor]) -> Itera
             f"'--grad-output rows' needs one output, but there are {len(tensors)}.", "Choose one with --root."
         )
     tensor = tensors[0]
-    if tensor.numel() > MAX_ROWS:
+    if ops.numel(tensor) > MAX_ROWS:
         raise GradInspectError(
-            f"The output {_described(outputs[0])} has {tensor.numel():,} elements, and each row is one backward.",
+            f"The output {_described(outputs[0])} has {ops.numel(tensor):,} elements, and each row is one backward.",
             f"Rows are limited to {MAX_ROWS}; use --grad-output ones or random.",
         )
-    for row in range(tensor.numel()):
-        gradient = torch.zeros_like(tensor, memory_format=torch.contiguous_format)
-        gradient.view(-1)[row] = 1
-        place = ", ".join(str(int(index)) for index in torch.unravel_index(torch.tensor(row), tensor.shape))
-        yield f"1 at [{place}], 0 elsewhere: row {row + 1} of {tensor.numel()}", [gradient]
+    for row in range(ops.numel(tensor)):
+        gradient = ops.zeros_like(tensor, memory_format=torch.contiguous_format)
+        ops.setitem(ops.view(gradient, -1), row, 1)
+        place = ", ".join(str(int(index)) for index in torch.unravel_index(ops.tensor(row), tensor.shape))
+        yield f"1 at [{place}], 0 elsewhere: row {row + 1} of {ops.numel(tensor)}", [gradient]
 
 
 def _described(output: OutputTensor) -> str:

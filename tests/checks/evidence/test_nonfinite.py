@@ -14,6 +14,7 @@ from gradinspect.recording.capture import Moment, WalkedGraph, walk_graph
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
+from gradinspect.torch_api.originals import ops
 
 INF, NAN = float("inf"), float("nan")
 BACKWARD = Frame(file="train.py", line=9, code="loss.backward()")
@@ -135,6 +136,6 @@ def test_what_torch_cannot_judge_is_finite(monkeypatch: pytest.MonkeyPatch) -> N
     def refuse(_tensor: torch.Tensor) -> torch.Tensor:
         raise NotImplementedError
 
-    monkeypatch.setattr(torch, "isfinite", refuse)
+    monkeypatch.setattr(ops, "isfinite", refuse)
 
     assert source(lambda w: w.log().sum()) is None

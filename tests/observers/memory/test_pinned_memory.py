@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gradinspect.observers.memory.pinned_memory import PinnedMemory
+from gradinspect.torch_api.originals import ops
 
 TO: Any = torch.Tensor.to
 ON_DEVICE = torch.empty(4, device="meta")
@@ -20,7 +21,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         questions.append(1)
         return True
 
-    monkeypatch.setattr(torch.Tensor, "is_pinned", is_pinned)
+    monkeypatch.setattr(ops, "is_pinned", is_pinned)
     return questions
 
 

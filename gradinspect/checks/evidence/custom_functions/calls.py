@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 import torch
 
 from gradinspect.torch_api.modules import autograd_function_patch
+from gradinspect.torch_api.originals import ops, without_grad
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.tensors import plain_tensors_only
 
@@ -54,11 +55,11 @@ class CustomCalls:
         name = f"{cls.__module__}.{cls.__qualname__}"
         if name in self._calls or cls.__module__.startswith("torch."):
             return
-        with plain_tensors_only(), torch.no_grad():
+        with plain_tensors_only(), without_grad():
             self._calls[name] = CustomCall(cls, tuple(map(_copy, args)), dict(kwargs))
 
 
 def _copy(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    return value.detach().clone().requires_grad_(value.requires_grad)
+    return ops.requires_grad_(ops.clone(ops.detach(value)), value.requires_grad)

@@ -21,6 +21,7 @@ from gradinspect.checks.evidence.custom_functions.calls import CustomCall
 from gradinspect.checks.evidence.custom_functions.shrinking import WORKABLE, in_double_precision, num_elements, shrunk
 from gradinspect.checks.facts.values import CheckedFunction, GradcheckVerdict, Slope
 from gradinspect.errors import text_of
+from gradinspect.torch_api.originals import gradients_of, ops
 from gradinspect.torch_api.tensors import without_autocast
 
 SLOW_ELEMENTS = 100  # up to which each derivative is measured separately
@@ -100,7 +101,7 @@ def _prepare(call: CustomCall) -> _Ready:
         try:
             ready = _Ready(run, in_double_precision(args))  # MPS refuses it
             outputs = run(*ready.args)
-            gradients = torch.autograd.grad(outputs, _inputs(ready), [torch.ones_like(one) for one in outputs],
+            gradients = gradients_of(outputs, _inputs(ready), [ops.ones_like(one) for one in outputs],
                                             allow_unused=True)  # fmt: skip
         except Exception as error:  # anything that the user's code raises
             problem = f"it fails in double precision with {type(error).__name__}: {_first_line(error)}"
@@ -114,10 +115,10 @@ def _check_numbers(ready: _Ready, outputs: Sequence[torch.Tensor], gradients: Se
     if any(output.dtype not in (torch.float64, torch.complex128) for output in outputs):
         raise _CannotBeCheckedError(f"it always returns {outputs[0].dtype}, which is too coarse for finite differences")
     given = [*outputs, *(gradient for gradient in gradients if gradient is not None)]
-    if not all(bool(torch.isfinite(value).all()) for value in given):
+    if not all(bool(ops.item(ops.all(ops.isfinite(value)))) for value in given):
         raise _CannotBeCheckedError("its result or its gradient is not finite here")
     again = ready.run(*ready.args)
-    if any(not torch.equal(one, other) for one, other in zip(outputs, again, strict=True)):
+    if any(not ops.equal(one, other) for one, other in zip(outputs, again, strict=True)):
         raise _CannotBeCheckedError("its results differ from call to call")
 
 
@@ -132,28 +133,29 @@ def _first_line(error: Exception) -> str:
 def _moved(ready: _Ready, steps: dict[int, torch.Tensor]) -> list[Any]:
     """Copy the arguments, adding a step to those with these ids."""
     return [
-        (value + steps[id(value)]).detach().requires_grad_() if id(value) in steps else value for value in ready.args
+        ops.requires_grad_(ops.detach(ops.add(value, steps[id(value)]))) if id(value) in steps else value
+        for value in ready.args
     ]
 
 
 def _is_intentional(ready: _Ready) -> bool:
     """Return whether forward is a step function or the identity. NOTE [Intentional gradients]."""
-    outputs = [output.detach() for output in ready.run(*ready.args)]
+    outputs = [ops.detach(output) for output in ready.run(*ready.args)]
     inputs = _inputs(ready)
-    if all(any(one.shape == two.shape and torch.equal(one, two) for two in inputs) for one in outputs):
+    if all(any(one.shape == two.shape and ops.equal(one, two) for two in inputs) for one in outputs):
         return True
-    steps = {id(value): 1e-6 * torch.ones_like(value) for value in inputs}
-    return all(torch.equal(one, two) for one, two in zip(outputs, ready.run(*_moved(ready, steps)), strict=True))
+    steps = {id(value): ops.mul(ops.ones_like(value), 1e-6) for value in inputs}
+    return all(ops.equal(one, two) for one, two in zip(outputs, ready.run(*_moved(ready, steps)), strict=True))
 
 
 def _writes_gradient(ready: _Ready) -> bool:
     """Return whether backward changes the gradients that it receives, which others may still read."""
     generator = torch.Generator().manual_seed(0)
     outputs = ready.run(*ready.args)
-    weights = [_random(output, generator).to(output.dtype) for output in outputs]
-    before = [weight.clone() for weight in weights]
-    torch.autograd.grad(outputs, _inputs(ready), weights, allow_unused=True)
-    return any(not torch.equal(one, other) for one, other in zip(weights, before, strict=True))
+    weights = [ops.to(_random(output, generator), output.dtype) for output in outputs]
+    before = [ops.clone(weight) for weight in weights]
+    gradients_of(outputs, _inputs(ready), weights, allow_unused=True)
+    return any(not ops.equal(one, other) for one, other in zip(weights, before, strict=True))
 
 
 def _is_once_differentiable(function: Any) -> bool:
@@ -198,27 +200,28 @@ def _slopes(call: CustomCall, ready: _Ready) -> Iterator[Slope]:
     outputs = ready.run(*ready.args)
     weights = [_random(output, generator) for output in outputs]
     inputs = _inputs(ready)
-    if any(value.is_complex() for value in (*inputs, *outputs)):
+    if any(ops.is_complex(value) for value in (*inputs, *outputs)):
         return
-    gradients = torch.autograd.grad(outputs, inputs, weights, allow_unused=True)
+    gradients = gradients_of(outputs, inputs, weights, allow_unused=True)
     names = _argument_names(call)
     for value, gradient in zip(inputs, gradients, strict=True):
         direction = _random(value, generator)
 
         def weighted(step: float, value: torch.Tensor = value, direction: torch.Tensor = direction) -> float:
-            moved = ready.run(*_moved(ready, {id(value): step * direction}))
-            return sum(float((weight * one.detach()).sum()) for weight, one in zip(weights, moved, strict=True))
+            moved = ready.run(*_moved(ready, {id(value): ops.mul(direction, step)}))
+            pairs = zip(weights, moved, strict=True)
+            return float(sum(ops.item(ops.sum(ops.mul(weight, ops.detach(one)))) for weight, one in pairs))
 
         place = next(index for index, item in enumerate(ready.args) if item is value)
         yield Slope(
             argument=names.get(place, f"argument {place}"),
             numeric=(weighted(_STEP) - weighted(-_STEP)) / (2 * _STEP),
-            backward=0.0 if gradient is None else float((gradient * direction).sum()),
+            backward=0.0 if gradient is None else ops.item(ops.sum(ops.mul(gradient, direction))),
         )
 
 
 def _random(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return torch.randn(like.shape, generator=generator, dtype=torch.float64).to(like.device)
+    return ops.to(ops.randn(like.shape, generator=generator, dtype=torch.float64), like.device)
 
 
 def _argument_names(call: CustomCall) -> dict[int, str]:

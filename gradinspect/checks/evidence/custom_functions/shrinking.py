@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from gradinspect.torch_api.originals import ops
+
 SMALL = 4  # shorter dimensions are kept
 WORKABLE = 20_000  # elements that may be checked without shrinking
 
@@ -19,7 +21,7 @@ def shrunk(args: Sequence[Any]) -> list[Any]:
 
 def num_elements(args: Sequence[Any]) -> int:
     """Count the elements that require gradients."""
-    return sum(value.numel() for value in args if isinstance(value, torch.Tensor) and value.requires_grad)
+    return sum(ops.numel(value) for value in args if isinstance(value, torch.Tensor) and value.requires_grad)
 
 
 def in_double_precision(args: Sequence[Any]) -> list[Any]:
@@ -29,18 +31,19 @@ def in_double_precision(args: Sequence[Any]) -> list[Any]:
 
 
 def _cut(tensor: torch.Tensor, smaller: dict[int, int]) -> torch.Tensor:
-    cut = tensor.detach()
+    cut = ops.detach(tensor)
     for place, size in enumerate(tensor.shape):
-        cut = cut.narrow(place, 0, smaller.get(size, size))
-    if not (cut.is_floating_point() or cut.is_complex() or cut.dtype is torch.bool):
-        cut = cut.clamp(max=2)  # keep indices within the shortened dimensions
-    return cut.clone().requires_grad_(tensor.requires_grad)
+        cut = ops.narrow(cut, place, 0, smaller.get(size, size))
+    if not (ops.is_floating_point(cut) or ops.is_complex(cut) or cut.dtype is torch.bool):
+        cut = ops.clamp(cut, max=2)  # keep indices within the shortened dimensions
+    return ops.requires_grad_(ops.clone(cut), tensor.requires_grad)
 
 
 def _double(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    if not (tensor.is_floating_point() or tensor.is_complex()):
-        return tensor.detach().clone()
-    wide = tensor.detach().to(torch.complex128 if tensor.is_complex() else torch.float64)
-    noise = 1e-3 * (0.5 + 0.5 * torch.rand(wide.shape, generator=generator, dtype=torch.float64)).to(wide.device)
-    moved = torch.where(wide == 0, noise.to(wide.dtype), wide * (1 + noise))
-    return moved.requires_grad_(tensor.requires_grad)
+    if not (ops.is_floating_point(tensor) or ops.is_complex(tensor)):
+        return ops.clone(ops.detach(tensor))
+    wide = ops.to(ops.detach(tensor), torch.complex128 if ops.is_complex(tensor) else torch.float64)
+    drawn = ops.to(ops.rand(wide.shape, generator=generator, dtype=torch.float64), wide.device)
+    noise = ops.mul(ops.add(ops.mul(drawn, 0.5), 0.5), 1e-3)
+    moved = ops.where(ops.eq(wide, 0), ops.to(noise, wide.dtype), ops.mul(wide, ops.add(noise, 1)))
+    return ops.requires_grad_(moved, tensor.requires_grad)

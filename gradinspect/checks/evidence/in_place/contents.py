@@ -18,6 +18,7 @@ import torch
 from gradinspect.checks.evidence.in_place.regions import Region, region_of
 from gradinspect.torch_api.graph_capture import is_capturing
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
+from gradinspect.torch_api.originals import ops
 
 MAX_BYTES = 8 << 20  # that one write may change
 MAX_KEPT = 32 << 20  # of all copies together
@@ -60,7 +61,7 @@ def read_bytes(tensor: torch.Tensor, region: Region) -> torch.Tensor | None:
         return None
     with unobserved():
         try:
-            return _part(_memory(tensor), region.in_bytes).clone(memory_format=torch.contiguous_format)
+            return ops.clone(_part(_memory(tensor), region.in_bytes), memory_format=torch.contiguous_format)
         except (RuntimeError, NotImplementedError):
             return None
 
@@ -92,10 +93,10 @@ def _compare(tensor: torch.Tensor, before: Sequence[tuple[Region, torch.Tensor]]
     if end - start > MAX_SPAN or any(region.shape != data.shape for region, data in before):
         return None
     now = _memory(tensor)
-    then = now[start:end].clone()
+    then = ops.clone(ops.narrow(now, 0, start, end - start))
     for region, data in reversed(before):
-        _part(then, region, start).copy_(data)
-    return (_part(then, own, start) != _part(now, own)).any()
+        ops.copy_(_part(then, region, start), data)
+    return ops.any(ops.ne(_part(then, own, start), _part(now, own)))
 
 
 def _is_readable(tensor: torch.Tensor) -> bool:
@@ -104,8 +105,8 @@ def _is_readable(tensor: torch.Tensor) -> bool:
 
 def _memory(tensor: torch.Tensor) -> torch.Tensor:
     """View the whole storage of a tensor as bytes."""
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+    return ops.set_(ops.empty(0, dtype=torch.uint8, device=tensor.device), ops.untyped_storage(tensor))
 
 
 def _part(memory: torch.Tensor, region: Region, start: int = 0) -> torch.Tensor:
-    return memory.as_strided(region.shape, region.strides, region.offset - start)
+    return ops.as_strided(memory, region.shape, region.strides, region.offset - start)

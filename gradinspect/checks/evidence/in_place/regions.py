@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradinspect.torch_api.tensors import value_of
+from gradinspect.torch_api.originals import ops
 
 MAX_ELEMENTS = 50_000_000  # of a storage, up to which two irregular regions are compared element by element
 
@@ -41,7 +41,7 @@ class Region(NamedTuple):
 
 def region_of(tensor: torch.Tensor) -> Region:
     """Return the region of a tensor."""
-    return Region(tensor.element_size(), tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+    return Region(ops.element_size(tensor), ops.storage_offset(tensor), tuple(tensor.shape), ops.stride(tensor))
 
 
 def part_of(region: Region, index: Any) -> Region | None:
@@ -82,9 +82,9 @@ def overlaps(one: Region, other: Region) -> bool:
     first, num_elements = min(one.offset, other.offset), max(one.end, other.end)
     if num_elements > MAX_ELEMENTS:
         return True
-    marks = torch.zeros(num_elements - first, dtype=torch.bool)
-    marks.as_strided(one.shape, one.strides, one.offset - first).fill_(True)  # returns a tensor
-    return bool(marks.as_strided(other.shape, other.strides, other.offset - first).any())
+    marks = ops.zeros(num_elements - first, dtype=torch.bool)
+    ops.fill_(ops.as_strided(marks, one.shape, one.strides, one.offset - first), True)  # returns a tensor
+    return bool(ops.item(ops.any(ops.as_strided(marks, other.shape, other.strides, other.offset - first))))
 
 
 def _positions(item: Any, size: int) -> range | None:
@@ -93,8 +93,8 @@ def _positions(item: Any, size: int) -> range | None:
         limits = (item.start, item.stop, item.step)
         return range(size)[item] if all(limit is None or type(limit) is int for limit in limits) else None
     if isinstance(item, torch.Tensor):
-        is_integer = not (item.dim() or item.dtype in (torch.bool, torch.uint8) or item.dtype.is_floating_point)
-        item = value_of(item) if is_integer and item.is_cpu and type(item) is torch.Tensor else None
+        is_integer = not (ops.dim(item) or item.dtype in (torch.bool, torch.uint8) or item.dtype.is_floating_point)
+        item = ops.item(item) if is_integer and item.is_cpu and type(item) is torch.Tensor else None
     if type(item) is not int or not -size <= item < size:
         return None
     place = item % size

@@ -15,6 +15,7 @@ from torch import nn
 
 from gradinspect.recording.storages import storage_key
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
 
 SHARING = frozenset(("numpy", "__array__", "__dlpack__"))
@@ -90,20 +91,24 @@ def is_from_numpy(tensor: torch.Tensor) -> bool:
     """Return whether the memory of data belongs to something else than torch."""
     if tensor.requires_grad or isinstance(tensor, nn.Parameter) or tensor.layout is not torch.strided:
         return False
-    return not computes_by_itself(tensor) and not tensor.untyped_storage().resizable()
+    return not computes_by_itself(tensor) and not ops.untyped_storage(tensor).resizable()
 
 
 def _dimensions(tensor: torch.Tensor) -> list[int]:
     """Order the dimensions by their strides, so that a transposed view is the same."""
-    return sorted(range(tensor.dim()), key=lambda place: (-tensor.stride(place), -tensor.size(place)))
+    return sorted(range(ops.dim(tensor)), key=lambda place: (-ops.stride(tensor, place), -ops.size(tensor, place)))
 
 
 def _view_of(tensor: torch.Tensor) -> _View | None:
     key = storage_key(tensor)
     if key is None or tensor.layout is not torch.strided or tensor.dtype.is_complex:
         return None
-    shape = tuple((tensor.stride(place), tensor.size(place)) for place in _dimensions(tensor) if tensor.size(place) > 1)
-    return key, tensor.storage_offset(), shape
+    shape = tuple(
+        (ops.stride(tensor, place), ops.size(tensor, place))
+        for place in _dimensions(tensor)
+        if ops.size(tensor, place) > 1
+    )
+    return key, ops.storage_offset(tensor), shape
 
 
 def _checksum(tensor: torch.Tensor) -> int | None:
@@ -111,10 +116,10 @@ def _checksum(tensor: torch.Tensor) -> int | None:
         return None
     with Unobserved():
         try:
-            plain = tensor.detach().permute(_dimensions(tensor)).contiguous()
-            end = plain.storage_offset() * plain.element_size() + plain.nbytes
-            if not plain.nbytes or plain.untyped_storage().nbytes() < end:  # its memory was released
+            plain = ops.contiguous(ops.permute(ops.detach(tensor), _dimensions(tensor)))
+            end = ops.storage_offset(plain) * ops.element_size(plain) + plain.nbytes
+            if not plain.nbytes or ops.untyped_storage(plain).nbytes() < end:  # its memory was released
                 return None
-            return zlib.crc32((ctypes.c_char * plain.nbytes).from_address(plain.data_ptr()))
+            return zlib.crc32((ctypes.c_char * plain.nbytes).from_address(ops.data_ptr(plain)))
         except (RuntimeError, NotImplementedError):
             return None

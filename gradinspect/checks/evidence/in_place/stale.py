@@ -19,6 +19,7 @@ from gradinspect.recording.variables import variables_from
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.nodes import forward_code
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.saved import can_read_raw
 from gradinspect.torch_api.tensors import plain_tensors_only
 from gradinspect.units import format_bytes, format_count, format_tensor
@@ -76,7 +77,7 @@ def _changed(candidates: Sequence[_Candidate]) -> list[StaleValue]:
         if one.is_changed is not None:
             flags[one.is_changed.device].append(one.is_changed)
     with unobserved():
-        fetched = {device: iter(torch.stack(those).tolist()) for device, those in flags.items()}
+        fetched = {device: iter(ops.tolist(ops.stack(those))) for device, those in flags.items()}
     return [one.value for one in candidates if one.is_changed is None or next(fetched[one.is_changed.device])]
 
 

@@ -28,6 +28,7 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.variables import local_variables
 from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.nodes import next_sequence_nr
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.tensors import key_of_storage, version_of
 
 MAX_WRITES = 500_000  # stored; then the older ones are dropped
@@ -93,7 +94,7 @@ class WriteLog:
 
     def detached(self, tensor: torch.Tensor) -> None:
         """Mark the memory of a tensor as writable without incrementing its version."""
-        self._detached.add(key_of_storage(tensor.untyped_storage()))
+        self._detached.add(key_of_storage(ops.untyped_storage(tensor)))
 
     def contents(
         self, targets: Sequence[torch.Tensor], index: Any = ..., *, is_silent: bool
@@ -147,7 +148,7 @@ class WriteLog:
             region, is_whole = _written_region(tensor, index)
             is_whole = is_whole and not op.startswith(_SELECTIVE)
             write = SeenWrite(start, end, versions, op, number, optimizer, region, content, is_whole, clocks)
-            self._by_storage.setdefault(key_of_storage(tensor.untyped_storage()), []).append(write)
+            self._by_storage.setdefault(key_of_storage(ops.untyped_storage(tensor)), []).append(write)
             self._num_writes += 1
         if self._num_writes > MAX_WRITES:
             self._drop_older()
@@ -162,7 +163,7 @@ class WriteLog:
 
     def last_by_program(self, tensor: torch.Tensor) -> SeenWrite | None:
         """Return the last write to a tensor's memory that no optimizer made."""
-        seen = self._by_storage.get(key_of_storage(tensor.untyped_storage()), ()) if _is_plain(tensor) else ()
+        seen = self._by_storage.get(key_of_storage(ops.untyped_storage(tensor)), ()) if _is_plain(tensor) else ()
         own = [write for write in seen if write.optimizer is None and write.versions[1] <= version_of(tensor)]
         return own[-1] if own else None
 
@@ -200,7 +201,7 @@ class WriteLog:
         return matching[0] if len(matching) == 1 else []
 
     def _is_detached(self, tensor: torch.Tensor) -> bool:
-        return key_of_storage(tensor.untyped_storage()) in self._detached
+        return key_of_storage(ops.untyped_storage(tensor)) in self._detached
 
     def _drop_older(self) -> None:
         """Drop the older half of the storages."""
@@ -225,7 +226,7 @@ class WriteLog:
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Return whether a tensor has ordinary memory and a version."""
-    return tensor.layout is torch.strided and not tensor.is_inference()
+    return tensor.layout is torch.strided and not ops.is_inference(tensor)
 
 
 def _written_region(tensor: torch.Tensor, index: Any) -> tuple[Region, bool]:

@@ -34,6 +34,7 @@ from gradinspect.recording.frames import is_user_file
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.variables import local_variables
 from gradinspect.torch_api.modes import Unobserved
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.tensors import is_leaf, known_version
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -243,7 +244,7 @@ class GradientUse:
             if one.clipped > one.reached > one.unscaled:
                 late.append(one)
             one.unscaled = self.time
-        if late and bool(factor != 1):
+        if late and bool(ops.item(ops.ne(factor, 1))):
             frames = {"backward": late[0].backward, "clipped": late[0].clip, "unscaled": self._number(frame)}
             self._misuse("scaled", 0, "", late, frames)
 
@@ -399,7 +400,7 @@ def _any_nonzero(parameters: Sequence[UsedParameter]) -> bool:
     gradients = [gradient for one in parameters[:MAX_LOOKED_AT] if (gradient := _gradient(one)) is not None]
     try:
         with Unobserved():
-            return any(bool(gradient.count_nonzero()) for gradient in gradients)
+            return any(bool(ops.item(ops.count_nonzero(gradient))) for gradient in gradients)
     except (RuntimeError, NotImplementedError, TypeError):
         return True
 

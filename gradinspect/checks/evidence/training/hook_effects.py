@@ -20,6 +20,7 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import note_ours
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.tensors import is_leaf, tells_values
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -132,7 +133,7 @@ def _adding(edges: list[_Compared | None]) -> Callable[..., None]:
         for gradient, one in zip(outgoing, edges, strict=False):
             if one is not None and gradient is not None and _is_plain(gradient):
                 with unobserved():
-                    one.before = gradient.clone() if one.before is None else one.before + gradient
+                    one.before = ops.clone(gradient) if one.before is None else ops.add(one.before, gradient)
 
     return add
 
@@ -148,15 +149,15 @@ def _comparing(one: _Compared) -> Callable[..., None]:
             return
         with unobserved():
             first, second = (direction_of(gradient) for gradient in (before, after))
-            counts = [torch.count_nonzero(values).to(first.dtype) for values in (first, second)]
-            one.figures = torch.stack([*counts, first @ second.to(first.dtype)])
+            counts = [ops.to(ops.count_nonzero(values), first.dtype) for values in (first, second)]
+            one.figures = ops.stack([*counts, ops.matmul(first, ops.to(second, first.dtype))])
 
     return compare
 
 
 def _is_plain(gradient: torch.Tensor) -> bool:
     is_own = type(gradient) is not torch.Tensor and computes_by_itself(gradient)
-    return tells_values() and not is_own and gradient.layout is torch.strided and gradient.is_floating_point()
+    return tells_values() and not is_own and gradient.layout is torch.strided and ops.is_floating_point(gradient)
 
 
 def _effect(num_before: float, num_after: float, cosine: float) -> Effect | None:

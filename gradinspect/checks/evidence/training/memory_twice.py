@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import GradientUse, gradient_of, held_by
 from gradinspect.checks.evidence.training.registrations import Registrations
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
 
 NUM_STEPS = 2  # of each optimizer that are looked at
@@ -102,5 +103,5 @@ def _place_of(tensor: torch.Tensor) -> _Place | None:
     """Return the memory of an ordinary tensor that has any."""
     if type(tensor) not in (torch.Tensor, nn.Parameter) or tensor.layout is not torch.strided:
         return None
-    address, num_elements = tensor.data_ptr(), tensor.numel()
+    address, num_elements = ops.data_ptr(tensor), ops.numel(tensor)
     return _Place(address, num_elements, tensor.dtype, tensor.device) if address and num_elements else None

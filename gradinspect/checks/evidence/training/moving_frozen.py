@@ -22,6 +22,7 @@ from gradinspect.checks.evidence.training.gradient_use import (
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.torch_api.graph_capture import is_capturing
 from gradinspect.torch_api.modes import Unobserved
+from gradinspect.torch_api.originals import ops
 
 
 class Moved(NamedTuple):
@@ -58,14 +59,14 @@ class MovingFrozen:
             tensor = one.tensor()
             if tensor is not None and id(tensor) not in self.found:
                 with Unobserved():
-                    copied = tensor.detach().clone()
+                    copied = ops.clone(ops.detach(tensor))
                 self._before.setdefault(id(optimizer), []).append((tensor, one, copied))
 
     def after_step(self, optimizer: Optimizer, seen: SeenOptimizer) -> None:
         """Compare them, and note which gradients have been used."""
         for tensor, one, before in self._before.pop(id(optimizer), ()):
             with Unobserved():
-                is_moved = not torch.equal(tensor.detach(), before)
+                is_moved = not ops.equal(ops.detach(tensor), before)
             if is_moved:
                 frozen = self.frozen_at.get(id(tensor))
                 self.found[id(tensor)] = Moved(one.name, frozen, seen.step, seen.name)

@@ -13,6 +13,7 @@ from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.recording.instances import instances_of
 from gradinspect.recording.recorder import Recorder
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.tensors import version_of
 
 SCHEDULER_FILE = lr_scheduler.__file__
@@ -135,7 +136,7 @@ class Optimizers:
         one.num_steps += 1
         if not one.has_state:
             one.has_state = any(
-                isinstance(value, torch.Tensor) and value.numel() > 1
+                isinstance(value, torch.Tensor) and ops.numel(value) > 1
                 for state in optimizer.state.values()
                 for value in _values(state)
             )

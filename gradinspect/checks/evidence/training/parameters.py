@@ -33,6 +33,7 @@ from gradinspect.recording.frames import is_user_file, source_line
 from gradinspect.recording.names import named_modules
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modules import own_parameters
+from gradinspect.torch_api.originals import ops
 
 NUM_BACKWARDS = 2  # in which flags are looked for
 Leaves = Sequence[tuple[torch.Tensor, str]]  # with their names
@@ -116,7 +117,7 @@ class ParameterLog:
             names = [one.name for one in self._gradients.of((pair.first, pair.second))]
             yield TwoInOneMemory(
                 first=names[0] or "one parameter", second=names[-1] or "another",
-                is_same_shape=pair.first.shape == pair.second.shape and pair.first.stride() == pair.second.stride(),
+                is_same_shape=_is_same_shape(pair.first, pair.second),
                 made=self._frame(pair.made), step=self._frame(pair.step),
             )  # fmt: skip
         yield from self._moved()
@@ -180,3 +181,7 @@ class ParameterLog:
 
     def _frame(self, number: int | None) -> Frame | None:
         return None if number is None else self._recorder.frames.record(number, self._folder)
+
+
+def _is_same_shape(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return bool(first.shape == second.shape and ops.stride(first) == ops.stride(second))

@@ -42,6 +42,7 @@ from gradinspect.checks.facts.value_flow import short_name
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
+from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.replaced import asking
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only, version_of
 
@@ -123,7 +124,7 @@ class TorchCallLog:
             if not known.access.arguments and "out" not in kwargs:
                 return None if known.is_skipped else _Begun(known, args, kwargs, inputs, [], {})
             with plain_tensors_only():
-                versions = [_NO_VERSION if tensor.is_inference() else version_of(tensor) for tensor in inputs]
+                versions = [_NO_VERSION if ops.is_inference(tensor) else version_of(tensor) for tensor in inputs]
                 return _Begun(known, args, kwargs, inputs, versions, self._contents(known, args, kwargs))
         except Exception as error:
             self._recorder.errors.note(error)

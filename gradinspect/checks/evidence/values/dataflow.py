@@ -24,6 +24,7 @@ from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, DetachCa
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import storage_key, storage_of
 from gradinspect.torch_api.nodes import ForwardFrames
+from gradinspect.torch_api.originals import is_grad_enabled, ops
 from gradinspect.torch_api.tensors import (
     is_leaf_here,
     key_of_storage,
@@ -156,7 +157,7 @@ class Dataflow:
                 reads.append(Read(kept.call))
         if len(reads) > 1:
             reads = _distinct(reads)
-        is_off = not torch.is_grad_enabled()
+        is_off = not is_grad_enabled()
         is_new_live = result.requires_grad
         cause = None
         if is_live and not is_new_live:
@@ -223,7 +224,7 @@ class Dataflow:
             if cause == "gradient" and _creates_graph(args, kwargs):
                 cause = "unknown"  # for example a linear function, whose derivative is constant
         wrt = self._all_reads(_with_respect_to(args, kwargs)) if kind is CallKind.GRADIENT else ()
-        self._add(Call(name, reads, number, cause, wrt, not torch.is_grad_enabled(), is_write), outputs)
+        self._add(Call(name, reads, number, cause, wrt, not is_grad_enabled(), is_write), outputs)
 
     def _add(self, call: Call, outputs: Sequence[torch.Tensor]) -> None:
         """Store a call, and what it has made. NOTE [Identifying tensors]."""
@@ -254,7 +255,7 @@ class Dataflow:
             return detach_cause_of(name, kind, outputs, frame, self._forwards)
         if kind is CallKind.WRITES:
             return copied_by(frame)
-        are_indices = detached and not any(output.is_floating_point() for output in detached)
+        are_indices = detached and not any(ops.is_floating_point(output) for output in detached)
         return "integer" if are_indices else None  # max() and topk() return them beside the values
 
     def _enter_from_numpy(self, tensor: torch.Tensor, number: int | None) -> None:
@@ -341,7 +342,7 @@ class Dataflow:
             self.on_missing_grad(tensor, self.read(tensor), frame)
 
     def _switch(self, number: int | None) -> None:
-        is_on = torch.is_grad_enabled()
+        is_on = is_grad_enabled()
         if self._was_on and not is_on:
             self._switched_off = number
         self._was_on = is_on

@@ -10,7 +10,8 @@ from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.backward_calls import LeafValues
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import Frame
-from gradinspect.torch_api.tensors import plain_tensors_only, value_of
+from gradinspect.torch_api.originals import ops, without_grad
+from gradinspect.torch_api.tensors import plain_tensors_only
 
 
 class LeafOrigins:
@@ -48,7 +49,7 @@ class LeafOrigins:
 
 def _highest(leaf: torch.Tensor) -> float:
     try:
-        with plain_tensors_only(), torch.no_grad():
-            return float(value_of(leaf.max()))
+        with plain_tensors_only(), without_grad():
+            return float(ops.item(ops.max(leaf)))
     except (RuntimeError, NotImplementedError, IndexError):  # it has no elements, or no memory
         return math.inf

@@ -16,6 +16,7 @@ from gradinspect.recording.frames import is_own_file
 from gradinspect.torch_api.checkpoints import REENTRANT_FORWARD
 from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.operators import is_operator, operator_name
+from gradinspect.torch_api.originals import is_grad_enabled, ops
 
 _VALUES = frozenset(("data", "T", "H", "mT", "mH", "real", "imag"))  # attributes that are tensors of the same values
 _TO_PYTHON = frozenset((
@@ -139,9 +140,9 @@ def detach_cause_of(
         return "detach"
     if short in _COPIES:
         return "copy"
-    if not torch.is_grad_enabled():
+    if not is_grad_enabled():
         return _who_switched_off(frame, forwards)
-    if not any(output.is_floating_point() or output.is_complex() for output in outputs):
+    if not any(ops.is_floating_point(output) or ops.is_complex(output) for output in outputs):
         return "integer"
     return "assigned" if kind is CallKind.WRITES else "unknown"
 
