@@ -28,7 +28,7 @@ from gradinspect.recording.recorder import Recorder
 from gradinspect.renderers.picture.dot.document import render_dot
 from gradinspect.renderers.picture.picture import draw
 from gradinspect.renderers.picture.plan.parts import DrawOptions
-from gradinspect.renderers.terminal.tree import render_tree
+from gradinspect.renderers.terminal.trees.tree import render_tree
 
 STEPS = 15
 

@@ -108,7 +108,7 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     def report(memory: "StepMemory") -> None:
         from gradinspect.analyses.memory.step import needed_bytes
         from gradinspect.renderers.data.step_memory import render_step_memory_json
-        from gradinspect.renderers.terminal.step_memory import StepMemoryPage
+        from gradinspect.renderers.terminal.memory.step import StepMemoryPage
 
         nonlocal fits
         fits = available is None or needed_bytes(memory) <= available
@@ -144,7 +144,7 @@ def _search(request: Request, name: str, limit: int | None, num_steps: int, outp
     from gradinspect.cli.running.size_search import search_size
     from gradinspect.renderers.data.plan import SIZES
     from gradinspect.renderers.data.table import render_figures
-    from gradinspect.renderers.terminal.sizes import SizePage
+    from gradinspect.renderers.terminal.memory.sizes import SizePage
 
     if not request.fake:
         raise GradInspectError("'--search' runs many sizes on fake tensors, and --real has values.", "Remove --real.")

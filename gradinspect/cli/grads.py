@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradinspect.analyses.gradients.timeline import Timeline
     from gradinspect.analyses.selection.rows import RowChoice
     from gradinspect.graph import Graph
-    from gradinspect.renderers.terminal.gradients import GradientsPage
+    from gradinspect.renderers.terminal.gradients.call import GradientsPage
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 
@@ -111,7 +111,7 @@ def _check_alone(option: str, does: str, *, is_alone: bool) -> None:
 def _show_buckets(request: Request, *, is_text: bool, full: bool) -> None:
     def report(found: "BucketReport") -> None:
         from gradinspect.renderers.data.gradients import render_buckets_json
-        from gradinspect.renderers.terminal.buckets import BucketsPage
+        from gradinspect.renderers.terminal.gradients.buckets import BucketsPage
 
         if not found.models:
             raise GradInspectError(
@@ -138,7 +138,7 @@ def _time(request: Request, file: Path, rows: "RowChoice", *, full: bool, force:
         from gradinspect.analyses.gradients.choice import chosen_slices
         from gradinspect.analyses.gradients.timeline import slowest_first
         from gradinspect.renderers.data.chrome_trace import render_chrome_trace
-        from gradinspect.renderers.terminal.timeline import TimelinePage
+        from gradinspect.renderers.terminal.gradients.timeline import TimelinePage
 
         page = terminal_page(TimelinePage)
         slices = slowest_first(timeline) if rows.sort is None else timeline.slices
@@ -180,7 +180,7 @@ def _page(graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "I
     from rich.text import Text
 
     from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, gradients_of, unmeasured_notes
-    from gradinspect.renderers.terminal.gradients import GradientsPage
+    from gradinspect.renderers.terminal.gradients.call import GradientsPage
     from gradinspect.units import format_count
 
     page = terminal_page(GradientsPage)
@@ -226,7 +226,7 @@ def _steps_page(found: "GradientSteps", by: By | None, rows: "RowChoice", *, ful
 
     from gradinspect.analyses.gradients.choice import chosen_moves
     from gradinspect.analyses.gradients.steps import moves, notes_of_all, unmeasured_in_all
-    from gradinspect.renderers.terminal.gradient_steps import StepsPage
+    from gradinspect.renderers.terminal.gradients.several_calls import StepsPage
 
     page = terminal_page(StepsPage)
     yield from page.head(found)

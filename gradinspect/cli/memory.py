@@ -75,7 +75,7 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     def report_growth(growth: "Growth") -> None:
         from gradinspect.renderers.data.memory import GROWTH, ITERATIONS
         from gradinspect.renderers.data.table import render_figures, render_table
-        from gradinspect.renderers.terminal.growth import render_growth
+        from gradinspect.renderers.terminal.memory.growth import render_growth
 
         match output_format:
             case "table":
@@ -135,7 +135,7 @@ def _print_flops(
     from gradinspect.renderers.data.json import render_json
     from gradinspect.renderers.data.memory import FLOPS
     from gradinspect.renderers.data.table import render_table
-    from gradinspect.renderers.terminal.flops import FlopsPage
+    from gradinspect.renderers.terminal.memory.flops import FlopsPage
 
     counted = count_flops(graph, nodes)
     found = sorted_rows(counted.rows, FLOP_FIELDS, rows.sort)
@@ -169,8 +169,8 @@ def _page(
     from gradinspect.analyses.memory.notes import memory_notes
     from gradinspect.analyses.memory.rows import left_out, lines_of
     from gradinspect.analyses.memory.tree import largest_modules, module_tree, sorted_modules
-    from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
-    from gradinspect.renderers.terminal.memory_source import render_annotated_source
+    from gradinspect.renderers.terminal.memory.held import MemoryPage, fitting_depth
+    from gradinspect.renderers.terminal.memory.source_lines import render_annotated_source
 
     page = terminal_page(MemoryPage)
     yield from page.head(measured, graph)

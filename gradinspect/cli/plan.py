@@ -71,7 +71,7 @@ def plan(  # noqa: PLR0913  # one option for each kind of plan
 
     from gradinspect.cli.running.planning import find_plan
     from gradinspect.renderers.data.plan import render_plan_json
-    from gradinspect.renderers.terminal.plan import PlanPage
+    from gradinspect.renderers.terminal.memory.plan import PlanPage
 
     found = find_plan(asked, limit, steps, tries=tries, rounds=rounds, split=split)
     if output_format == "json":

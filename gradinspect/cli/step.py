@@ -49,7 +49,7 @@ def step(
     """
     from gradinspect.cli.output.debugger import Debugger
     from gradinspect.cli.output.step_report import ReportWriter, check_report
-    from gradinspect.renderers.terminal.steps import StepPage
+    from gradinspect.renderers.terminal.nodes.steps import StepPage
 
     target = None if report is None else of_this_rank(report)
     if target is not None:

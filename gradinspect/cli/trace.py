@@ -104,9 +104,9 @@ def _page(
 
     from gradinspect.analyses.structure.focus import focus_graph  # noqa: PLC0415  # as above
     from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # as above
-    from gradinspect.renderers.terminal.forward_tree import render_forward  # noqa: PLC0415  # as above
     from gradinspect.renderers.terminal.summary import render_summary  # noqa: PLC0415  # as above
-    from gradinspect.renderers.terminal.tree import TreeOptions, render_tree  # noqa: PLC0415  # as above
+    from gradinspect.renderers.terminal.trees.forward_tree import render_forward  # noqa: PLC0415  # as above
+    from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree  # noqa: PLC0415  # as above
 
     console = output_console()
     part, cut = focus_graph(graph, focus)

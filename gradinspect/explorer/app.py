@@ -15,9 +15,9 @@ from gradinspect.explorer.journey import Journey
 from gradinspect.explorer.keys import HelpPage, KeyReader
 from gradinspect.explorer.views import PanelView, TextLine, TreeView
 from gradinspect.graph import Graph
-from gradinspect.renderers.terminal.node_page import NodePage
-from gradinspect.renderers.terminal.panel_page import Explain, Facts, PageLine, PageStyle
-from gradinspect.renderers.terminal.scope_page import ScopePage
+from gradinspect.renderers.terminal.nodes.node_page import NodePage
+from gradinspect.renderers.terminal.nodes.panel_page import Explain, Facts, PageLine, PageStyle
+from gradinspect.renderers.terminal.nodes.scope_page import ScopePage
 from gradinspect.renderers.terminal.text import Part, fit, visible
 from gradinspect.source import ReadSource
 from gradinspect.units import format_count, format_held

@@ -7,7 +7,7 @@ from gradinspect.explorer.browsing import RowPosition
 from gradinspect.explorer.journey import Journey
 from gradinspect.explorer.keys import Command
 from gradinspect.explorer.views import LinesView, PanelView, TreeView
-from gradinspect.renderers.terminal.panel_page import PageLine
+from gradinspect.renderers.terminal.nodes.panel_page import PageLine
 from gradinspect.units import format_count
 
 IN_HELP = {"down", "up", "half_down", "half_up", "page_down", "page_up", "first", "last", "center", "copy"}

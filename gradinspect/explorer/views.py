@@ -15,9 +15,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gradinspect.explorer.browsing import Browser
-from gradinspect.renderers.terminal.panel_page import PageLine
+from gradinspect.renderers.terminal.nodes.panel_page import PageLine
 from gradinspect.renderers.terminal.text import harmless
-from gradinspect.renderers.terminal.tree import TreeOptions, TreePage
+from gradinspect.renderers.terminal.trees.tree import TreeOptions, TreePage
 
 MARGIN = 2  # rows kept visible above and below the cursor
 

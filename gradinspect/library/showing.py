@@ -18,11 +18,11 @@ from gradinspect.renderers.diff_words import summary as diff_summary
 from gradinspect.renderers.html.fragment import findings_fragment, graph_fragment, memory_fragment, text_fragment
 from gradinspect.renderers.terminal.diff import DiffPage
 from gradinspect.renderers.terminal.findings import FindingsPage
-from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
-from gradinspect.renderers.terminal.step_memory import StepMemoryPage
+from gradinspect.renderers.terminal.memory.held import MemoryPage, fitting_depth
+from gradinspect.renderers.terminal.memory.step import StepMemoryPage
 from gradinspect.renderers.terminal.summary import render_summary
 from gradinspect.renderers.terminal.text import harmless
-from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
+from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
 from gradinspect.units import format_bytes, format_count
 
 MAX_MODULE_ROWS = 40

@@ -9,7 +9,7 @@ from textwrap import dedent
 
 from gradinspect.analyses.explain.explanation import Explanation
 from gradinspect.graph import Frame, Graph, Record
-from gradinspect.renderers.terminal.panel_page import Explain
+from gradinspect.renderers.terminal.nodes.panel_page import Explain
 from gradinspect.source import ReadSource
 
 LINES_AROUND = 2

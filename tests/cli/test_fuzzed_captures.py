@@ -15,7 +15,8 @@ from gradinspect.storage import encode_graph
 
 LIMITED = """
 import resource, sys
-import gradinspect.cli, gradinspect.storage, gradinspect.renderers.terminal.tree, gradinspect.renderers.terminal.summary
+import gradinspect.cli, gradinspect.storage, gradinspect.renderers.terminal.trees.tree
+import gradinspect.renderers.terminal.summary
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 limit = used + int(sys.argv[1]) * 1024**2
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

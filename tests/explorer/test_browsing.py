@@ -10,7 +10,7 @@ from strategies import graphs
 from gradinspect.analyses.structure.folding import Scope
 from gradinspect.explorer.browsing import Browser
 from gradinspect.graph import Edge, Graph, ModuleCall
-from gradinspect.renderers.terminal.tree import TreeOptions, TreePage
+from gradinspect.renderers.terminal.trees.tree import TreeOptions, TreePage
 
 MANY = 100_000
 

@@ -20,7 +20,7 @@ from gradinspect.analyses.gradients.stepping import (
 from gradinspect.analyses.structure.node_names import node_number
 from gradinspect.cli.output.console import output_console, print_line, terminal_page
 from gradinspect.errors import GradInspectError
-from gradinspect.renderers.terminal.steps import StepPage
+from gradinspect.renderers.terminal.nodes.steps import StepPage
 from gradinspect.source import ReadSource
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from gradinspect.analyses.explain.explanation import explain_class
 from gradinspect.analyses.gradients.stepping import Step, SteppingOutcome
 from gradinspect.cli.output.files import check_target, suffix_of
 from gradinspect.cli.output.printing import print_message
-from gradinspect.renderers.terminal.step_report import render_report_html, render_report_markdown
+from gradinspect.renderers.terminal.nodes.step_report import render_report_html, render_report_markdown
 from gradinspect.storage import write_file
 
 if TYPE_CHECKING:

@@ -47,8 +47,8 @@ _FOR_SOME = (  # that a question names, or that are imported when the files to w
     "renderers.html",
     "renderers.picture",
     "renderers.terminal.diff",
-    "renderers.terminal.plan",
-    "renderers.terminal.sizes",
+    "renderers.terminal.memory.plan",
+    "renderers.terminal.memory.sizes",
 )
 
 

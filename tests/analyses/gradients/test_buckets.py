@@ -5,7 +5,7 @@ from factories import graph, leaf, op
 from gradinspect.analyses.gradients.buckets import BucketParameter, BucketReport, Buckets, bucket_notes, bucket_rows
 from gradinspect.graph import Gradients, Graph, NodeGradients
 from gradinspect.renderers.data.gradients import render_buckets_json
-from gradinspect.renderers.terminal.buckets import BucketsPage
+from gradinspect.renderers.terminal.gradients.buckets import BucketsPage
 
 NUM_NODES = 20
 

@@ -9,7 +9,7 @@ from gradinspect.analyses.memory.flops import CountedFlops, FlopRow, count_flops
 from gradinspect.graph import Frame, Graph
 from gradinspect.renderers.data.memory import FLOPS
 from gradinspect.renderers.data.table import render_table
-from gradinspect.renderers.terminal.flops import FlopsPage
+from gradinspect.renderers.terminal.memory.flops import FlopsPage
 from gradinspect.units import format_flops
 
 

@@ -14,7 +14,7 @@ from gradinspect.analyses.selection.node_conditions import nodes_in_module
 from gradinspect.analyses.summary import summarize
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedTensor, SavedValue, Storage
-from gradinspect.renderers.terminal.memory import MemoryPage
+from gradinspect.renderers.terminal.memory.held import MemoryPage
 
 
 def packed(storage: int, status: str = "packed") -> SavedValue:

@@ -7,7 +7,7 @@ from gradinspect.analyses.structure.devices import Crossing, crossings, ends_of
 from gradinspect.graph import Graph, Node
 from gradinspect.renderers.html.page import render_html
 from gradinspect.renderers.picture.dot.document import render_dot
-from gradinspect.renderers.terminal.tree import render_tree
+from gradinspect.renderers.terminal.trees.tree import render_tree
 
 
 def on(device: str, node: Node) -> Node:

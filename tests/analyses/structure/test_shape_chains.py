@@ -12,7 +12,7 @@ from gradinspect.analyses.structure.shape_chains import chain_links, chain_title
 from gradinspect.graph import Graph, Hook, ModuleCall
 from gradinspect.renderers.picture.dot.document import render_dot
 from gradinspect.renderers.picture.plan.parts import DrawOptions
-from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
+from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
 
 
 def attention() -> Graph:

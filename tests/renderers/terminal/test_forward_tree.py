@@ -9,8 +9,8 @@ from strategies import graphs
 from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.analyses.structure.forward_order import forward_rows
 from gradinspect.graph import Graph, ModuleCall
-from gradinspect.renderers.terminal.forward_tree import render_forward
-from gradinspect.renderers.terminal.tree import TreeOptions
+from gradinspect.renderers.terminal.trees.forward_tree import render_forward
+from gradinspect.renderers.terminal.trees.tree import TreeOptions
 
 
 def residual() -> Graph:

@@ -14,7 +14,7 @@ from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Mo
 from gradinspect.graph import Gradients
 from gradinspect.renderers.data.gradients import STEPS, render_steps_json, step_rows
 from gradinspect.renderers.data.table import render_table
-from gradinspect.renderers.terminal.gradient_steps import StepsPage
+from gradinspect.renderers.terminal.gradients.several_calls import StepsPage
 
 NAN = float("nan")
 

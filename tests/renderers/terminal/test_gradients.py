@@ -20,7 +20,7 @@ from gradinspect.analyses.gradients.observed import (
 from gradinspect.graph import Gradients, Graph, NodeGradients
 from gradinspect.renderers.data.gradients import GRADIENTS, gradient_rows, render_gradients_json
 from gradinspect.renderers.data.table import render_table
-from gradinspect.renderers.terminal.gradients import GradientsPage
+from gradinspect.renderers.terminal.gradients.call import GradientsPage
 
 NAN = float("nan")
 

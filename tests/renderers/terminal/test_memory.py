@@ -19,9 +19,9 @@ from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.memory import GROUPS, GROWTH, ITERATIONS, MODULES, render_memory_json, with_depths
 from gradinspect.renderers.data.table import figures, render_table
-from gradinspect.renderers.terminal.growth import render_growth
-from gradinspect.renderers.terminal.memory import MemoryPage, fitting_depth
-from gradinspect.renderers.terminal.memory_source import render_annotated_source
+from gradinspect.renderers.terminal.memory.growth import render_growth
+from gradinspect.renderers.terminal.memory.held import MemoryPage, fitting_depth
+from gradinspect.renderers.terminal.memory.source_lines import render_annotated_source
 
 MIB = 2**20
 

@@ -13,9 +13,9 @@ from strategies import graphs
 from gradinspect.analyses.explain.explanation import Explanation, InputGradient
 from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.graph import Frame, Gradients, Graph, Hook, NodeGradients, Root, Storage
-from gradinspect.renderers.terminal.node_page import NodePage
-from gradinspect.renderers.terminal.panel_page import Facts, PageLine
-from gradinspect.renderers.terminal.scope_page import ScopePage
+from gradinspect.renderers.terminal.nodes.node_page import NodePage
+from gradinspect.renderers.terminal.nodes.panel_page import Facts, PageLine
+from gradinspect.renderers.terminal.nodes.scope_page import ScopePage
 
 SOURCE = ["import torch", "", "x = torch.ones(1)", "y = x + 2", "loss = x * y", "loss.backward()"]
 HOSTILE = "[red]x[/]\x1b[31m\n\u202e"

@@ -7,7 +7,7 @@ from gradinspect.analyses.planning.changes import Checkpoint, OutermostModule, P
 from gradinspect.analyses.planning.report import PlanReport, lowest_sentence, peak_of
 from gradinspect.analyses.planning.search import FoundPlans, PlanOutcome
 from gradinspect.analyses.planning.trial import Trial
-from gradinspect.renderers.terminal.plan import PlanPage
+from gradinspect.renderers.terminal.memory.plan import PlanPage
 
 PLAIN = PlanOutcome(plan=Plan(), peak_bytes=4096, held_bytes=3072, flops=100)
 BEST = PlanOutcome(

@@ -4,7 +4,7 @@ import pytest
 from step_record import two_devices
 
 from gradinspect.analyses.memory.step import AliveRow, CurvePoint, Origin, StepMemory, StepPeak
-from gradinspect.renderers.terminal.step_memory import StepMemoryPage, curve_lines
+from gradinspect.renderers.terminal.memory.step import StepMemoryPage, curve_lines
 
 AT = Origin(
     step=2, phase="backward", op="aten.mul.Tensor", node="MulBackward0", module="body.0", line="train.py:5",

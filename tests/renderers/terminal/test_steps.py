@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from gradinspect.analyses.explain.explanation import InputGradient
 from gradinspect.analyses.gradients.stepping import Arrived, Passed, SavedPreview, Step, SteppingOutcome, TensorPreview
 from gradinspect.graph import Frame, Graph, ModuleCall, SavedValue
-from gradinspect.renderers.terminal.number_rows import summarize_values, value_lines
-from gradinspect.renderers.terminal.step_report import render_report_html, render_report_markdown
-from gradinspect.renderers.terminal.steps import StepPage, simplified
+from gradinspect.renderers.terminal.nodes.number_rows import summarize_values, value_lines
+from gradinspect.renderers.terminal.nodes.step_report import render_report_html, render_report_markdown
+from gradinspect.renderers.terminal.nodes.steps import StepPage, simplified
 
 FORMULAS = (
     InputGradient(argument="self", place="0", formula="mul_tensor_backward(grad, other, self.scalar_type())"),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gradinspect.analyses.gradients.timeline import NodeSlice, OpSlice, Timeline, slowest_first
 from gradinspect.graph import Frame, ModuleCall
 from gradinspect.renderers.data.chrome_trace import render_chrome_trace
-from gradinspect.renderers.terminal.timeline import TimelinePage
+from gradinspect.renderers.terminal.gradients.timeline import TimelinePage
 
 
 def timeline(name: str = "w", seconds: float = 0.002) -> Timeline:

@@ -17,7 +17,7 @@ from gradinspect.analyses.structure.focus import Focus, focus_graph
 from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.analyses.structure.outline import outline
 from gradinspect.graph import Frame, Graph, Hook, Root, SavedStatus, SavedValue
-from gradinspect.renderers.terminal.tree import TreeOptions, render_tree
+from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
 
 
 def screen(drawn: Graph, **options: object) -> str:

@@ -6,8 +6,8 @@ from itertools import islice
 
 from gradinspect.analyses.structure.folding import Scope, ids_of_copy, node_ids
 from gradinspect.graph import module_name
+from gradinspect.renderers.terminal.nodes.panel_page import MAX_LISTED, PageLine, PanelPage
 from gradinspect.renderers.terminal.page import GAP
-from gradinspect.renderers.terminal.panel_page import MAX_LISTED, PageLine, PanelPage
 from gradinspect.units import format_bytes, format_count
 
 MAX_CLASSES = 8

@@ -23,7 +23,7 @@ from gradinspect.analyses.gradients.stepping import (
 )
 from gradinspect.analyses.structure.call_names import short_name
 from gradinspect.graph import Graph, SavedTensor, source_of
-from gradinspect.renderers.terminal.number_rows import dtype_and_shape, summarize_values, value_lines
+from gradinspect.renderers.terminal.nodes.number_rows import dtype_and_shape, summarize_values, value_lines
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import wrap
 from gradinspect.units import format_count, format_dtype

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.gradients.timeline import NodeSlice, Timeline, outermost_ops
-from gradinspect.renderers.terminal.gradients import CELLS
+from gradinspect.renderers.terminal.gradients.call import CELLS
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count
 

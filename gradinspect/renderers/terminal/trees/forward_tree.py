@@ -9,7 +9,7 @@ from gradinspect.analyses.structure.folding import fold_graph
 from gradinspect.analyses.structure.forward_order import ForwardRow, forward_rows
 from gradinspect.analyses.structure.outline_rows import Guide, Row
 from gradinspect.graph import Graph
-from gradinspect.renderers.terminal.tree import TreeOptions, TreePage, opener
+from gradinspect.renderers.terminal.trees.tree import TreeOptions, TreePage, opener
 
 
 def render_forward(graph: Graph, options: TreeOptions) -> Iterator[Text]:

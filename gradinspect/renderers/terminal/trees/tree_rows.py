@@ -17,7 +17,7 @@ from gradinspect.analyses.structure.shape_chains import chain_title
 from gradinspect.analyses.structure.skips import skip_edges
 from gradinspect.graph import Graph, Node, Root, TensorInfo, argument_name
 from gradinspect.renderers.terminal.text import Part, visible
-from gradinspect.renderers.terminal.tree_words import ASCII_SYMBOLS, Symbols, call_name, call_names, input_nrs
+from gradinspect.renderers.terminal.trees.tree_words import ASCII_SYMBOLS, Symbols, call_name, call_names, input_nrs
 from gradinspect.units import format_bytes, format_count, format_tensor
 
 MAX_REFERENCES = 3

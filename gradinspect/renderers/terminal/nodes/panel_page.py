@@ -15,7 +15,7 @@ from gradinspect.analyses.explain.explanation import Explanation
 from gradinspect.graph import Graph, Node, NodeGradients, consumers
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.renderers.terminal.text import wrap
-from gradinspect.renderers.terminal.tree_words import ASCII_SYMBOLS, Symbols
+from gradinspect.renderers.terminal.trees.tree_words import ASCII_SYMBOLS, Symbols
 from gradinspect.source import ReadSource
 from gradinspect.units import format_count, format_tensor
 

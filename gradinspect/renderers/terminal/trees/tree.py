@@ -17,8 +17,8 @@ from gradinspect.analyses.structure.outline import IsOpen, outline
 from gradinspect.analyses.structure.outline_rows import Guide, Row, guides_below, split_row
 from gradinspect.graph import Frame, Graph, Record, own_frame
 from gradinspect.renderers.terminal.text import Part, fit, shorten, visible
-from gradinspect.renderers.terminal.tree_rows import RowWriter
-from gradinspect.renderers.terminal.tree_words import Symbols
+from gradinspect.renderers.terminal.trees.tree_rows import RowWriter
+from gradinspect.renderers.terminal.trees.tree_words import Symbols
 from gradinspect.units import format_bytes, format_count, format_share
 
 BYTES_CELLS = 10

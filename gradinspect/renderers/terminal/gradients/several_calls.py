@@ -11,7 +11,7 @@ from rich.text import Text
 
 from gradinspect.analyses.gradients.observed import ParameterRow
 from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps, Move
-from gradinspect.renderers.terminal.gradients import (
+from gradinspect.renderers.terminal.gradients.call import (
     CELLS,
     UNKNOWN,
     UPDATE,

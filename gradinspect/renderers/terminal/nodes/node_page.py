@@ -8,9 +8,9 @@ from rich.text import Text
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows_of
 from gradinspect.graph import Leaf, Measured, Node, argument_name, module_name, stats_of
 from gradinspect.renderers.facts import formula_lines
-from gradinspect.renderers.terminal.gradients import number
+from gradinspect.renderers.terminal.gradients.call import number
+from gradinspect.renderers.terminal.nodes.panel_page import MAX_LISTED, PageLine, PanelPage
 from gradinspect.renderers.terminal.page import GAP
-from gradinspect.renderers.terminal.panel_page import MAX_LISTED, PageLine, PanelPage
 from gradinspect.units import format_bytes, format_tensor
 
 

@@ -9,7 +9,7 @@ from gradinspect.analyses.explain.explanation import InputGradient
 from gradinspect.analyses.gradients.stepping import Step, SteppingOutcome
 from gradinspect.analyses.summary import describe_capture
 from gradinspect.renderers.data.markdown import code
-from gradinspect.renderers.terminal.steps import StepPage
+from gradinspect.renderers.terminal.nodes.steps import StepPage
 from gradinspect.units import escape_control, format_count
 
 Passes: TypeAlias = Sequence[tuple[str, Sequence[Step]]]

@@ -1,0 +1,1 @@
+"""The tree of a graph, from the loss or from the inputs."""
