@@ -16,16 +16,14 @@ if TYPE_CHECKING:
     from gradinspect.analyses.memory.step import StepMemory
     from gradinspect.analyses.selection.finding import FoundNode
     from gradinspect.analyses.summary import Summary
+    from gradinspect.api.answers import diff, memory, saved, summary, tree
+    from gradinspect.api.files import load, save
+    from gradinspect.api.live.checking import check
+    from gradinspect.api.live.fitting import fit
+    from gradinspect.api.live.recording import Recording, capture, record
     from gradinspect.checks.findings import Finding, Findings
     from gradinspect.errors import GradInspectError
     from gradinspect.graph import Graph
-    from gradinspect.library.comparing import diff
-    from gradinspect.library.files import load, save
-    from gradinspect.library.views import memory, saved, summary, tree
-    from gradinspect.live.capturing import capture
-    from gradinspect.live.checking import check
-    from gradinspect.live.fitting import fit
-    from gradinspect.live.recording import Recording, record
 
 __all__ = [
     "Finding",
@@ -60,33 +58,33 @@ _HOMES = {
     "Graph": "graph",
     "GraphDiff": "analyses.diff.records",
     "Memory": "analyses.memory.held",
-    "Recording": "live.recording",
+    "Recording": "api.live.recording",
     "SavedRow": "analyses.memory.saved_rows",
     "StepMemory": "analyses.memory.step",
     "Summary": "analyses.summary",
-    "capture": "live.capturing",
-    "check": "live.checking",
-    "diff": "library.comparing",
-    "fit": "live.fitting",
-    "load": "library.files",
+    "capture": "api.live.recording",
+    "check": "api.live.checking",
+    "diff": "api.answers",
+    "fit": "api.live.fitting",
+    "load": "api.files",
     "load_ipython_extension": "notebook",  # what %load_ext calls
-    "memory": "library.views",
-    "record": "live.recording",
-    "save": "library.files",
-    "saved": "library.views",
-    "summary": "library.views",
-    "tree": "library.views",
+    "memory": "api.answers",
+    "record": "api.live.recording",
+    "save": "api.files",
+    "saved": "api.answers",
+    "summary": "api.answers",
+    "tree": "api.answers",
 }
 
 
 _METHODS = {  # NOTE [Methods of records] in `methods.py`
     "find_nodes": "analyses.selection.finding",
-    "fragment_of": "library.showing",
-    "line_of": "library.showing",
-    "page_of": "library.showing",
-    "to_networkx": "library.converting",
-    "to_pandas": "library.converting",
-    "to_polars": "library.converting",
+    "fragment_of": "api.showing",
+    "line_of": "api.showing",
+    "page_of": "api.showing",
+    "to_networkx": "api.converting",
+    "to_pandas": "api.converting",
+    "to_polars": "api.converting",
 }
 
 

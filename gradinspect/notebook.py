@@ -44,11 +44,11 @@ def _seen(words: list[str], run: Callable[[], bool], label: str) -> object:
     if len(words) != 1 or words[0] not in VERBS:
         raise GradInspectError(f"'%%gradinspect {' '.join(words)}' is not known.", _HOW)
     if words[0] == "check":
-        from gradinspect.live.checking import check_once
+        from gradinspect.api.live.checking import check_once
 
         return check_once(run, label)
-    from gradinspect.library.views import memory
-    from gradinspect.live.recording import MOST_GRAPHS, Recording
+    from gradinspect.api.answers import memory
+    from gradinspect.api.live.recording import MOST_GRAPHS, Recording
 
     with Recording(None, MOST_GRAPHS, label=label) as recording:
         success = run()

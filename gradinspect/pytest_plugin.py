@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from gradinspect.live.recording import Recording
+    from gradinspect.api.live.recording import Recording
 
 _UPDATE = "GRADINSPECT_UPDATE"  # as in gradinspect.testing
 
@@ -37,7 +37,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture
 def gradinspect_recording(request: pytest.FixtureRequest) -> "Iterator[Recording]":
     """Record the test: `.graph` of its first backward call, `.graphs` of all, `.capture(loss)`."""
-    from gradinspect.live.recording import MOST_GRAPHS, Recording  # noqa: PLC0415  # torch, only for a test that asks
+    from gradinspect.api.live.recording import MOST_GRAPHS, Recording  # noqa: PLC0415  # torch, only for a test that asks
 
     with Recording(None, MOST_GRAPHS, label=request.node.name) as recording:
         yield recording

@@ -40,7 +40,7 @@ def assert_trains(step: Callable[[], object], *, steps: int | None = None) -> No
         UserWarning: A parameter got gradients, but none could be measured.
     """
     __tracebackhide__ = True
-    from gradinspect.live.checking import check_training
+    from gradinspect.api.live.checking import check_training
 
     checked = check_training(step, steps)
     if checked.unlearned or checked.failed:
@@ -75,7 +75,7 @@ def assert_no_findings(
         GradInspectError: A code is unknown, or no backward was called and nothing with a graph was returned.
     """
     __tracebackhide__ = True
-    from gradinspect.live.checking import check
+    from gradinspect.api.live.checking import check
 
     found = check(step, select=only, skip=skip, steps=steps)
     if found:
@@ -100,7 +100,7 @@ def assert_saved_below(loss: object, limit: int | str) -> None:
     graph = _graph_of(loss)
     memory = measure_memory(graph)
     if memory.extra_bytes > most:
-        from gradinspect.library.showing import memory_page
+        from gradinspect.api.showing import memory_page
 
         head = f"{format_bytes(memory.extra_bytes)} are held for backward, more than {format_bytes(most)}."
         _fail(f"{head}\n\n{memory_page(graph, memory, max_rows=MAX_ROWS)}")
@@ -119,13 +119,13 @@ def assert_peak_below(step: Callable[[], object], limit: int | str, *, steps: in
         GradInspectError: No backward was called and nothing with a graph was returned, or the limit cannot be read.
     """
     __tracebackhide__ = True
-    from gradinspect.live.fitting import fit
+    from gradinspect.api.live.fitting import fit
 
     most = parse_bytes(limit) if isinstance(limit, str) else limit
     memory = fit(step, steps=steps)
     if memory.peak_bytes > most:
         from gradinspect.analyses.memory.step import on_device
-        from gradinspect.library.showing import step_memory_page
+        from gradinspect.api.showing import step_memory_page
 
         peak = f"{format_bytes(memory.peak_bytes)}{on_device(memory)}"
         head = f"The peak of a step is {peak}, more than {format_bytes(most)}."
@@ -147,8 +147,8 @@ def assert_graph_matches(loss: object, golden: str | os.PathLike[str]) -> None:
         GradInspectError: Nothing has a graph, or the file cannot be read.
     """
     __tracebackhide__ = True
-    from gradinspect.library.comparing import diff
-    from gradinspect.library.files import load, save
+    from gradinspect.api.answers import diff
+    from gradinspect.api.files import load, save
 
     graph, file = _graph_of(loss), _beside(golden, sys._getframe(1))
     if os.environ.get(UPDATE):
@@ -164,7 +164,7 @@ def assert_graph_matches(loss: object, golden: str | os.PathLike[str]) -> None:
 def _graph_of(loss: object) -> Graph:
     if isinstance(loss, Graph):
         return loss
-    from gradinspect.live.capturing import capture
+    from gradinspect.api.live.recording import capture
 
     return capture(loss)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
+from gradinspect.api.live.session import LiveSession
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.findings import Finding
-from gradinspect.live.session import LiveSession
 from gradinspect.recording.outputs import has_graph
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer

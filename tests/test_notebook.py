@@ -47,5 +47,5 @@ def test_a_notebook_as_a_user_writes_it(tmp_path: Path) -> None:
         outputs[4]
     )
     assert "ZeroDivisionError" in str(outputs[6])
-    assert "live/session.py" not in str(outputs[6])
+    assert "api/live/session.py" not in str(outputs[6])
     assert len(traced) < 20_000

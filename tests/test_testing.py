@@ -151,7 +151,7 @@ def test_dead():
     assert (tmp_path / "golden.json").is_file()
     assert "1 failed, 2 passed" in again
     assert "No finite gradient other than zero reaches net.weight, net.bias." in again
-    assert "gradinspect/live" not in again
+    assert "gradinspect/api" not in again
 
 
 def test_an_unused_plugin_costs_nothing() -> None:
@@ -162,4 +162,4 @@ def test_an_unused_plugin_costs_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
 
-    assert done.stdout == "['gradinspect', 'gradinspect.pytest_plugin']\n", done.stderr
+    assert done.stdout == "['gradinspect', 'gradinspect.methods', 'gradinspect.pytest_plugin']\n", done.stderr

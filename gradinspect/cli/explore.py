@@ -80,7 +80,7 @@ def _require_textual() -> None:
 
 def _show(request: Request, graph: "Graph") -> int:
     """Run the explorer until the user quits; its traceback is on the screen if it failed."""
-    from gradinspect.cli.output.formulas import explainer
+    from gradinspect.analyses.explain.explainer import explainer
     from gradinspect.explorer.app import Exploration, Explorer
 
     console = output_console()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gradinspect.cli.command_line import split_arguments, unknown_option, usage_sentence
-from gradinspect.cli.output.bug_report import report_bug
+from gradinspect.cli.output.bug_report import report_bug, versions_of_all
 from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_problem, print_text
 from gradinspect.cli.verbs import VERBS, VerbGroup
 from gradinspect.errors import INTERRUPTED, USER_CAN_FIX_IT, GradInspectError, ScriptFailedError
@@ -44,16 +44,9 @@ def root(
 ) -> None:
     """Print the versions, or the help if the command line is empty."""
     if version:
-        print_text(versions())
+        print_text(versions_of_all())
     elif context.invoked_subcommand is None:
         print_text(context.get_help())
-
-
-def versions() -> str:
-    """Return the versions for a bug report, without importing torch."""
-    from gradinspect.cli.output.versions import versions_of_all  # noqa: PLC0415  # what --help need not wait for
-
-    return versions_of_all()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

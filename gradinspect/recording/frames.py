@@ -61,7 +61,8 @@ _STDLIB = _folders((*map(sysconfig.get_path, ("stdlib", "platstdlib")), Path(os.
 
 # Frames from here outward run the program, and are ours.
 RUNNERS = tuple(
-    str(Path(__file__).parent.parent / name) for name in ("runner/program.py", "runner/session.py", "live/session.py")
+    str(Path(__file__).parent.parent / name)
+    for name in ("runner/program.py", "runner/session.py", "api/live/session.py")
 )
 
 

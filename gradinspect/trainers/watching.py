@@ -12,14 +12,14 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from gradinspect.api.files import save
+from gradinspect.api.live.checking import MOST_STEPS
+from gradinspect.api.live.session import LiveSession
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.findings import Findings
 from gradinspect.checks.verdict import Selection, without_comments
 from gradinspect.errors import GradInspectError, text_of
 from gradinspect.graph import Graph
-from gradinspect.library.files import save
-from gradinspect.live.checking import MOST_STEPS
-from gradinspect.live.session import LiveSession
 from gradinspect.observers.graphs.graphs_observer import GraphsObserver
 
 

@@ -14,8 +14,8 @@ import torch
 from described_graphs import described
 from torch import nn
 
+from gradinspect.api.live.recording import record
 from gradinspect.graph import Graph, source_of
-from gradinspect.live.recording import record
 from gradinspect.recording.capture import capture_graph
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.modes import num_function_modes

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import gradinspect as gi
-from gradinspect.live.session import LiveSession
+from gradinspect.api.live.session import LiveSession
 from gradinspect.observers.gradients.gradient_steps_observer import GradientStepsObserver
 from gradinspect.observers.gradients.timeline_observer import TimelineObserver
 from gradinspect.observers.gradients.values_observer import ValuesObserver

@@ -9,8 +9,8 @@ from torch import nn
 from torch.overrides import _get_current_function_mode
 
 import gradinspect as gi
+from gradinspect.api.live.session import LiveSession
 from gradinspect.checks.evidence.observer import ChecksObserver
-from gradinspect.live.session import LiveSession
 from gradinspect.trainers import watching
 from gradinspect.trainers.watching import TrainingWatch
 

@@ -1,5 +1,6 @@
 """Report a bug of ours: one sentence, and below it what a developer needs to find it."""
 
+import platform
 import sys
 import traceback
 from collections.abc import Callable
@@ -23,7 +24,7 @@ def report_bug(error: BaseException, say: Callable[[str], None]) -> int:
     with suppress(Exception):  # the streams may be closed
         say(f"{bug_sentence(error)} Please report it to its developers, with the traceback and versions printed here.")
     with suppress(Exception):
-        for line in (*_trace_of(error).splitlines(), _versions()):
+        for line in (*_trace_of(error).splitlines(), versions_of_all()):
             print(brief(line, MAX_CHARACTERS), file=sys.stderr)
     return INTERNAL_ERROR
 
@@ -48,7 +49,17 @@ def _trace_of(error: BaseException) -> str:
     return error.trace if isinstance(error, InternalError) else "".join(traceback.format_exception(error))
 
 
-def _versions() -> str:
-    from gradinspect.cli.output.versions import versions_of_all  # noqa: PLC0415  # only after a bug
+def versions_of_all() -> str:
+    """Write the versions for a bug report, without importing torch."""
+    ours, torch = (f"{package} {version_of(package)}" for package in ("gradinspect", "torch"))
+    return f"{ours}, Python {platform.python_version()}, {torch}"
 
-    return versions_of_all()
+
+def version_of(package: str) -> str:
+    """Return the version of a package; it may run from its folder."""
+    from importlib import metadata  # noqa: PLC0415  # it imports what --help need not wait for
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"

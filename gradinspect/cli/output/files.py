@@ -155,7 +155,7 @@ def write_targets(
 
 
 def _facts_of(graph: "Graph", request: Request) -> "PageFacts":
-    from gradinspect.cli.output.formulas import explainer
+    from gradinspect.analyses.explain.explainer import explainer
     from gradinspect.renderers.facts import page_facts
 
     return page_facts(graph, explainer(), functools.cache(source_reader(request)))

@@ -7,10 +7,10 @@ from gradinspect.checks.settings import selection_of
 from gradinspect.cli.options.project import Project, name_of_program, relative_names
 from gradinspect.cli.options.report_options import Format, ReportOptions
 from gradinspect.cli.output.baselines import open_baseline, save_baseline
+from gradinspect.cli.output.bug_report import version_of
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.files import check_target, suffix_of, write_content
 from gradinspect.cli.output.printing import is_silent, print_text
-from gradinspect.cli.output.versions import version_of
 from gradinspect.request import Request
 
 if TYPE_CHECKING:

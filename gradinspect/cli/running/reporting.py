@@ -32,7 +32,7 @@ _OF_A_VERB = (  # it, its question or the session imports what it needs of these
     "fake",
     "observers",
 )
-_FOR_OTHERS = ("__main__", "explorer", "library", "live", "pytest_plugin", "trainers")
+_FOR_OTHERS = ("__main__", "api", "explorer", "pytest_plugin", "trainers")
 _FOR_SOME = (  # that a question names, or that are imported when the files to write are known
     "analyses.diff",
     "analyses.planning",

@@ -14,11 +14,11 @@ from runs import gradinspect, python
 from torch import nn
 
 import gradinspect as gi
+from gradinspect.api.live.session import LiveSession
 from gradinspect.checks.evidence import call_choice, observer, optimizer_steps, ranks, unused_graphs, watch_window
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.findings import Findings
 from gradinspect.errors import GradInspectError
-from gradinspect.live.session import LiveSession
 from gradinspect.request import Request
 from gradinspect.runner.run import Run
 from gradinspect.source import Expression, Script

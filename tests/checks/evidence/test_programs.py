@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gradinspect.api.live.checking import check_once
 from gradinspect.checks.evidence import watch_window
 from gradinspect.checks.findings import Findings
-from gradinspect.live.checking import check_once
 
 BROKEN = Path(__file__).parents[2] / "check_programs" / "broken"
 PROGRAMS = {

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from gradinspect.live.checking import check
+from gradinspect.api.live.checking import check
 
 
 class Cube(torch.autograd.Function):

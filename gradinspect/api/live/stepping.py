@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from gradinspect.api.live.session import LiveSession
 from gradinspect.errors import GradInspectError
-from gradinspect.live.session import LiveSession
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.runner.output_loss import run_backward
 

@@ -1,4 +1,4 @@
-"""`record`: note names, modules and source lines around any code, and the graph of each backward call in it."""
+"""`capture` records the graph of live tensors; `record` the names, modules and lines around any code, and graphs."""
 
 import sys
 from pathlib import Path
@@ -9,9 +9,9 @@ from weakref import ref
 
 from torch import nn
 
+from gradinspect.api.live.session import LiveSession
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
-from gradinspect.live.session import LiveSession
 from gradinspect.observers.graphs.graphs_observer import GraphsObserver
 from gradinspect.recording.capture import capture_graph
 from gradinspect.recording.frames import file_of, user_frames
@@ -117,3 +117,22 @@ def record(model: nn.Module | None = None, *, most: int = MOST_GRAPHS) -> Record
         GradInspectError: This torch lacks what recording needs.
     """
     return Recording(model, most)
+
+
+def capture(outputs: object, *, model: nn.Module | None = None) -> Graph:
+    """Record the autograd graph of live tensors, such as a loss, before its backward.
+
+    No gradient is computed, no hook runs, nothing stays patched and no tensor is kept alive. Modules and source lines
+    are known only from a recording: use `record` around the forward pass, and `Recording.capture`.
+
+    Args:
+        outputs: A tensor, or a tuple, list, dict, dataclass or ModelOutput that contains some.
+        model: Names the parameters, if no variable of the caller holds the model.
+
+    Returns:
+        The record of every node that backward would run, with the bytes that each holds.
+
+    Raises:
+        GradInspectError: No tensor in `outputs` has a graph.
+    """
+    return capture_graph(outputs, model=model)

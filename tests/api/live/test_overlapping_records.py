@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
+from gradinspect.api.live.recording import Recording, record
 from gradinspect.errors import GradInspectError
-from gradinspect.live.recording import Recording, record
 from gradinspect.torch_api.modes import num_function_modes
 
 

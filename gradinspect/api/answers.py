@@ -1,13 +1,17 @@
-"""What a graph answers: its figures, its saved values, what it holds."""
+"""What graphs answer: the figures of one, its saved values, what it holds, and what differs between two."""
 
+from collections.abc import Sequence
+
+from gradinspect.analyses.diff.comparison import diff_graphs
+from gradinspect.analyses.diff.records import Aspect, GraphDiff
 from gradinspect.analyses.memory.held import Memory, measure_memory
 from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedRow, saved_rows
 from gradinspect.analyses.selection.node_conditions import chosen_nodes
 from gradinspect.analyses.selection.rows import RowChoice, chosen_rows
 from gradinspect.analyses.structure.node_names import module_names
 from gradinspect.analyses.summary import Summary, summarize
+from gradinspect.api.showing import graph_page
 from gradinspect.graph import Graph
-from gradinspect.library.showing import graph_page
 
 
 def summary(graph: Graph) -> Summary:
@@ -62,3 +66,17 @@ def memory(graph: Graph, *, where: str | None = None, module: str | None = None)
         GradInspectError: No module matches, the condition cannot be read, or the graph was freed before its record.
     """
     return measure_memory(graph, chosen_nodes(graph, module, where))
+
+
+def diff(before: Graph, after: Graph, *, ignore: Sequence[Aspect] = ()) -> GraphDiff:
+    """Compare two graphs: nodes, shapes, saved values, leaves and modules that differ.
+
+    Args:
+        before: The first graph, A.
+        after: The second graph, B.
+        ignore: What is no difference: `"bytes"`, `"lines"`, `"order"` or `"values"`.
+
+    Returns:
+        The differences; `str(...)` is the report, as `gradinspect diff` prints it. `is_empty` says if there are none.
+    """
+    return diff_graphs(before, after, frozenset(ignore))

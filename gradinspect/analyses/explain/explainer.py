@@ -1,4 +1,4 @@
-"""Formula lookup for the verbs that show nodes."""
+"""The explanation of each class that a graph has, for what shows nodes."""
 
 import functools
 from collections.abc import Callable

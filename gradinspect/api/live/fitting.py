@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import StepMemory
-from gradinspect.live.session import LiveSession
-from gradinspect.live.stepping import call_step, name_of_step, no_backward
+from gradinspect.api.live.session import LiveSession
+from gradinspect.api.live.stepping import call_step, name_of_step, no_backward
 from gradinspect.observers.graphs.graphs_observer import GraphsObserver
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.memory.storage_purposes import Label, Purposes

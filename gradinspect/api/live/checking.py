@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 from torch import nn
 
+from gradinspect.api.live.session import LiveSession
+from gradinspect.api.live.stepping import call_step, name_of_step, no_backward
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.findings import Findings
 from gradinspect.checks.settings import read_settings, selection_of
 from gradinspect.checks.verdict import Selection, without_comments
 from gradinspect.errors import GradInspectError, text_of
-from gradinspect.live.session import LiveSession
-from gradinspect.live.stepping import call_step, name_of_step, no_backward
 from gradinspect.recording.names import Member, members_of, unwrapped_module
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.variables import isinstance_safely

@@ -10,7 +10,7 @@ import pytest
 from factories import product_plus_two, two_layers
 
 import gradinspect as gi
-from gradinspect.library import converting
+from gradinspect.api import converting
 
 
 def test_a_graph_is_saved_and_loaded(tmp_path: Path) -> None:
