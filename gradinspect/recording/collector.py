@@ -7,13 +7,14 @@ pause ends it.
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import RLock
+
+from gradinspect.torch_api.forks import InOurState, lock_of_process
 
 
 class _Pauses:
     """The pauses that are not over yet."""
 
-    lock = RLock()  # a destructor may run our code while this thread has it
+    lock = lock_of_process()
     number = 0
     was_enabled = False
 
@@ -21,15 +22,16 @@ class _Pauses:
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """Pause the garbage collector, unless the program has."""
-    with _Pauses.lock:
-        if not _Pauses.number:
-            _Pauses.was_enabled = gc.isenabled()
-            gc.disable()
-        _Pauses.number += 1
-    try:
-        yield
-    finally:
+    with InOurState():
         with _Pauses.lock:
-            _Pauses.number -= 1
-            if not _Pauses.number and _Pauses.was_enabled:
-                gc.enable()
+            if not _Pauses.number:
+                _Pauses.was_enabled = gc.isenabled()
+                gc.disable()
+            _Pauses.number += 1
+        try:
+            yield
+        finally:
+            with _Pauses.lock:
+                _Pauses.number -= 1
+                if not _Pauses.number and _Pauses.was_enabled:
+                    gc.enable()

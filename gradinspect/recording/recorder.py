@@ -25,8 +25,8 @@ modes, and would be recompiled without ours; so if anything was compiled, the mo
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from threading import Lock, RLock, get_ident
-from types import CodeType, FrameType, FunctionType, TracebackType
+from threading import Lock, get_ident
+from types import CodeType, FrameType, TracebackType
 from typing import Any, Protocol, Self
 from weakref import ReferenceType, ref
 
@@ -36,7 +36,6 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from gradinspect.graph import THREAD_SPAN
-from gradinspect.recording.forks import pause_in_children, stop_pausing
 from gradinspect.recording.frames import FrameTable
 from gradinspect.recording.kept_names import KeptNames
 from gradinspect.recording.model_inputs import ModelInputs
@@ -44,12 +43,20 @@ from gradinspect.recording.names import Names
 from gradinspect.recording.other_threads import OtherThreads
 from gradinspect.recording.own_errors import OwnErrors
 from gradinspect.recording.scopes import TaskScope
-from gradinspect.recording.thread_modes import Crossings, guarded, leave_thread, new_threads_followed, push_mode_here
+from gradinspect.recording.thread_modes import (
+    Crossings,
+    call_when_returned,
+    guarded,
+    leave_thread,
+    new_threads_followed,
+    push_mode_here,
+)
 from gradinspect.recording.threads import NOWHERE, ModuleWindow, ThreadRecord
 from gradinspect.recording.transparency import transparent
 from gradinspect.torch_api.compiled_regions import noticed_regions
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
+from gradinspect.torch_api.forks import lock_of_process, pause_in_children, stop_pausing
 from gradinspect.torch_api.hooks import hide_step_hooks, note_ours, show_step_hooks
 from gradinspect.torch_api.modes import (
     has_compiled,
@@ -110,7 +117,7 @@ class Recorder:
         self._noted: set[int] = set()  # numbers of modules whose names are kept
         self._module_numbers: dict[int, int] = {}
         self._lock = Lock()  # of what all threads share
-        self.turn = RLock()  # held by those who note what all threads do, so that they do one after the other
+        self.turn = lock_of_process()  # held by those who note what all threads do, so that they do one after the other
         self._thread = get_ident()
         self._mode = _CallMode(self)
         self.scope = TaskScope()
@@ -202,8 +209,8 @@ class Recorder:
             func: The function.
             keywords: The keyword arguments that torch holds for the time of the call.
         """
-        if self._is_leaving and keywords is not None and isinstance(func, FunctionType):
-            keywords[""] = _AtTheEnd(self._leave)
+        if self._is_leaving:
+            call_when_returned(func, keywords, self._leave)
 
     def next_number(self) -> int:
         """Return the number of the next node of the recorded thread, as far as this thread can know."""
@@ -401,15 +408,3 @@ class _CallMode(TorchFunctionMode):
 
 
 CALL_MODE: CodeType = _CallMode.__torch_function__.__code__
-
-
-class _AtTheEnd:
-    """Calls a function when it is destroyed."""
-
-    __slots__ = ("_then",)
-
-    def __init__(self, then: Callable[[], None]) -> None:
-        self._then = then
-
-    def __del__(self) -> None:
-        self._then()

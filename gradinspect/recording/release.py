@@ -15,12 +15,21 @@ import gc
 import sys
 from collections.abc import Sequence
 
+from gradinspect.torch_api.forks import lock_of_process
+
 SMALL_GRAPH = 2_000  # nodes; freeing a chain of that length needs under half a MiB of stack
 _probe = [object()]
 UNSHARED = sys.getrefcount(_probe[-1])  # reference count of a wrapper that only a list holds
 UNSHARED_BY_MAP = next(map(sys.getrefcount, _probe))  # the same, of one that is passed on by `map`
 
-_parked: list[list[object]] = []  # lists of held wrappers, leaf side first, so that pop() is root first
+_lock = lock_of_process()
+_parked: list[list[object]] = []  # under the lock: lists of held wrappers, leaf side first, so that pop() is root first
+
+
+class _Releasing:
+    """Whether wrappers are being released: what is freed, or a collection, may ask for it again."""
+
+    is_on = False
 
 
 def park_wrappers(wrappers: Sequence[object]) -> None:
@@ -30,14 +39,19 @@ def park_wrappers(wrappers: Sequence[object]) -> None:
     """
     if len(wrappers) <= SMALL_GRAPH:
         return
-    if _parked:  # a graph walked again is held once, or neither list would be its only owner
-        again = set(map(id, wrappers))
-        for held in _parked:
-            held[:] = [wrapper for wrapper in held if id(wrapper) not in again]
-        _parked[:] = [held for held in _parked if held]
-    if _on_collection not in gc.callbacks:
-        gc.callbacks.append(_on_collection)
-    _parked.append(list(reversed(wrappers)))
+    with _lock:
+        _hold_once(wrappers)
+        if _on_collection not in gc.callbacks:
+            gc.callbacks.append(_on_collection)
+        _parked.append(list(reversed(wrappers)))
+
+
+def _hold_once(wrappers: Sequence[object]) -> None:
+    """Drop what is parked of a graph that is walked again: of two lists neither would be its only owner."""
+    again = set(map(id, wrappers)) if _parked else set()
+    for held in _parked:
+        held[:] = [wrapper for wrapper in held if id(wrapper) not in again]
+    _parked[:] = [held for held in _parked if held]
 
 
 def release_wrappers() -> None:
@@ -45,12 +59,19 @@ def release_wrappers() -> None:
 
     Cheap while the graphs are in use: it only checks the root of each.
     """
-    for held in _parked:
-        if sys.getrefcount(held[-1]) == UNSHARED:
-            _release_unshared(held)
-    _parked[:] = [held for held in _parked if len(held) > SMALL_GRAPH]  # a short rest may be freed in any order
-    if not _parked and _on_collection in gc.callbacks:
-        gc.callbacks.remove(_on_collection)
+    if _Releasing.is_on or not _lock.acquire(blocking=False):  # inside another call, or on another thread
+        return
+    _Releasing.is_on = True
+    try:
+        for held in tuple(_parked):
+            if held and sys.getrefcount(held[-1]) == UNSHARED:
+                _release_unshared(held)
+        _parked[:] = [held for held in _parked if len(held) > SMALL_GRAPH]  # a short rest may be freed in any order
+        if not _parked and _on_collection in gc.callbacks:
+            gc.callbacks.remove(_on_collection)
+    finally:
+        _Releasing.is_on = False
+        _lock.release()
 
 
 def _release_unshared(held: list[object]) -> None:

@@ -7,7 +7,8 @@ the time of each outermost module. Listeners are not told of these calls: they f
 import sys
 import threading
 from collections.abc import Callable
-from types import CodeType, FrameType
+from functools import partial
+from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -16,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from gradinspect.recording.other_threads import OWN, OtherThreads
 from gradinspect.recording.threads import ThreadRecord
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
-from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
+from gradinspect.torch_api.modes import has_compiled, push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
 from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.replaced import NEVER_REPLACED, standing_for
@@ -67,6 +68,8 @@ class OtherCallMode(TorchFunctionMode):
             raise
         if is_noted:
             self._notes.end(start, result, sys._getframe(1))
+        elif not self._recorder.is_active and not has_compiled():  # NOTE [Leaving] in `recorder`
+            call_when_returned(called, kwargs, partial(remove_function_mode, self))
         return result
 
 
@@ -104,6 +107,30 @@ class ThreadNotes:
 
 
 OTHER_CALL_MODE: CodeType = OtherCallMode.__torch_function__.__code__
+
+
+def call_when_returned(func: Any, keywords: dict[str, Any] | None, then: Callable[[], object]) -> None:
+    """Call a function as soon as the running torch function has returned. NOTE [Leaving] in `recorder`.
+
+    Args:
+        func: The torch function.
+        keywords: The keyword arguments that torch holds for the time of the call.
+        then: The function.
+    """
+    if keywords is not None and isinstance(func, FunctionType):
+        keywords[""] = _AtTheEnd(then)
+
+
+class _AtTheEnd:
+    """Calls a function when it is destroyed."""
+
+    __slots__ = ("_then",)
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        self._then = then
+
+    def __del__(self) -> None:
+        self._then()
 
 
 class Crossings:

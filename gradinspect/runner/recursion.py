@@ -9,11 +9,11 @@ limit; called after the program has ended, they behave like Python's.
 
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+from gradinspect.torch_api.forks import lock_of_process
 from gradinspect.torch_api.patches import Patch, patched
 
 ON_TOP = 50  # frames and C calls between the program and torch
@@ -21,7 +21,7 @@ ROOM = 1000  # for our own code
 _AT_DEPTH = re.compile(r"recursion depth (\d+)")  # in the error for a limit that is too low
 
 _get, _set = sys.getrecursionlimit, sys.setrecursionlimit
-_lock = threading.RLock()
+_lock = lock_of_process()
 
 
 class _Limit:

@@ -17,7 +17,6 @@ Source: torch/optim/optimizer.py `profile_hook_step`, torch/nn/modules/module.py
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from threading import RLock
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -29,6 +28,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils.hooks import RemovableHandle
 
 from gradinspect.torch_api.dynamo import passed_by
+from gradinspect.torch_api.forks import lock_of_process
 from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
@@ -97,7 +97,7 @@ class _OurHooks:
 
     def __init__(self, register: Callable[[Any], RemovableHandle]) -> None:
         self._register = register
-        self._lock = RLock()  # a destructor may run our code while this thread has it
+        self._lock = lock_of_process()
         self._all: tuple[_Registered, ...] = ()  # replaced as a whole, since another thread may be calling them
         self._handle: RemovableHandle | None = None
 

@@ -7,11 +7,12 @@ code has replaced our patch meanwhile, its replacement stays, and may call ours:
 is the responsibility of its maker.
 """
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from gradinspect.torch_api.forks import lock_of_process
 
 
 class Patch(NamedTuple):
@@ -97,5 +98,5 @@ def _remove(place: tuple[_Slot, _Layer]) -> None:
             del _slots[key]
 
 
-_lock = threading.RLock()
+_lock = lock_of_process()
 _slots: dict[tuple[int, str], _Slot] = {}

@@ -16,6 +16,7 @@ import torch.autograd.profiler
 
 from gradinspect.errors import GradInspectError
 from gradinspect.torch_api.engine import is_profiling
+from gradinspect.torch_api.forks import call_in_children
 from gradinspect.torch_api.probes import private
 
 PATIENCE_S = 60.0
@@ -90,3 +91,10 @@ def _end_turn(profiler: Any) -> None:
         if _Turn.running is profiler:
             _Turn.running = _Turn.thread = None
             _Turn.changed.notify_all()
+
+
+@call_in_children
+def _forget() -> None:
+    """Forget the profiler of a thread that a forked process does not have."""
+    _Turn.changed = Condition()
+    _Turn.running = _Turn.thread = None

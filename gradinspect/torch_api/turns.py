@@ -9,12 +9,12 @@ who waited in vain runs at once. What such a call must not do, to be observed or
 by `enter` and `is_in_another_call`.
 """
 
-import os
 from collections.abc import Callable
 from threading import Condition, Lock, get_ident
 from time import monotonic
 
 from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.forks import call_in_children
 
 LONGEST_S = 60.0  # that a call waits in all, and while only our own code runs for another one
 
@@ -131,6 +131,4 @@ def of_this_call(hook: Callable[..., None]) -> Callable[..., None]:
 
 
 turns = Turns()  # of the process: recordings in several threads observe the same leaves
-
-if hasattr(os, "register_at_fork"):  # Windows does not fork
-    os.register_at_fork(after_in_child=turns.forget)
+call_in_children(turns.forget)

@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -169,3 +170,30 @@ def test_a_graph_that_is_walked_again_is_held_once() -> None:
     assert held == [[0], [14, 13, 12, 11, 10], [5, 4, 3, 2, 1]]
     assert again == [[14, 13, 12, 11, 10], [5, 4, 3, 2, 1, 0]]
     assert sorted(died) == [0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14]
+
+
+@pytest.mark.usefixtures("alone")
+def test_several_threads_park_and_release() -> None:
+    """None takes a list that another one is emptying, and nothing is left."""
+    died: list[int] = []
+    errors: list[BaseException] = []
+    interval = sys.getswitchinterval()
+
+    def work() -> None:
+        try:
+            for _ in range(1000):
+                park(died, 0, 8)
+                release.release_wrappers()
+        except BaseException as error:
+            errors.append(error)
+
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(interval)
+    release.release_wrappers()
+
+    assert (errors, release._parked, len(died)) == ([], [], 32_000)

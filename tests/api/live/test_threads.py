@@ -1,8 +1,11 @@
 """The library in several threads at the same time, each with a model of its own or all with one."""
 
 import gc
+import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +17,7 @@ from torch import nn
 from torch.autograd.profiler import profile
 
 import gradinspect as gi
+from gradinspect.recording.collector import collector_paused
 from gradinspect.torch_api.hooks import hook_optimizer_steps
 
 NUM_THREADS = 4
@@ -206,3 +210,59 @@ def test_what_other_threads_compute_is_said_not_to_be_followed() -> None:
     assert not any("not followed" in note for note in alone.notes)
     assert any("of torch functions in other threads" in note for note in beside.notes)
     assert not beside.is_complete
+
+
+def test_a_recording_that_ends_inside_a_module_of_another_thread_leaves_it() -> None:
+    """Its mode on that thread is gone when the next backward call there has returned."""
+    ended = threading.Event()
+
+    class Waiting(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            entered.set()
+            assert ended.wait(30)
+            return x * 1
+
+    def recording() -> None:
+        with gi.record():
+            ready.set()
+            assert entered.wait(30)
+        ended.set()
+
+    entered, ready = threading.Event(), threading.Event()
+    model = nn.Sequential(nn.Linear(2, 1), Waiting())
+    thread = threading.Thread(target=recording)
+    thread.start()
+    assert ready.wait(30)
+    out = model(torch.ones(1, 2)).sum()
+    thread.join()
+    out.backward()
+
+    assert torch._C._len_torch_function_stack() == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
+def test_a_fork_waits_for_our_code_on_other_threads() -> None:
+    """The child has the program's garbage collector, and no lock that a thread holds which it does not have."""
+    inside, has_forked = threading.Event(), threading.Event()
+
+    def recording() -> None:
+        with gi.record() as recorded, collector_paused(), recorded._session.run.recorder.turn:
+            inside.set()
+            has_forked.wait(0.3)
+
+    with ThreadPoolExecutor(1) as pool:
+        recorded = pool.submit(recording)
+        assert inside.wait(30)
+        child = os.fork()
+        if not child:
+            step_of()()  # makes modules and an optimizer, which our hooks are told of
+            os._exit(0 if gc.isenabled() else 1)
+        has_forked.set()
+        recorded.result()
+    end = time.monotonic() + 60
+    while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < end:
+        time.sleep(0.01)
+    if not ended[0]:
+        os.kill(child, signal.SIGKILL)
+
+    assert ended == (child, 0)
