@@ -9,6 +9,7 @@ import contextlib
 import gc
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 from fork_server import import_ours, measure_each_fork_alone
 
 CPU, SIMULATED = "cpu", "sim"
+PLAIN = "plain"  # in place of a verb: the program is run without us
 PATIENCE_S = 60.0  # for one command, on a busy machine
 WIDTH = 400  # columns: the name of a device must not break a line
 
@@ -32,6 +34,8 @@ class Ran(NamedTuple):
     code: int
     output: str
     errors: str
+    waits: tuple[int, int] = (0, 0)  # values read from the simulated device, and copies from it to the CPU
+    peaks: tuple[int, ...] = ()  # the most bytes in use on each simulated device, beyond those before
 
 
 class DeviceRuns:
@@ -72,7 +76,10 @@ class DeviceRuns:
         if not answer:
             raise RuntimeError(f"The process of {self.device} has ended.")
         self.elapsed_s += time.perf_counter() - started
-        return [Ran(*ran) for ran in json.loads(answer)]
+        return [
+            Ran(code, output, errors, (waits[0], waits[1]), tuple(peaks))
+            for code, output, errors, waits, peaks in json.loads(answer)
+        ]
 
 
 def run_in_a_fork(folder: str, commands: Sequence[Sequence[str]], printed: Path) -> list[Ran]:
@@ -97,9 +104,10 @@ def run_all(commands: Sequence[Sequence[str]], printed: Path) -> None:
         for stream, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(printed / f"{number}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
         code = 70
+        before = witnessed()
         sys.argv = ["gradinspect", *words]
         try:
-            code = main(list(words))
+            code = ran_plainly(words[1]) if words[0] == PLAIN else main(list(words))
         except BaseException:  # an error of ours; this process must not go on as the one that forks
             traceback.print_exc()
         finally:
@@ -107,7 +115,28 @@ def run_all(commands: Sequence[Sequence[str]], printed: Path) -> None:
                 sys.stdout.flush()
                 sys.stderr.flush()
         (printed / f"{number}.code").write_text(str(code))
+        after = witnessed()
+        waits = [after[0][place] - before[0][place] for place in range(2)]
+        (printed / f"{number}.witness").write_text(json.dumps([waits, after[1]]))
     os._exit(0)
+
+
+def ran_plainly(program: str) -> int:
+    """Run a program without us."""
+    runpy.run_path(program, run_name="__main__")
+    return 0
+
+
+def witnessed() -> tuple[tuple[int, int], tuple[int, ...]]:
+    """Return how often the device was waited for, and the peak of each one since the last time."""
+    device = getattr(sys.modules["torch"], SIMULATED, None)
+    if device is None:
+        return (0, 0), ()
+    counts = device.witnessed()
+    peaks = tuple(device.max_memory_allocated(one) for one in range(device.device_count()))
+    for one in range(device.device_count()):
+        device.reset_peak_memory_stats(one)
+    return (counts.values_read, counts.copies_to_host), peaks
 
 
 def waited_for(pid: int) -> int:
@@ -126,7 +155,9 @@ def ran_of(printed: Path, number: int, status: int) -> Ran:
     """Read what a command left: its own exit code, or how its process was ended."""
     texts = [printed / f"{number}.{name}" for name in ("code", "out", "err")]
     code, output, errors = (path.read_text(errors="replace") if path.exists() else "" for path in texts)
-    return Ran(int(code) if code else status, output, errors)
+    witness = printed / f"{number}.witness"
+    waits, peaks = json.loads(witness.read_text()) if witness.exists() else ((0, 0), ())
+    return Ran(int(code) if code else status, output, errors, waits, peaks)
 
 
 def prepare(device: str, built: Path) -> None:

@@ -22,7 +22,7 @@ from gradinspect.torch_api.modes import computes_by_itself, unobserved
 from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.tensors import is_released, tells_values
 
-PIECE = 1 << 22  # elements of a device's tensor at a time; float32 counts up to four times as many
+PIECE = 1 << 18  # elements of a device's tensor at a time: what is computed of them takes little room beside a model
 SAFE = {torch.float32: (1e-10, 1e14), torch.float64: (1e-140, 1e140)}  # largest elements, of any number of elements
 _REAL = (torch.float32, torch.float64, torch.float16, torch.bfloat16)  # what reductions take everywhere
 _MAX_REASON = 80
@@ -276,7 +276,7 @@ def _row(part: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
     values = _real(part, wide)
     low, high = ops.aminmax(values)
     scale, scaled = scaled_by_largest(values, low, high, wide)
-    is_finite = ops.isfinite(part if ops.is_complex(part) else values)
+    elements = part if ops.is_complex(part) else values
     figures = (
         scale,
         ops.vector_norm(scaled, dtype=wide),
@@ -284,7 +284,7 @@ def _row(part: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
         high,
         ops.sum(scaled, dtype=wide),
         ops.count_nonzero(values),
-        ops.sum(ops.logical_not_(is_finite)),
+        ops.count_nonzero(ops.sub(elements, elements)),  # of a finite one 0, else NaN: half the room `isfinite` takes
     )
     return ops.stack([ops.to(figure, wide) for figure in figures])
 
@@ -295,6 +295,16 @@ def norm_row(part: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
     low, high = ops.aminmax(values)
     scale, scaled = scaled_by_largest(values, low, high, wide)
     return ops.stack([ops.to(scale, wide), ops.vector_norm(scaled, dtype=wide)])
+
+
+def extremes_row(values: torch.Tensor) -> torch.Tensor:
+    """Return the least and the largest element, of real and imaginary parts; NaN if any is, and nothing is copied.
+
+    Raises:
+        RuntimeError: As `magnitudes_of`.
+    """
+    parts = ops.view_as_real(ops.resolve_conj(values)) if ops.is_complex(values) else values
+    return ops.to(ops.stack(tuple(ops.aminmax(parts))), wide_dtype(values))
 
 
 def _real(part: torch.Tensor, wide: torch.dtype) -> torch.Tensor:

@@ -3,24 +3,33 @@
 NOTE [What follows from a NaN]
 A gradient that is NaN makes the weights NaN in the next step, and with them every later loss. So once something was
 reported, what comes into a later graph from outside, or is made on a reported line, is a consequence.
+
+NOTE [Losses on a device]
+To read a loss is to wait for its device, and the saved values are gone after the engine has run. So of a loss on a
+device nothing is read: the least and the largest element of each value that may be the origin are taken there before
+the engine runs, and fetched together with the statistics of the gradients.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 
 from gradinspect.checks.facts.graphs import NonfiniteValue
 from gradinspect.checks.findings import Finding, Place
 from gradinspect.checks.rules.gradients.nonfinite_gradients import GRADIENT, LOSS, loss_finding
-from gradinspect.graph import Frame, SavedValue
+from gradinspect.graph import Frame, Graph
 from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.magnitudes import UNREADABLE, PendingFigures, extremes_row, why_unread
 from gradinspect.recording.saved import raw_tensor
-from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
-from gradinspect.torch_api.modes import computes_by_itself, unobserved
+from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.originals import ops
-from gradinspect.torch_api.tensors import is_released
 from gradinspect.units import format_tensor
+
+State: TypeAlias = Literal["finite", "infinite", "nan"]
 
 
 class NonfiniteValues:
@@ -28,17 +37,35 @@ class NonfiniteValues:
 
     def __init__(self) -> None:
         """Start before the first call."""
+        self.search: PendingSearch | None = None  # of the latest call
         self.explains = False  # whether the gradients of the latest call follow from what was reported
         self._reported: set[Place] = set()  # where a NaN was made
         self._has_reported = False
 
     def findings(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
-        """Look at a call that is about to start. NOTE [What follows from a NaN]."""
-        self.explains = self._has_reported and _nonfinite_leaf(walked) is not None
+        """Look at a call that is about to start; of a loss on a device, begin a search. NOTE [Losses on a device]."""
+        self.explains, self.search = False, None
+        if any(isinstance(output, torch.Tensor) and not output.is_cpu for output in call.outputs):
+            self.search = PendingSearch(walked, call)
+            return
+        self.explains = self._has_reported and _has_nonfinite_leaf(walked)
         value = None if self.explains else nonfinite_value(walked, call)
+        yield from self._found(walked.graph, value, backward)
+
+    def settled(
+        self, search: "PendingSearch", rows: Sequence[Sequence[Sequence[float]]], backward: Frame | None
+    ) -> Iterator[Finding]:
+        """Look at a call by what was fetched of its search; nothing if its device has failed."""
+        if len(rows) == len(search.figures):
+            search.settle(rows)
+            self.explains = self._has_reported and search.has_nonfinite_leaf()
+            value = None if self.explains else search.nonfinite_value()
+            yield from self._found(search.graph, value, backward)
+
+    def _found(self, graph: Graph, value: NonfiniteValue | None, backward: Frame | None) -> Iterator[Finding]:
         if value is None:
             return
-        finding = loss_finding(walked.graph, value, backward)
+        finding = loss_finding(graph, value, backward)
         is_known = value.node is None or not self._reported.isdisjoint(finding.places[:1])
         self.explains = self._has_reported and is_known
         if not self.explains:
@@ -56,6 +83,63 @@ class NonfiniteValues:
         self._reported.update(finding.places[:1])
 
 
+class Suspect(NamedTuple):
+    """A value that a nonfinite loss may come from."""
+
+    node: int | None  # that made it; None: it came from outside the graph
+    label: str
+    is_leaf: bool = False
+
+    def value(self, state: State) -> NonfiniteValue | None:
+        """Return what to report of it, if anything; a constant such as a mask may contain infinities on purpose."""
+        if state == "finite" or (state == "infinite" and self.node is None and not self.is_leaf):
+            return None
+        kind = "" if self.node is None else f" with {'NaN' if state == 'nan' else 'Inf'}"
+        return NonfiniteValue(node=self.node, label=f"{self.label}{kind}", is_nan=self.node is None or state == "nan")
+
+
+class PendingSearch:
+    """The same search of a graph that will be gone, with what is still on its device."""
+
+    def __init__(self, walked: WalkedGraph, call: EngineCall) -> None:
+        """Take the extremes of all values, and keep no tensor of the program."""
+        self.graph = walked.graph
+        self.figures: list[PendingFigures] = []
+        self._states: dict[int, State] = {}
+        with unobserved():
+            self._outputs = [self._taken(output) for output in call.outputs if isinstance(output, torch.Tensor)]
+            self._leaves = [(self._taken(tensor), one) for tensor, one in _leaves(walked)]
+            self._saved = [(self._taken(tensor), one) for tensor, one in _saved(walked)]
+
+    def _taken(self, tensor: torch.Tensor) -> int | None:
+        """Take the extremes of a tensor, and return their place; None if there are none."""
+        if not _has_values(tensor) or not ops.numel(tensor):
+            return None
+        try:
+            self.figures.append(PendingFigures(ops.numel(tensor), [extremes_row(ops.detach(tensor))]))
+        except UNREADABLE:
+            return None
+        return len(self.figures) - 1
+
+    def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
+        """Take what was fetched of `figures`."""
+        for place, ((low, high),) in enumerate(rows):
+            is_finite = math.isfinite(low) and math.isfinite(high)
+            self._states[place] = "nan" if math.isnan(low) else "finite" if is_finite else "infinite"
+
+    def has_nonfinite_leaf(self) -> bool:
+        """Return whether a leaf is not finite."""
+        return any(self._state(place) != "finite" for place, _ in self._leaves)
+
+    def nonfinite_value(self) -> NonfiniteValue | None:
+        """Return the origin: as the function does."""
+        outputs = [self._state(place) for place in self._outputs]
+        return _origin(outputs, (one.value(self._state(place)) for place, one in (*self._leaves, *self._saved)))
+
+    def _state(self, place: int | None) -> State:
+        return "finite" if place is None else self._states[place]
+
+
 def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | None:
     """Search the parameters, then the saved values from the first node of the forward pass; None if all is finite.
 
@@ -63,54 +147,55 @@ def nonfinite_value(walked: WalkedGraph, call: EngineCall) -> NonfiniteValue | N
     itself.
     """
     with unobserved():
-        if not any(isinstance(output, torch.Tensor) and not _is_finite(output) for output in call.outputs):
-            return None
-        leaf = _nonfinite_leaf(walked)
-        if leaf is not None:
-            return NonfiniteValue(node=None, label=leaf)
-        nodes = walked.graph.nodes
-        for number in range(len(nodes) - 1, -1, -1):
-            for value in nodes[number].saved:
-                found = _judge(number, value, walked.walk)
-                if found is not None:
-                    return found
-        is_nan = any(isinstance(output, torch.Tensor) and _has_nan(output) for output in call.outputs)
-    return NonfiniteValue(node=0, label="the loss itself", is_nan=is_nan)
+        outputs = [_state_of(output) for output in call.outputs if isinstance(output, torch.Tensor)]
+        return _origin(
+            outputs, (one.value(_state_of(tensor)) for tensor, one in chain(_leaves(walked), _saved(walked)))
+        )
 
 
-def _nonfinite_leaf(walked: WalkedGraph) -> str | None:
+def _origin(outputs: Sequence[State], values: Iterable[NonfiniteValue | None]) -> NonfiniteValue | None:
+    if all(state == "finite" for state in outputs):
+        return None
+    itself = NonfiniteValue(node=0, label="the loss itself", is_nan="nan" in outputs)
+    return next((value for value in values if value is not None), itself)
+
+
+def _has_nonfinite_leaf(walked: WalkedGraph) -> bool:
     with unobserved():
-        for number, tensor in walked.walk.leaves().items():
-            if not _is_finite(tensor):
-                leaf = walked.graph.nodes[number].leaf
-                return (None if leaf is None else leaf.name) or f"#{number}"
-    return None
+        return any(_state_of(tensor) != "finite" for tensor, _ in _leaves(walked))
 
 
-def _judge(number: int, value: SavedValue, walk: Walk) -> NonfiniteValue | None:
-    if value.status != "live" or value.tensor is None:
-        return None
-    tensor = raw_tensor(walk.nodes[number], value)
-    if tensor is None or _is_finite(tensor):
-        return None
-    maker = number if value.origin == "output" else value.tensor.made_by
-    name = value.origin_name or f"a {format_tensor(value.tensor.info)}"
-    if maker is None:  # a constant such as a mask may contain infinities on purpose
-        return NonfiniteValue(node=None, label=name) if _has_nan(tensor) else None
-    is_nan = _has_nan(tensor)
-    label = f"{format_tensor(value.tensor.info)} with {'NaN' if is_nan else 'Inf'}"
-    return NonfiniteValue(node=maker, label=label, is_nan=is_nan)
+def _leaves(walked: WalkedGraph) -> Iterator[tuple[torch.Tensor, Suspect]]:
+    for number, tensor in walked.walk.leaves().items():
+        leaf = walked.graph.nodes[number].leaf
+        yield tensor, Suspect(None, (None if leaf is None else leaf.name) or f"#{number}", is_leaf=True)
 
 
-def _has_nan(tensor: torch.Tensor) -> bool:
-    return bool(ops.item(ops.any(ops.isnan(tensor))))
+def _saved(walked: WalkedGraph) -> Iterator[tuple[torch.Tensor, Suspect]]:
+    """Yield the saved values, from the first node of the forward pass."""
+    nodes = walked.graph.nodes
+    for number in range(len(nodes) - 1, -1, -1):
+        for value in nodes[number].saved:
+            tensor = None
+            if value.status == "live" and value.tensor is not None:
+                tensor = raw_tensor(walked.walk.nodes[number], value)
+            if tensor is not None and value.tensor is not None:
+                kind = format_tensor(value.tensor.info)
+                maker = number if value.origin == "output" else value.tensor.made_by
+                yield tensor, Suspect(maker, (value.origin_name or f"a {kind}") if maker is None else kind)
 
 
-def _is_finite(tensor: torch.Tensor) -> bool:
-    has_numbers = ops.is_floating_point(tensor) or ops.is_complex(tensor)
-    if not has_numbers or computes_by_itself(tensor) or is_released(tensor):
-        return True
+def _has_values(tensor: torch.Tensor) -> bool:
+    return why_unread(tensor) is None and (ops.is_floating_point(tensor) or ops.is_complex(tensor))
+
+
+def _state_of(tensor: torch.Tensor) -> State:
+    if not _has_values(tensor):
+        return "finite"
     try:
-        return bool(ops.item(ops.all(ops.isfinite(ops.detach(tensor)))))
+        values = ops.detach(tensor)
+        if ops.item(ops.all(ops.isfinite(values))):
+            return "finite"
+        return "nan" if ops.item(ops.any(ops.isnan(values))) else "infinite"
     except (RuntimeError, NotImplementedError):
-        return True
+        return "finite"

@@ -24,7 +24,7 @@ from gradinspect.checks.evidence.grad_scaling import is_scaling
 from gradinspect.checks.evidence.holding import holding
 from gradinspect.checks.evidence.in_place.stale import stale_values, unknown_notes
 from gradinspect.checks.evidence.kept_history import kept_history
-from gradinspect.checks.evidence.nonfinite import NonfiniteValues
+from gradinspect.checks.evidence.nonfinite import NonfiniteValues, PendingSearch
 from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
 from gradinspect.checks.evidence.program_files import program_files
 from gradinspect.checks.evidence.ranks import ranks_of_this_run, ranks_that_average, summary_of_rank
@@ -55,13 +55,14 @@ from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import user_frames
+from gradinspect.recording.magnitudes import PendingFigures, fetched
 from gradinspect.recording.outputs import OutputTensor, has_graph
 from gradinspect.recording.release import release_wrappers
 from gradinspect.runner.engine import CallEnd, EngineCall, missed_notes, not_followed_notes
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 from gradinspect.source import Expression
-from gradinspect.torch_api.modes import require_function_modes
+from gradinspect.torch_api.modes import require_function_modes, unobserved
 from gradinspect.torch_api.nodes import UNKNOWN_NR, require_sequence_numbers
 from gradinspect.torch_api.probes import missing_sentences
 from gradinspect.torch_api.tensors import require_autocast_switch
@@ -307,7 +308,8 @@ class ChecksObserver(Observer[Findings]):
         watched = WatchedCall(line=backward, nodes=earlier.nodes)
         self._watched.append(watched)
         watched.found += self._before(walked, call)
-        is_explained = self._nonfinite.explains or any(rule_of(one.code).explains_gradients for one in watched.found)
+        search = self._nonfinite.search
+        is_explained = _explains(watched.found)
         if any(rule_of(finding.code).stops_run for finding in watched.found):
             self._stop(call.caller)  # on every rank: otherwise the engine would hang
         self._calls.append(earlier)
@@ -322,23 +324,49 @@ class ChecksObserver(Observer[Findings]):
         def after(_returned: object) -> None:
             unfreeze()
             guard(self._ran)(watched)
-            guard(judge)()
+            guard(partial(self._completed, is_explained=is_explained))(watched, gradients, search)
             guard(self._look_at_window)()
-
-        def judge() -> None:
-            leaves = dict(gradients.leaves())
-            finished = gradients.finish()
-            _judge(watched, finished, leaves, self._origins, is_explained=is_explained)
-            self._unmeasured.update(unmeasured_notes(finished))
-            self._nonfinite.judged(watched.judged)
 
         def abandon() -> None:
             unfreeze()
             guard(gradients.close)()
             guard(self._ran)(watched)
+            guard(self._failed)(watched, search)
             guard(self._look_at_window)()
 
         return CallEnd(after, abandon)
+
+    def _completed(
+        self, watched: WatchedCall, gradients: GradientMeter, search: PendingSearch | None, *, is_explained: bool
+    ) -> None:
+        """Look at the gradients of a call that has completed."""
+        leaves = dict(gradients.leaves())
+        finished = gradients.finish(self._pending(search))
+        found = self._settled(search, gradients.other_rows, watched)
+        explained = is_explained or self._nonfinite.explains or _explains(found)
+        _judge(watched, finished, leaves, self._origins, is_explained=explained)
+        self._unmeasured.update(unmeasured_notes(finished))
+        self._nonfinite.judged(watched.judged)
+
+    def _failed(self, watched: WatchedCall, search: PendingSearch | None) -> None:
+        """Look at the loss of a call that has failed."""
+        with unobserved():
+            rows = fetched(self._pending(search))
+        self._settled(search, rows, watched)
+
+    def _pending(self, search: PendingSearch | None) -> list[PendingFigures]:
+        """List what a call that has run has left on devices, to be fetched with the statistics of its gradients."""
+        return [*self._training.pending, *(() if search is None else search.figures)]
+
+    def _settled(
+        self, search: PendingSearch | None, rows: list[list[list[float]]], watched: WatchedCall
+    ) -> list[Finding]:
+        """Take what was fetched of that, and return what it shows of the loss."""
+        number = len(self._training.pending)
+        self._training.settle(rows[:number])
+        found = [] if search is None else list(self._nonfinite.settled(search, rows[number:], watched.line))
+        watched.found += found
+        return found
 
     def _ran(self, watched: WatchedCall) -> None:
         """Look at what happened inside a call, whether or not it completed."""
@@ -452,6 +480,11 @@ class ChecksObserver(Observer[Findings]):
     def _backward_line(self, graph: Graph) -> Frame | None:
         frame = graph.captured_at.frame
         return None if frame is None else graph.frames[frame]
+
+
+def _explains(findings: Iterable[Finding]) -> bool:
+    """Return whether a finding explains what is wrong with the gradients."""
+    return any(rule_of(one.code).explains_gradients for one in findings)
 
 
 def _judge(

@@ -25,7 +25,7 @@ from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Measured, N
 from gradinspect.observers.gradients.node_meter import Leaving, NodeMeter, Shared
 from gradinspect.observers.gradients.norms import Norms, pending_scalar, scalar_value
 from gradinspect.observers.graphs.live_graph import Survivors
-from gradinspect.recording.magnitudes import combined
+from gradinspect.recording.magnitudes import PendingFigures, combined
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import Walk, walk_like
 from gradinspect.torch_api.hooks import hooks_were_made, note_ours
@@ -61,6 +61,7 @@ class GradientMeter:
         self._pending_loss = pending_scalar(outputs)
         self._walk = walk or walk_like(graph, [output.edge[0] for output in outputs])
         self._shared = Shared()
+        self.other_rows: list[list[list[float]]] = []
         self._handles: list[Any] = []
         self._after_each: list[Any] = []  # those on inner nodes
         leaving = _Leavings(graph)
@@ -102,15 +103,21 @@ class GradientMeter:
             handle.remove()
         self._walk.close()
 
-    def finish(self) -> Graph:
-        """Remove the hooks, fetch the statistics, and return the graph with them."""
+    def finish(self, others: Sequence[PendingFigures] = ()) -> Graph:
+        """Remove the hooks, fetch the statistics, and return the graph with them.
+
+        Args:
+            others: What else to fetch; `other_rows` are its rows then, and empty if the device has failed.
+        """
         norms = Norms()
         for number, leaf in self.leaves().items():
             norms.take(number, leaf)
         self.close()
         pending = self._pending_loss
-        rows = self._shared.measurements.fetch([*norms.pending, *([] if pending is None else [pending])])
-        loss = self._loss if pending is None or not rows else combined(pending, rows[-1]).mean
+        losses = [] if pending is None else [pending]
+        rows = self._shared.measurements.fetch([*others, *losses, *norms.pending])
+        self.other_rows, rows = rows[: len(others)], rows[len(others) :]
+        loss = self._loss if pending is None or not rows else combined(pending, rows.pop(0)).mean
         norms.settle(rows)
         gradients = Gradients(
             nodes=tuple(_resolved(self._graph, self._meters)),

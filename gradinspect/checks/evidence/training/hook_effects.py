@@ -7,7 +7,7 @@ tensors with hooks are looked at; their gradients are copied, because later node
 are fetched after the engine has run.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 
 from gradinspect.recording.capture import WalkedGraph
-from gradinspect.recording.magnitudes import PendingFigures, direction_of, fetched
+from gradinspect.recording.magnitudes import PendingFigures, direction_of
 from gradinspect.recording.recorder import Recorder
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.hooks import note_ours
@@ -90,16 +90,22 @@ class HookEffects:
         note_ours(self._handles)
 
     def end(self) -> None:
-        """Remove our hooks, and judge what was seen: the engine has run."""
+        """Remove our hooks: the engine has run."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        compared = [one for one in self._compared if one.figures is not None]
-        with unobserved():
-            several = fetched([PendingFigures(0, [one.figures]) for one in compared if one.figures is not None])
-        for one, (figures,) in zip(compared, several, strict=True):
+        self._compared = [one for one in self._compared if one.figures is not None]
+
+    @property
+    def pending(self) -> list[PendingFigures]:
+        """What is to be fetched after `end`."""
+        return [PendingFigures(0, [one.figures]) for one in self._compared if one.figures is not None]
+
+    def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
+        """Judge what was fetched; nothing if the device has failed."""
+        compared, self._compared = self._compared, []
+        for one, (figures,) in zip(compared, rows, strict=False):
             one.effects.seen.append(_effect(*figures))
-        self._compared = []
 
     def found(self) -> Iterator[tuple[Effect, Effects]]:
         """Yield the registrations whose hooks did the same to each gradient."""

@@ -41,6 +41,7 @@ from gradinspect.checks.facts.training import (
 from gradinspect.checks.facts.value_flow import OUTSIDE
 from gradinspect.graph import CallKind, Frame
 from gradinspect.recording.capture import WalkedGraph
+from gradinspect.recording.magnitudes import PendingFigures
 from gradinspect.recording.names import all_parameters
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
@@ -157,7 +158,16 @@ class TrainingLog:
     def end(self) -> None:
         """Look at the gradients that a backward call has left."""
         self._gradients.end()
-        self._parameters.end()
+        self._parameters.effects.end()
+
+    @property
+    def pending(self) -> list[PendingFigures]:
+        """What hooks have done to gradients, still on their devices."""
+        return self._parameters.effects.pending
+
+    def settle(self, rows: Sequence[Sequence[Sequence[float]]]) -> None:
+        """Take what was fetched of that."""
+        self._parameters.effects.settle(rows)
 
     def unobserved(self, kind: CallKind) -> None:
         """Note a call that is not looked at."""

@@ -61,7 +61,7 @@ class ParameterLog:
         self._memory = MemoryTwice(registrations, gradients)
         self._frozen = MovingFrozen(gradients, frozen_at)
         self._hooks = PiledHooks()
-        self._effects = HookEffects(recorder)
+        self.effects = HookEffects(recorder)
         self._flags: dict[tuple[str, str | None], tuple[FoundFlag, int | None]] = {}  # with the line of backward
 
     def begin(self, walked: WalkedGraph, leaves: Leaves, roots: Sequence[nn.Module], backward: int | None) -> None:
@@ -77,15 +77,11 @@ class ParameterLog:
             for flag in (*flags_of_tensors(leaves), *flags_of_modules(roots, leaves)):
                 self._flags.setdefault((flag.attribute, flag.module), (flag, backward))
         self._hooks.begin(leaves, roots, backward)
-        self._effects.begin(walked, backward)
-
-    def end(self) -> None:
-        """Look at what hooks have done to the gradients of a backward call."""
-        self._effects.end()
+        self.effects.begin(walked, backward)
 
     def hooked(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
         """Note that a tensor has got a hook."""
-        self._effects.registered(tensor, frame)
+        self.effects.registered(tensor, frame)
 
     def data_set(self, tensor: torch.Tensor, frame: FrameType | None) -> None:
         """Note that `.data` of a tensor was set, unless torch itself does so, as in `module.to()`."""
@@ -139,7 +135,7 @@ class ParameterLog:
             "zeroed": held, "reversed": set(map(id, self._parameters_of_layers())),
         }  # fmt: skip
         by_line: dict[tuple[int | None, Effect], list[tuple[Effects, torch.Tensor | None]]] = {}
-        for effect, one in self._effects.found():
+        for effect, one in self.effects.found():
             leaf = None if one.leaf is None else one.leaf()
             is_meant = effect == "reversed" if one.leaf is None else id(leaf) not in spoiled[effect]
             if not is_meant:

@@ -9,6 +9,7 @@ import torch
 from gradinspect.checks.evidence.training import hook_effects
 from gradinspect.checks.evidence.training.hook_effects import Effect, HookEffects
 from gradinspect.recording.capture import Moment, walk_graph
+from gradinspect.recording.magnitudes import fetched
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder
 
@@ -33,6 +34,7 @@ def effects(
         log.begin(walked, 7)
         loss.backward()
         log.end()
+        log.settle(fetched(log.pending))
         walked.walk.close()
         for handle in handles:
             handle.remove()
@@ -91,6 +93,7 @@ def test_a_leaf_that_is_gone_is_no_other() -> None:
     log.begin(walked, 7)
     loss.backward()
     log.end()
+    log.settle(fetched(log.pending))
     walked.walk.close()
 
     assert list(log.found()) == []
