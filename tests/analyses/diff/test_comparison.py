@@ -11,7 +11,7 @@ from strategies import connected_graphs, graphs
 
 from gradinspect.analyses.diff.comparison import diff_graphs, have_common_modules
 from gradinspect.analyses.diff.records import Detail
-from gradinspect.graph import Edge, Frame, Graph, Node, Storage, TensorInfo
+from gradinspect.graph import Edge, Frame, Graph, Node, SavedValue, Storage, TensorInfo
 
 MADE = [product_plus_two(), two_layers(), residual_blocks(5)]
 
@@ -140,6 +140,26 @@ def test_devices_can_be_ignored() -> None:
     assert {change.kind for change in found.leaf_changes} == {"changed"}
     assert diff_graphs(before, after, frozenset({"device"})).is_empty
     assert diff_graphs(after, before, frozenset({"device"})).is_empty
+
+
+def test_a_stored_name_of_a_device_is_one() -> None:
+    """A reentrant checkpoint stores a word, other nodes a device; any other word stays a difference."""
+    kept = {
+        device: op(
+            "CheckpointFunctionBackward",
+            saved=(
+                SavedValue(name="ctx.device_type", kind="str", value=device),
+                SavedValue(name="_saved_device", kind="device", value=f"{device}:0"),
+            ),
+        )
+        for device in ("cpu", "cuda", "sum")
+    }
+    before = graph(kept["cpu"])
+    after = on_another_device(graph(kept["cuda"]))
+
+    assert diff_graphs(before, after, frozenset({"device"})).is_empty
+    assert not diff_graphs(before, after).is_empty
+    assert not diff_graphs(before, graph(kept["sum"]), frozenset({"device"})).is_empty
 
 
 def on_another_device(one: Graph) -> Graph:
