@@ -35,9 +35,9 @@ def main(words: list[str]) -> int:
     print_differences(comparison)
     seconds = ", ".join(f"{device} {elapsed:.0f} s" for device, elapsed in comparison.elapsed_s.items())
     print(f"\n{len(names)} programs, {time.perf_counter() - started:.0f} s ({seconds}); not run: {len(NOT_RUN)}")
-    unneeded = [] if words else comparison.not_needed
+    unneeded = comparison.not_needed
     for entry in unneeded:
-        print(f"allowed, but it did not occur: {entry.reason} ({entry.verbs})")
+        print(f"allowed, but {entry.witness} does not need it: {entry.reason} ({entry.verbs})")
     return 1 if comparison.not_allowed or unneeded else 0
 
 
@@ -45,7 +45,7 @@ def states(comparison: Comparison) -> dict[tuple[str, str], str]:
     """Return what came out for each program and verb."""
     found = dict.fromkeys(comparison.compared, "equal")
     for difference in comparison.differences:
-        found[difference.program, difference.verb] = "allowed" if difference.reason else "different"
+        found[difference.program, difference.verb] = "allowed" if difference.is_allowed else "different"
     return found
 
 
@@ -65,13 +65,14 @@ def print_table(comparison: Comparison, names: list[str]) -> None:
 
 def print_differences(comparison: Comparison) -> None:
     """Print why what differs may, and the lines of what may not."""
-    for reason, count in Counter(one.reason for one in comparison.differences if one.reason).items():
-        print(f"\nallowed, {count} times: {reason}")
+    allowed = [one for one in comparison.differences if one.is_allowed]
+    for entry, count in Counter(entry for one in allowed for entry in one.entries).items():
+        print(f"\nallowed, {count} times: {entry.reason} ({entry.verbs})")
     for difference in comparison.not_allowed:
         print(f"\n{difference.program}, {difference.verb}: different")
-        print("\n".join(f"  {line[:200]}" for line in difference.lines[:LINES]))
-        if len(difference.lines) > LINES:
-            print(f"  ... {len(difference.lines) - LINES} more")
+        print("\n".join(f"  {line[:200]}" for line in difference.left[:LINES]))
+        if len(difference.left) > LINES:
+            print(f"  ... {len(difference.left) - LINES} more")
 
 
 if __name__ == "__main__":

@@ -6,36 +6,33 @@ reason stands in device_differences.py, or as an error of ours.
 NOTE [What may differ everywhere]
 Left out of what is compared: the name of the device; times; the curve of `fit`, whose axis counts the allocations of a
 device; the bytes of each device in `memory`, since Python numbers are on the CPU; in a capture file the sequence
-numbers, which count for each thread, and the number of the thread.
+numbers, which count for each thread, and the number of the thread; the time and process of lines of torch's log.
+
+NOTE [What may differ in some programs]
+An entry of device_differences.py takes one difference away, and what is left must be equal. The captures of both are
+rewritten, and the verbs that read captures run again on them, so that a line that is wrong is still seen.
 """
 
 import difflib
-import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from check_expectations import options_of
-from device_differences import ALL, ALLOWED, Allowed
+from device_differences import ALLOWED, Allowed
 from device_fits import fit_differences
-from device_programs import programs, write_all
-from device_runs import CPU, SIMULATED, DeviceRuns, Ran
+from device_programs import NOT_COMPARED, programs, write_all
+from device_rereading import READ_CAPTURE, Rereader
+from device_runs import CPU, SIMULATED, DeviceRuns
+from device_said import EQUAL, printed, said_by_diff, tree_of, written
+from device_texts import Texts
 
-DEVICE_OF_TENSOR = re.compile(rf"(?<=[\])]) {SIMULATED}:\d\b")
-TYPE_OF_TENSOR = re.compile(rf"\b{SIMULATED}(\w+)Type\b")  # as torch's errors have it
-DEVICE = re.compile(rf"\b{SIMULATED}(:\d)?\b")
-TIME = re.compile(r"\d[\d,.]* (ns|µs|us|ms|s)\b")
-GAP = re.compile(r"[ ─━═]{2,}")
-BAR = re.compile(r"[ ▏▎▍▌▋▊▉█]*[▏▎▍▌▋▊▉█]")
-CURVE = re.compile(r"^  [▁▂▃▄▅▆▇█]+\n  \|.*\n", re.MULTILINE)
-BYTES_OF_DEVICE = re.compile(rf"^  on (?:{CPU}|{SIMULATED}:\d) .*\n", re.MULTILINE)  # as `memory` has them
-PER_THREAD = ("sequence_nr", "thread")
+TREE = "\n--- tree\n"  # below it in a text, the tree of a capture
 # The name of a verb here: the forks of one program, each with its command lines. A file is named {name}.
 FORKS: tuple[dict[str, str], ...] = (
     {"trace": "trace {name}.py --full --force -o {name}.json"},
-    {"saved": "saved {name}.json", "memory": "memory {name}.json", "find": "find {name}.json bytes>=0"},
+    READ_CAPTURE,
     {"check": "check {name}.py"},
     {"grads": "grads {name}.py"},
     {"step": "step {name}.py --force --report {name}.md"},
@@ -49,7 +46,6 @@ VERBS = (
     "trace", "capture", "saved", "memory", "find", "diff", "check", "grads", "step", "report", "fit", "fit --real",
     "--create-graph",
 )  # fmt: skip
-EQUAL = 0
 
 
 class Difference(NamedTuple):
@@ -58,11 +54,13 @@ class Difference(NamedTuple):
     program: str
     verb: str
     lines: tuple[str, ...]  # of a unified diff
+    entries: tuple[Allowed, ...]  # that have taken something away
+    left: tuple[str, ...]  # lines that no entry takes away
 
     @property
-    def reason(self) -> str | None:
-        """Say why it may be."""
-        return next((entry.reason for entry in ALLOWED if allows(entry, self.program, self.verb)), None)
+    def is_allowed(self) -> bool:
+        """Say whether nothing is left."""
+        return not self.left
 
 
 class Comparison(NamedTuple):
@@ -74,21 +72,15 @@ class Comparison(NamedTuple):
 
     @property
     def not_allowed(self) -> list[Difference]:
-        """List those that nothing explains."""
-        return [difference for difference in self.differences if difference.reason is None]
+        """List those that are not explained."""
+        return [difference for difference in self.differences if not difference.is_allowed]
 
     @property
     def not_needed(self) -> list[Allowed]:
-        """List what is allowed, and did not occur in any program that it is about."""
-        about = {entry for entry in ALLOWED for program, verb in self.compared if allows(entry, program, verb)}
-        occurred = {entry for entry in ALLOWED for one in self.differences if allows(entry, one.program, one.verb)}
-        return sorted(about - occurred)
-
-
-def allows(entry: Allowed, program: str, verb: str) -> bool:
-    """Say whether an entry of the table is about a program and a verb."""
-    is_about_verb = entry.verbs == ALL or verb in entry.verbs.split(",")
-    return is_about_verb and re.search(entry.word, programs()[program]) is not None
+        """List the entries that took nothing away from the program that is to need them."""
+        needed = {(one.program, entry) for one in self.differences if one.is_allowed for entry in one.entries}
+        compared = {program for program, _ in self.compared}
+        return [entry for entry in ALLOWED if entry.witness in compared and (entry.witness, entry) not in needed]
 
 
 def compare(names: Sequence[str], folder: Path, built: Path) -> Comparison:
@@ -99,9 +91,10 @@ def compare(names: Sequence[str], folder: Path, built: Path) -> Comparison:
         for name in names:
             if (name, "capture") in expected and (name, "capture") in found:
                 expected[name, "diff"] = f"exit {EQUAL}"
-                found[name, "diff"] = said_by_diff(on_cpu, folder, name)
+                found[name, "diff"] = said_by_diff(on_cpu, folder, f"{name}.json")
+        judged = list(differences(expected, found, Rereader(folder, (on_cpu, on_device))))
         elapsed_s = {device.device: device.elapsed_s for device in (on_cpu, on_device)}
-    return Comparison(frozenset(expected), tuple(differences(expected, found)), elapsed_s)
+    return Comparison(frozenset(expected), tuple(judged), elapsed_s)
 
 
 def run_all(device: DeviceRuns, folder: Path, names: Iterable[str]) -> dict[tuple[str, str], str]:
@@ -119,65 +112,60 @@ def run_one(device: DeviceRuns, program: Path) -> Iterator[tuple[str, str]]:
             lines[0] += options_of(program.with_suffix(".py"))
         for verb, ran in zip(fork, device.run(program.parent, lines), strict=True):
             capture = program.with_suffix(DRAWN.get(verb, ".none"))
-            yield verb, printed(drawn(device, capture, ran) if capture.exists() else ran, program.parent)
+            is_drawn = capture.exists()
+            text = printed(ran._replace(output="") if is_drawn else ran, program.parent)
+            yield verb, text + TREE + tree_of(device, capture) if is_drawn else text
             name, suffix = WRITTEN.get(verb, ("", ""))
             if name and program.with_suffix(suffix).exists():
                 yield name, written(program.with_suffix(suffix))
 
 
-def drawn(device: DeviceRuns, capture: Path, ran: Ran) -> Ran:
-    """Draw the tree of a capture without its device, whose name would break lines elsewhere."""
-    moved = capture.with_suffix(".moved.json")
-    moved.write_text(DEVICE.sub(CPU, capture.read_text()))
-    (tree,) = device.run(capture.parent, [["trace", moved.name, "--full"]])
-    return Ran(ran.code, tree.output, ran.errors + tree.errors)
-
-
-def said_by_diff(runs: DeviceRuns, folder: Path, name: str) -> str:
-    """Compare both captures with `diff`, to which they must be the same graph."""
-    files = [str(folder / device / f"{name}.json") for device in (CPU, SIMULATED)]
-    (ran,) = runs.run(folder, [["diff", *files, "--ignore", "device"]])
-    return f"exit {EQUAL}" if ran.code == EQUAL else printed(ran, folder)
-
-
-def printed(ran: Ran, folder: Path) -> str:
-    """Write what a command printed as it is compared: NOTE [What may differ everywhere]."""
-    text = f"{ran.output}\n{ran.errors}\nexit {ran.code}".replace(str(folder), "FOLDER")
-    return without_device(CURVE.sub("", BYTES_OF_DEVICE.sub("", text)))
-
-
-def without_device(text: str) -> str:
-    """Leave out the device, times, and how columns are aligned."""
-    text = TYPE_OF_TENSOR.sub(r"torch.\1Tensor", DEVICE_OF_TENSOR.sub("", text))
-    text = DEVICE.sub(CPU, text).replace(f"(type='{CPU}', index=0)", f"(type='{CPU}')")
-    return GAP.sub("  ", BAR.sub("", TIME.sub("TIME", text)))
-
-
-def written(path: Path) -> str:
-    """Write what a verb left in a file as it is compared: NOTE [What may differ everywhere]."""
-    if path.suffix != ".json":
-        return without_device(path.read_text())
-    return DEVICE.sub(CPU, json.dumps(without_threads(json.loads(path.read_text())), indent=0))
-
-
-def without_threads(value: Any) -> Any:
-    """Leave out of a capture what counts for each thread."""
-    if isinstance(value, dict):
-        return {key: without_threads(item) for key, item in value.items() if key not in PER_THREAD}
-    return [without_threads(item) for item in value] if isinstance(value, list) else value
-
-
-def differences(expected: dict[tuple[str, str], str], found: dict[tuple[str, str], str]) -> Iterable[Difference]:
+def differences(
+    expected: dict[tuple[str, str], str], found: dict[tuple[str, str], str], rereader: Rereader
+) -> Iterable[Difference]:
     """Compare what was said of each program."""
     for program, verb in sorted({*expected, *found}):
-        texts = [said.get((program, verb), "nothing") for said in (expected, found)]
-        compared = fit_differences(*texts) if verb.startswith("fit") else lines_that_differ(*texts)
-        lines = tuple(compared)
-        if lines:
-            yield Difference(program, verb, lines)
+        texts = expected.get((program, verb), "nothing"), found.get((program, verb), "nothing")
+        lines = tuple(lines_that_differ(verb, texts))
+        if lines and (program, verb) not in NOT_COMPARED:
+            yield judged(Difference(program, verb, lines, (), lines), texts, rereader)
 
 
-def lines_that_differ(expected: str, found: str) -> Iterable[str]:
+def judged(difference: Difference, texts: Texts, rereader: Rereader) -> Difference:
+    """Take away what entries are about, one after the other: NOTE [What may differ in some programs]."""
+    program, verb = difference.program, difference.verb
+    entries = [entry for entry in ALLOWED if entry.is_about(programs()[program], verb)]
+    texts, needed = without_captured(difference, texts, entries, rereader)
+    left = tuple(lines_that_differ(verb, texts))
+    for entry in entries:
+        if left and entry.texts is not None:
+            texts = entry.texts(*texts)
+            before, left = left, tuple(lines_that_differ(verb, texts))
+            needed += [entry] * (left != before)
+    return difference._replace(entries=tuple(needed), left=left)
+
+
+def without_captured(
+    difference: Difference, texts: Texts, entries: Sequence[Allowed], rereader: Rereader
+) -> tuple[Texts, list[Allowed]]:
+    """Take away what entries are about that rewrite captures."""
+    rewriting = [entry for entry in entries if entry.captures is not None]
+    if not rewriting or "nothing" in texts:
+        return texts, []
+    suffix = DRAWN.get(difference.verb, ".json")
+    said, needed = rereader.texts(f"{difference.program}{suffix}", rewriting)
+    if not needed:
+        return texts, []
+    if difference.verb not in DRAWN:
+        return said[difference.verb], needed
+    trees = zip(texts, said["trace"], strict=True)
+    rest, other = (text.partition(TREE)[0] + TREE + tree for text, tree in trees)
+    return (rest, other), needed
+
+
+def lines_that_differ(verb: str, texts: Texts) -> Iterable[str]:
     """List them as a unified diff does."""
-    diff = difflib.unified_diff(expected.splitlines(), found.splitlines(), CPU, SIMULATED, lineterm="", n=0)
-    return list(diff)[2:]
+    if verb.startswith("fit"):
+        return fit_differences(*texts)
+    expected, found = (text.splitlines() for text in texts)
+    return list(difflib.unified_diff(expected, found, CPU, SIMULATED, lineterm="", n=0))[2:]

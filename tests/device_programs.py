@@ -42,6 +42,10 @@ NOT_RUN = {
     "transparency/children": "what is on a device stays in its process, as with CUDA",
     "transparency/threads_parallel_apply": "its replicas are given devices by number, which means CUDA",
 }
+NOT_COMPARED = {
+    ("transparency/threads_shared_graph", "fit"): "torch's mode of fake tensors takes one thread at a time: which of "
+    "the threads of the program fail differs from run to run",
+}
 CPU_NAMED = re.compile(r"""(["'])cpu\1""")
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from described_graphs import described
-from device_comparison import printed
 from device_hook_programs import PROGRAMS, on_devices
 from device_runs import CPU, SIMULATED, DeviceRuns, Ran
+from device_said import printed
 from simulated_device import building
 
 from gradinspect.graph import Graph

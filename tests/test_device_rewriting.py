@@ -13,6 +13,7 @@ from device_captures import (
     dropout_as_one_node,
     gradients_added_in_any_order,
     losses_in_memory_of_their_own,
+    losses_not_read,
     ordered_by_edges,
     reshapes_as_views,
 )
@@ -52,6 +53,7 @@ REWRITINGS = [
     reshapes_as_views,
     gradients_added_in_any_order,
     losses_in_memory_of_their_own,
+    losses_not_read,
     recurrent_layers_as_nodes,
 ]
 CHANGES: dict[str, Callable[[Capture], Any]] = {
