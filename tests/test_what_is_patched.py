@@ -52,6 +52,7 @@ CHECK = {
     "Module.load_state_dict",
     "Module.train",
     "Optimizer.__init__",
+    "Optimizer.__setstate__",
     "torch.utils.checkpoint._checkpoint_hook",
     "torch.utils.checkpoint._recomputation_hook",
 }

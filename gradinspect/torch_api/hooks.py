@@ -117,6 +117,12 @@ class _OurHooks:
                 self._handle.remove()
                 self._handle = None
 
+    def are_alone(self) -> bool:
+        """Return whether torch has no other hook of this kind."""
+        with self._lock:
+            hooks = None if self._handle is None else self._handle.hooks_dict_ref()
+            return hooks is not None and len(hooks) == 1
+
     def hide(self) -> None:
         """Take the hook away for a while."""
         with self._lock:
@@ -169,6 +175,15 @@ def is_step_hooked(optimizer: Any) -> bool:
     Source: torch/optim/optimizer.py, `_patch_step_function`, torch 2.13.
     """
     return bool(getattr(getattr(type(optimizer), "step", None), "hooked", False))
+
+
+def runs_hooks_of_program(optimizer: Any) -> bool:
+    """Return whether a step of an optimizer also runs hooks that are not ours, or may do so.
+
+    Source: torch/optim/optimizer.py, `profile_hook_step`, torch 2.13.
+    """
+    own = (getattr(optimizer, name, True) for name in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"))
+    return any(own) or not (_STEP_BEGINS.are_alone() and _STEP_ENDS.are_alone())
 
 
 def hook_registrations(

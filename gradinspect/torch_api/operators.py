@@ -13,7 +13,9 @@ _ATTENTION = private(f"{_FLASH}.default", "fit does not count the scratch memory
 _ATTENTION_BACKWARD = private(f"{_FLASH}_backward.default", "fit does not count the scratch memory of attention")
 _CONVERT = private("torch.ops.aten._to_copy.default", "plan does not count what comes back from the CPU")
 
-OPERATORS: tuple[type, ...] = tuple(kind.value for kind in (_PACKET, _OVERLOAD) if kind.is_there)
+OPERATORS: tuple[type, ...] = tuple(  # with the kinds of them, such as that of the operators of the profiler
+    kind for root in (_PACKET, _OVERLOAD) if root.is_there for kind in (root.value, *root.value.__subclasses__())
+)
 copying: tuple[Any, ...] = (torch.ops.aten.copy_.default, _CONVERT.or_else(None))
 cpu_attention: Any = _ATTENTION.or_else(None)
 cpu_attention_backward: Any = _ATTENTION_BACKWARD.or_else(None)

@@ -1,10 +1,12 @@
 """Which optimizers exist, and how often each has stepped.
 
 An optimizer that evaluates a closure, such as LBFGS, calls backward many times in one step; each of those counts.
+Those that exist are searched for once, which takes long: it goes through all objects of the process. What is made or
+copied afterwards is noticed.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from threading import get_ident
 from typing import Any, Self
 from weakref import ReferenceType, ref
@@ -12,9 +14,11 @@ from weakref import ReferenceType, ref
 import torch
 from torch.optim.optimizer import Optimizer
 
-from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.recording.instances import instances_of
 from gradinspect.torch_api.hooks import hook_optimizer_steps, is_step_hooked
+from gradinspect.torch_api.noticing import noticing
+from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.tensors import plain_tensors_only
 
 ENOUGH = 2  # the first step makes an optimizer's state
@@ -41,18 +45,21 @@ class OptimizerSteps:
         self._may_have_stepped = may_have_stepped
         self._counts: dict[int, tuple[ReferenceType[Optimizer], int]] = {}
         self._stepping: dict[tuple[int, int], Optimizer] = {}  # by the thread and their ids
-        self._awaited: ReferenceType[Optimizer] | None = None  # found by the last search, which takes long
-        self._handles: list[Any] = []
+        self._awaited: ReferenceType[Optimizer] | None = None  # the last one that was
+        self._known: dict[int, ReferenceType[Optimizer]] | None = None  # by their ids; None: not searched for yet
+        self._attached = ExitStack()
 
     def __enter__(self) -> Self:
-        """Register hooks of all optimizers."""
-        self._handles = hook_optimizer_steps(self._before, self._after, self._turn)
+        """Register hooks of all optimizers, and notice new ones."""
+        names = ("__init__", "__setstate__")  # the latter of those that are copied or loaded
+        self._attached.enter_context(patched(*(noticing(Optimizer, name, self._made, self._turn) for name in names)))
+        for handle in hook_optimizer_steps(self._before, self._after, self._turn):
+            self._attached.callback(handle.remove)
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Remove the hooks."""
-        for handle in self._handles:
-            handle.remove()
+        """Stop noticing."""
+        self._attached.close()
         self._stepping.clear()
 
     def called_backward(self) -> None:
@@ -71,7 +78,18 @@ class OptimizerSteps:
 
     def _search(self) -> Optimizer | None:
         with plain_tensors_only():
-            return next(filter(self._is_awaited, _optimizers()), None)
+            return next(filter(self._is_awaited, self._optimizers()), None)
+
+    def _optimizers(self) -> Iterator[Optimizer]:
+        """Yield those whose steps torch reports to hooks: not a wrapper that passes its steps on to another one."""
+        if self._known is None:
+            self._known = {id(one): ref(one) for one in instances_of(Optimizer) if is_step_hooked(one)}
+        living = (reference() for reference in tuple(self._known.values()))
+        return (one for one in living if one is not None)
+
+    def _made(self, optimizer: Any, *_call: object) -> None:
+        if self._known is not None and is_step_hooked(optimizer):
+            self._known[id(optimizer)] = ref(optimizer)
 
     def _is_awaited(self, optimizer: Optimizer) -> bool:
         is_expected = self._count_of(optimizer) < ENOUGH and _can_learn(optimizer)
@@ -93,11 +111,6 @@ class OptimizerSteps:
 
     def _count(self, optimizer: Optimizer) -> None:
         self._counts[id(optimizer)] = ref(optimizer), self._count_of(optimizer) + 1
-
-
-def _optimizers() -> list[Optimizer]:
-    """List those whose steps torch reports to hooks: not a wrapper that passes its steps on to another one."""
-    return [one for one in instances_of(Optimizer) if is_step_hooked(one)]
 
 
 def _can_learn(optimizer: Optimizer) -> bool:

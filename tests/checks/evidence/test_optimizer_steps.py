@@ -1,5 +1,6 @@
 """How often each optimizer has stepped, and which one is waited for."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,6 +60,32 @@ def test_an_optimizer_that_cannot_learn_is_not_waited_for() -> None:
         assert steps.waits() is None
         made()
         assert steps.waits() == "SGD had not stepped twice"
+
+
+def test_all_objects_are_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is made or copied later is noticed, and what is gone is forgotten."""
+    searches: list[object] = []
+
+    def search(kind: object) -> list[object]:
+        searches.append(kind)
+        return []
+
+    monkeypatch.setattr(optimizer_steps, "instances_of", search)
+    weight = nn.Parameter(torch.ones(2))
+    with OptimizerSteps(lambda: None) as steps:
+        said = [steps.waits()]
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        said.append(steps.waits())
+        optimizer.step()
+        optimizer.step()
+        said.append(steps.waits())
+        copied = copy.deepcopy(optimizer)
+        said.append(steps.waits())
+        del copied
+        said.append(steps.waits())
+
+    assert said == [None, "optimizer had not stepped twice", None, "copied had not stepped twice", None]
+    assert len(searches) == 1
 
 
 def test_each_backward_of_a_closure_counts() -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import gradinspect as gi
+from gradinspect.checks.evidence.in_place.step_writes import StepWrites
 from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
@@ -22,7 +23,7 @@ from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.recording.own_errors import OwnErrors
 
 SEAMS = [
-    (WriteLog, "contents"), (WriteLog, "_before_step"), (Dataflow, "note"), (GradientCuts, "begin"),
+    (WriteLog, "contents"), (StepWrites, "_before_step"), (Dataflow, "note"), (GradientCuts, "begin"),
     (GradientCuts, "findings"), (GradientCuts, "_after_step"), (NonfiniteValues, "findings"), (GradientMeter, "finish"),
     (UnusedGraphs, "begin"), (UnusedGraphs, "findings"), (TrainingLog, "begin"), (TrainingLog, "_conclusions"),
     (GradientUse, "before_step"), (Optimizers, "create"), (Modes, "switch"), (Registrations, "module"),

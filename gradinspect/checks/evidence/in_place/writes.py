@@ -11,22 +11,19 @@ knows the next number of each thread; what ran at the same time is not taken for
 A write past autograd is stored with what the memory held before: NOTE [Changed values] in `contents`.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import CodeType, FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
-from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.in_place.contents import MAX_KEPT, Content, KeptContents, read_bytes
 from gradinspect.checks.evidence.in_place.regions import Region, part_of, region_of
 from gradinspect.checks.evidence.in_place.shared_memory import SharedMemory
+from gradinspect.checks.evidence.in_place.step_writes import StepWrites, Target
 from gradinspect.graph import THREAD_SPAN
-from gradinspect.recording.frames import user_frames
 from gradinspect.recording.recorder import Recorder
-from gradinspect.recording.variables import local_variables
-from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.tensors import key_of_storage, version_of
@@ -54,6 +51,15 @@ class SeenWrite(NamedTuple):
         """Whether autograd recorded the write."""
         return self.end != self.start
 
+    def repeats(self, other: "SeenWrite") -> bool:
+        """Return whether nothing tells two writes apart but their versions, and no node was made since the first."""
+        return (
+            self.end == other.start == other.end
+            and (self.frame, self.op, self.optimizer) == (other.frame, other.op, other.optimizer)
+            and self.region == other.region
+            and self.clocks == other.clocks
+        )
+
     def ended_after(self, identity: int) -> bool:
         """Return whether the write ended after a node was made; False if that is not known."""
         if identity < THREAD_SPAN:
@@ -72,29 +78,23 @@ class WriteLog:
         self._by_storage: dict[int, list[SeenWrite]] = {}
         self._num_writes = 0
         self._kept = KeptContents()
+        self.may_be_silent = False  # whether any memory was accessed that can be written without a new version
         self._detached: set[int] = set()  # storages accessed through `.data`
-        self._stepping: list[str] = []
-        self._handles: list[Any] = []
+        self.steps = StepWrites(recorder, partial(self.contents, is_silent=True), self.note)
 
     def __enter__(self) -> "WriteLog":
-        """Register hooks of all optimizers."""
-        guard = self._recorder.errors.guard
-        self._handles = hook_optimizer_steps(guard(self._before_step), guard(self._after_step), self._recorder.turn)
+        """Watch the steps of all optimizers."""
+        self.steps.__enter__()
         return self
 
-    def __exit__(self, *_error: object) -> None:
-        """Remove the hooks."""
-        for handle in self._handles:
-            handle.remove()
-
-    @property
-    def may_be_silent(self) -> bool:
-        """Whether any memory was accessed that can be written without incrementing its version."""
-        return bool(self._detached)
+    def __exit__(self, *error: object) -> None:
+        """Watch no longer."""
+        self.steps.__exit__(*error)
 
     def detached(self, tensor: torch.Tensor) -> None:
         """Mark the memory of a tensor as writable without incrementing its version."""
         self._detached.add(key_of_storage(ops.untyped_storage(tensor)))
+        self.may_be_silent = True
 
     def contents(
         self, targets: Sequence[torch.Tensor], index: Any = ..., *, is_silent: bool
@@ -125,7 +125,7 @@ class WriteLog:
 
     def note(  # everything about one call
         self, op: str, start: int, end: int, frame: FrameType | None,
-        written: Sequence[tuple[torch.Tensor, int, torch.Tensor | None]], *, index: Any = ...,
+        written: Sequence[Target], *, index: Any = ...,
     ) -> None:  # fmt: skip
         """Store a call that has written.
 
@@ -138,20 +138,27 @@ class WriteLog:
             index: The part of them.
         """
         number = self._recorder.frames.number_of(frame)
-        optimizer = self._stepping[-1] if self._stepping else None
+        optimizer = self.steps.optimizer
         clocks = self._recorder.others.clocks()
         for tensor, before, data in written:
             if not _is_plain(tensor):
                 continue
-            versions = (before, version_of(tensor))
-            content = None if data is None else self._kept.keep(data)
             region, is_whole = _written_region(tensor, index)
             is_whole = is_whole and not op.startswith(_SELECTIVE)
-            write = SeenWrite(start, end, versions, op, number, optimizer, region, content, is_whole, clocks)
-            self._by_storage.setdefault(key_of_storage(ops.untyped_storage(tensor)), []).append(write)
-            self._num_writes += 1
+            versions = (before, version_of(tensor))
+            write = SeenWrite(start, end, versions, op, number, optimizer, region, None, is_whole, clocks)
+            self._store(key_of_storage(ops.untyped_storage(tensor)), write, data)
         if self._num_writes > MAX_WRITES:
             self._drop_older()
+
+    def _store(self, key: int, write: SeenWrite, data: torch.Tensor | None) -> None:
+        """Store a write; one that repeats the last, with no node in between, becomes a part of it."""
+        writes = self._by_storage.setdefault(key, [])
+        if writes and write.repeats(writes[-1]):
+            writes[-1] = writes[-1]._replace(versions=(writes[-1].versions[0], write.versions[1]))
+            return
+        writes.append(write if data is None else write._replace(content=self._kept.keep(data)))
+        self._num_writes += 1
 
     def caller_of(self, frame: int) -> int | None:
         """Return the frame that called the function of a frame."""
@@ -210,19 +217,6 @@ class WriteLog:
             del self._by_storage[key]
         self._num_writes = sum(map(len, self._by_storage.values()))
 
-    def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if torch.compiler.is_compiling() or not self._recorder.is_here:
-            return
-        try:
-            name = name_of_optimizer(optimizer)
-        except Exception:  # inspecting objects of the program may raise
-            name = type(optimizer).__name__
-        self._stepping.append(name)
-
-    def _after_step(self, _optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if not torch.compiler.is_compiling() and self._stepping and self._recorder.is_here:
-            self._stepping.pop()
-
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Return whether a tensor has ordinary memory and a version."""
@@ -234,21 +228,3 @@ def _written_region(tensor: torch.Tensor, index: Any) -> tuple[Region, bool]:
     whole = region_of(tensor)
     part = whole if index is ... else part_of(whole, index)
     return (whole, False) if part is None else (part, True)
-
-
-def name_of_optimizer(optimizer: Optimizer) -> str:
-    """Find the variable that holds an optimizer, in the frames that call its step."""
-    for frame in user_frames(sys._getframe(2)):
-        for space in (local_variables(frame), frame.f_globals):
-            name = _name_in(space, optimizer)
-            if name is not None:
-                return name
-    return type(optimizer).__name__
-
-
-def _name_in(space: dict[str, object], optimizer: Optimizer) -> str | None:
-    for name, value in list(space.items()):
-        if value is optimizer:
-            return name
-    attributes = getattr(space.get("self"), "__dict__", {})
-    return next((f"self.{name}" for name, value in list(attributes.items()) if value is optimizer), None)

@@ -6,7 +6,7 @@ from weakref import ReferenceType, ref
 
 from torch.optim import LBFGS, Optimizer
 
-from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 
 LEAST_CALLS = 2
 

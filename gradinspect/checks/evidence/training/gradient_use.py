@@ -25,7 +25,7 @@ from torch.amp import GradScaler
 from torch.nn.utils import clip_grad
 from torch.optim import Optimizer
 
-from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.training.closures import ClosureUse
 from gradinspect.checks.evidence.training.discards import Discards
 from gradinspect.checks.evidence.training.other_losses import GradientPart, OtherLosses

@@ -18,7 +18,7 @@ from torch import nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
 
-from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.training.gradient_use import GradientUse, Misuse
 from gradinspect.checks.evidence.training.models import Unloaded, repeated_layers, unloaded
 from gradinspect.checks.evidence.training.modes import Modes

@@ -9,7 +9,7 @@ from weakref import ReferenceType, ref
 import torch
 from torch.optim import Optimizer, lr_scheduler
 
-from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.recording.instances import instances_of
 from gradinspect.recording.recorder import Recorder

@@ -120,12 +120,17 @@ class TorchCallLog:
                 known = self._known[func] = _learn(func)
             if known.is_skipped and not kwargs:
                 return None
+            writes = self.writes
+            if writes.steps.running is not None and writes.steps.covers(sys._getframe(2)):
+                return None
             inputs = tensors_in(args, kwargs) if kwargs else tensors_in(*args)
             if not known.access.arguments and "out" not in kwargs:
                 return None if known.is_skipped else _Begun(known, args, kwargs, inputs, [], {})
             with plain_tensors_only():
                 versions = [_NO_VERSION if ops.is_inference(tensor) else version_of(tensor) for tensor in inputs]
-                return _Begun(known, args, kwargs, inputs, versions, self._contents(known, args, kwargs))
+                may_be_silent = known.access.silent or writes.may_be_silent  # one call less for nearly all
+                contents = self._contents(known, args, kwargs) if may_be_silent else {}
+                return _Begun(known, args, kwargs, inputs, versions, contents)
         except Exception as error:
             self._recorder.errors.note(error)
             return None
@@ -202,8 +207,6 @@ class TorchCallLog:
         """Copy what a call may write past autograd."""
         if known.access.silent:
             return self.writes.contents(silent_targets(known.access, args, kwargs), is_silent=True)
-        if not self.writes.may_be_silent:
-            return {}
         targets = known_targets(known.name, known.kind, args, kwargs)
         return self.writes.contents(targets, written_index(known.name, args), is_silent=False)
 

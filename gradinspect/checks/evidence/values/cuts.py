@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from torch import nn
 from torch.optim.optimizer import Optimizer
 
-from gradinspect.checks.evidence.in_place.writes import name_of_optimizer
+from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
 from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, missing_gradient, names_of, outcomes_of

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from gradinspect.checks.evidence.in_place import writes
+from gradinspect.checks.evidence.in_place import step_writes, writes
 from gradinspect.checks.evidence.in_place.writes import SeenWrite, WriteLog
 from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
@@ -226,7 +226,7 @@ def test_an_optimizer_whose_name_cannot_be_found_has_that_of_its_class(monkeypat
     def fail(_optimizer: object) -> str:
         raise ValueError
 
-    monkeypatch.setattr(writes, "name_of_optimizer", fail)
+    monkeypatch.setattr(step_writes, "name_of_optimizer", fail)
     log, weight = WriteLog(Recorder()), torch.nn.Parameter(torch.ones(2))
 
     class Noting(torch.optim.SGD):
@@ -249,9 +249,15 @@ def test_the_latest_write_of_the_program() -> None:
         before = x._version
         x.add_(1)
         log.note(op, 0, 1, None, [(x, before, None)])
-    log._stepping.append("optimizer")
-    x.add_(1)
-    log.note("sub_", 0, 1, None, [(x, 2, None)])
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+
+    def write(*_step: object) -> None:
+        x.add_(1)
+        log.note("sub_", 0, 1, None, [(x, 2, None)])
+
+    optimizer.register_step_pre_hook(write)
+    with log:
+        optimizer.step()
     last = log.last_by_program(x)
 
     assert last is not None
