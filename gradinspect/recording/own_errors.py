@@ -1,12 +1,15 @@
 """Errors of ours while a program runs: it must not see them, and the report must say what they hid."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
+from gradinspect.errors import GradInspectError
 from gradinspect.recording.frames import line_name, own_frame
 from gradinspect.units import format_count
+
+_Found = TypeVar("_Found")
 
 
 class OwnErrors:
@@ -36,6 +39,15 @@ class OwnErrors:
                 self.note(error)
 
         return listen
+
+    def found(self, find: Callable[[], Iterable[_Found]]) -> Iterator[_Found]:
+        """Yield what is found, up to an error of ours, which is noted."""
+        try:
+            yield from find()
+        except GradInspectError:
+            raise
+        except Exception as error:
+            self.note(error)
 
     def notes(self) -> Iterator[str]:
         """Say what was not looked at."""

@@ -15,7 +15,16 @@ from torch import nn
 
 import gradinspect as gi
 from gradinspect.api.live.session import LiveSession
-from gradinspect.checks.evidence import call_choice, observer, optimizer_steps, ranks, unused_graphs, watch_window
+from gradinspect.checks.evidence import (
+    before_backward,
+    call_choice,
+    logs,
+    observer,
+    optimizer_steps,
+    ranks,
+    unused_graphs,
+    watch_window,
+)
 from gradinspect.checks.evidence.observer import ChecksObserver
 from gradinspect.checks.findings import Findings
 from gradinspect.errors import GradInspectError
@@ -368,7 +377,7 @@ def test_an_error_of_ours_is_counted_in_the_report(monkeypatch: pytest.MonkeyPat
     def fail(*_arguments: object) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(observer, "stale_values", fail)
+    monkeypatch.setattr(before_backward, "stale_values", fail)
     w, watch = weight(), Watch()
     found = watch.run(lambda: w.exp().sum().backward())
 
@@ -463,8 +472,8 @@ def test_ranks_that_average_are_compared(
     """A rank alone has nobody to compare itself with; one that does not come is named."""
     store = torch.distributed.HashStore()
     monkeypatch.setattr(ranks, "PATIENCE", timedelta(milliseconds=10))
-    monkeypatch.setattr(observer, "ranks_of_this_run", lambda: ranks.Ranks(0, 2, store))
-    monkeypatch.setattr(observer, "ranks_that_average", lambda _recorder, _num_ranks: partners)
+    monkeypatch.setattr(logs, "ranks_of_this_run", lambda: ranks.Ranks(0, 2, store))
+    monkeypatch.setattr(before_backward, "ranks_that_average", lambda _recorder, _num_ranks: partners)
     w = weight()
     watch = Watch()
     found = watch.run(*[lambda: w.exp().sum().backward()] * 3)

@@ -1,0 +1,113 @@
+"""What is looked for before the engine begins: what will make it fail, and what it will not notice."""
+
+from collections.abc import Iterator
+
+from gradinspect.checks.evidence.holding import holding
+from gradinspect.checks.evidence.in_place.stale import stale_values
+from gradinspect.checks.evidence.kept_history import kept_history
+from gradinspect.checks.evidence.logs import ProgramLogs
+from gradinspect.checks.evidence.nonfinite import NonfiniteValues
+from gradinspect.checks.evidence.ranks import ranks_that_average, summary_of_rank
+from gradinspect.checks.facts.backward_calls import BackwardStarts, EarlierCall, HoldsOf
+from gradinspect.checks.facts.training import DroppedResult
+from gradinspect.checks.findings import Finding
+from gradinspect.checks.registry import findings_on
+from gradinspect.checks.rules.graphs.growing_graphs import earlier_rounds, growing_findings
+from gradinspect.checks.rules.graphs.stale_values import stale_findings
+from gradinspect.checks.rules.losses.broadcasts import broadcast_findings
+from gradinspect.checks.rules.ranks import rank_findings
+from gradinspect.graph import Frame, Graph
+from gradinspect.observers.graphs.live_graph import Survivors
+from gradinspect.recording.capture import WalkedGraph
+from gradinspect.runner.engine import EngineCall
+from gradinspect.torch_api.nodes import UNKNOWN_NR
+
+
+class BeforeBackward:
+    """Looks at calls that are about to start, and remembers them."""
+
+    def __init__(self, logs: ProgramLogs, nonfinite: NonfiniteValues) -> None:
+        """Share the logs, and what is known of values that are not finite."""
+        self.num_unknown = 0  # saved tensors that a write past autograd may have changed
+        self._logs = logs
+        self._nonfinite = nonfinite
+        self._calls: list[EarlierCall] = []
+        self._survivors: list[Survivors] = []  # of their graphs
+        self._freed_by: list[EarlierCall] = []  # those that freed their graph
+
+    def release(self) -> None:
+        """Forget the graphs that are gone."""
+        self._survivors = [earlier for earlier in self._survivors if earlier.are_there()]
+
+    def remember(self, earlier: EarlierCall, survivors: Survivors, *, keeps_graph: bool) -> None:
+        """Remember a call that begins."""
+        self._calls.append(earlier)
+        self._freed_by += () if keeps_graph else (earlier,)
+        self._survivors.append(survivors)
+
+    def findings(self, walked: WalkedGraph, call: EngineCall) -> Iterator[Finding]:
+        """Find what will make the engine fail, or what it will not notice."""
+        graph = walked.graph
+        backward = backward_line(graph)
+        holds = holding(call.frame, self._logs.recorder)
+        log = self._logs.calls
+        for find in (
+            lambda: self._stale(walked, call, backward, holds),
+            lambda: findings_on(BackwardStarts(graph, backward, self._freed_by, holds)),
+            lambda: broadcast_findings(graph, log.broadcasts.operators(self._logs.frame), backward),
+            lambda: self._between_ranks(walked, call, backward),
+            lambda: self._growing(graph, call, backward),
+            lambda: self._dropped(walked, backward),
+            lambda: self._nonfinite.findings(walked, call, backward),
+            lambda: self._logs.cuts.begin(walked, call),
+        ):
+            yield from self._logs.recorder.errors.found(find)
+
+    def _stale(
+        self, walked: WalkedGraph, call: EngineCall, backward: Frame | None, holds: HoldsOf
+    ) -> Iterator[Finding]:
+        """Find saved tensors that were modified."""
+        stale = stale_values(walked, call, self._logs.calls.writes, self._logs.frame)
+        self.num_unknown += stale.num_unknown
+        return stale_findings(walked.graph, stale.values, backward, self._calls, holds)
+
+    def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        """Compare with earlier iterations of the same loop; autograd.grad() builds on its own results by design."""
+        rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
+        if rounds:
+            kept = kept_history(call, rounds, self._logs.recorder, self._logs.folder) if self._survivors else []
+            yield from growing_findings(graph, rounds, kept, backward, holding(call.frame, self._logs.recorder))
+
+    def _dropped(self, walked: WalkedGraph, backward: Frame | None) -> Iterator[Finding]:
+        """Report calls that were meant to change what backward is about to go through."""
+        nodes = frozenset(number for number in walked.walk.sequence_nrs if number < UNKNOWN_NR)
+        leaves = frozenset(map(id, walked.walk.leaves().values()))
+        for one in self._logs.calls.dropped.reached(nodes, leaves):
+            called = None if one.frame is None else self._logs.frame(one.frame)
+            yield from findings_on(DroppedResult(name=one.name, called=called, backward=backward))
+
+    def _between_ranks(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
+        """Compare this call with those of the other ranks."""
+        if self._logs.ranks is not None:
+            partners = ranks_that_average(self._logs.recorder, self._logs.ranks.num_ranks)
+            if len(partners) > 1:
+                mine = summary_of_rank(self._logs.ranks.rank, walked, self._logs.recorder)
+                yield from rank_findings(self._logs.ranks.exchange(call.name, mine, partners), backward)
+
+    def earlier_call(self, walked: WalkedGraph, call: EngineCall) -> EarlierCall:
+        """Return what a call is about to run, as later calls know it."""
+        graph = walked.graph
+        return EarlierCall(
+            name=call.name,
+            frame=backward_line(graph),
+            root=graph.roots[0].name if graph.roots else None,
+            nodes=frozenset(number for number in walked.walk.sequence_nrs if number < UNKNOWN_NR),
+            clock=self._logs.recorder.next_number(),
+            clocks=dict(self._logs.recorder.others.clocks()),
+        )
+
+
+def backward_line(graph: Graph) -> Frame | None:
+    """Return the line of the call whose graph this is."""
+    frame = graph.captured_at.frame
+    return None if frame is None else graph.frames[frame]

@@ -1,0 +1,77 @@
+"""The findings of a run, with what they do not cover."""
+
+from functools import partial
+
+from gradinspect.checks.evidence.call_choice import CallChoice
+from gradinspect.checks.evidence.logs import ProgramLogs
+from gradinspect.checks.evidence.program_files import program_files
+from gradinspect.checks.evidence.watch_window import WatchWindow
+from gradinspect.checks.evidence.watched_backwards import WatchedBackwards
+from gradinspect.checks.findings import Findings
+from gradinspect.checks.registry import declared, findings_on
+from gradinspect.checks.rules.custom_derivatives import derivative_findings, unchecked_notes
+from gradinspect.checks.rules.opaque_parts import compiled_parts, opaque_notes
+from gradinspect.checks.rules.ranks import missing_notes
+from gradinspect.runner.engine import missed_notes, not_followed_notes
+from gradinspect.runner.run import Run
+from gradinspect.source import Expression
+from gradinspect.torch_api.probes import missing_sentences
+
+
+def conclusion(
+    run: Run, logs: ProgramLogs, watched: WatchedBackwards, *, window: WatchWindow, choice: CallChoice
+) -> Findings | None:
+    """Return what was found so far; None before the first call.
+
+    Args:
+        run: The run.
+        logs: What the program did.
+        watched: Its backward calls.
+        window: How long it was watched.
+        choice: Which calls were looked at.
+    """
+    observed, recorder = choice.observed, run.recorder
+    if not (observed.backwards or observed.grads):
+        return None
+    found = recorder.errors.found
+    checked = [] if logs.custom is None else logs.custom.checked()
+    findings = declared(
+        (
+            *found(watched.findings),
+            *found(logs.unused.findings),
+            *found(lambda: logs.cuts.findings(logs.training.replaced)),
+            *(one for fact in logs.training.facts() for one in found(partial(findings_on, fact))),
+            *found(lambda: derivative_findings(checked)),
+        )
+    )
+    ranks = logs.ranks
+    return Findings(
+        rank=0 if ranks is None else ranks.rank,
+        num_ranks=1 if ranks is None else ranks.num_ranks,
+        source=run.request.label,
+        num_calls=observed.backwards,
+        num_grads=observed.grads,
+        findings=findings,
+        files=tuple(program_files(recorder.frames, findings, logs.folder)),
+        is_complete=_saw_all(run, watched, window),
+        notes=(
+            *recorder.errors.notes(),
+            *window.notes(),
+            *run.captured_notes,
+            *opaque_notes(sorted(watched.opaque | set(compiled_parts(logs.training.compiled_lines())))),
+            *watched.notes(),
+            *unchecked_notes(checked),
+            *logs.cuts.notes(),
+            *missed_notes(run.interceptor.num_missed),
+            *not_followed_notes(recorder.others.num_not_followed),
+            *missing_notes(() if ranks is None else ranks.missing),
+            *missing_sentences(),
+        ),
+    )
+
+
+def _saw_all(run: Run, watched: WatchedBackwards, window: WatchWindow) -> bool:
+    """Return whether a mistake would have been found; a model alone is not the program that trains it."""
+    is_alone = isinstance(run.program, Expression)
+    is_missed = run.interceptor.num_missed or run.recorder.errors.number or run.recorder.others.num_not_followed
+    return not (is_alone or run.has_failed or is_missed) and watched.saw_all and window.is_complete

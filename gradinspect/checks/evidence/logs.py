@@ -1,0 +1,51 @@
+"""Everything that is recorded of a program while it runs, for the rules to judge."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from gradinspect.checks.evidence.custom_functions.functions import CustomFunctions
+from gradinspect.checks.evidence.ranks import ranks_of_this_run
+from gradinspect.checks.evidence.recomputation import CheckpointRuns
+from gradinspect.checks.evidence.training.log import TrainingLog
+from gradinspect.checks.evidence.unused_graphs import UnusedGraphs
+from gradinspect.checks.evidence.values.calls import TorchCallLog
+from gradinspect.checks.evidence.values.cuts import GradientCuts
+from gradinspect.checks.evidence.values.dataflow import Dataflow
+from gradinspect.graph import CallKind, Frame
+from gradinspect.runner.run import Run
+
+
+class ProgramLogs:
+    """The logs of one run, which know of each other."""
+
+    def __init__(self, run: Run, *, gradcheck: bool) -> None:
+        """Make all of them; `gradcheck` asks for the custom Functions too."""
+        recorder = run.recorder
+        self.recorder = recorder
+        self.folder: Path = run.base_folder
+        self.flow = Dataflow(recorder)
+        self.calls = TorchCallLog(recorder, self.flow)
+        self.checkpoints = CheckpointRuns(self.folder)
+        self.ranks = ranks_of_this_run()
+        self.custom = CustomFunctions(self.folder) if gradcheck else None
+        self.cuts = GradientCuts(recorder, self.flow, self.folder)
+        self.training = TrainingLog(recorder, self.flow, self.folder)
+        self.calls.on_touch = self.training.touched
+        self.cuts.created = self.training.created
+        self.unused = UnusedGraphs(self.folder, self.cuts.reached, recorder.others)
+
+    def listeners(self) -> Sequence[AbstractContextManager[Any]]:
+        """List those that listen while the program runs, in the order in which they begin."""
+        custom = () if self.custom is None else (self.custom,)
+        return (self.calls, self.cuts, self.training, self.checkpoints, *custom)
+
+    def unobserved(self, kind: CallKind) -> None:
+        """Note a call that is not looked at."""
+        self.training.unobserved(kind)
+        self.cuts.unobserved()
+
+    def frame(self, number: int | None) -> Frame | None:
+        """Return the record of a frame."""
+        return None if number is None else self.recorder.frames.record(number, self.folder)
