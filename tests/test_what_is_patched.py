@@ -20,8 +20,9 @@ for _ in range(3):
     optimizer.step()
 """
 # To be told of the engine's calls, and to be invisible to warnings, tracebacks, fast paths, and to whoever counts modes
-# or asks how deep it may call; and to follow threads that begin.
+# or asks how deep it may call; and to follow threads that begin, and custom Functions that are applied.
 ALWAYS = {
+    "BackwardCFunction.__init__",
     "Thread._bootstrap_inner",
     "sys.getrecursionlimit",
     "sys.setrecursionlimit",

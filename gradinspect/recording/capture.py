@@ -26,7 +26,7 @@ from gradinspect.recording.tensors import PLAIN_TYPES, TensorInfoTable
 from gradinspect.recording.variables import Variable, named_model, variables_from
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.hooks import hooks_can_be_read
-from gradinspect.torch_api.nodes import UNKNOWN_NR, forward_code
+from gradinspect.torch_api.nodes import UNKNOWN_NR
 from gradinspect.torch_api.probes import missing_sentences, require_essentials
 from gradinspect.torch_api.tensors import plain_tensors_only
 from gradinspect.units import format_count
@@ -106,7 +106,7 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
             nodes = NodeRecorder(walk, catalog, names, infos, has_hooks=has_hooks, saved_hooks=watch)
             origins = _origins(walk, moment.makers)
             modules, calls = _modules(walk, names, recorder, origins)
-            frames = _frames(walk, nodes, recorder, origins)
+            frames = _frames(recorder, origins)
             table = recorder.frames if recorder is not None else FrameTable()
             point = table.number_of(moment.frame)
             index, frame_records = table.records({f for f in (*frames, point) if f is not None}, moment.base_folder)
@@ -213,17 +213,11 @@ def _modules(
     return [by_number[number] for number in range(len(origins))], calls
 
 
-def _frames(walk: Walk, nodes: NodeRecorder, recorder: Recorder | None, origins: Sequence[int]) -> list[int | None]:
+def _frames(recorder: Recorder | None, origins: Sequence[int]) -> list[int | None]:
     """Find the frame number of the user's line that made each node."""
     if recorder is None:
-        return [None] * len(walk.nodes)
-    node_class, frame_of = nodes.node_class, recorder.frame_of
-    return [
-        None
-        if sequence_nr >= UNKNOWN_NR
-        else frame_of(sequence_nr, None if node_class(node).function is None else forward_code(node))
-        for node, sequence_nr in zip(walk.nodes, origins, strict=True)
-    ]
+        return [None] * len(origins)
+    return [None if identity >= UNKNOWN_NR else recorder.frame_of(identity) for identity in origins]
 
 
 def _arguments(nodes: Sequence[Node], entries: Any) -> dict[str, tuple[str, ...]]:

@@ -19,7 +19,6 @@ from gradinspect.graph import THREAD_SPAN, Edge
 from gradinspect.recording.threads import NOWHERE, EngineRecord, ThreadRecord
 from gradinspect.torch_api.nodes import (
     UNKNOWN_NR,
-    forward_code,
     is_python_node,
     next_sequence_nr,
     node_metadata,
@@ -159,15 +158,30 @@ class OtherThreads:
                 elif index == OWN:
                     self._made.pop(id(tensor), None)
 
+    def applied(self, record: ThreadRecord, ctx: Any, number: int) -> None:
+        """Mark the node of a custom Function that another thread applies: no function is seen to return its result."""
+        if record is not self._records[OWN] and number < UNKNOWN_NR:
+            self._write(ctx, self.index_here() * THREAD_SPAN + number)
+            self._has_node()
+
     def left(self, index: int, output: Any) -> None:
         """Mark what the outermost module on another thread returns: what takes it may not be seen."""
         if self._num_left < MOST_MARKED:
             with plain_tensors_only():
                 for tensor in tensors_in((output,)):
-                    node = grad_fn_here(tensor) if self._maker_of(tensor) == index else None
+                    node = grad_fn_here(tensor) if self._made_here(tensor, index) else None
                     if node is not None:
                         self._num_left += 1
                         self._mark(node, index)
+
+    def _made_here(self, tensor: torch.Tensor, index: int) -> bool:
+        """Return whether a thread made a tensor, by a torch function or by applying a custom Function."""
+        if self._maker_of(tensor) is None and self.record(index).applied_numbers:
+            node = grad_fn_here(tensor)
+            mark = None if node is None else self._read(node)
+            if mark is not None and mark // THREAD_SPAN == index:
+                self._remember(tensor, index)
+        return self._maker_of(tensor) == index
 
     def add_engine_nodes(self, record: EngineRecord, nodes: Iterable[Any], border: Iterable[tuple[Any, int]]) -> None:
         """Mark what one backward call has made.
@@ -226,10 +240,9 @@ class OtherThreads:
             return UNKNOWN
         if own.is_in_call(number):
             return index
-        code = forward_code(node)
-        is_here = here.frame_of(number, code) is not None or here.call_of(number) is not None
-        lines = is_here, own.frame_of(number, code) is not None
-        return {(True, False): index, (False, True): OWN}.get(lines, UNKNOWN)
+        is_here = here.has_applied(number, type(node)) or here.call_of(number) is not None
+        makers = is_here, own.has_applied(number, type(node))
+        return {(True, False): index, (False, True): OWN}.get(makers, UNKNOWN)
 
     def _mark(self, node: Any, index: int) -> None:
         number = sequence_nr(node)
@@ -308,7 +321,7 @@ class OtherThreads:
             self._indices.append(index)
         return number
 
-    def frame_of(self, identity: int, forward: Any = None) -> int | None:
+    def frame_of(self, identity: int) -> int | None:
         """Find the line that made a node of another thread."""
         thread, number = divmod(identity, THREAD_SPAN)
         if not 0 < thread < len(self._indices):
@@ -316,7 +329,7 @@ class OtherThreads:
         record = self._records[self._indices[thread]]
         if isinstance(record, ThreadRecord):
             call = record.call_of(number)
-            return record.frame_of(number, forward) if call is None else call.frame
+            return record.frame_of(number) if call is None else call.frame
         return record.frame
 
     def place_of(self, identity: int) -> WindowPlace | None:

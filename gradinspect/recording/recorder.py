@@ -5,10 +5,7 @@ torch numbers the nodes of a thread in the order they are made. The counter befo
 call of a torch function, defines a window, and a node belongs to the innermost window that contains its number. That
 costs two reads per call instead of a traceback per op, adds no node and touches no tensor.
 
-NOTE [Gaps]
-`autograd.Function.apply` is not a torch function, so it has no window: its node is made first, then the ops inside its
-forward run. If the counter has moved between two observed calls, the first call after the gap is recorded with its
-stack; if the custom Function's `forward` is on that stack, the frame below it is the line that applied it.
+`autograd.Function.apply` is not a torch function, so it has no window: NOTE [Applied Functions] in `torch_api.nodes`.
 
 NOTE [No frame of ours in a traceback]
 A program may catch an error and print its traceback. Python adds an entry when an exception enters a frame, but none
@@ -45,6 +42,7 @@ from gradinspect.recording.own_errors import OwnErrors
 from gradinspect.recording.scopes import TaskScope
 from gradinspect.recording.thread_modes import (
     Crossings,
+    applied_functions_followed,
     call_when_returned,
     guarded,
     leave_thread,
@@ -67,7 +65,7 @@ from gradinspect.torch_api.modes import (
     take_function_mode,
     uncounted,
 )
-from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
+from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.replaced import NEVER_REPLACED, standing_for
 from gradinspect.torch_api.saved import PushedHooks
@@ -144,7 +142,8 @@ class Recorder:
         note_ours(self._handles)
         self._transparency.enter_context(transparent(lambda: {handle.id for handle in self._handles}))
         self._transparency.enter_context(self.saved_hooks)
-        self._transparency.enter_context(patched(uncounted(self._mode), new_threads_followed(self)))
+        followed = new_threads_followed(self), applied_functions_followed(self)
+        self._transparency.enter_context(patched(uncounted(self._mode), *followed))
         self._transparency.enter_context(noticed_regions(self._switched))
         push_function_mode(self._mode)
         pause_in_children(self)
@@ -219,6 +218,13 @@ class Recorder:
     def follows_here(self) -> bool:
         """Return whether the functions that another thread calls are recorded."""
         return self.is_active and self.scope.is_here()
+
+    def followed_record(self) -> ThreadRecord | None:
+        """Return the record of this thread, if the functions that it calls are recorded."""
+        if get_ident() == self._thread:
+            return self.own
+        record = self.others.found_here()
+        return None if record is None or record.mode is None else record
 
     @property
     def is_here(self) -> bool:
@@ -337,14 +343,9 @@ class Recorder:
         place = self.others.place_of(identity)
         return None if place is None else self.others.record_of(place.thread).module_windows[place.window].module
 
-    def frame_of(self, identity: int, forward: CodeType | None = None) -> int | None:
-        """Find the line that made a node.
-
-        Args:
-            identity: The node's thread and sequence number; for one of the recorded thread, its sequence number.
-            forward: The code of a custom Function's `forward`, whose node is in a gap.
-        """
-        return (self.own if identity < THREAD_SPAN else self.others).frame_of(identity, forward)
+    def frame_of(self, identity: int) -> int | None:
+        """Find the line that made a node, by its thread and number; one of the recorded thread has only a number."""
+        return (self.own if identity < THREAD_SPAN else self.others).frame_of(identity)
 
 
 class _CallMode(TorchFunctionMode):
@@ -355,7 +356,6 @@ class _CallMode(TorchFunctionMode):
         self._recorder = recorder
         self._record = recorder.own
         self.is_here: Callable[[], bool] | None = None  # whether a task's calls are recorded; None: those of all
-        self._forwards = ForwardFrames()
 
     @passed_by
     def __torch_function__(  # noqa: C901, PLR0912  # it runs for each call, where one more costs more than all branches
@@ -366,8 +366,8 @@ class _CallMode(TorchFunctionMode):
         recorder, record = self._recorder, self._record
         is_active = recorder.is_active and (self.is_here is None or self.is_here())
         start = next_sequence_nr()
-        if is_active and start != record.latest:
-            self._record_gap(start, sys._getframe(1))
+        if is_active:
+            record.latest = start
         called = func
         if type(func) not in NEVER_REPLACED:  # NOTE [Replaced functions]
             asking = standing_for(func, args, kwargs, sys._getframe(1))
@@ -401,10 +401,6 @@ class _CallMode(TorchFunctionMode):
                 listener.after(noted, result, start, end, number, frame)
         record.latest = end
         return result
-
-    @uncompiled
-    def _record_gap(self, start: int, frame: FrameType | None) -> None:
-        self._record.note_gap(start, frame, self._recorder.frames, self._forwards)
 
 
 CALL_MODE: CodeType = _CallMode.__torch_function__.__code__

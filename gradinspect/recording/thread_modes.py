@@ -17,8 +17,9 @@ from torch.overrides import TorchFunctionMode
 from gradinspect.recording.other_threads import OWN, OtherThreads
 from gradinspect.recording.threads import ThreadRecord
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
+from gradinspect.torch_api.engine import is_inside_backward
 from gradinspect.torch_api.modes import has_compiled, push_function_mode, remove_function_mode
-from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
+from gradinspect.torch_api.nodes import contexts_patch, next_sequence_nr, number_of_context
 from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.replaced import NEVER_REPLACED, standing_for
 
@@ -81,18 +82,16 @@ class ThreadNotes:
         self._recorder = recorder
         self._index = index
         self._record = recorder.others.record(index)
-        self._forwards = ForwardFrames()
 
     def is_here(self) -> bool:
         """Return true: a mode of a thread is nowhere else."""
         return True
 
     @uncompiled
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
-        """Note what made nodes since the last call, and which nodes of other threads this one takes."""
-        recorder, start = self._recorder, next_sequence_nr()
-        if start != self._record.latest:
-            self._record.note_gap(start, frame, recorder.frames, self._forwards)
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any], _frame: FrameType) -> None:
+        """Note which nodes of other threads this one takes."""
+        recorder = self._recorder
+        self._record.latest = next_sequence_nr()
         recorder.others.num_calls += 1
         guarded(recorder.others, lambda: recorder.others.took(self._index, (args, kwargs)))
 
@@ -161,6 +160,28 @@ def guarded(others: OtherThreads, function: Callable[[], None]) -> None:
         function()
     except Exception:  # a tensor of the program that raises when it is looked at
         others.num_missed += 1
+
+
+def applied_functions_followed(recorder: "Recorder") -> Patch:
+    """Note which line applies each custom Function, on all threads that are followed.
+
+    What is applied inside a backward call has the line of the call, as all that is computed there.
+    """
+
+    def noting(original: Callable[..., None]) -> Callable[..., None]:
+        @uncompiled
+        def note(ctx: Any, *arguments: Any, **keywords: Any) -> None:
+            original(ctx, *arguments, **keywords)
+            if recorder.follows_here() and not torch.compiler.is_compiling() and not is_inside_backward():
+                record = recorder.followed_record()
+                if record is not None:
+                    number = number_of_context(ctx)
+                    record.add_applied(number, type(ctx), recorder.frames.number_of(sys._getframe(1)))
+                    recorder.others.applied(record, ctx, number)
+
+        return note
+
+    return contexts_patch(noting)
 
 
 def new_threads_followed(recorder: "Recorder") -> Patch:

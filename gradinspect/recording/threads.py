@@ -8,12 +8,11 @@ call made on devices counts as a thread of its own. Together they are one intege
 """
 
 from array import array
-from bisect import bisect_right
-from types import CodeType, FrameType
+from bisect import bisect_left, bisect_right
 from typing import Any, NamedTuple
+from weakref import ReferenceType, ref
 
-from gradinspect.recording.frames import FrameTable
-from gradinspect.torch_api.nodes import ForwardFrames, next_sequence_nr
+from gradinspect.torch_api.nodes import UNKNOWN_NR, next_sequence_nr
 
 NOWHERE = -1
 
@@ -54,7 +53,9 @@ class ThreadRecord:
         self.call_starts = array("q")
         self.call_ends = array("q")  # ascending: nested calls are not recorded
         self.call_frames = array("q")  # frame number, or NOWHERE
-        self.gaps: dict[int, tuple[tuple[CodeType, int | None], ...]] = {}
+        self.applied_numbers = array("q")  # of the nodes of custom Functions, ascending
+        self.applied_frames = array("q")  # frame number, or NOWHERE
+        self.applied_classes: list[ReferenceType[type]] = []  # of the nodes
         self.spans: list[EngineSpan] = []  # of a thread of the engine, ascending
         self.mode: Any = None  # ours, on the stack of this thread; None for the recorded one
         self.engine_notes: Any = None  # of the backward call that runs here
@@ -118,37 +119,30 @@ class ThreadRecord:
         index = bisect_right(self.spans, sequence_nr, key=lambda span: span.start) - 1
         return self.spans[index].call if index >= 0 and sequence_nr < self.spans[index].end else None
 
-    def note_gap(self, start: int, frame: FrameType | None, frames: FrameTable, forwards: ForwardFrames) -> None:
-        """Store the user's line below each custom Function's forward on the stack. NOTE [Gaps] in `recorder`.
+    def add_applied(self, number: int, kind: type, frame: int | None) -> None:
+        """Add the node of a custom Function and the line that applied it. NOTE [Applied Functions] in `nodes`."""
+        if not (self.applied_numbers[-1] if self.applied_numbers else self.first - 1) < number < UNKNOWN_NR:
+            return  # this thread has ended, and another one has its identifier; or this torch has no numbers
+        self.applied_numbers.append(number)
+        self.applied_frames.append(NOWHERE if frame is None else frame)
+        self.applied_classes.append(ref(kind))
 
-        Args:
-            start: The number at the end of the gap.
-            frame: Where the stack begins.
-            frames: Numbers the lines.
-            forwards: Knows the custom Functions.
-        """
-        self.latest = start
-        stack = []
-        while frame is not None:
-            caller = forwards.applied_from(frame)
-            if caller is not None:
-                stack.append((frame.f_code, frames.number_of(caller)))
-            frame = frame.f_back
-        if stack:
-            self.gaps[start] = tuple(stack)
+    def has_applied(self, number: int, kind: type) -> bool:
+        """Return whether this thread made a node of that number and class by applying a custom Function."""
+        index = self._applied_at(number)
+        return index is not None and self.applied_classes[index]() is kind
 
-    def frame_of(self, sequence_nr: int, forward: CodeType | None = None) -> int | None:
-        """Find the line that made a node.
+    def _applied_at(self, number: int) -> int | None:
+        index = bisect_left(self.applied_numbers, number)
+        is_there = index < len(self.applied_numbers) and self.applied_numbers[index] == number
+        return index if is_there else None
 
-        Args:
-            sequence_nr: The node's number in this thread.
-            forward: The code of a custom Function's `forward`, whose node is in a gap.
-        """
-        if forward is not None:
-            stack = self.gaps.get(sequence_nr + 1, ())
-            applied = next((frame for code, frame in stack if code is forward), None)
-            if applied is not None:
-                return applied
+    def frame_of(self, sequence_nr: int) -> int | None:
+        """Find the line that made a node, by the node's number in this thread."""
+        applied = self._applied_at(sequence_nr)
+        if applied is not None:
+            frame = self.applied_frames[applied]
+            return None if frame == NOWHERE else frame
         index = bisect_right(self.call_ends, sequence_nr)
         if index == len(self.call_ends) or self.call_starts[index] > sequence_nr:
             return None

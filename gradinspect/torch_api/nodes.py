@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 import torch
 
+from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.probes import private
 
 ACCUMULATE_GRAD_NR = 2**64 - 1  # the sequence number of every AccumulateGrad
@@ -96,10 +97,25 @@ def node_metadata(node: Any) -> dict[Any, Any]:
     return found
 
 
-def forward_code(node: Any) -> CodeType | None:
-    """Return the code of a custom Function's forward, without decorators; None for any other node."""
-    kind = getattr(node, "_forward_cls", None)
-    return None if kind is None else _codes_of(kind)[-1] if _codes_of(kind) else None
+def number_of_context(ctx: Any) -> int:
+    """Return the number of the node that a `ctx` is, or becomes as soon as it is made. NOTE [Applied Functions]."""
+    try:
+        return sequence_nr(ctx)
+    except RuntimeError:  # a torch that makes the node right after it
+        return next_sequence_nr()
+
+
+def contexts_patch(make: Callable[[Any], Any]) -> Patch:
+    """Patch the `__init__` of the `ctx` of custom Functions.
+
+    NOTE [Applied Functions]
+    `Function.apply` makes the node, which is also the `ctx`, before it calls `forward`. It does so by calling the
+    node's class, which is a class of Python: its `__init__`, which no class of torch has, runs in the frame that
+    applied the Function. Only a Function for which no gradient is needed has its node destroyed again.
+
+    Source: torch/csrc/autograd/python_function.cpp `THPFunction_apply`, torch 2.13.
+    """
+    return Patch(torch.autograd.function.BackwardCFunction, "__init__", make, is_inherited=True)
 
 
 class ForwardFrames:

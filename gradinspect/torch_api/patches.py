@@ -1,5 +1,7 @@
 """Replace functions of torch temporarily: apply patches, undo them, and list what is patched.
 
+A name that the holder only inherits can be patched on it too, where that is asked for; it is deleted again.
+
 NOTE [Overlapping patches]
 Two recordings may overlap in time, on two threads, and end in any order. So patches are tracked here, under a lock:
 each patch is a layer over the previous value, and removing a layer from the middle rebuilds those above it. If other
@@ -21,6 +23,7 @@ class Patch(NamedTuple):
     holder: Any
     name: str
     make: Callable[[Any], Any]  # maps the original, as in the holder's own dict, to the replacement
+    is_inherited: bool = False  # the holder has no such name in its own dict, but a base class of it
 
 
 @contextmanager
@@ -31,7 +34,7 @@ def patched(*patches: Patch) -> Iterator[None]:
     """
     with ExitStack() as stack:
         for patch in patches:
-            if patch.name in vars(patch.holder):
+            if patch.is_inherited or patch.name in vars(patch.holder):
                 stack.callback(_remove, _add(patch))
         yield
 
@@ -55,6 +58,7 @@ class _Slot:
     holder: Any
     name: str
     original: Any
+    is_inherited: bool = False
     layers: list[_Layer] = field(default_factory=list)
 
     @property
@@ -66,7 +70,14 @@ class _Slot:
         below = self.original
         for layer in self.layers:
             below = layer.replacement = layer.patch.make(below)
-        setattr(self.holder, self.name, below)
+        self.install(below)
+
+    def install(self, value: Any) -> None:
+        """Give the name a value; without a layer, the holder has what it inherits."""
+        if self.is_inherited and not self.layers:
+            delattr(self.holder, self.name)
+        else:
+            setattr(self.holder, self.name, value)
 
 
 def _add(patch: Patch) -> tuple[_Slot, _Layer]:
@@ -74,12 +85,13 @@ def _add(patch: Patch) -> tuple[_Slot, _Layer]:
     with _lock:
         key = (id(patch.holder), patch.name)
         slot = _slots.get(key)
-        current = vars(patch.holder)[patch.name]
         if slot is None or not slot.is_ours:  # our first layer, or the first over another replacement
-            slot = _slots[key] = _Slot(patch.holder, patch.name, current)
+            is_inherited = patch.name not in vars(patch.holder)
+            current = getattr(patch.holder, patch.name) if is_inherited else vars(patch.holder)[patch.name]
+            slot = _slots[key] = _Slot(patch.holder, patch.name, current, is_inherited)
         layer.replacement = patch.make(slot.layers[-1].replacement if slot.layers else slot.original)
         slot.layers.append(layer)
-        setattr(slot.holder, slot.name, layer.replacement)
+        slot.install(layer.replacement)
     return slot, layer
 
 
@@ -90,7 +102,7 @@ def _remove(place: tuple[_Slot, _Layer]) -> None:
         was_on_top = slot.layers[-1] is layer
         slot.layers.remove(layer)
         if is_ours and was_on_top:
-            setattr(slot.holder, slot.name, slot.layers[-1].replacement if slot.layers else slot.original)
+            slot.install(slot.layers[-1].replacement if slot.layers else slot.original)
         elif is_ours:
             slot.rebuild()
         key = (id(slot.holder), slot.name)

@@ -64,3 +64,29 @@ def test_an_error_undoes_them_all(module: Any) -> None:
         _ = 1 / 0
 
     assert module.name is original
+
+
+def test_an_inherited_name_is_patched_and_inherited_again() -> None:
+    """Only where that is asked for; in between, patches may overlap as others do."""
+
+    class Base:
+        def name(self) -> str:
+            return ""
+
+    class Heir(Base):
+        pass
+
+    def added(letter: str) -> Any:
+        return lambda original: lambda heir: original(heir) + letter
+
+    stacks = [ExitStack(), ExitStack()]
+    for stack, letter in zip(stacks, "ab", strict=True):
+        stack.enter_context(patched(Patch(Heir, "name", added(letter), is_inherited=True)))
+    both = Heir().name()
+    stacks[0].close()
+    one = Heir().name()
+    stacks[1].close()
+
+    assert (both, one) == ("ab", "b")
+    assert "name" not in vars(Heir)
+    assert patched_names() == ()

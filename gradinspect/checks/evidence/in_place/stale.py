@@ -18,7 +18,6 @@ from gradinspect.recording.storages import layout_of, storage_key
 from gradinspect.recording.variables import variables_from
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.modes import unobserved
-from gradinspect.torch_api.nodes import forward_code
 from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.saved import can_read_raw
 from gradinspect.torch_api.tensors import plain_tensors_only
@@ -112,7 +111,7 @@ def _stale_of(  # noqa: PLR0913, PLR0917  # everything about one node
         key = None if tensor is None else storage_key(tensor)
         if tensor is None or key is None or layout_of(tensor) is not torch.strided:
             continue
-        seen = log.since(key, node.identity, None if node.function is None else forward_code(live))
+        seen = log.since(key, node.identity, is_custom=node.function is not None)
         expected, is_changed = value.tensor.expected_version, None
         if (
             expected is not None and value.tensor.version is not None

@@ -13,7 +13,7 @@ A write past autograd is stored with what the memory held before: NOTE [Changed 
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import CodeType, FrameType, MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -174,16 +174,16 @@ class WriteLog:
         own = [write for write in seen if write.optimizer is None and write.versions[1] <= version_of(tensor)]
         return own[-1] if own else None
 
-    def since(self, key: int, identity: int, forward: CodeType | None = None) -> list[SeenWrite]:
+    def since(self, key: int, identity: int, *, is_custom: bool = False) -> list[SeenWrite]:
         """List the writes to a storage that ended after a node was made. NOTE [When a write happened].
 
         Args:
             key: The storage.
             identity: The node's.
-            forward: The code of `forward`, if the node is a custom Function.
+            is_custom: Whether the node is a custom Function, whose `forward` runs after the node was made.
         """
         frames = self._recorder.frames
-        applied = None if forward is None else self._recorder.frame_of(identity, forward)
+        applied = self._recorder.frame_of(identity) if is_custom else None
         return [
             write
             for write in self._by_storage.get(key, ())
