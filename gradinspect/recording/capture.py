@@ -158,7 +158,7 @@ def walk_graph(outputs: Sequence[OutputTensor], moment: Moment, recorder: Record
 def _identify(walk: Walk, outputs: Sequence[OutputTensor], recorder: Recorder) -> int:
     """Find out which thread made each node, and return for how many that is not known."""
     others = recorder.others
-    if others.has_nodes:
+    if others.has_nodes or others.is_strict:
         others.took(others.index_here(), [output.value for output in outputs])
     return walk.identify(others)
 

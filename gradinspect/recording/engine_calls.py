@@ -38,6 +38,8 @@ def engine_record(recorder: "Recorder", frame: FrameType | None) -> EngineRecord
 @uncompiled
 def engine_followed(recorder: "Recorder | None", frame: FrameType) -> AbstractContextManager[object]:
     """Follow what a backward call computes on threads of devices, while it runs."""
+    if recorder is not None:
+        recorder.others.num_engine_calls += 1
     if recorder is None or not recorder.is_active or not has_device_threads():
         return nullcontext()
     notes = EngineNotes(recorder.others, engine_record(recorder, frame))

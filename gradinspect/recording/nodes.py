@@ -91,7 +91,7 @@ class NodeRecorder:
         self._has_hooks = has_hooks
         self._classes: dict[type, NodeClass] = {}
         self._flops = FlopTable()
-        self._saved = SavedReader(self.storages, self.infos, walk.numbers, saved_hooks)
+        self._saved = SavedReader(self.storages, self.infos, walk.numbers, walk.sequence_nrs, saved_hooks)
 
     def node_class(self, node: Any) -> NodeClass:
         """Return the properties of a node's type."""

@@ -6,8 +6,15 @@ Reading a node from Python gives it a wrapper for the rest of its life, and a ch
 crosses to another thread. Which thread made a tensor is stored by the tensor; when a function on another thread takes
 it, its node is marked (NOTE [Numbers of a node] in `threads`), and a walk passes the mark on along the edges, as far as
 the next mark. What a backward call makes on devices has no tensor that Python sees: `engine_nodes` marks each of them.
+
+NOTE [Threads that are not followed]
+A function mode cannot be given to a thread that runs already, so what such a thread computes outside of modules has no
+mark, and its numbers may be numbers of the recorded thread. Where one runs, the results of all functions on the
+recorded thread are remembered. A tensor that a function there takes, with the number of such a call, and that is not
+one of its results, was made elsewhere: its node is marked as unknown, with all that only it leads to.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock, get_ident
 from types import MappingProxyType
@@ -58,7 +65,9 @@ class OtherThreads:
         """
         self.num_calls = 0  # of torch functions, on other threads
         self.num_missed = 0  # of those, that could not be looked at
+        self.num_engine_calls = 0
         self.has_nodes = False
+        self.is_strict = False  # NOTE [Threads that are not followed]
         self._records: list[OtherRecord] = [own]
         self._here: dict[int, int] = {}  # identifier of a running thread -> index of its record
         self._made: dict[int, tuple[HiddenRef, int]] = {}  # id of a tensor -> it, and index of the record of its thread
@@ -80,6 +89,14 @@ class OtherThreads:
     def start(self) -> None:
         """Begin, on the thread that is recorded."""
         self._own_thread = get_ident()
+        if len(sys._current_frames()) > 1:
+            self.be_strict()
+
+    def be_strict(self) -> None:
+        """Remember what the recorded thread makes. NOTE [Threads that are not followed]."""
+        if not self.is_strict:
+            self.is_strict = True
+            self._on_first_node()
 
     def index_here(self) -> int:
         """Return the index of the record of this thread, with a new one for a new thread."""
@@ -137,7 +154,8 @@ class OtherThreads:
         with plain_tensors_only():
             for tensor in tensors_in(arguments):
                 maker = self._maker_of(tensor)
-                if maker == index or (maker is None and index == OWN) or not tensor.requires_grad:
+                is_own = maker is None and index == OWN and not self.is_strict
+                if maker == index or is_own or not tensor.requires_grad:
                     continue
                 node = grad_fn_here(tensor)
                 if node is None:
@@ -163,6 +181,20 @@ class OtherThreads:
         if record is not self._records[OWN] and number < UNKNOWN_NR:
             self._write(ctx, self.index_here() * THREAD_SPAN + number)
             self._has_node()
+
+    def made_here(self, end: int, result: Any) -> None:
+        """Remember the results of a call on the recorded thread. NOTE [Threads that are not followed].
+
+        Args:
+            end: The number after the call.
+            result: What it has returned.
+        """
+        with plain_tensors_only():
+            found = [tensor for tensor in tensors_in((result,)) if tensor.requires_grad]
+            for tensor in found:
+                self._remember(tensor, OWN)
+        if found:
+            self.record(OWN).listed.add(end)
 
     def left(self, index: int, output: Any) -> None:
         """Mark what the outermost module on another thread returns: what takes it may not be seen."""
@@ -217,7 +249,8 @@ class OtherThreads:
                         self._made.pop(key, None)
                 self._most = 2 * len(self._made) + 1000
         self._made[id(tensor)] = HiddenRef(tensor), index
-        self._has_node()
+        if index != OWN:
+            self._has_node()
 
     def _maker_of(self, tensor: torch.Tensor) -> int | None:
         found = self._made.get(id(tensor))
@@ -231,6 +264,11 @@ class OtherThreads:
         number = sequence_nr(node)
         if number >= UNKNOWN_NR:
             return OWN
+        if self.is_strict and self.record(OWN).is_listed(number):
+            return UNKNOWN  # it is no result of that call
+        return OWN if index == OWN else self._judge_elsewhere(node, number, index)
+
+    def _judge_elsewhere(self, node: Any, number: int, index: int) -> int:
         here, own = self.record(index), self.record(OWN)
         if here.is_in_call(number) or not here.first <= number < next_sequence_nr():
             return OWN
@@ -296,12 +334,16 @@ class OtherThreads:
 
     def _threads_after(self, index: int, threads: set[int]) -> set[int]:
         """Return which threads can have made what a node leads to, if it has no mark."""
+        if index == UNKNOWN and self.is_strict:
+            return {UNKNOWN}
         if index == UNKNOWN:
             return threads or {number for number, one in enumerate(self._records) if isinstance(one, ThreadRecord)}
         return {index if isinstance(self._records[index], ThreadRecord) else OWN}
 
     def _passed_on(self, node: Any, number: int, threads: set[int]) -> int:
         """Choose the thread of a node without a mark among those of the nodes that lead to it."""
+        if UNKNOWN in threads:  # what the recorded thread has taken of others is marked
+            return OWN if OWN in threads and self._can_have_made(OWN, node, number) else UNKNOWN
         possible = [index for index in threads if self._can_have_made(index, node, number)]
         return possible[0] if len(possible) == 1 else UNKNOWN
 

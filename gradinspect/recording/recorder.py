@@ -293,7 +293,8 @@ class Recorder:
             leave_thread(record)
 
     def _follow_crossings(self) -> None:
-        self.listeners.append(Crossings(self.others))
+        if not any(isinstance(listener, Crossings) for listener in self.listeners):
+            self.listeners.append(Crossings(self.others))
 
     def _number_of(self, module: nn.Module) -> int:
         number = self._module_numbers.get(id(module))

@@ -13,7 +13,6 @@ from gradinspect.recording.storages import StorageEntry, StorageTable, has_inner
 from gradinspect.recording.tensors import TensorInfoTable, count_bytes, plain_size
 from gradinspect.recording.variables import isinstance_safely
 from gradinspect.torch_api.checkpoints import checkpoint_inputs, is_checkpoint_holder
-from gradinspect.torch_api.nodes import sequence_nr
 from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.saved import (
     PushedHooks,
@@ -74,6 +73,7 @@ class SavedReader:
         storages: StorageTable,
         infos: TensorInfoTable,
         numbers: dict[Any, int],
+        identities: Sequence[int] = (),
         hooks: PushedHooks | None = None,
     ) -> None:
         """Share the tables of one capture.
@@ -82,11 +82,13 @@ class SavedReader:
             storages: Numbers the storages.
             infos: Describes tensors.
             numbers: Live node -> its id in the record.
+            identities: For each node its thread and number.
             hooks: Knows where no hook can be, if torch does not say.
         """
         self._storages = storages
         self._infos = infos
         self._numbers = numbers
+        self._identities = identities
         self._hooks = hooks
         self._is_in_model = False
         self._can_read_raw = can_read_raw()
@@ -171,7 +173,7 @@ class SavedReader:
 
     def _read_unhooked(self, node: Any, name: str, is_output: bool, index: int | None) -> SavedValue:
         """Read a value as the engine does, if it cannot have a hook: NOTE [Where no hook can be]."""
-        if self._hooks is None or not self._hooks.is_free(sequence_nr(node)):
+        if self._hooks is None or not self._hooks.is_free(self._identities[self._numbers[node]]):
             return SavedValue(name=name, index=index, kind="tensor", status="unreadable")
         try:
             tensor = getattr(node, name) if index is None else getattr(node, name)[index]

@@ -141,17 +141,20 @@ class Crossings:
 
     @uncompiled
     def before(self, _func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Take part in every call."""
+        """Take part in every call; return how often the engine was called before."""
         guarded(self._others, lambda: self._others.took(OWN, (args, kwargs)))
-        return True
+        return self._others.num_engine_calls
 
     @uncompiled
     def after(
-        self, _begun: Any, result: Any, start: int, end: int, _number: int | None, _frame: FrameType | None
+        self, begun: Any, result: Any, start: int, end: int, _number: int | None, _frame: FrameType | None
     ) -> None:
-        """Take the results for this thread's."""
-        if start != end:
-            guarded(self._others, lambda: self._others.made(OWN, result))
+        """Take the results for this thread's; what a hook has made inside a backward call is not among them."""
+        others = self._others
+        if start != end and others.is_strict and begun == others.num_engine_calls:
+            guarded(others, lambda: others.made_here(end, result))
+        elif start != end:
+            guarded(others, lambda: others.made(OWN, result))
 
 
 def guarded(others: OtherThreads, function: Callable[[], None]) -> None:
@@ -210,6 +213,7 @@ def push_mode_here(recorder: "Recorder") -> None:
     """Observe the torch functions that this thread calls, for the time of a module."""
     index = recorder.others.index_here()
     recorder.others.record(index).is_visited = True
+    recorder.others.be_strict()  # a thread that is followed for this time only
     _push(recorder, index)
 
 

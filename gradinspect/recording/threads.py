@@ -56,6 +56,7 @@ class ThreadRecord:
         self.applied_numbers = array("q")  # of the nodes of custom Functions, ascending
         self.applied_frames = array("q")  # frame number, or NOWHERE
         self.applied_classes: list[ReferenceType[type]] = []  # of the nodes
+        self.listed: set[int] = set()  # ends of those calls of which all results were remembered
         self.spans: list[EngineSpan] = []  # of a thread of the engine, ascending
         self.mode: Any = None  # ours, on the stack of this thread; None for the recorded one
         self.engine_notes: Any = None  # of the backward call that runs here
@@ -96,6 +97,11 @@ class ThreadRecord:
         """Return whether a torch function made a node, rather than what has no window."""
         index = bisect_right(self.call_ends, sequence_nr)
         return index < len(self.call_ends) and self.call_starts[index] <= sequence_nr
+
+    def is_listed(self, sequence_nr: int) -> bool:
+        """Return whether a torch function of which all results are known made the node of that number."""
+        index = bisect_right(self.call_ends, sequence_nr)
+        return self.is_in_call(sequence_nr) and self.call_ends[index] in self.listed
 
     def is_in_gap(self, sequence_nr: int) -> bool:
         """Return whether this thread made a node of that number, but no torch function that was seen did."""

@@ -16,7 +16,8 @@ from typing import Any, Self
 
 import torch
 
-from gradinspect.torch_api.nodes import next_sequence_nr, sequence_nr
+from gradinspect.graph import THREAD_SPAN
+from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.probes import private
 
@@ -57,15 +58,17 @@ class PushedHooks:
     NOTE [Where no hook can be]
     Up to torch 2.9 a saved tensor does not say whether it has a hook, and there is no way to check. But there are only
     two ways to add one: pushed as a default while the node is made, or registered on the saved tensor. Both are
-    observed from before the program runs. What was made outside all default hooks may be read as the engine reads it;
-    once a hook was registered directly, nothing is read.
+    observed from before the program runs. What the recorded thread made outside all default hooks may be read as the
+    engine reads it; once a hook was registered directly, nothing is read. Nor is what another thread has made: numbers
+    count for each thread, and default hooks may have been pushed there before anybody watched.
     """
 
     def __init__(self) -> None:
         """Start empty."""
         self._since: int | None = None  # the first observed number; None: nothing was observed
         self._was_registered = False
-        self._depths: dict[int, tuple[int, int]] = {}  # thread -> number of pushed hooks, and since which number
+        self._thread = get_ident()  # the recorded one
+        self._depth, self._start = 0, 0  # how many hooks are pushed there, and since which number
         self._windows: list[tuple[int, int]] = []
         self._patched = ExitStack()
 
@@ -73,7 +76,7 @@ class PushedHooks:
         """Start observing, if this torch needs it."""
         if not can_read_raw() and _PUSH.is_there and _POP.is_there and _REGISTER.is_there:
             module: Any = torch._C._autograd
-            self._since = next_sequence_nr()
+            self._since, self._thread = next_sequence_nr(), get_ident()
             self._patched.enter_context(
                 patched(
                     Patch(module, "_push_saved_tensors_default_hooks", self._pushing),
@@ -87,27 +90,32 @@ class PushedHooks:
         """Stop observing; later nodes are unknown."""
         self._patched.close()
 
-    def is_free(self, sequence_nr: int) -> bool:
-        """Return whether a node's saved tensors cannot have hooks."""
-        if self._since is None or self._was_registered or sequence_nr < self._since:
+    def is_free(self, identity: int) -> bool:
+        """Return whether a node's saved tensors cannot have hooks.
+
+        Args:
+            identity: The thread and the number of the node. NOTE [Numbers of a node] in `recording.threads`.
+        """
+        if self._since is None or self._was_registered or not self._since <= identity < THREAD_SPAN:
             return False
-        still_open = any(depth and sequence_nr >= start for depth, start in self._depths.values())
-        return not still_open and not any(start <= sequence_nr < end for start, end in self._windows)
+        is_open = bool(self._depth) and identity >= self._start
+        return not is_open and not any(start <= identity < end for start, end in self._windows)
 
     def _pushing(self, original: Any) -> Any:
         def push(*hooks: Any) -> Any:
-            depth, start = self._depths.get(get_ident(), (0, 0))
-            self._depths[get_ident()] = (depth + 1, start if depth else next_sequence_nr())
+            if get_ident() == self._thread:
+                self._start = self._start if self._depth else next_sequence_nr()
+                self._depth += 1
             return original(*hooks)
 
         return push
 
     def _popping(self, original: Any) -> Any:
         def pop() -> Any:
-            depth, start = self._depths.get(get_ident(), (1, 0))
-            self._depths[get_ident()] = (depth - 1, start)
-            if depth == 1:
-                self._windows.append((start, next_sequence_nr()))
+            if get_ident() == self._thread and self._depth:
+                self._depth -= 1
+                if not self._depth:
+                    self._windows.append((self._start, next_sequence_nr()))
             return original()
 
         return pop
@@ -142,15 +150,22 @@ def raw_saved(node: Any, name: str, index: int | None = None) -> Any:
     return raw if index is None else raw[index]
 
 
-def saved_contents(node: Any, raw_names: Sequence[str], hooks: PushedHooks) -> list[Any]:
-    """List what a node saves, tensors or packed objects, as far as it can be read."""
+def saved_contents(node: Any, raw_names: Sequence[str], identity: int, hooks: PushedHooks) -> list[Any]:
+    """List what a node saves, tensors or packed objects, as far as it can be read.
+
+    Args:
+        node: The node.
+        raw_names: The names of its raw saved tensors.
+        identity: Its thread and number.
+        hooks: Knows where no hook can be, if torch does not say.
+    """
     found: list[Any] = []
     for raw_name in raw_names:
         try:
             if can_read_raw():
                 raw = getattr(node, raw_name)
                 found.extend(map(raw_data, raw if isinstance(raw, list | tuple) else (raw,)))
-            elif hooks.is_free(sequence_nr(node)):
+            elif hooks.is_free(identity):
                 is_python = raw_name == python_saved_names()[0]
                 found.append(getattr(node, raw_name.removeprefix("_raw_" if is_python else "_raw")))
         except RuntimeError:  # freed

@@ -253,3 +253,53 @@ def test_the_backward_of_a_thread_is_recorded_with_its_graph() -> None:
 
     assert {node.name for node in graph.nodes if node.frame is None} == {"AccumulateGrad"}
     assert graph.modules[0].class_name == "Half"
+
+
+def test_a_number_of_this_thread_does_not_make_a_node_one_of_its_own() -> None:
+    """A thread that ran before has made nodes whose numbers fit: they, and what only they lead to, are unknown."""
+    x, model = torch.ones(2, 4, requires_grad=True), Half(torch.tanh)
+    reached = next_sequence_nr()
+
+    def compute(h: torch.Tensor) -> torch.Tensor:
+        return (x.exp() * h).cos()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: [x * 2 for _ in range(reached + 2)]).result()
+        with Recorder() as recorder:
+            model(x).exp().sum().add(1)  # has the numbers that the other thread gives to its nodes
+            h = x.sin()
+            other = pool.submit(compute, h).result()
+            graph = capture_graph((h * other).sum(), recorder=recorder)
+    unknown = {node.name for node in graph.nodes if node.leaf is None and source_of(graph, node) is None}
+
+    assert unknown == {"CosBackward0", "ExpBackward0", "MulBackward0"}
+    assert [node.name for node in graph.nodes if source_of(graph, node)] == [
+        "SumBackward0", "MulBackward0", "SinBackward0",
+    ]  # fmt: skip
+    assert all(node.module is None for node in graph.nodes)
+    assert graph.warnings == ("3 nodes were made by a thread that was not recorded: they have no module and no line.",)
+
+
+def test_what_this_thread_makes_stays_its_own_beside_one_that_is_not_followed() -> None:
+    """In functions, in hooks, by writes, and in custom Functions."""
+    kept: list[torch.Tensor] = []
+
+    def on_gradient(gradient: torch.Tensor) -> None:
+        with torch.enable_grad():
+            kept.append((x * gradient.sum()).sum())
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        with Recorder() as recorder:
+            x = torch.ones(2, 4, requires_grad=True)
+            h = Cube.apply(x)
+            h.register_hook(on_gradient)
+            h.square().sum().backward()
+            written = torch.zeros(2, 4)
+            written[0] = Cube.apply(x)[1]
+            parts = torch.stack(list(written.unbind())).split(1)
+            graph = capture_graph((parts[0] + parts[1]).sum() + kept[0], recorder=recorder)
+
+    assert recorder.others.is_strict
+    assert {node.name for node in graph.nodes if node.frame is None} == {"AccumulateGrad"}
+    assert graph.warnings == ()

@@ -1,11 +1,13 @@
 """Where no hook can be, on torches that do not say whether a saved tensor has one."""
 
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 from runs import gradinspect
 
+from gradinspect.graph import THREAD_SPAN
 from gradinspect.torch_api import saved
 from gradinspect.torch_api.patches import patched_names
 from gradinspect.torch_api.saved import PushedHooks
@@ -42,6 +44,27 @@ def test_only_nodes_made_outside_default_hooks_are_free(watch: PushedHooks) -> N
     ]  # fmt: skip
     assert not is_free_meanwhile
     assert patched_names() == ()
+
+
+def test_hooks_of_another_thread_say_nothing_of_this_one(watch: PushedHooks) -> None:
+    """Its numbers are not those of this thread; what it has made is not read."""
+    x = torch.ones(2, requires_grad=True)
+    found: list[torch.Tensor] = []
+
+    def compute() -> None:
+        with torch.autograd.graph.saved_tensors_hooks(lambda value: value, lambda value: value):
+            found.extend(x * 2 for _ in range(number(outside) + 50))  # so that it has all numbers of this thread
+
+    with watch:
+        outside = x.exp()
+        thread = threading.Thread(target=compute)
+        thread.start()
+        thread.join()
+        after = x.exp()
+
+    assert watch.is_free(number(outside))
+    assert watch.is_free(number(after))
+    assert not watch.is_free(THREAD_SPAN + number(outside))
 
 
 def test_a_hook_registered_by_hand_ends_all_reading(watch: PushedHooks) -> None:

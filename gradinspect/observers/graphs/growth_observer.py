@@ -21,12 +21,13 @@ from gradinspect.observers.graphs.live_graph import (
     tensors_with_graph,
 )
 from gradinspect.recording.frames import line_name
+from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import plain_tensors, storages_within
 from gradinspect.runner.engine import EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR, UNKNOWN_NR, require_sequence_numbers, sequence_nr
-from gradinspect.torch_api.saved import PushedHooks, saved_contents
+from gradinspect.torch_api.saved import saved_contents
 from gradinspect.torch_api.tensors import key_of_storage, require_storage_keys
 
 
@@ -47,7 +48,7 @@ class GrowthObserver(Observer[Growth]):
         self._boundaries: Mapping[int, int] = {}  # those of other threads
         self._number_of: Callable[[Any], int] = sequence_nr
         self._kind: CallKind = "backward"
-        self._saved = _SavedBytes(run.recorder.saved_hooks)
+        self._saved = _SavedBytes(run.recorder)
 
     @property
     def is_done(self) -> bool:
@@ -174,9 +175,9 @@ class GrowthObserver(Observer[Growth]):
 class _SavedBytes:
     """Counts the bytes of saved storages, without parameters."""
 
-    def __init__(self, hooks: PushedHooks) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self._names: dict[type, list[str]] = {}
-        self._hooks = hooks
+        self._recorder = recorder
 
     def count(self, nodes: list[Any]) -> int:
         sizes: dict[int, int] = {}
@@ -193,7 +194,8 @@ class _SavedBytes:
         kind = type(node)
         if kind not in self._names:
             self._names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
-        for tensor in plain_tensors(saved_contents(node, self._names[kind], self._hooks)):
+        identity = self._recorder.others.identity_of(node)
+        for tensor in plain_tensors(saved_contents(node, self._names[kind], identity, self._recorder.saved_hooks)):
             if tensor.layout is torch.strided:
                 yield tensor
 

@@ -121,7 +121,8 @@ class Purposes:
         kind = type(node)
         if kind not in self._saved_names:
             self._saved_names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
-        return plain_tensors(saved_contents(node, self._saved_names[kind], self._recorder.saved_hooks))
+        identity = self._recorder.others.identity_of(node)
+        return plain_tensors(saved_contents(node, self._saved_names[kind], identity, self._recorder.saved_hooks))
 
 
 def _shape_on_ranks(tensor: torch.Tensor) -> str:
