@@ -15,6 +15,7 @@ This file imports only what Python has loaded at startup, and is loaded before a
 import builtins
 import os
 import sys
+from _thread import RLock, get_ident  # of which `threading`, which may be a file of the user's, is made
 
 TYPE_CHECKING = False  # `typing` may be a file of the user's
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def _names_at_startup() -> frozenset[str]:
 
 
 _MODULE = type(sys)
+_LIST = list  # the class, since the name may be replaced
+_FILES = sys.modules["_frozen_importlib_external"].PathFinder
 _FUNCTIONS = (type(_names_at_startup), type(len))
 _OURS = f"{__name__.partition('.')[0]}."  # our patches may be in other modules
 STARTUP_NAMES = _names_at_startup()
@@ -139,13 +142,7 @@ class HandBack:
         return found is not None and original is not None and _is_same_place(found, original)
 
     def _found_by_others(self, name: str, path: "Any") -> "ModuleSpec | None":
-        for finder in list(sys.meta_path):
-            find = getattr(finder, "find_spec", None)
-            if find is not None and finder is not self:
-                spec: ModuleSpec | None = find(name, path, None)
-                if spec is not None:
-                    return spec
-        return None
+        return _found_by([finder for finder in sys.meta_path if finder is not self], name, path)
 
 
 class _Returned:
@@ -192,26 +189,64 @@ def _real(file: str) -> str:
 class OwnBuiltins:
     """Call builtins as they were before the program, which may have replaced some. Use it as a context manager.
 
-    Calls none of them itself.
+    Other threads of the program call its own functions meanwhile. Calls none of them itself.
     """
 
-    __slots__ = ("_theirs",)
+    __slots__ = ("_thread",)
 
     def __enter__(self) -> None:
-        """Take what was replaced back."""
-        self._theirs: dict[str, Any] = {}
-        for name, value in _BUILTINS.items():
-            if _THE_BUILTINS.get(name, self) is not value:
-                self._theirs[name] = _THE_BUILTINS.get(name, self)
-                _THE_BUILTINS[name] = value
+        """Take what was replaced back, for this thread."""
+        with _switch.lock:
+            here = self._thread = get_ident()
+            _switch.threads[here] = _switch.threads.get(here, 0) + 1
+            for name, value in _BUILTINS.items():
+                theirs = _THE_BUILTINS.get(name, _MISSING)
+                if theirs is not value and theirs is not _switch.shown.get(name, value):
+                    _switch.theirs[name] = theirs
+                    _switch.shown[name] = _THE_BUILTINS[name] = _for_each_thread(value, theirs)
 
     def __exit__(self, *_error: object) -> None:
         """Let the program have its own again."""
-        for name, value in self._theirs.items():
-            if value is self:
-                del _THE_BUILTINS[name]
-            else:
-                _THE_BUILTINS[name] = value
+        with _switch.lock:
+            here = self._thread  # which a thread that ends the process may not be
+            _switch.threads[here] -= 1
+            if not _switch.threads[here]:
+                del _switch.threads[here]
+            if _switch.threads:
+                return
+            for name, theirs in _switch.theirs.items():
+                if _THE_BUILTINS.get(name, _MISSING) is not _switch.shown[name]:  # another thread has replaced it again
+                    continue
+                if theirs is _MISSING:
+                    del _THE_BUILTINS[name]
+                else:
+                    _THE_BUILTINS[name] = theirs
+            _switch.theirs, _switch.shown = {}, {}
+
+
+class _Switch:
+    """The threads that run our own code, and the builtins that the program has replaced."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self.threads: dict[int, int] = {}  # how often, one inside the other
+        self.theirs: dict[str, Any] = {}
+        self.shown: dict[str, Any] = {}  # what stands in for them
+
+
+_switch = _Switch()
+_MISSING = object()
+
+
+def _for_each_thread(ours: "Any", theirs: "Any") -> "Any":
+    """Stand in for a function of the program; a class is one for all threads."""
+    if ours.__class__ not in _FUNCTIONS or theirs is _MISSING:
+        return ours
+
+    def called(*arguments: "Any", **keywords: "Any") -> "Any":
+        return (ours if get_ident() in _switch.threads else theirs)(*arguments, **keywords)
+
+    return called
 
 
 class Imports:
@@ -224,10 +259,16 @@ class Imports:
 
     def __init__(self) -> None:
         """Store the current state."""
-        self._ours = _Machinery(sys.path, list(sys.meta_path), list(sys.path_hooks), {})
+        self._ours = _Machinery(sys.path, list(sys.meta_path), list(sys.path_hooks))
         self._modules = _without_main()
         self._finder = HandBack()
-        self._theirs: _Machinery | None = None  # set while our state is active
+        self._our_finder = _OfOurThreads(self._ours)
+        self._builtins = OwnBuiltins()
+        self._lock = RLock()
+        self._num_takes = 0  # by several threads, or one inside the other
+        self._replaced: dict[str, ModuleType | None] = {}  # the program's modules meanwhile; None: it is not loaded
+        self._their_finders: Any = None
+        self._theirs: _Machinery | None = None  # when the program has ended
 
     def start_program(self, first_folder: str | None) -> None:
         """Set up the state in which Python starts a program.
@@ -269,13 +310,18 @@ class Imports:
 
     def restore(self) -> None:
         """Switch to our import state for good."""
-        self._theirs = self.take()
+        self._builtins.__enter__()
+        self.take()
+        self._theirs = _current()
+        _make_current(self._ours)
 
     def hand_back(self) -> None:
         """Switch to the program's import state for its last handlers."""
         if self._theirs is not None:
-            self.give(self._theirs)
+            _make_current(self._theirs)
             self._theirs = None
+            self.give()
+            self._builtins.__exit__()
             self._sort_modules()
 
     def _sort_modules(self) -> None:
@@ -284,28 +330,40 @@ class Imports:
             if name in sys.modules:
                 sys.modules[name] = sys.modules.pop(name)
 
-    def take(self) -> "_Machinery":
-        """Switch to our state, and return the program's."""
-        theirs = _current()
-        theirs.builtins.__enter__()
-        modules = sys.modules
-        for name, module in self._modules.items():  # thousands, of which the program has replaced few, if any
-            loaded = modules.get(name)
-            if loaded is not module:
-                theirs.modules[name] = loaded
-                modules[name] = module
-        _make_current(self._ours)
-        return theirs
-
-    def give(self, theirs: "_Machinery") -> None:
-        """Switch back to the program's state."""
-        for name, module in theirs.modules.items():
-            if module is None:
-                self._finder.aside.setdefault(name, sys.modules.pop(name, self._modules[name]))
+    def take(self) -> None:
+        """Switch to our modules, and let this thread import along our search path."""
+        with self._lock:
+            self._num_takes += 1
+            if self._num_takes > 1:
+                return
+            modules = sys.modules
+            for name, module in self._modules.items():  # thousands, of which the program has replaced few, if any
+                loaded = modules.get(name)
+                if loaded is not module:
+                    self._replaced[name] = loaded
+                    modules[name] = module
+            self._their_finders = sys.meta_path
+            if self._their_finders.__class__ is _LIST:
+                self._their_finders.insert(0, self._our_finder)
             else:
-                sys.modules[name] = module
-        _make_current(theirs)
-        theirs.builtins.__exit__()
+                sys.meta_path = [self._our_finder]
+
+    def give(self) -> None:
+        """Switch back to the program's state."""
+        with self._lock:
+            self._num_takes -= 1
+            if self._num_takes:
+                return
+            for name, module in self._replaced.items():
+                if module is None:
+                    self._finder.aside.setdefault(name, sys.modules.pop(name, self._modules[name]))
+                else:
+                    sys.modules[name] = module
+            self._replaced = {}
+            if self._their_finders.__class__ is not _LIST:
+                sys.meta_path = self._their_finders
+            elif self._our_finder in self._their_finders:
+                self._their_finders.remove(self._our_finder)
 
 
 class RestoredImports:
@@ -314,29 +372,63 @@ class RestoredImports:
     def __init__(self, imports: Imports) -> None:
         """Store the imports."""
         self._imports = imports
+        self._builtins = OwnBuiltins()
 
     def __enter__(self) -> None:
         """Switch to our state."""
-        self._theirs = self._imports.take()
+        self._builtins.__enter__()
+        self._imports.take()
 
     def __exit__(self, *_error: object) -> None:
         """Switch back."""
-        self._imports.give(self._theirs)
+        self._imports.give()
+        self._builtins.__exit__()
+
+
+class _OfOurThreads:
+    """Finds what our own code imports while the program runs; other threads go on with the program's finders."""
+
+    def __init__(self, ours: "_Machinery") -> None:
+        self._ours = ours
+
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
+        """Return what our finders find.
+
+        Raises:
+            ModuleNotFoundError: They find nothing: the program's must not be asked.
+        """
+        if get_ident() not in _switch.threads:
+            return None
+        spec = _found_by(self._ours.meta_path, name, path, target, self._ours.path)
+        if spec is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return spec
+
+
+def _found_by(
+    finders: "Any", name: str, path: "Any", target: "Any" = None, top_path: "Any" = None
+) -> "ModuleSpec | None":
+    """Ask finders in their order; Python's own one for files searches `top_path` instead of `sys.path`, if given."""
+    for finder in list(finders):
+        find = getattr(finder, "find_spec", None)
+        is_of_files = finder is _FILES and path is None
+        spec: ModuleSpec | None = None if find is None else find(name, top_path if is_of_files else path, target)
+        if spec is not None:
+            return spec
+    return None
 
 
 class _Machinery:
-    """The lists that imports use, and modules by name; None for one that is not loaded."""
+    """The lists that imports use."""
 
-    def __init__(self, path: "Any", meta_path: "Any", hooks: "Any", modules: "dict[str, ModuleType | None]") -> None:
+    def __init__(self, path: "Any", meta_path: "Any", hooks: "Any") -> None:
         self.path = path
         self.meta_path = meta_path
         self.hooks = hooks
-        self.modules = modules
-        self.builtins = OwnBuiltins()
 
 
 def _current() -> _Machinery:
-    return _Machinery(sys.path, sys.meta_path, sys.path_hooks, {})
+    return _Machinery(sys.path, sys.meta_path, sys.path_hooks)
 
 
 def _make_current(machinery: _Machinery) -> None:

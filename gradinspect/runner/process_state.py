@@ -51,20 +51,19 @@ class ProcessState:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Restore our folder and modules temporarily, in the middle of the program."""
-        folder = _folder()
-        _enter(self._ours.folder)
-        try:
-            with held_signals(), self._imports.restored():
-                yield
-        finally:
-            _enter(folder)
+        """Restore our modules temporarily, in the middle of the program.
+
+        Its other threads go on meanwhile: they keep its folder, its search path and its builtins.
+        """
+        with held_signals(), self._imports.restored():
+            yield
 
     @contextmanager
     def with_our_stdio(self) -> Iterator[None]:
         """Restore our folder, modules and stdout temporarily, in the middle of the program."""
-        theirs, copy = sys.stdout, _copy_of_stdout()
+        theirs, copy, folder = sys.stdout, _copy_of_stdout(), _folder()
         _flush(theirs)
+        _enter(self._ours.folder)
         if self._ours.stdout_copy is not None:
             os.dup2(self._ours.stdout_copy, _STDOUT)
         sys.stdout = _usable(self._ours.stdout, _STDOUT)
@@ -74,6 +73,7 @@ class ProcessState:
         finally:
             _flush(sys.stdout)
             sys.stdout = theirs
+            _enter(folder)
             if copy is not None:
                 os.dup2(copy, _STDOUT)
                 os.close(copy)
