@@ -7,7 +7,8 @@ NOTE [Two sets of modules]
 Before the program starts, all modules that Python does not load at startup are removed from `sys.modules` and set
 aside. `HandBack`, a finder, comes first when the program imports one of those names. It asks the other finders where
 the import leads: if that is the file of the module set aside, the program gets this module, because nothing may be
-loaded twice; else it gets its own. While our code runs, our modules and search path are restored.
+loaded twice; else it gets its own. While our code runs, our modules are restored, and its thread imports along our
+search path; the other threads of the program go on with the program's path, finders and builtins.
 
 This file imports only what Python has loaded at startup, and is loaded before all of ours but `__init__` and `methods`.
 """

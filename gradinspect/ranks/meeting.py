@@ -67,13 +67,16 @@ class Meeting:
                 if self._job.is_leader:
                     self._folder = self._opened(base)
             except OSError as error:
-                where = self._job.folder or str(_temporary_folder())
-                self.problem = f"The ranks cannot meet in '{where}': {error.strerror}. Name a folder: {FOLDER}=FOLDER."
+                self._note(error)
                 return False
             if not self._job.is_leader:
                 with suppress(OSError, msgspec.DecodeError):
                     self._folder = self._found(base)
         return self.is_open
+
+    def _note(self, error: OSError) -> None:
+        where = self._job.folder or _temporary_folder()
+        self.problem = f"The ranks cannot meet in '{where}': {error.strerror}. Name a folder: {FOLDER}=FOLDER."
 
     def _opened(self, base: Path) -> Path:
         _remove_ended_runs(base)
@@ -99,8 +102,12 @@ class Meeting:
     def put(self, name: str, content: Record | bytes) -> None:
         """Leave a file for the others, whole or not at all."""
         if self._folder is not None:
-            with suppress(OSError):
+            try:
                 _write(self._folder / name, content if isinstance(content, bytes) else _encoded(content))
+            except OSError as error:
+                self._note(error)
+                with suppress(OSError):
+                    (self._folder / f"lost.{self._job.rank}").touch()  # an empty file, for which a full disk has room
 
     def get(self, name: str) -> bytes | None:
         """Return a file that a rank has left, None if there is none."""
@@ -153,14 +160,16 @@ def base_folder(job: Job) -> Path:
 
 
 def _temporary_folder() -> str:
-    """Return the folder for temporary files.
+    """Return the folder for temporary files, the same for all ranks.
 
-    `tempfile.gettempdir` fails where no file can be written, as on a full disk, and we have a better sentence for that.
+    `tempfile.gettempdir` passes over a folder without room for a file, which one rank may find full and another not.
     """
+    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    found = next((name for name in named if name and Path(name).is_dir()), None)
     try:
-        return tempfile.gettempdir()
+        return str(Path(found).absolute()) if found is not None else tempfile.gettempdir()
     except OSError:
-        return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108  # its name is said
+        return "/tmp"  # noqa: S108  # its name is said
 
 
 def _encoded(record: Record) -> bytes:

@@ -29,6 +29,7 @@ class Peer:
         self.state: State | None = None
         self.outcome: Outcome | None = None
         self.is_gone = False
+        self.is_lost = False  # it could not write what it had to say
         self._moved_at = now
         self._beat_at = now
 
@@ -54,7 +55,7 @@ class Peer:
     @property
     def has_ended(self) -> bool:
         """Whether its program has ended or was stopped."""
-        return self.is_gone or self.outcome is not None
+        return self.is_gone or self.is_lost or self.outcome is not None
 
     def idle_s(self, now: float) -> float:
         """Return for how long it has been where it is."""
@@ -84,6 +85,7 @@ class Peers:
                 continue
             state = self._meeting.read(f"state.{peer.rank}", State)
             outcome = self._meeting.read(f"outcome.{peer.rank}", Outcome)
+            peer.is_lost = self._meeting.get(f"lost.{peer.rank}") is not None
             peer.update(state, outcome, monotonic())
             if peer.is_gone and peer.outcome is None:  # it may have left it since
                 peer.outcome = self._meeting.read(f"outcome.{peer.rank}", Outcome)

@@ -34,6 +34,9 @@ def end_of(peer: Peer) -> Trouble | None:
     """Return what is wrong with how a rank ended; None if nothing is, or it has not."""
     name, outcome = f"Rank {peer.rank}", peer.outcome
     if outcome is None:
+        if peer.is_lost:
+            return Trouble(peer.rank, USER_CAN_FIX_IT, f"{name} could not write in the folder where the ranks meet. "
+                           f"Make room there, or name another one: {FOLDER}=FOLDER.")  # fmt: skip
         if not peer.is_gone:
             return None
         return Trouble(peer.rank, SCRIPT_FAILED, f"{name} ended without a word, as if killed: it was last "

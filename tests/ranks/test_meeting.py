@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,17 @@ def test_a_full_disk_is_said(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not again.connect()
     assert again.problem.startswith(f"The ranks cannot meet in '{job.folder}': No space left on device.")
     assert (leader.get("state.0"), leader.get("state.1")) == (b"new", None)
+    assert leader.problem == again.problem
+    assert leader.get("lost.0") == b""  # by which the others know
     assert not [path for path in base_folder(job).rglob("*") if path.name.startswith((".", "other"))]
+
+
+def test_a_full_folder_for_temporary_files_is_the_one_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One rank may find room for a file where another finds none: they would meet in two places."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/elsewhere")
+
+    assert base_folder(Job(0, 2, (0, 1), "k")).parent == tmp_path
 
 
 def test_names_that_are_not_unicode_are_left_for_others(job: Job) -> None:

@@ -56,6 +56,21 @@ def test_how_a_rank_ended_is_said(known: State, outcome: Outcome | None, said: s
     assert trouble.sentence == said
 
 
+def test_a_rank_that_could_not_write_is_not_said_to_hang_or_to_be_absent() -> None:
+    """Its record is old, or never came; what it has written after all counts."""
+    for known, outcome in ((None, None), (state("a.py:7"), None), (state("a.py:7"), Outcome())):
+        found = peer(60, known, outcome)
+        found.is_lost = True
+        trouble = end_of(found)
+
+        assert found.has_ended
+        assert (trouble is None) == (outcome is not None)
+        assert trouble is None or trouble.sentence == (
+            "Rank 1 could not write in the folder where the ranks meet. Make room there, or name another one: "
+            "GRADINSPECT_RANKS_FOLDER=FOLDER."
+        )
+
+
 def test_a_rank_that_hangs_is_named_if_another_is_further() -> None:
     """Not while rank 0 itself moves, nor before it has not moved for long enough."""
     late, mine = peer(40, state("a.py:7")), state("a.py:9", calls=1)

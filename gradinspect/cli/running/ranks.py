@@ -57,7 +57,7 @@ def run_as_rank(run: Callable[[Callable[[str], None]], int]) -> int:
     here.begin()
     try:
         if here.meeting.problem:
-            if here.job.rank == here.job.near[0]:  # one of each host says it
+            if here.job.rank == here.job.near[0] or here.meeting.is_open:  # one of each host says it, or who lacks room
                 print_problem(here.meeting.problem, even_if_silent=True)
             return USER_CAN_FIX_IT
         if here.job.is_leader:
