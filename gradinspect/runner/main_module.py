@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gradinspect.errors import GradInspectError
+from gradinspect.runner.cells import Cell, Shell
 from gradinspect.runner.notebooks import display, is_notebook, note_left_out, read_notebook
 from gradinspect.runner.numbers_in_source import with_numbers
 from gradinspect.source import STDIN, Module, Script, has_main_inside
@@ -27,7 +28,8 @@ class MainModule(NamedTuple):
     """A module that has not run yet, and what it will run."""
 
     module: types.ModuleType
-    codes: tuple[types.CodeType, ...]  # of a notebook, one per cell
+    code: types.CodeType | None = None
+    cells: tuple[Cell, ...] = ()  # of a notebook
 
 
 def make_main_module(program: Script | Module, arguments: Sequence[str]) -> MainModule:
@@ -68,7 +70,7 @@ def _from_spec(spec: importlib.machinery.ModuleSpec) -> MainModule:
     main = _new_module(
         __spec__=spec, __loader__=spec.loader, __package__=spec.parent, __file__=spec.origin, __cached__=spec.cached
     )
-    return MainModule(main, (_code_of(spec.loader, spec.name),))
+    return MainModule(main, _code_of(spec.loader, spec.name))
 
 
 def _code_of(loader: Any, name: str) -> types.CodeType:
@@ -84,14 +86,16 @@ def _from_file(path: Path, numbers: Sequence[tuple[str, int]]) -> MainModule:
     loader = kind("__main__", str(path))
     code = _code_of(loader, "__main__") if is_compiled else _compile(loader, path, numbers)
     main = _new_module(__loader__=loader, __package__=None, __file__=str(path), __cached__=None)
-    return MainModule(main, (code,))
+    return MainModule(main, code)
 
 
 def _from_notebook(path: Path) -> MainModule:
     notebook = read_notebook(path)
     note_left_out(path, notebook.left_out)
     main = _new_module(__loader__=importlib.machinery.BuiltinImporter, __package__=None, display=display)
-    return MainModule(main, notebook.codes)
+    shell = Shell(main.__dict__)
+    main.__dict__["get_ipython"] = lambda: shell
+    return MainModule(main, cells=notebook.cells)
 
 
 def _from_stdin() -> MainModule:
@@ -100,7 +104,7 @@ def _from_stdin() -> MainModule:
     linecache.cache["<stdin>"] = len(source), None, lines, "<stdin>"  # it can be read only once
     loader = importlib.machinery.BuiltinImporter
     main = _new_module(__loader__=loader, __package__=None, __file__="<stdin>", __cached__=None)
-    return MainModule(main, (compile(source, "<stdin>", "exec", dont_inherit=True),))
+    return MainModule(main, compile(source, "<stdin>", "exec", dont_inherit=True))
 
 
 def _spec_inside(path: Path) -> importlib.machinery.ModuleSpec:

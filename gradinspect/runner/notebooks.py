@@ -4,7 +4,7 @@ NOTE [Magics]
 A line such as `%matplotlib inline` or `!pip install x` is not Python. It is replaced by `pass`, so that lines keep
 their numbers, and a note names it. Of a cell that begins with a magic of two percent signs, the body runs if the magic
 only measures or captures Python; otherwise it may be another language, and the cell is left out. A cell that is Python
-as it is stays as it is.
+as it is stays as it is. What a cell asks of `get_ipython()` is left out in the same way.
 """
 
 import ast
@@ -15,9 +15,10 @@ import re
 import sys
 from pathlib import Path
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradinspect.errors import GradInspectError
+from gradinspect.runner.cells import Cell
 from gradinspect.units import brief, format_count
 from gradinspect.user_files import read_text
 
@@ -27,9 +28,9 @@ MAX_NAMED = 3
 
 
 class Notebook(NamedTuple):
-    """The compiled cells of a notebook, and what was left out."""
+    """The cells of a notebook, and what was left out."""
 
-    codes: tuple[CodeType, ...]
+    cells: tuple[Cell, ...]
     left_out: tuple[str, ...]  # "cell 1: %matplotlib inline"
 
 
@@ -43,16 +44,25 @@ def read_notebook(path: Path) -> Notebook:
 
     Raises:
         GradInspectError: The file is no notebook, or cannot be read.
-        SyntaxError: A cell is not Python.
     """
-    codes, left_out = [], []
-    for number, source in enumerate(_code_cells(path), 1):
+    cells, left_out = [], []
+    written = [cell for cell in _code_cells(path) if _source_of(cell).strip()]  # an empty cell is not counted
+    for number, cell in enumerate(written, 1):
+        source = _source_of(cell)
         text, magics = _without_magics(source)
         left_out += [f"cell {number}: {brief(magic, 60)}" for magic in magics]
         file = f"<cell {number}>"
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-        codes.append(compile(text, file, "exec", dont_inherit=True))
-    return Notebook(tuple(codes), tuple(left_out))
+        cells.append(Cell(_compiled(text, file), _may_raise(cell)))
+    return Notebook(tuple(cells), tuple(left_out))
+
+
+def _compiled(text: str, file: str) -> CodeType | Exception:
+    try:
+        code: CodeType = compile(text, file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return error
+    return code
 
 
 def note_left_out(path: Path, left_out: tuple[str, ...]) -> None:
@@ -72,8 +82,8 @@ def display(*values: object) -> None:
     builtins.print(*values, sep="\n")
 
 
-def _code_cells(path: Path) -> list[str]:
-    """Return the sources of the code cells, also of the older formats that have worksheets.
+def _code_cells(path: Path) -> list[dict[str, Any]]:
+    """Return the code cells, also of the older formats that have worksheets.
 
     Raises:
         GradInspectError: The file is no notebook, or cannot be read.
@@ -92,8 +102,18 @@ def _code_cells(path: Path) -> list[str]:
     cells = [cell for sheet in sheets for cell in sheet["cells"]]
     if not all(isinstance(cell, dict) for cell in cells):
         raise _no_notebook(path)
-    sources = [cell.get("source", cell.get("input", "")) for cell in cells if cell.get("cell_type") == "code"]
-    return ["".join(map(str, source)) if isinstance(source, list) else str(source) for source in sources]
+    return [cell for cell in cells if cell.get("cell_type") == "code"]
+
+
+def _source_of(cell: dict[str, Any]) -> str:
+    source = cell.get("source", cell.get("input", ""))
+    return "".join(map(str, source)) if isinstance(source, list) else str(source)
+
+
+def _may_raise(cell: dict[str, Any]) -> bool:
+    metadata = cell.get("metadata")
+    tags = metadata.get("tags") if isinstance(metadata, dict) else None
+    return isinstance(tags, list) and "raises-exception" in tags
 
 
 def _no_notebook(path: Path) -> GradInspectError:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from gradinspect.errors import GradInspectError, text_of
+from gradinspect.runner.cells import run_cells
 from gradinspect.runner.main_module import make_main_module
 from gradinspect.runner.notebooks import has_cells
 from gradinspect.source import Module, Script
@@ -50,10 +51,12 @@ def run_program(program: Script | Module, arguments: Sequence[str], stopper: Sto
     namespace: dict[str, Any] = {}
     try:
         try:
-            main, codes = make_main_module(program, arguments)
-            namespace = main.__dict__
-            for code in codes:
-                exec(code, namespace)  # noqa: S102  # the purpose of this function
+            main = make_main_module(program, arguments)
+            namespace = main.module.__dict__
+            if main.code is not None:
+                exec(main.code, namespace)  # noqa: S102  # the purpose of this function
+            else:
+                run_cells(main.cells, namespace, lambda error: _show_error(error, stopper))
         finally:
             stopper.ended()
     except GradInspectError:
@@ -124,6 +127,13 @@ def _calls_itself_by_our_mode(before: Sequence[types.TracebackType], code: types
     name, file = _CALLS_MODE
     caller = before[-1].tb_frame.f_code
     return caller.co_name == name and caller.co_filename.endswith(file) and before[-2].tb_frame.f_code is code
+
+
+def _show_error(error: BaseException, stopper: Stops) -> None:
+    """Show an error after which a notebook goes on; it cannot do so after a stop or Ctrl-C."""
+    if stopper.is_stopping or isinstance(error, KeyboardInterrupt):
+        raise error
+    print_error(without_our_frames(error))
 
 
 def leave_as_python(end: ProgramEnd) -> NoReturn:
