@@ -48,6 +48,7 @@ from gradinspect.recording.thread_modes import (
     leave_thread,
     new_threads_followed,
     push_mode_here,
+    switch_elsewhere,
 )
 from gradinspect.recording.threads import NOWHERE, ModuleWindow, ThreadRecord
 from gradinspect.recording.transparency import transparent
@@ -175,6 +176,7 @@ class Recorder:
     def _switched(self, is_compiled: bool, caller: FrameType | None) -> None:
         """Get out of the way of compiled code, and come back. NOTE [Compiled regions]."""
         if get_ident() != self._thread:
+            switch_elsewhere(self, is_compiled=is_compiled, caller=caller)
             return
         if is_compiled:
             self._compiled_from = next_sequence_nr()

@@ -18,7 +18,13 @@ from gradinspect.recording.other_threads import OWN, OtherThreads
 from gradinspect.recording.threads import ThreadRecord
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import is_inside_backward
-from gradinspect.torch_api.modes import has_compiled, push_function_mode, remove_function_mode
+from gradinspect.torch_api.modes import (
+    has_compiled,
+    push_function_mode,
+    put_function_mode,
+    remove_function_mode,
+    take_function_mode,
+)
 from gradinspect.torch_api.nodes import contexts_patch, next_sequence_nr, number_of_context
 from gradinspect.torch_api.patches import Patch
 from gradinspect.torch_api.replaced import NEVER_REPLACED, standing_for
@@ -222,6 +228,22 @@ def _push(recorder: "Recorder", index: int) -> ThreadRecord:
     record.mode = OtherCallMode(recorder, ThreadNotes(recorder, index))
     push_function_mode(record.mode)
     return record
+
+
+def switch_elsewhere(recorder: "Recorder", *, is_compiled: bool, caller: FrameType | None) -> None:
+    """Get out of the way of compiled code on this thread, which is not the recorded one, and come back."""
+    record = recorder.others.found_here()
+    if record is None or record.mode is None:
+        return
+    if is_compiled:
+        record.compiled_from = next_sequence_nr()
+        record.num_above = take_function_mode(record.mode)
+    elif record.num_above is not None:
+        put_function_mode(record.mode, record.num_above)
+        record.num_above, record.latest = None, next_sequence_nr()
+        if record.latest != record.compiled_from:
+            record.add_call(record.compiled_from, record.latest, recorder.frames.number_of(caller))
+            recorder.others.be_strict()  # nobody has seen what it returned
 
 
 def leave_thread(record: ThreadRecord) -> None:

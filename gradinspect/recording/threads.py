@@ -59,6 +59,8 @@ class ThreadRecord:
         self.listed: set[int] = set()  # ends of those calls of which all results were remembered
         self.spans: list[EngineSpan] = []  # of a thread of the engine, ascending
         self.mode: Any = None  # ours, on the stack of this thread; None for the recorded one
+        self.num_above: int | None = None  # modes above it, if it was taken off for compiled code
+        self.compiled_from = 0  # the number before that code
         self.engine_notes: Any = None  # of the backward call that runs here
         self.is_visited = False  # it ran before, and has our mode only while a module runs
 

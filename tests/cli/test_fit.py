@@ -231,3 +231,29 @@ def test_a_file_that_does_not_fit_is_one_sentence(words: str, sentence: str, tmp
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"gradinspect: {sentence}")
+
+
+ON_META = """
+import torch
+with torch.device("meta"):
+    weight = torch.ones(3, requires_grad=True)
+for _ in range(2):
+    weight.exp().sum().backward()
+"""
+
+
+def test_a_program_on_the_meta_device_is_said_to_have_no_memory(tmp_path: Path) -> None:
+    """Its peak of 0 B is no figure of the program where it will run."""
+    (tmp_path / "program.py").write_text(ON_META)
+    done = gradinspect("fit", "program.py", cwd=tmp_path)
+
+    assert done.stdout.startswith("Peak: 0 B (predicted)")
+    assert "The loss is on the meta device, where tensors have no memory" in done.stdout
+
+
+def test_a_model_that_was_moved_is_said_to_count_where_it_was(tmp_path: Path) -> None:
+    """Until it was moved, which is before the first step."""
+    done = gradinspect("fit", "torch.nn:Linear(4, 4)", "--input", "2x4", "--device", "meta", "--real", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "--device has moved the model before the first step" in done.stdout

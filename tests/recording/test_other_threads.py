@@ -303,3 +303,29 @@ def test_what_this_thread_makes_stays_its_own_beside_one_that_is_not_followed() 
     assert recorder.others.is_strict
     assert {node.name for node in graph.nodes if node.frame is None} == {"AccumulateGrad"}
     assert graph.warnings == ()
+
+
+def test_no_mode_of_ours_is_there_while_a_thread_runs_compiled_code() -> None:
+    """It would be traced and guarded on; afterwards the thread is followed again."""
+    seen: list[int] = []
+
+    def backend(graph: Any, _inputs: Any) -> Run:
+        def run(*args: Any) -> Any:
+            seen.append(num_function_modes())
+            return graph.forward(*args)
+
+        return run
+
+    x, plain = torch.ones(2, 4, requires_grad=True), Half(torch.tanh)
+    compiled = torch.compile(lambda x: x.sin() * 2, backend=backend)
+
+    def compute() -> torch.Tensor:
+        first = compiled(x)
+        seen.append(num_function_modes())
+        return plain(first)
+
+    with Recorder() as recorder:
+        graph = capture_graph(on_thread(compute).sum(), recorder=recorder)
+
+    assert seen == [0, 1]
+    assert {node.name for node in graph.nodes if node.thread} >= {"TanhBackward0", "AddmmBackward0"}

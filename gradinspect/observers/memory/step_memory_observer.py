@@ -27,9 +27,13 @@ from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.accelerators import has_expandable_segments
 from gradinspect.torch_api.dynamo import uncompiled
+from gradinspect.torch_api.fakes import is_on_meta
 from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.nodes import require_sequence_numbers
 from gradinspect.torch_api.tensors import plain_tensors_only, require_storage_keys
+
+MOVED = "--device has moved the model before the first step: until then it counts where it was built."
+ON_META = "The loss is on the meta device, where tensors have no memory: what is there is counted as 0 B."
 
 
 class Tracker(AbstractContextManager["Tracker"], Protocol):
@@ -69,6 +73,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         )
         self._sent = None if run.request.job is None else CollectiveLog(self._maker, run.request.job.world_size)
         self._purposes = Purposes(run.recorder)
+        self._is_on_meta = False  # of a loss
         self._caller: int | None = None  # the line that called backward
         self.phases = StepPhases()  # after the tracker, which has run a backward of its own
 
@@ -107,6 +112,9 @@ class StepMemoryObserver(Observer[StepMemory]):
         """Look at a backward call; the program is stopped at the first one after as many steps as were asked for."""
         if not has_graph(call.outputs):
             return None
+        self._is_on_meta = self._is_on_meta or any(
+            is_on_meta(one) for one in call.outputs if isinstance(one, torch.Tensor)
+        )
         self.phases.call_begins()
         if self.phases.step > self._asked:
             self._run.stop(call.caller)
@@ -128,7 +136,11 @@ class StepMemoryObserver(Observer[StepMemory]):
             return None
         sent = () if self._sent is None else self._sent.sent
         memory = record_step_memory(self.ledgers, self.phases, self._run, self._purposes.names, sent)
-        return replace(memory, notes=(*memory.notes, *self._tracker.notes))
+        request = self._run.request
+        notes = [*memory.notes, *self._tracker.notes]
+        notes += [ON_META] if self._is_on_meta else []
+        notes += [MOVED] if request.device is not None and not request.fake else []
+        return replace(memory, notes=tuple(notes))
 
     def _maker_now(self) -> StorageMaker:
         """Say what runs outside the engine now."""
