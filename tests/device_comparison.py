@@ -150,9 +150,9 @@ def without_captured(
 ) -> tuple[Texts, list[Allowed]]:
     """Take away what entries are about that rewrite captures."""
     rewriting = [entry for entry in entries if entry.captures is not None]
-    if not rewriting or "nothing" in texts:
-        return texts, []
     suffix = DRAWN.get(difference.verb, ".json")
+    if not rewriting or not rereader.has_both(f"{difference.program}{suffix}"):
+        return texts, []
     said, needed = rereader.texts(f"{difference.program}{suffix}", rewriting)
     if not needed:
         return texts, []

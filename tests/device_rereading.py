@@ -26,6 +26,10 @@ class Rereader:
         self._folder, self._runs = folder, runs
         self._found: dict[tuple[str, tuple[Allowed, ...]], tuple[dict[str, Texts], list[Allowed]]] = {}
 
+    def has_both(self, name: str) -> bool:
+        """Say whether the program was captured on both devices."""
+        return all((self._folder / runs.device / name).exists() for runs in self._runs)
+
     def texts(self, name: str, entries: Sequence[Allowed]) -> tuple[dict[str, Texts], list[Allowed]]:
         """Return what both say of the rewritten captures, by verb, and the entries that were needed.
 

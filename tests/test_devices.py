@@ -12,7 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from device_comparison import Comparison, compare
+from device_comparison import VERBS, Comparison, compare
+from device_differences import ALLOWED
 from device_programs import NOT_RUN, programs, written_for
 from simulated_device import building
 
@@ -170,6 +171,12 @@ def test_a_program_that_is_not_run_has_a_reason() -> None:
     assert not set(NOT_RUN) & set(programs())
     assert all(NOT_RUN.values())
     assert len(programs()) > 450
+
+
+def test_each_entry_is_about_the_program_that_needs_it() -> None:
+    """Under at least one verb; whether it needs it is seen where it runs."""
+    for entry in ALLOWED:
+        assert any(entry.is_about(programs()[entry.witness], verb) for verb in VERBS), entry
 
 
 def test_nothing_is_built_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

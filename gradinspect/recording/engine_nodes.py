@@ -42,7 +42,7 @@ def watch_engine(
         return None
     others = recorder.others
     index = others.index_here()
-    if index == OWN and not has_device_threads():
+    if index == OWN and not has_device_threads() and not others.has_nodes:
         return None
     inputs = (arguments[3] if len(arguments) > 3 else None) or ()
     new = NewNodes(others, (*outputs, *(arguments[0] or ()), *inputs), engine_record(recorder, frame))

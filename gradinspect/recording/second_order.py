@@ -63,7 +63,7 @@ def gradients_with_graph(
     watch = _MakerLog(graph, walk, is_recorded_thread=here.thread == OWN)
     leaves = walk.leaves()
     values = [output.value for output in outputs]
-    is_elsewhere = has_device_threads() or here.thread != OWN
+    is_elsewhere = has_device_threads() or here.thread != OWN or others.has_nodes
     new = NewNodes(others, (*values, *gradients), here) if is_elsewhere else None
     try:
         found = gradients_of(

@@ -104,6 +104,15 @@ def product(run: Run) -> torch.Tensor:
     return (gradient * torch.arange(8.0).view(2, 4)).sum()
 
 
+def penalty_of_what_is_there(run: Run) -> torch.Tensor:
+    """A gradient that is differentiated again here, its forward pass there: it leads to nodes from between."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.SiLU(), nn.Linear(4, 1))
+    x = torch.ones(2, 4, requires_grad=True)
+    out = run(lambda: model(x).tanh())
+    (gradient,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+    return gradient.square().sum() + out.mean()
+
+
 def backward_with_graph(run: Run) -> torch.Tensor:
     """The gradient of a leaf, which no function returns."""
     model, x = Half(torch.tanh), torch.ones(2, 4, requires_grad=True)
@@ -129,7 +138,7 @@ def custom(run: Run) -> torch.Tensor:
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True")
 
-PROGRAMS = (two_models, both_ways, penalty, product, backward_with_graph, custom)
+PROGRAMS = (two_models, both_ways, penalty, penalty_of_what_is_there, product, backward_with_graph, custom)
 
 
 def recorded(program: Callable[[Run], torch.Tensor], run: Run) -> Graph:
