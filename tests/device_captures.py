@@ -17,6 +17,7 @@ Rewriting: TypeAlias = Callable[[Capture, Capture], Captures]
 
 DEVICE = re.compile(rf"\b{SIMULATED}(:\d)?\b")
 NOT_FINITE = re.compile(r"The loss is (?:inf|-inf|nan)\.")
+ONE_NUMBER = 4  # bytes
 PER_THREAD = ("sequence_nr", "thread")
 LEAF = "AccumulateGrad"
 DROPOUT, PRODUCT = "NativeDropoutBackward0", "MulBackward0"
@@ -203,20 +204,15 @@ def _without_strides(value: Any) -> Any:
 
 
 def losses_in_memory_of_their_own(expected: Capture, found: Capture) -> Captures:
-    """Leave out the bytes of storages in which the mean squared error left a loss."""
-    return _without_bytes(expected), _without_bytes(found)
-
-
-def _without_bytes(capture: Capture) -> Capture:
-    graph = capture["graph"]
-    made = {number for number, node in enumerate(graph["nodes"]) if node["name"] == "MseLossBackward0"}
-    values = [value for node in graph["nodes"] for value in node.get("saved", ()) if value.get("kind") == "tensor"]
-    tensors = [value["tensor"] for value in values if value["tensor"].get("made_by") in made]
-    theirs = {tensor["storage"] for tensor in tensors}
+    """Write the bytes of storages that hold one number on the device for the CPU's too."""
+    graphs = expected["graph"], found["graph"]
+    if len(graphs[0]["storages"]) != len(graphs[1]["storages"]):
+        return expected, found
     storages = [
-        {**storage, "num_bytes": 4} if number in theirs else storage for number, storage in enumerate(graph["storages"])
+        {**mine, "num_bytes": ONE_NUMBER} if theirs["num_bytes"] == ONE_NUMBER else mine
+        for mine, theirs in zip(graphs[0]["storages"], graphs[1]["storages"], strict=True)
     ]
-    return {**capture, "graph": {**graph, "storages": storages}}
+    return {**expected, "graph": {**graphs[0], "storages": storages}}, found
 
 
 def losses_not_read(expected: Capture, found: Capture) -> Captures:

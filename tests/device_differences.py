@@ -25,6 +25,7 @@ from device_texts import (
     in_any_order,
     last_step,
     lines_of_program,
+    names_in_any_order,
     peak_in,
     peaks,
     rounded,
@@ -92,15 +93,8 @@ ALLOWED = (
         captures=losses_not_read,
     ),
     Allowed(
-        r"",
-        "trace,--create-graph",
-        "no value is read from a device, as above",
-        "broken/inf_exp",
-        texts=without(r"^warning: The loss is (?:inf|-inf|nan)\..*\n"),
-    ),
-    Allowed(
         r"mse_loss\(",
-        "capture",
+        GRAPH,
         "the CPU's kernel leaves the loss in the memory of the differences, of which it is the mean",
         "transparency/replaced_functions",
         captures=losses_in_memory_of_their_own,
@@ -118,6 +112,13 @@ ALLOWED = (
         "dropout is one node on a device, as above",
         "step_memory/SGD",
         texts=dropout_steps,
+    ),
+    Allowed(
+        DROPOUT,
+        "check",
+        "dropout saves its mask as bool on a device, as above",
+        "broken/checkpoint_flag",
+        texts=alike("saved bool[2, 4] for dropout", "saved f32[2, 4] for dropout"),
     ),
     Allowed(
         ATTENTION,
@@ -187,6 +188,20 @@ ALLOWED = (
     Allowed(RECURRENT, "report", "recurrent cells are fused, as above", "step_memory/LSTM", texts=lines_of_program),
     Allowed(
         RECURRENT,
+        "check",
+        "recurrent cells are fused, as above, and lead to their parameters in another order",
+        "broken/frozen_misspelled",
+        texts=names_in_any_order,
+    ),
+    Allowed(
+        RECURRENT,
+        "check",
+        "recurrent cells are fused, as above: other classes, and fewer nodes",
+        "broken/grown_state",
+        texts=without(r"\b\w+Backward0\b|\b\d+ (?=nodes)"),
+    ),
+    Allowed(
+        RECURRENT,
         "check,grads",
         "recurrent cells are fused, as above, and round otherwise",
         "transparency/recurrent",
@@ -217,7 +232,8 @@ ALLOWED = (
     Allowed(
         r"",
         FIT,
-        "the tensor of a Python number begins another step after the last backward call, if it is on the same device",
+        "the tensor of a Python number, or a copy that is read, begins another step after the last backward call, on "
+        "one of both devices",
         "transparent/inference_tensor",
         texts=last_step,
     ),

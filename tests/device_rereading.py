@@ -63,8 +63,8 @@ def rewritten(folder: Path, name: str, entries: Sequence[Allowed]) -> tuple[Capt
     for entry in entries:
         if entry.captures is None or same(*captures):
             continue
-        captures = entry.captures(*captures)
-        needed.append(entry)
+        before, captures = captures, entry.captures(*captures)
+        needed += [entry] * (captures != before)
     return captures, needed
 
 
@@ -72,6 +72,7 @@ def said_of_capture(runs: DeviceRuns, path: Path) -> Iterator[tuple[str, str]]:
     """Say what the verbs that read captures say of one."""
     yield "trace", tree_of(runs, path)
     yield "capture", written(path)
-    lines = [line.format(name=path.stem).split() for line in READ_CAPTURE.values()]
+    names = {"find": path.with_suffix(".moved").stem + ".moved"}  # the device's name would shorten long lines
+    lines = [line.format(name=names.get(verb, path.stem)).split() for verb, line in READ_CAPTURE.items()]
     for verb, ran in zip(READ_CAPTURE, runs.run(path.parent, lines), strict=True):
         yield verb, printed(ran, path.parent)

@@ -27,6 +27,7 @@ from device_texts import (
     in_any_order,
     last_step,
     lines_of_program,
+    names_in_any_order,
     peak_in,
     peaks,
     rounded,
@@ -193,6 +194,7 @@ TEXTS: dict[str, tuple[Leaving, str, str, str]] = {  # on the CPU, on the device
         "  step 1: x\nThe program made 1 step; 2 were asked for.\n",
         "The program made 1 step; 2 were asked for.\n",
     ),
+    "names": (names_in_any_order, "a.b, c and d stay", "d, a.b and c stay", "d, a.b and e stay"),
     "peaks": (peaks, PEAK, SMALLER, SMALLER.replace("17 B", "7.0 KiB")),
     "peak": (peak_in(r"aten\.convolution"), PEAK, SMALLER, SMALLER.replace("A sentence", "Another")),
 }
