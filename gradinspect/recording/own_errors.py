@@ -1,6 +1,7 @@
-"""Errors of ours while a program runs: it must not see them, and the report must say what they hid."""
+"""Errors of ours and limits while a program runs: it must not see them, and the report must say what they hid."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ class OwnErrors:
         """Start with none."""
         self.number = 0
         self._first = ""
+        self._passed_over: Counter[tuple[str, str]] = Counter()
 
     def note(self, error: Exception) -> None:
         """Count one call that was not looked at; the line of the program that runs now is the one named."""
@@ -27,6 +29,21 @@ class OwnErrors:
             frame = own_frame(sys._getframe(1))
             place = "" if frame is None else f"{line_name(frame.f_code.co_filename, frame.f_lineno)}, "
             self._first = f"{place}{type(error).__name__}"
+
+    def pass_over(self, what: str, why: str, number: int = 1) -> None:
+        """Count what is not looked at because there is a limit.
+
+        Args:
+            what: Its kind, as one of it is called: "write to memory".
+            why: The limit: "larger than 1.0 MiB".
+            number: How many there are.
+        """
+        self._passed_over[what, why] += number
+
+    @property
+    def hid_anything(self) -> bool:
+        """Whether an error or a limit kept anything from being looked at."""
+        return bool(self.number or self._passed_over)
 
     def guard(self, listener: Callable[..., Any]) -> Callable[..., None]:
         """Return a listener whose errors are noted here, and not raised in the program that caused the call."""
@@ -51,5 +68,13 @@ class OwnErrors:
 
     def notes(self) -> Iterator[str]:
         """Say what was not looked at."""
+        for (what, why), number in self._passed_over.items():
+            yield f"Not checked: {format_count(number, what, _plural(what))}, {why}."
         if self.number:
             yield f"Not looked at: {format_count(self.number, 'call')} (first: {self._first})."
+
+
+def _plural(what: str) -> str:
+    """Write several of a kind: "tensors whose memory ..." for "tensor whose memory ..."."""
+    noun, _, rest = what.partition(" ")
+    return f"{noun}s {rest}"

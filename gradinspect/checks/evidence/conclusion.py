@@ -53,7 +53,7 @@ def conclusion(
         num_grads=observed.grads,
         findings=findings,
         files=tuple(program_files(recorder.frames, findings, logs.folder)),
-        is_complete=_saw_all(run, watched, window),
+        is_complete=_saw_all(run, logs, watched, window),
         notes=(
             *recorder.errors.notes(),
             *window.notes(),
@@ -70,8 +70,13 @@ def conclusion(
     )
 
 
-def _saw_all(run: Run, watched: WatchedBackwards, window: WatchWindow) -> bool:
+def _saw_all(run: Run, logs: ProgramLogs, watched: WatchedBackwards, window: WatchWindow) -> bool:
     """Return whether a mistake would have been found; a model alone is not the program that trains it."""
     is_alone = isinstance(run.program, Expression)
-    is_missed = run.interceptor.num_missed or run.recorder.errors.number or run.recorder.others.num_not_followed
+    is_missed = (
+        run.interceptor.num_missed
+        or run.recorder.others.num_not_followed
+        or run.recorder.errors.hid_anything
+        or logs.hid_anything
+    )
     return not (is_alone or run.has_failed or is_missed) and watched.saw_all and window.is_complete

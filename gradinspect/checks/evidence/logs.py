@@ -36,6 +36,12 @@ class ProgramLogs:
         self.cuts.created = self.training.created
         self.unused = UnusedGraphs(self.folder, self.cuts.reached, recorder.others)
 
+    @property
+    def hid_anything(self) -> bool:
+        """Whether more was called than is recorded, or ran where nothing is recorded, or on a rank that was not met."""
+        is_rank_missing = self.ranks is not None and bool(self.ranks.missing)
+        return self.flow.is_full or is_rank_missing or bool(self.training.compiled_lines())
+
     def listeners(self) -> Sequence[AbstractContextManager[Any]]:
         """List those that listen while the program runs, in the order in which they begin."""
         custom = () if self.custom is None else (self.custom,)

@@ -59,7 +59,7 @@ class WatchedBackwards:
     @property
     def saw_all(self) -> bool:
         """Whether nothing in these calls remained unknown."""
-        return not self._before.num_unknown
+        return not (self._before.num_unknown or self.unmeasured or self.opaque)
 
     def findings(self) -> Iterable[Finding]:
         """List what the calls together show."""

@@ -1,13 +1,16 @@
 """Errors of ours while a program is checked: it goes on as it would, and what they hid is counted."""
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import gradinspect as gi
+from gradinspect.checks.evidence.in_place import shared_memory, writes
 from gradinspect.checks.evidence.in_place.step_writes import StepWrites
 from gradinspect.checks.evidence.in_place.writes import WriteLog
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
@@ -17,6 +20,7 @@ from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers
 from gradinspect.checks.evidence.training.registrations import Registrations
 from gradinspect.checks.evidence.unused_graphs import UnusedGraphs
+from gradinspect.checks.evidence.values import broadcasts, dataflow
 from gradinspect.checks.evidence.values.cuts import GradientCuts
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
@@ -82,3 +86,55 @@ def test_the_first_error_is_named_and_all_are_counted() -> None:
     assert note.startswith("Not looked at: 1,201 calls (first: ")
     assert "ZeroDivisionError" in note
     assert list(OwnErrors().notes()) == []
+
+
+def test_what_is_passed_over_is_counted_by_kind() -> None:
+    """With the limit that each of them has reached."""
+    errors = OwnErrors()
+    assert not errors.hid_anything
+    for _ in range(2):
+        errors.pass_over("tensor whose memory NumPy may write", "larger than 1.0 MiB")
+    errors.pass_over("write to memory", "before the last 500,000", 1_000)
+
+    assert errors.hid_anything
+    assert list(errors.notes()) == [
+        "Not checked: 2 tensors whose memory NumPy may write, larger than 1.0 MiB.",
+        "Not checked: 1,000 writes to memory, before the last 500,000.",
+    ]
+
+
+def of_numpy() -> None:
+    """Train on what NumPy made, with an operator that broadcasts."""
+    weight = nn.Parameter(torch.ones(3))
+    for _ in range(2):
+        batch = torch.from_numpy(np.ones((4, 3), dtype=np.float32))
+        (batch * weight).square().mean().backward()
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "value", "end"),
+    [
+        (writes, "MAX_WRITES", 1, "memory, before the last 1."),
+        (shared_memory, "MAX_BYTES", 8, "whose memory NumPy may write, larger than 8 B."),
+        (shared_memory, "MAX_VIEWS", 0, "whose memory NumPy may write, after the first 0."),
+        (broadcasts, "MAX_REMEMBERED", 0, "on two shapes, after the first 0."),
+        (dataflow, "MAX_CALLS", 3, "were not checked: there were more than 100,000 calls of torch functions."),
+    ],
+)
+def test_a_limit_that_was_reached_is_said(
+    module: ModuleType, limit: str, value: int, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And then not all was looked at."""
+
+    def step() -> None:
+        of_numpy()
+        training()
+
+    whole = gi.check(step, steps=4)
+    monkeypatch.setattr(module, limit, value)
+    found = gi.check(step, steps=4)
+
+    assert whole.is_complete
+    assert not [note for note in whole.notes if note.endswith(end)]
+    assert not found.is_complete
+    assert len([note for note in found.notes if note.endswith(end)]) == 1

@@ -13,14 +13,17 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import nn
 
+from gradinspect.recording.own_errors import OwnErrors
 from gradinspect.recording.storages import storage_key
 from gradinspect.torch_api.modes import Unobserved, computes_by_itself
 from gradinspect.torch_api.originals import ops
 from gradinspect.torch_api.weak import HiddenRef
+from gradinspect.units import format_bytes
 
 SHARING = frozenset(("numpy", "__array__", "__dlpack__"))
 MAX_BYTES = 1 << 20  # of a tensor; larger ones are not looked at
 MAX_VIEWS = 10_000
+_WHAT = "tensor whose memory NumPy may write"
 
 _View: TypeAlias = tuple[int, int, tuple[tuple[int, int], ...]]  # storage, offset, strides and sizes
 
@@ -33,8 +36,10 @@ class _Content(NamedTuple):
 class SharedMemory:
     """Remembers what was read from memory that is shared with NumPy."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, errors: OwnErrors | None = None) -> None:
+        """Start empty; what is passed over is counted by `errors`."""
+        self._errors = errors or OwnErrors()
+        self._too_large: set[int] = set()  # storages of which a part was
         self._shared: dict[int, int | None] = {}  # storage -> the frame that shared it, if known
         self._contents: dict[_View, list[_Content]] = {}
         self._known: set[int] = set()  # storages with contents
@@ -82,7 +87,14 @@ class SharedMemory:
 
     def _remember(self, tensor: torch.Tensor, end: int) -> None:
         view, checksum = _view_of(tensor), _checksum(tensor)
-        if view is not None and checksum is not None and len(self._contents) < MAX_VIEWS:
+        if view is None:
+            return
+        if tensor.nbytes > MAX_BYTES and view[0] not in self._too_large:
+            self._too_large.add(view[0])
+            self._errors.pass_over(_WHAT, f"larger than {format_bytes(MAX_BYTES)}")
+        elif checksum is not None and len(self._contents) >= MAX_VIEWS:
+            self._errors.pass_over(_WHAT, f"after the first {MAX_VIEWS:,}")
+        elif checksum is not None:
             self._contents.setdefault(view, []).append(_Content(end, checksum))
             self._known.add(view[0])
 

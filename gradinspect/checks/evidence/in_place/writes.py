@@ -74,7 +74,7 @@ class WriteLog:
     def __init__(self, recorder: Recorder) -> None:
         """Share the recorder's frames."""
         self._recorder = recorder
-        self.shared = SharedMemory()
+        self.shared = SharedMemory(recorder.errors)
         self._by_storage: dict[int, list[SeenWrite]] = {}
         self._num_writes = 0
         self._kept = KeptContents()
@@ -212,10 +212,12 @@ class WriteLog:
 
     def _drop_older(self) -> None:
         """Drop the older half of the storages."""
-        keys = list(self._by_storage)
+        keys, num_writes = list(self._by_storage), self._num_writes
         for key in keys[: len(keys) // 2 + 1]:
             del self._by_storage[key]
         self._num_writes = sum(map(len, self._by_storage.values()))
+        dropped = num_writes - self._num_writes
+        self._recorder.errors.pass_over("write to memory", f"before the last {MAX_WRITES:,}", dropped)
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

@@ -67,7 +67,9 @@ class HookEffects:
             self._leaves[id(tensor)] = Effects(number, HiddenRef(tensor))
             return
         node = tensor.grad_fn
-        if node is not None and len(self._made) < MAX_REGISTERED:
+        if node is not None and len(self._made) >= MAX_REGISTERED:
+            self.recorder.errors.pass_over("hook of a tensor", f"after the first {MAX_REGISTERED:,}")
+        elif node is not None:
             effects = self._by_line.setdefault(number, Effects(number))
             self._made[self.recorder.others.identity_of(node), tensor.output_nr] = effects
 

@@ -50,10 +50,13 @@ class BroadcastLog:
             sequence_nr: The sequence number of the last node that it made.
             frame: The calling frame.
         """
-        if len(inputs) < 2 or len(self._grown) >= MAX_REMEMBERED:
+        if len(inputs) < 2:
             return
         left, right = inputs[:2]
         if left.shape == right.shape:
+            return
+        if len(self._grown) >= MAX_REMEMBERED:
+            self._recorder.errors.pass_over("operator on two shapes", f"after the first {MAX_REMEMBERED:,}")
             return
         shapes = tuple(left.shape), tuple(right.shape)
         learned = bool(left.requires_grad), bool(right.requires_grad)

@@ -69,7 +69,10 @@ class DroppedResults:
             self.used.add((id(code), offset))
             return
         tensor = given[0] if given else None
-        if tensor is None or not tensor.requires_grad or result is tensor or len(self._pending) >= _MAX_PENDING:
+        if tensor is None or not tensor.requires_grad or result is tensor:
+            return
+        if len(self._pending) >= _MAX_PENDING:
+            self._recorder.errors.pass_over("result without a use", f"after {_MAX_PENDING:,} others")
             return
         node = grad_fn_of(tensor)
         dropped = Dropped(short_name(name), self._recorder.frames.number_of(caller))
