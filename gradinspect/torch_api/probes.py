@@ -8,13 +8,13 @@ says so once in the report.
 """
 
 import importlib
-import warnings
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 
 from gradinspect.errors import GradInspectError
+from gradinspect.torch_api.silence import Silence
 
 MISSING: Final = object()
 EVERY_TRIED: Final = "2.8 to 2.15"
@@ -90,8 +90,7 @@ def look_up(path: str) -> Any:
         return attribute if code is not None and attribute in code.co_names else MISSING
     parts = path.split(".")
     found: Any = MISSING
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecated names still count
+    with Silence():  # deprecated names still count
         for place, part in enumerate(parts):
             try:
                 found = importlib.import_module(part) if place == 0 else _step(found, parts[: place + 1])

@@ -166,7 +166,7 @@ def _why_not_copied(leaves: Iterable[torch.Tensor]) -> str | None:
 def _free_bytes() -> int | None:
     """Return how much memory of the host is available; None where the system does not say."""
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration, ValueError):
         return None

@@ -8,7 +8,6 @@ change a little, or returns its input, the gradient is the only purpose of the F
 
 import inspect
 import random
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from io import StringIO
@@ -22,6 +21,7 @@ from gradinspect.checks.evidence.custom_functions.shrinking import WORKABLE, in_
 from gradinspect.checks.facts.values import CheckedFunction, GradcheckVerdict, Slope
 from gradinspect.errors import text_of
 from gradinspect.torch_api.originals import gradients_of, ops
+from gradinspect.torch_api.silence import Silence
 from gradinspect.torch_api.tensors import without_autocast
 
 SLOW_ELEMENTS = 100  # up to which each derivative is measured separately
@@ -75,9 +75,8 @@ def _isolated(args: Iterable[Any]) -> Iterator[None]:
             torch.enable_grad(),
             without_autocast(),
             redirect_stdout(StringIO()),
-            warnings.catch_warnings(),
+            Silence(),
         ):
-            warnings.simplefilter("ignore")
             for device in found:
                 forked = torch.random.fork_rng(devices=(device.index or 0,), device_type=device.type)
                 on_devices.enter_context(forked)

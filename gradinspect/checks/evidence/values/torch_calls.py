@@ -17,6 +17,7 @@ from gradinspect.torch_api.checkpoints import REENTRANT_FORWARD
 from gradinspect.torch_api.nodes import ForwardFrames
 from gradinspect.torch_api.operators import is_operator, operator_name
 from gradinspect.torch_api.originals import is_grad_enabled, ops
+from gradinspect.torch_api.silence import Silence
 
 _VALUES = frozenset(("data", "T", "H", "mT", "mH", "real", "imag"))  # attributes that are tensors of the same values
 _TO_PYTHON = frozenset((
@@ -93,7 +94,8 @@ def function_name(func: Callable[..., Any]) -> str:
 
 def learn_names() -> None:
     """Let torch list its functions, which it does once, before the program may replace any of them."""
-    _documented_name(torch.add)
+    with Silence():
+        _documented_name(torch.add)
 
 
 def _documented_name(func: Callable[..., Any]) -> str | None:
