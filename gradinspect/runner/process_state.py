@@ -18,6 +18,14 @@ from gradinspect.runner.signals import ProgramSignals, held_signals
 from gradinspect.source import Expression, Module, Script, first_folder
 
 _STDOUT = 1
+_MISSING = object()  # a stream that the program has deleted
+
+
+class _Copy(NamedTuple):
+    """A duplicate of file descriptor 1, and what it leads to: a program may close it, and get its number for a file."""
+
+    descriptor: int
+    leads_to: tuple[int, int]
 
 
 class _State(NamedTuple):
@@ -26,7 +34,7 @@ class _State(NamedTuple):
     folder: str | None  # None: it was deleted
     stdout: Any
     stderr: Any
-    stdout_copy: int | None  # a duplicate of file descriptor 1; None: it was closed
+    stdout_copy: _Copy | None  # None: stdout was closed
 
 
 class ProcessState:
@@ -61,26 +69,24 @@ class ProcessState:
     @contextmanager
     def with_our_stdio(self) -> Iterator[None]:
         """Restore our folder, modules and stdout temporarily, in the middle of the program."""
-        theirs, copy, folder = sys.stdout, _copy_of_stdout(), _folder()
+        theirs, copy, folder = _stream("stdout"), _copy_of_stdout(), _folder()
         _flush(theirs)
         _enter(self._ours.folder)
-        if self._ours.stdout_copy is not None:
-            os.dup2(self._ours.stdout_copy, _STDOUT)
+        _put_back(self._ours.stdout_copy)
         sys.stdout = _usable(self._ours.stdout, _STDOUT)
         try:
             with self.restored():
                 yield
         finally:
-            _flush(sys.stdout)
-            sys.stdout = theirs
+            _flush(_stream("stdout"))
+            _set_stream("stdout", theirs)
             _enter(folder)
-            if copy is not None:
-                os.dup2(copy, _STDOUT)
-                os.close(copy)
+            _put_back(copy)
+            _close(copy)
 
     def hide_stdout(self) -> None:
         """Discard what the program and its children write to stdout, until `restore`."""
-        _flush(sys.stdout)
+        _flush(_stream("stdout"))
         with Path(os.devnull).open("w") as null:
             os.dup2(null.fileno(), _STDOUT)
 
@@ -91,17 +97,29 @@ class ProcessState:
         self._imports.restore()
         self._recursion.restore()
         self._signals.restore()
-        _flush(sys.stdout)
-        _flush(sys.stderr)
+        _flush(_stream("stdout"))
+        _flush(_stream("stderr"))
         self._theirs = _current_state()
         _make_current(self._ours)
         sys.stdout, sys.stderr = _usable(self._ours.stdout, _STDOUT), _usable(self._ours.stderr, 2)
         atexit.register(self._hand_back)
 
+    @contextmanager
+    def given_back(self) -> Iterator[None]:
+        """Give the program its state back temporarily, after `restore`, to run more of its code."""
+        was_restored = self._theirs is not None
+        self._hand_back()
+        try:
+            yield
+        finally:
+            if was_restored:
+                self.restore()
+
     def _hand_back(self) -> None:
         if self._theirs is not None:
-            _flush(sys.stdout)
+            _flush(_stream("stdout"))
             _make_current(self._theirs)
+            _close(self._theirs.stdout_copy)
             self._imports.hand_back()
             self._recursion.hand_back()
             self._theirs = None
@@ -125,22 +143,51 @@ class SharedState:
 
 
 def _current_state() -> _State:
-    return _State(_folder(), sys.stdout, sys.stderr, _copy_of_stdout())
+    return _State(_folder(), _stream("stdout"), _stream("stderr"), _copy_of_stdout())
 
 
-def _copy_of_stdout() -> int | None:
+def _stream(name: str) -> Any:
+    return getattr(sys, name, _MISSING)
+
+
+def _set_stream(name: str, stream: Any) -> None:
+    if stream is not _MISSING:
+        setattr(sys, name, stream)
+    elif hasattr(sys, name):
+        delattr(sys, name)
+
+
+def _copy_of_stdout() -> _Copy | None:
     try:
-        return os.dup(_STDOUT)
+        descriptor = os.dup(_STDOUT)
+        return _Copy(descriptor, _leads_to(descriptor))
     except OSError:
         return None
 
 
+def _leads_to(descriptor: int) -> tuple[int, int]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
+
+
+def _put_back(copy: _Copy | None) -> None:
+    """Let stdout lead where it led; nothing is done if the program has closed the duplicate."""
+    with suppress(OSError):
+        if copy is not None and _leads_to(copy.descriptor) == copy.leads_to:
+            os.dup2(copy.descriptor, _STDOUT)
+
+
+def _close(copy: _Copy | None) -> None:
+    with suppress(OSError):
+        if copy is not None and _leads_to(copy.descriptor) == copy.leads_to:
+            os.close(copy.descriptor)
+
+
 def _make_current(state: _State) -> None:
     _enter(state.folder)
-    sys.stdout, sys.stderr = state.stdout, state.stderr
-    if state.stdout_copy is not None:
-        os.dup2(state.stdout_copy, _STDOUT)
-        os.close(state.stdout_copy)
+    _set_stream("stdout", state.stdout)
+    _set_stream("stderr", state.stderr)
+    _put_back(state.stdout_copy)
 
 
 def _folder() -> str | None:
@@ -164,6 +211,10 @@ def _flush(stream: Any) -> None:
 
 def _usable(stream: Any, descriptor: int) -> TextIO:
     """Return a stream, or a new one on the same descriptor if the program has closed it."""
-    if getattr(stream, "closed", False):
+    try:
+        is_closed = getattr(stream, "closed", False)
+    except ValueError:  # its buffer was detached
+        is_closed = True
+    if is_closed:
         return open(descriptor, "w", encoding="utf-8", closefd=False)  # open until the process ends
     return stream  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from gradinspect.runner.notebooks import has_cells
 from gradinspect.source import Module, Script
 
 _OURS = os.path.join(str(Path(__file__).parent.parent), "")  # noqa: PTH118  # a prefix that ends with the separator
+_EXCEPTHOOK = sys.__excepthook__  # a program may replace that too
 _CALLS_MODE = ("handle_torch_function", os.path.join("torch", "overrides.py"))  # noqa: PTH118  # the end of a path
 
 
@@ -147,8 +148,9 @@ def print_error(error: BaseException) -> None:
     """Print a program's error as Python would, with the excepthook that the program may have set."""
     with suppress(Exception):
         sys.stdout.flush()
-    hook = sys.excepthook if callable(sys.excepthook) else sys.__excepthook__
-    if hook is sys.__excepthook__ and has_cells():
+    found = getattr(sys, "excepthook", None)  # a program may have deleted it
+    hook = found if callable(found) else _EXCEPTHOOK
+    if hook is _EXCEPTHOOK and has_cells():
         traceback.print_exception(error)  # the hook reads files itself, and a cell is none
         return
     try:
@@ -163,6 +165,6 @@ def _print_both(failed: BaseException, error: BaseException) -> None:
     """Print the error of an excepthook, and the one that it was called with, as Python does."""
     with suppress(OSError, ValueError, AttributeError):  # no stderr, or a closed one
         sys.stderr.write("Error in sys.excepthook:\n")
-        sys.__excepthook__(type(failed), failed, failed.__traceback__ and failed.__traceback__.tb_next)
+        _EXCEPTHOOK(type(failed), failed, failed.__traceback__ and failed.__traceback__.tb_next)
         sys.stderr.write("\nOriginal exception was:\n")
-        sys.__excepthook__(type(error), error, error.__traceback__)
+        _EXCEPTHOOK(type(error), error, error.__traceback__)

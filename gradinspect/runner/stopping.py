@@ -97,7 +97,7 @@ class Stopper:
             if not in_main and self._signal_handler is not None and self._main.ident is not None:
                 signal.pthread_kill(self._main.ident, _SIGNAL)
             patience = PATIENCE_S if in_main else PATIENCE_WITH_THREADS_S
-            threading.Thread(target=self._end_in_time, args=(patience,), daemon=True).start()
+            _thread.start_new_thread(self._end_in_time, (patience,))  # the program may lack what a Thread needs
         raise make_stop(is_in_test=_is_in_test(program_frame))
 
     def stop_after(self, seconds: float) -> None:

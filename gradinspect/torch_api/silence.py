@@ -8,12 +8,11 @@ make Python forget either.
 """
 
 import warnings
-from types import ModuleType
 from typing import Any
 
 _IGNORE_ALL = ("ignore", None, Warning, None, 0)
 _CHANGES = ("_filters_mutated", "_filters_mutated_lock_held")  # the names differ between releases of Python
-_WARNINGS: ModuleType = warnings  # the module, even if the program puts another in its place
+_WARNINGS: Any = warnings  # the module, even if the program puts another in its place
 
 
 class Silence:

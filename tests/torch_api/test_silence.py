@@ -2,6 +2,7 @@
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from runs import python
@@ -42,7 +43,7 @@ gi.capture(model(torch.ones(2, 3)).sum())
 
 def shown_once(action: str) -> str:
     """Show a warning, run something, and show it again."""
-    registry: dict[object, object] = {}
+    registry: dict[Any, int] = {}
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("default")
         for _ in range(2):

@@ -31,6 +31,7 @@ from gradinspect.request import Request
 from gradinspect.source import CaptureFile
 from gradinspect.storage import comparable_digest, read_graph
 
+_NOT_FLUSHED = 120  # Python ends so if the program left a stream that cannot be flushed
 _CHILD = (
     "import sys; sys.path.insert(0, sys.argv[1]); import gradinspect; del sys.path[0]; "
     "from gradinspect.cli.running.child import main; sys.exit(main(sys.argv[2]))"
@@ -147,7 +148,7 @@ def _run_child(source: Source, capture: Path, *, has_values: bool) -> None:
         raise
     if code < 0:
         raise ScriptFailedError(f"'{source.label}' was ended by signal {-code}.")
-    if code:
+    if code and not (code == _NOT_FLUSHED and capture.is_file()):
         raise ScriptFailedError("", code)
     if not capture.is_file():
         raise GradInspectError(
