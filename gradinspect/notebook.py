@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from gradinspect.api.answers import memory
 from gradinspect.errors import GradInspectError
 
 VERBS: Final = ("trace", "check", "memory")
@@ -47,7 +48,6 @@ def _seen(words: list[str], run: Callable[[], bool], label: str) -> object:
         from gradinspect.api.live.checking import check_once
 
         return check_once(run, label)
-    from gradinspect.api.answers import memory
     from gradinspect.api.live.recording import MOST_GRAPHS, Recording
 
     with Recording(None, MOST_GRAPHS, label=label) as recording:

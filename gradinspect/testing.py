@@ -8,13 +8,16 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from types import FrameType
+from typing import Final, NoReturn
 
+from gradinspect.analyses.memory.held import measure_memory
+from gradinspect.analyses.memory.step import on_device
+from gradinspect.api.answers import diff
+from gradinspect.api.files import load, save
+from gradinspect.api.showing import memory_page, step_memory_page
 from gradinspect.graph import Graph
 from gradinspect.units import format_bytes, parse_bytes
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 # ruff: noqa: PLC0415  # a test suite that does not use them pays for nothing
 
@@ -94,14 +97,10 @@ def assert_saved_below(loss: object, limit: int | str) -> None:
         GradInspectError: Nothing has a graph, or the limit cannot be read.
     """
     __tracebackhide__ = True
-    from gradinspect.analyses.memory.held import measure_memory
-
     most = parse_bytes(limit) if isinstance(limit, str) else limit
     graph = _graph_of(loss)
     memory = measure_memory(graph)
     if memory.extra_bytes > most:
-        from gradinspect.api.showing import memory_page
-
         head = f"{format_bytes(memory.extra_bytes)} are held for backward, more than {format_bytes(most)}."
         _fail(f"{head}\n\n{memory_page(graph, memory, max_rows=MAX_ROWS)}")
 
@@ -124,9 +123,6 @@ def assert_peak_below(step: Callable[[], object], limit: int | str, *, steps: in
     most = parse_bytes(limit) if isinstance(limit, str) else limit
     memory = fit(step, steps=steps)
     if memory.peak_bytes > most:
-        from gradinspect.analyses.memory.step import on_device
-        from gradinspect.api.showing import step_memory_page
-
         peak = f"{format_bytes(memory.peak_bytes)}{on_device(memory)}"
         head = f"The peak of a step is {peak}, more than {format_bytes(most)}."
         _fail(f"{head}\n\n{step_memory_page(memory, most)}")
@@ -147,9 +143,6 @@ def assert_graph_matches(loss: object, golden: str | os.PathLike[str]) -> None:
         GradInspectError: Nothing has a graph, or the file cannot be read.
     """
     __tracebackhide__ = True
-    from gradinspect.api.answers import diff
-    from gradinspect.api.files import load, save
-
     graph, file = _graph_of(loss), _beside(golden, sys._getframe(1))
     if os.environ.get(UPDATE):
         save(graph, file, overwrite=True)
@@ -169,7 +162,7 @@ def _graph_of(loss: object) -> Graph:
     return capture(loss)
 
 
-def _beside(golden: str | os.PathLike[str], frame: "FrameType") -> Path:
+def _beside(golden: str | os.PathLike[str], frame: FrameType) -> Path:
     return Path(frame.f_code.co_filename).parent / golden
 
 

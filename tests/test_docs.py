@@ -13,7 +13,7 @@ import typer
 from factories import product_plus_two, residual_blocks, two_layers
 from runs import gradinspect, python
 
-from gradinspect.cli.command_line import split_arguments
+from gradinspect.cli.options.command_line import split_arguments
 from gradinspect.cli.program import app
 from gradinspect.storage import encode_graph
 

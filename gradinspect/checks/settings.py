@@ -13,16 +13,14 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gradinspect.checks.findings import check_codes
+from gradinspect.checks.registry import codes
+from gradinspect.checks.verdict import Selection
 from gradinspect.errors import GradInspectError
 from gradinspect.units import brief
 from gradinspect.user_files import read_text
-
-if TYPE_CHECKING:
-    from gradinspect.checks.verdict import Selection
-
-# ruff: noqa: PLC0415  # what --help need not wait for
 
 NAME = "pyproject.toml"
 MAX_STEPS = 10**18  # as on the command line
@@ -42,7 +40,7 @@ class Settings:
 
 def selection_of(
     settings: Settings, select: Sequence[str] = (), skip: Sequence[str] = (), *, gradcheck: bool = False
-) -> "Selection":
+) -> Selection:
     """Choose codes. NOTE [Which pyproject.toml].
 
     Args:
@@ -54,10 +52,6 @@ def selection_of(
     Raises:
         GradInspectError: A code is unknown.
     """
-    from gradinspect.checks.findings import check_codes
-    from gradinspect.checks.registry import codes
-    from gradinspect.checks.verdict import Selection
-
     known = codes()
     only, more = check_codes(select, known), check_codes(skip, known)
     if only:

@@ -2,26 +2,36 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import typer
 
+from gradinspect.analyses.diff.comparison import diff_graphs, have_common_modules
+from gradinspect.analyses.diff.gates import Gate, failure, parse_gate
+from gradinspect.analyses.diff.groups import Grouper, are_ranks
+from gradinspect.analyses.diff.records import Aspect, GraphDiff
+from gradinspect.analyses.diff.values import Tolerance
+from gradinspect.analyses.summary import describe_capture
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_run_words
 from gradinspect.cli.options.sources import Source, content_of, parse_line, parse_one, read_source
+from gradinspect.cli.options.user_source import path_namer
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.diff_files import DiffFile, parse_diff_targets, write_diff_targets
 from gradinspect.cli.output.printing import print_message, print_text
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.renderers.data.diff import (
+    render_diff_github,
+    render_diff_json,
+    render_diff_markdown,
+    render_groups_json,
+)
+from gradinspect.renderers.diff_words import Side
+from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage
 from gradinspect.source import STDIN, Script
+from gradinspect.storage import without_own_device
 
-if TYPE_CHECKING:
-    from gradinspect.analyses.diff.gates import Gate
-    from gradinspect.analyses.diff.records import Aspect, GraphDiff
-    from gradinspect.graph import Graph
-    from gradinspect.renderers.diff_words import Side
-
-# ruff: noqa: PLC0415  # what --help need not wait for
 Format = Literal["text", "json", "markdown", "github"]
 
 
@@ -72,8 +82,6 @@ def diff(  # noqa: PLR0913, PLR0917  # the options of a comparison
 
     gradinspect diff --both 'train.py -- --amp' 'train.py'
     """
-    from gradinspect.analyses.diff.gates import parse_gate
-
     ignored = parse_aspects(ignore or ())
     gates = [parse_gate(text) for text in fail_on or ()]
     targets = parse_diff_targets(output or [], force=force)
@@ -132,14 +140,12 @@ def _of_one_stdin(sources: list[Source]) -> list[Source]:
     return sources
 
 
-def parse_aspects(words: Sequence[str]) -> "frozenset[Aspect]":
+def parse_aspects(words: Sequence[str]) -> frozenset[Aspect]:
     """Read what does not count as a difference: `bytes,lines`, or one after the other.
 
     Raises:
         GradInspectError: There is no such kind of difference.
     """
-    from gradinspect.analyses.diff.records import Aspect
-
     known: dict[str, Aspect] = {name: name for name in get_args(Aspect)}
     names = [name.strip() for word in words for name in word.split(",") if name.strip()]
     unknown = next((name for name in names if name not in known), None)
@@ -151,17 +157,14 @@ def parse_aspects(words: Sequence[str]) -> "frozenset[Aspect]":
 class _Compared(NamedTuple):
     """What counts as a difference."""
 
-    ignored: "frozenset[Aspect]"
-    gates: "Sequence[Gate]"
+    ignored: frozenset[Aspect]
+    gates: Sequence[Gate]
     has_values: bool
     rtol: float | None
     atol: float
 
-    def diff(self, before: "Graph", after: "Graph") -> "GraphDiff":
+    def diff(self, before: Graph, after: Graph) -> GraphDiff:
         """Compare two graphs."""
-        from gradinspect.analyses.diff.comparison import diff_graphs
-        from gradinspect.analyses.diff.values import Tolerance
-
         return diff_graphs(before, after, self.ignored, Tolerance(self.atol, self.rtol))
 
 
@@ -183,9 +186,6 @@ class _Report:
 
     def of_two(self, write: Callable[[DiffFile], None]) -> int:
         """Compare two, and return the exit code."""
-        from gradinspect.analyses.summary import describe_capture
-        from gradinspect.renderers.diff_words import Side
-
         graphs = [self._read(source) for source in self.sources]
         check_comparable(graphs, [source.label for source in self.sources])
         self._check_values(graphs)
@@ -199,17 +199,13 @@ class _Report:
 
     @property
     def _are_ranks(self) -> bool:
-        from gradinspect.analyses.diff.groups import are_ranks
-
         return are_ranks([source.label for source in self.sources])
 
-    def _read(self, source: Source) -> "Graph":
-        from gradinspect.storage import without_own_device
-
+    def _read(self, source: Source) -> Graph:
         graph = read_source(source, has_values=self.compared.has_values)
         return without_own_device(graph) if self._are_ranks else graph
 
-    def _check_values(self, graphs: "Sequence[Graph]") -> None:
+    def _check_values(self, graphs: Sequence[Graph]) -> None:
         """Check that values can be compared if that is requested, or say that they are not.
 
         Raises:
@@ -224,20 +220,14 @@ class _Report:
         if len(lacking) == 1:
             print_message(f"Values are not compared: '{lacking[0]}' was captured without --values.")
 
-    def _failures(self, found: "GraphDiff") -> list[str]:
-        from gradinspect.analyses.diff.gates import failure
-
+    def _failures(self, found: GraphDiff) -> list[str]:
         return [sentence for gate in self.compared.gates if (sentence := failure(gate, found)) is not None]
 
-    def _exit_code(self, found: "Sequence[GraphDiff]", failures: Sequence[str]) -> int:
+    def _exit_code(self, found: Sequence[GraphDiff], failures: Sequence[str]) -> int:
         differs = bool(failures) if self.compared.gates else any(not diff.is_empty for diff in found)
         return FOUND_SOMETHING if differs else 0
 
-    def _print_two(self, found: "GraphDiff", sides: "Sequence[Side]", failures: Sequence[str]) -> None:
-        from gradinspect.cli.options.user_source import path_namer
-        from gradinspect.renderers.data.diff import render_diff_github, render_diff_json, render_diff_markdown
-        from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage
-
+    def _print_two(self, found: GraphDiff, sides: Sequence[Side], failures: Sequence[str]) -> None:
         match self.format:
             case "text":
                 page = terminal_page(DiffPage)
@@ -251,10 +241,6 @@ class _Report:
 
     def of_many(self) -> int:
         """Group many, and return the exit code."""
-        from gradinspect.analyses.diff.groups import Grouper
-        from gradinspect.renderers.data.diff import render_groups_json
-        from gradinspect.renderers.terminal.diff import MAX_ROWS, DiffPage
-
         if self.format not in {"text", "json"}:
             raise GradInspectError(
                 f"'--format {self.format}' is for two sources, and {len(self.sources)} were given.",
@@ -283,14 +269,12 @@ class _Report:
         return self._exit_code(found, failures)
 
 
-def check_comparable(graphs: "Sequence[Graph]", labels: Sequence[str]) -> None:
+def check_comparable(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
     """Check that two graphs are of the same program, as far as modules tell.
 
     Raises:
         GradInspectError: Both have modules, and not one in common.
     """
-    from gradinspect.analyses.diff.comparison import have_common_modules
-
     if not have_common_modules(graphs[0], graphs[1]):
         raise GradInspectError(
             f"'{labels[0]}' and '{labels[1]}' have no module in common.", "Are they captures of the same model?"

@@ -2,24 +2,32 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.text import Text
 
+from gradinspect.analyses.explain.custom_functions import CustomFunction, read_custom_function
+from gradinspect.analyses.explain.explanation import (
+    Explanation,
+    all_names,
+    explain_class,
+    explain_node,
+    find_classes,
+    search,
+)
+from gradinspect.catalog import Catalog, load_catalog
+from gradinspect.checks.registry import codes, rule_of
+from gradinspect.checks.rule import RuleDoc
 from gradinspect.cli.options.shared import TextOrJson
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
 from gradinspect.errors import GradInspectError
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from gradinspect.analyses.explain.custom_functions import CustomFunction
-    from gradinspect.analyses.explain.explanation import Explanation
-    from gradinspect.catalog import Catalog
-    from gradinspect.checks.rule import RuleDoc
-
-# ruff: noqa: PLC0415  # what --help need not wait for
+from gradinspect.renderers.data.json import render_json
+from gradinspect.renderers.terminal.explanation import ExplanationPage
+from gradinspect.renderers.terminal.findings import FindingsPage
+from gradinspect.storage import read_graph
+from gradinspect.units import parse_whole
 
 
 def explain(
@@ -48,23 +56,16 @@ def explain(
         what = "nothing" if not given else " and ".join(given)
         raise GradInspectError(f"Exactly one of NAME, --list or --search is needed; got {what}.", "Give one of them.")
     if not names:
-        from gradinspect.catalog import load_catalog
-
         print_lines(_list(load_catalog(), search))
         return
     found = [part for name in names for part in _explained(name)]
     if output_format == "json":
-        from gradinspect.renderers.data.json import render_json
-
         print_text(render_json(found))
     else:
         print_lines(_page(found))
 
 
-def _list(catalog: "Catalog", pattern: str | None) -> "Iterator[Text]":
-    from gradinspect.analyses.explain.explanation import all_names, search
-    from gradinspect.renderers.terminal.explanation import ExplanationPage
-
+def _list(catalog: Catalog, pattern: str | None) -> Iterator[Text]:
     chosen = all_names(catalog) if pattern is None else search(pattern, catalog)
     if not chosen:
         raise GradInspectError(f"No class has '{pattern}' in its name, signature or formulas.", "Try a shorter text.")
@@ -73,14 +74,11 @@ def _list(catalog: "Catalog", pattern: str | None) -> "Iterator[Text]":
     return page.names([(name, entries[name].signature if name in entries else "written by hand") for name in chosen])
 
 
-def _explained(name: str) -> "Iterator[Explanation | CustomFunction | RuleDoc]":
+def _explained(name: str) -> Iterator[Explanation | CustomFunction | RuleDoc]:
     """Find what a name means: a finding, a node of a capture, a class of a script, a class or an operator of torch.
 
     Only the last two need torch, whose formulas are read for them.
     """
-    from gradinspect.analyses.explain.custom_functions import read_custom_function
-    from gradinspect.checks.registry import codes, rule_of
-
     if name.upper() in codes():
         yield rule_of(name.upper()).doc
         return
@@ -92,20 +90,12 @@ def _explained(name: str) -> "Iterator[Explanation | CustomFunction | RuleDoc]":
     if separator and file.endswith(".py"):
         yield read_custom_function(Path(file), class_name)
         return
-    from gradinspect.analyses.explain.explanation import explain_class, find_classes
-    from gradinspect.catalog import load_catalog
-
     catalog = load_catalog()
     for found in find_classes(name, catalog):
         yield explain_class(found, catalog)
 
 
-def _explained_node(path: Path, number: str) -> "Iterator[Explanation]":
-    from gradinspect.analyses.explain.explanation import explain_node
-    from gradinspect.catalog import load_catalog
-    from gradinspect.storage import read_graph
-    from gradinspect.units import parse_whole
-
+def _explained_node(path: Path, number: str) -> Iterator[Explanation]:
     graph = read_graph(path)
     wanted = parse_whole(number)
     if wanted is None or wanted >= len(graph.nodes):
@@ -114,14 +104,7 @@ def _explained_node(path: Path, number: str) -> "Iterator[Explanation]":
     yield explain_node(graph, wanted, load_catalog())
 
 
-def _page(found: "Sequence[Explanation | CustomFunction | RuleDoc]") -> "Iterator[Text]":
-    from rich.text import Text
-
-    from gradinspect.analyses.explain.explanation import Explanation
-    from gradinspect.checks.rule import RuleDoc
-    from gradinspect.renderers.terminal.explanation import ExplanationPage
-    from gradinspect.renderers.terminal.findings import FindingsPage
-
+def _page(found: Sequence[Explanation | CustomFunction | RuleDoc]) -> Iterator[Text]:
     page = terminal_page(ExplanationPage)
     for index, part in enumerate(found):
         if index:

@@ -4,10 +4,11 @@ import functools
 import os
 import sys
 from importlib import util
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from gradinspect.analyses.explain.explainer import explainer
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import source_reader
 from gradinspect.cli.output.console import can_print_unicode, output_console, working
@@ -15,10 +16,8 @@ from gradinspect.cli.output.printing import is_silent
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import INTERNAL_ERROR, GradInspectError, ScriptFailedError
+from gradinspect.graph import Graph
 from gradinspect.request import Request
-
-if TYPE_CHECKING:
-    from gradinspect.graph import Graph
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 FILES_KEPT = 16
@@ -78,9 +77,8 @@ def _require_textual() -> None:
         raise GradInspectError("'explore' needs the textual package.", "Install it: pip install 'gradinspect[explore]'")
 
 
-def _show(request: Request, graph: "Graph") -> int:
+def _show(request: Request, graph: Graph) -> int:
     """Run the explorer until the user quits; its traceback is on the screen if it failed."""
-    from gradinspect.analyses.explain.explainer import explainer
     from gradinspect.explorer.app import Exploration, Explorer
 
     console = output_console()

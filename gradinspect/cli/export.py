@@ -1,10 +1,11 @@
 """`gradinspect export`: write the graph to files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from gradinspect.analyses.structure.focus import Focus
 from gradinspect.cli.options.focusing import takes_focus
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
@@ -13,12 +14,10 @@ from gradinspect.cli.output.files import parse_targets, write_targets
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
 from gradinspect.renderers.formats import suffixes
+from gradinspect.renderers.source_links import check_link, source_links
 from gradinspect.request import Request
-
-if TYPE_CHECKING:
-    from gradinspect.analyses.structure.focus import Focus
-    from gradinspect.graph import Graph
 
 
 @takes_source()
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 def export(  # noqa: PLR0913  # the drawing options live here
     request: Request,
     *,
-    focus: "Focus",
+    focus: Focus,
     output: Annotated[
         list[Path] | None,
         typer.Option("-o", metavar="FILE", help=f"File to write, repeatable: {suffixes()}", rich_help_panel=OUTPUT),
@@ -72,8 +71,6 @@ def export(  # noqa: PLR0913  # the drawing options live here
     drawing = {"depth": depth, "full": full, "fold_shapes": fold_shapes, "none_edges": none_edges, "saved": saved,
                "direction": direction, "color_by": color_by, "theme": "dark" if dark else theme}  # fmt: skip
     if link is not None:
-        from gradinspect.renderers.source_links import check_link  # noqa: PLC0415  # what --help need not wait for
-
         check_link(link)
     report_on(
         request,
@@ -84,7 +81,7 @@ def export(  # noqa: PLR0913  # the drawing options live here
     )
 
 
-def _question(*, gradients: bool, values: bool) -> "questions.Question[Graph]":
+def _question(*, gradients: bool, values: bool) -> questions.Question[Graph]:
     """Choose what to record.
 
     Raises:
@@ -95,7 +92,5 @@ def _question(*, gradients: bool, values: bool) -> "questions.Question[Graph]":
     return questions.values() if values else questions.gradients() if gradients else questions.graph()
 
 
-def _links(request: Request, graph: "Graph", link: str | None) -> tuple[str | None, ...]:
-    from gradinspect.renderers.source_links import source_links  # noqa: PLC0415  # what --help need not wait for
-
+def _links(request: Request, graph: Graph, link: str | None) -> tuple[str | None, ...]:
     return () if link is None else source_links(graph, link, path_finder(request))

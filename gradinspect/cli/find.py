@@ -1,9 +1,10 @@
 """`gradinspect find`: which nodes meet a condition?"""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from gradinspect.analyses.selection.finding import find_nodes
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.output.console import print_lines, terminal_page
@@ -11,12 +12,10 @@ from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.renderers.data.found import render_found_json
+from gradinspect.renderers.terminal.found import FoundPage
 from gradinspect.request import Request
-
-if TYPE_CHECKING:
-    from gradinspect.graph import Graph
-
-# ruff: noqa: PLC0415  # what --help need not wait for
 
 
 @takes_source(without={"run_module"})
@@ -48,11 +47,7 @@ def find(
     if budget is not None and output_format != "json":
         raise GradInspectError(f"'--budget {budget}' is for JSON.", "Add --format json.")
 
-    def report(graph: "Graph") -> None:
-        from gradinspect.analyses.selection.finding import find_nodes
-        from gradinspect.renderers.data.found import render_found_json
-        from gradinspect.renderers.terminal.found import FoundPage
-
+    def report(graph: Graph) -> None:
         rows = find_nodes(graph, where=condition)
         if output_format == "json":
             print_text(render_found_json(graph, rows, condition, budget))

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from gradinspect.analyses.memory.step import StepMemory, needed_bytes
+from gradinspect.analyses.selection.rows import RowChoice
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import OF_THE_GRAPH, check_no_run_option, takes_source
 from gradinspect.cli.options.rows import takes_rows
@@ -25,15 +27,16 @@ from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.output.step_files import SUFFIXES, parse_step_targets, write_step_targets
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.size_search import search_size
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
+from gradinspect.renderers.data.plan import SIZES
+from gradinspect.renderers.data.step_memory import render_step_memory_json
+from gradinspect.renderers.data.table import render_figures
+from gradinspect.renderers.terminal.memory.sizes import SizePage
+from gradinspect.renderers.terminal.memory.step import StepMemoryPage
 from gradinspect.request import Request
 from gradinspect.source import CaptureFile, Expression
-
-if TYPE_CHECKING:
-    from gradinspect.analyses.memory.step import StepMemory
-    from gradinspect.analyses.selection.rows import RowChoice
-
-# ruff: noqa: PLC0415  # what --help need not wait for
+from gradinspect.storage.step_memory import read_step_memory
 
 
 @takes_source(without={*OF_THE_GRAPH, "device", "backward", "grad", "root"})
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
 def fit(  # noqa: PLR0913  # one option for each way to cut the tables
     request: Request,
     *,
-    rows: "RowChoice",
+    rows: RowChoice,
     limit: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Available memory, such as 24GiB; exits 1 above it."),
@@ -105,11 +108,7 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         return _search(asked, search, available, steps, output_format)
     fits = True
 
-    def report(memory: "StepMemory") -> None:
-        from gradinspect.analyses.memory.step import needed_bytes
-        from gradinspect.renderers.data.step_memory import render_step_memory_json
-        from gradinspect.renderers.terminal.memory.step import StepMemoryPage
-
+    def report(memory: StepMemory) -> None:
         nonlocal fits
         fits = available is None or needed_bytes(memory) <= available
         write_step_targets(memory, targets, available, force=force)
@@ -120,8 +119,6 @@ def fit(  # noqa: PLR0913  # one option for each way to cut the tables
         print_lines(page.lines(memory, available, by, rows))
 
     if isinstance(request.source, CaptureFile):
-        from gradinspect.storage.step_memory import read_step_memory
-
         given = {
             "--device": device is not None,
             "--real": real,
@@ -141,11 +138,6 @@ def _search(request: Request, name: str, limit: int | None, num_steps: int, outp
     Raises:
         GradInspectError: The program cannot be run with one size after the other.
     """
-    from gradinspect.cli.running.size_search import search_size
-    from gradinspect.renderers.data.plan import SIZES
-    from gradinspect.renderers.data.table import render_figures
-    from gradinspect.renderers.terminal.memory.sizes import SizePage
-
     if not request.fake:
         raise GradInspectError("'--search' runs many sizes on fake tensors, and --real has values.", "Remove --real.")
     check_can_run_again(request, "--search")

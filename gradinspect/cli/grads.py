@@ -2,10 +2,31 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
+from rich.text import Text
 
+from gradinspect.analyses.gradients.buckets import BucketReport
+from gradinspect.analyses.gradients.choice import (
+    chosen_flow,
+    chosen_moves,
+    chosen_nodes_that_ran,
+    chosen_parameters,
+    chosen_slices,
+)
+from gradinspect.analyses.gradients.observed import (
+    flow_rows,
+    gradient_notes,
+    gradients_of,
+    nodes_by_order,
+    parameter_rows,
+    unmeasured_notes,
+)
+from gradinspect.analyses.gradients.steps import GradientSteps, moves, notes_of_all, unmeasured_in_all
+from gradinspect.analyses.gradients.timeline import Timeline, slowest_first
+from gradinspect.analyses.selection.rows import RowChoice
+from gradinspect.analyses.summary import describe_capture
 from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
@@ -16,19 +37,24 @@ from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.renderers.data.chrome_trace import render_chrome_trace
+from gradinspect.renderers.data.gradients import (
+    GRADIENTS,
+    STEPS,
+    gradient_rows,
+    render_buckets_json,
+    render_gradients_json,
+    render_steps_json,
+    step_rows,
+)
+from gradinspect.renderers.data.table import render_table
+from gradinspect.renderers.terminal.gradients.buckets import BucketsPage
+from gradinspect.renderers.terminal.gradients.call import GradientsPage
+from gradinspect.renderers.terminal.gradients.several_calls import StepsPage
+from gradinspect.renderers.terminal.gradients.timeline import TimelinePage
 from gradinspect.request import Request
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from gradinspect.analyses.gradients.buckets import BucketReport
-    from gradinspect.analyses.gradients.steps import GradientSteps
-    from gradinspect.analyses.gradients.timeline import Timeline
-    from gradinspect.analyses.selection.rows import RowChoice
-    from gradinspect.graph import Graph
-    from gradinspect.renderers.terminal.gradients.call import GradientsPage
-
-# ruff: noqa: PLC0415  # what --help need not wait for
+from gradinspect.units import format_count
 
 By = Literal["module", "parameter", "node"]
 MAX_ROWS = 40
@@ -40,7 +66,7 @@ MAX_SLOWEST = 15
 def grads(  # noqa: PLR0913  # one option for each way to look at gradients
     request: Request,
     *,
-    rows: "RowChoice",
+    rows: RowChoice,
     by: Annotated[By | None, typer.Option(metavar="KIND", help="Only modules, parameters or nodes.")] = None,
     full: Annotated[bool, typer.Option("--full", help="All rows.")] = False,
     steps: Annotated[
@@ -81,13 +107,13 @@ def grads(  # noqa: PLR0913  # one option for each way to look at gradients
         _time(request, timeline, rows, full=full, force=force)
         return
 
-    def report(graph: "Graph") -> None:
+    def report(graph: Graph) -> None:
         if output_format == "text":
             print_lines(_page(graph, by, rows, full=full))
         else:
             print_text(_data(graph, rows, output_format))
 
-    def report_steps(found: "GradientSteps") -> None:
+    def report_steps(found: GradientSteps) -> None:
         if output_format == "text":
             print_lines(_steps_page(found, by, rows, full=full))
         else:
@@ -109,10 +135,7 @@ def _check_alone(option: str, does: str, *, is_alone: bool) -> None:
 
 
 def _show_buckets(request: Request, *, is_text: bool, full: bool) -> None:
-    def report(found: "BucketReport") -> None:
-        from gradinspect.renderers.data.gradients import render_buckets_json
-        from gradinspect.renderers.terminal.gradients.buckets import BucketsPage
-
+    def report(found: BucketReport) -> None:
         if not found.models:
             raise GradInspectError(
                 f"'{found.graph.source}' fills no buckets: no backward call reduced the gradients of a "
@@ -127,19 +150,14 @@ def _show_buckets(request: Request, *, is_text: bool, full: bool) -> None:
     report_on(request, questions.buckets(), report)
 
 
-def _time(request: Request, file: Path, rows: "RowChoice", *, full: bool, force: bool) -> None:
+def _time(request: Request, file: Path, rows: RowChoice, *, full: bool, force: bool) -> None:
     if file.suffix.lower() != ".json":
         raise GradInspectError(f"The format of '{file}' is unknown.", "Supported extensions: .json.")
     target = of_this_rank(file)
     if target is not None:
         check_target(target, force=force)
 
-    def report(timeline: "Timeline") -> None:
-        from gradinspect.analyses.gradients.choice import chosen_slices
-        from gradinspect.analyses.gradients.timeline import slowest_first
-        from gradinspect.renderers.data.chrome_trace import render_chrome_trace
-        from gradinspect.renderers.terminal.gradients.timeline import TimelinePage
-
+    def report(timeline: Timeline) -> None:
         page = terminal_page(TimelinePage)
         slices = slowest_first(timeline) if rows.sort is None else timeline.slices
         found = chosen_slices(timeline.graph, slices, rows)
@@ -150,17 +168,11 @@ def _time(request: Request, file: Path, rows: "RowChoice", *, full: bool, force:
     report_on(request, questions.timeline(), report)
 
 
-def _max_rows(rows: "RowChoice", *, full: bool, default: int = MAX_ROWS) -> int | None:
+def _max_rows(rows: RowChoice, *, full: bool, default: int = MAX_ROWS) -> int | None:
     return rows.top if rows.top is not None or full else default
 
 
-def _data(graph: "Graph", rows: "RowChoice", output_format: Literal["csv", "json"]) -> str:
-    from gradinspect.analyses.gradients.choice import chosen_nodes_that_ran, chosen_parameters
-    from gradinspect.analyses.gradients.observed import gradient_notes, nodes_by_order, parameter_rows
-    from gradinspect.analyses.summary import describe_capture
-    from gradinspect.renderers.data.gradients import GRADIENTS, gradient_rows, render_gradients_json
-    from gradinspect.renderers.data.table import render_table
-
+def _data(graph: Graph, rows: RowChoice, output_format: Literal["csv", "json"]) -> str:
     nodes = chosen_nodes_that_ran(graph, nodes_by_order(graph), rows)[: rows.top]
     if output_format == "csv":
         return render_table(GRADIENTS, gradient_rows(graph, nodes), "csv")
@@ -168,21 +180,12 @@ def _data(graph: "Graph", rows: "RowChoice", output_format: Literal["csv", "json
     return render_gradients_json(graph, describe_capture(graph), gradient_notes(graph), parameters, nodes)
 
 
-def _steps_data(found: "GradientSteps", output_format: Literal["csv", "json"]) -> str:
-    from gradinspect.renderers.data.gradients import STEPS, render_steps_json, step_rows
-    from gradinspect.renderers.data.table import render_table
-
+def _steps_data(found: GradientSteps, output_format: Literal["csv", "json"]) -> str:
     return render_table(STEPS, step_rows(found), "csv") if output_format == "csv" else render_steps_json(found)
 
 
-def _page(graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "Iterator[Text]":
+def _page(graph: Graph, by: By | None, rows: RowChoice, *, full: bool) -> Iterator[Text]:
     """Yield the head, the findings, and the tables."""
-    from rich.text import Text
-
-    from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, gradients_of, unmeasured_notes
-    from gradinspect.renderers.terminal.gradients.call import GradientsPage
-    from gradinspect.units import format_count
-
     page = terminal_page(GradientsPage)
     found = gradients_of(graph)
     loss = "" if found.loss is None else f", loss {found.loss:.4g}"
@@ -196,13 +199,8 @@ def _page(graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "I
     yield from _tables(page, graph, by, rows, full=full)
 
 
-def _tables(page: "GradientsPage", graph: "Graph", by: By | None, rows: "RowChoice", *, full: bool) -> "Iterator[Text]":
+def _tables(page: GradientsPage, graph: Graph, by: By | None, rows: RowChoice, *, full: bool) -> Iterator[Text]:
     """Yield the tables of one backward call; without `by`, those of modules and parameters that have rows."""
-    from rich.text import Text
-
-    from gradinspect.analyses.gradients.choice import chosen_flow, chosen_nodes_that_ran, chosen_parameters
-    from gradinspect.analyses.gradients.observed import flow_rows, nodes_by_order, parameter_rows
-
     max_rows = _max_rows(rows, full=full)
     is_part = rows.is_part or rows.sort is not None
     if by in {None, "module"}:
@@ -220,14 +218,8 @@ def _tables(page: "GradientsPage", graph: "Graph", by: By | None, rows: "RowChoi
         yield from page.nodes(graph, chosen_nodes_that_ran(graph, nodes_by_order(graph), rows), max_rows)
 
 
-def _steps_page(found: "GradientSteps", by: By | None, rows: "RowChoice", *, full: bool) -> "Iterator[Text]":
+def _steps_page(found: GradientSteps, by: By | None, rows: RowChoice, *, full: bool) -> Iterator[Text]:
     """Yield the head, the findings, how each norm changed, and a table of the last call if requested."""
-    from rich.text import Text
-
-    from gradinspect.analyses.gradients.choice import chosen_moves
-    from gradinspect.analyses.gradients.steps import moves, notes_of_all, unmeasured_in_all
-    from gradinspect.renderers.terminal.gradients.several_calls import StepsPage
-
     page = terminal_page(StepsPage)
     yield from page.head(found)
     yield from page.notes(notes_of_all(found.steps))

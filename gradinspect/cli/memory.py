@@ -1,10 +1,30 @@
 """`gradinspect memory`: memory held for backward."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from rich.text import Text
 
+from gradinspect.analyses.memory.flops import FLOP_FIELDS, count_flops
+from gradinspect.analyses.memory.flops import left_out as left_out_flops
+from gradinspect.analyses.memory.growth import Growth
+from gradinspect.analyses.memory.held import Memory, measure_memory
+from gradinspect.analyses.memory.notes import memory_notes
+from gradinspect.analyses.memory.release import nodes_to_run
+from gradinspect.analyses.memory.rows import (
+    MEMORY_FIELDS,
+    MemoryRow,
+    left_out,
+    lines_of,
+    rows_by_line,
+    rows_by_operator,
+    rows_by_storage,
+)
+from gradinspect.analyses.memory.tree import largest_modules, module_tree, sorted_modules
+from gradinspect.analyses.selection.node_conditions import chosen_nodes
+from gradinspect.analyses.selection.rows import RowChoice, sorted_rows
+from gradinspect.analyses.summary import describe_capture
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.rows import takes_rows
@@ -14,16 +34,23 @@ from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.renderers.data.json import render_json
+from gradinspect.renderers.data.memory import (
+    FLOPS,
+    GROUPS,
+    GROWTH,
+    ITERATIONS,
+    MODULES,
+    render_memory_json,
+    with_depths,
+)
+from gradinspect.renderers.data.table import render_figures, render_table
+from gradinspect.renderers.terminal.memory.flops import FlopsPage
+from gradinspect.renderers.terminal.memory.growth import render_growth
+from gradinspect.renderers.terminal.memory.held import MemoryPage, fitting_depth
+from gradinspect.renderers.terminal.memory.source_lines import render_annotated_source
 from gradinspect.request import Request
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from gradinspect.analyses.memory.growth import Growth
-    from gradinspect.analyses.memory.held import Memory
-    from gradinspect.analyses.memory.rows import MemoryRow
-    from gradinspect.analyses.selection.rows import RowChoice
-    from gradinspect.graph import Graph
 
 By = Literal["module", "operator", "line", "storage", "flops"]
 MAX_MODULE_ROWS = 40
@@ -36,7 +63,7 @@ CHOOSING = ("top", "module", "where", "sort")
 def memory(  # noqa: PLR0913  # one option for each way to cut the table
     request: Request,
     *,
-    rows: "RowChoice",
+    rows: RowChoice,
     by: Annotated[By, typer.Option(metavar="KIND", help="By module, operator, line, storage or flops.")] = "module",
     depth: Annotated[int | None, typer.Option(min=0, metavar="N", help="Expand modules this deep.")] = None,
     full: Annotated[bool, typer.Option("--full", help="All rows, each repeated block separately.")] = False,
@@ -61,10 +88,7 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
     gradinspect memory train.py --iterations 5
     """
 
-    def report(graph: "Graph") -> None:
-        from gradinspect.analyses.memory.release import nodes_to_run  # --help need not wait
-        from gradinspect.analyses.selection.node_conditions import chosen_nodes
-
+    def report(graph: Graph) -> None:
         chosen = nodes_to_run(graph, at_node, chosen_nodes(graph, rows.module, rows.where))
         if by == "flops":
             _print_flops(graph, chosen, rows, full=full, output_format=output_format)
@@ -72,11 +96,7 @@ def memory(  # noqa: PLR0913  # one option for each way to cut the table
             options = _Options(by=by, rows=rows, depth=depth, full=full)
             _print_memory(graph, chosen, options, output_format, source_reader(request))
 
-    def report_growth(growth: "Growth") -> None:
-        from gradinspect.renderers.data.memory import GROWTH, ITERATIONS
-        from gradinspect.renderers.data.table import render_figures, render_table
-        from gradinspect.renderers.terminal.memory.growth import render_growth
-
+    def report_growth(growth: Growth) -> None:
         match output_format:
             case "table":
                 console = output_console()
@@ -111,15 +131,22 @@ def _check_several_moments(iterations: int, of_one_moment: Sequence[object]) -> 
         )
 
 
+class _Options:
+    def __init__(self, *, by: By, rows: RowChoice, depth: int | None, full: bool) -> None:
+        self.by = by
+        self.depth = depth
+        self.full = full
+        self.top = rows.top if rows.top is not None or full or by == "module" else MAX_TABLE_ROWS
+        self.sort = rows.sort
+
+
 def _print_memory(
-    graph: "Graph",
-    nodes: "frozenset[int] | None",
-    options: "_Options",
+    graph: Graph,
+    nodes: frozenset[int] | None,
+    options: _Options,
     output_format: str,
     read_source: Callable[[str], Sequence[str] | None],
 ) -> None:
-    from gradinspect.analyses.memory.held import measure_memory
-
     measured = measure_memory(graph, nodes)
     if output_format == "table":
         print_lines(_page(graph, measured, options, read_source))
@@ -128,15 +155,8 @@ def _print_memory(
 
 
 def _print_flops(
-    graph: "Graph", nodes: "frozenset[int] | None", rows: "RowChoice", *, full: bool, output_format: str
+    graph: Graph, nodes: frozenset[int] | None, rows: RowChoice, *, full: bool, output_format: str
 ) -> None:
-    from gradinspect.analyses.memory.flops import FLOP_FIELDS, count_flops, left_out
-    from gradinspect.analyses.selection.rows import sorted_rows
-    from gradinspect.renderers.data.json import render_json
-    from gradinspect.renderers.data.memory import FLOPS
-    from gradinspect.renderers.data.table import render_table
-    from gradinspect.renderers.terminal.memory.flops import FlopsPage
-
     counted = count_flops(graph, nodes)
     found = sorted_rows(counted.rows, FLOP_FIELDS, rows.sort)
     match output_format:
@@ -147,31 +167,13 @@ def _print_flops(
         case _:
             page = terminal_page(FlopsPage)
             top = rows.top if rows.top is not None or full else MAX_TABLE_ROWS
-            print_lines([*page.capture_lines(graph), "", *page.table(counted, *left_out(found, top))])
-
-
-class _Options:
-    def __init__(self, *, by: By, rows: "RowChoice", depth: int | None, full: bool) -> None:
-        self.by = by
-        self.depth = depth
-        self.full = full
-        self.top = rows.top if rows.top is not None or full or by == "module" else MAX_TABLE_ROWS
-        self.sort = rows.sort
+            print_lines([*page.capture_lines(graph), "", *page.table(counted, *left_out_flops(found, top))])
 
 
 def _page(
-    graph: "Graph", measured: "Memory", options: _Options, read_source: Callable[[str], Sequence[str] | None]
-) -> "Iterator[Text]":
+    graph: Graph, measured: Memory, options: _Options, read_source: Callable[[str], Sequence[str] | None]
+) -> Iterator[Text]:
     """Yield the head, an empty line, the rows, and the notes."""
-    # ruff: noqa: PLC0415  # what --help need not wait for
-    from rich.text import Text
-
-    from gradinspect.analyses.memory.notes import memory_notes
-    from gradinspect.analyses.memory.rows import left_out, lines_of
-    from gradinspect.analyses.memory.tree import largest_modules, module_tree, sorted_modules
-    from gradinspect.renderers.terminal.memory.held import MemoryPage, fitting_depth
-    from gradinspect.renderers.terminal.memory.source_lines import render_annotated_source
-
     page = terminal_page(MemoryPage)
     yield from page.head(measured, graph)
     yield Text()
@@ -195,14 +197,8 @@ def _page(
         yield from page.notes(notes)
 
 
-def _data(graph: "Graph", measured: "Memory", options: _Options, output_format: str) -> str:
+def _data(graph: Graph, measured: Memory, options: _Options, output_format: str) -> str:
     """Write all rows as CSV or JSON."""
-    from gradinspect.analyses.memory.notes import memory_notes
-    from gradinspect.analyses.memory.tree import module_tree, sorted_modules
-    from gradinspect.analyses.summary import describe_capture
-    from gradinspect.renderers.data.memory import GROUPS, MODULES, render_memory_json, with_depths
-    from gradinspect.renderers.data.table import render_table
-
     by = options.by
     rows: Sequence[Any] = (
         sorted_modules(module_tree(graph, measured, folds=False), options.sort)
@@ -214,9 +210,6 @@ def _data(graph: "Graph", measured: "Memory", options: _Options, output_format: 
     return render_memory_json(measured, describe_capture(graph), by, rows, memory_notes(graph, measured))
 
 
-def _rows(graph: "Graph", measured: "Memory", options: _Options) -> "Sequence[MemoryRow]":
-    from gradinspect.analyses.memory.rows import MEMORY_FIELDS, rows_by_line, rows_by_operator, rows_by_storage
-    from gradinspect.analyses.selection.rows import sorted_rows
-
+def _rows(graph: Graph, measured: Memory, options: _Options) -> Sequence[MemoryRow]:
     rows_by = {"operator": rows_by_operator, "line": rows_by_line, "storage": rows_by_storage}
     return sorted_rows(rows_by[options.by](graph, measured), MEMORY_FIELDS, options.sort)

@@ -18,10 +18,11 @@ from gradinspect.cli.options.whole_steps import (
 )
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
+from gradinspect.cli.running.planning import find_plan
 from gradinspect.errors import FOUND_SOMETHING
+from gradinspect.renderers.data.plan import render_plan_json
+from gradinspect.renderers.terminal.memory.plan import PlanPage
 from gradinspect.request import Request
-
-# ruff: noqa: PLC0415  # what --help need not wait for
 
 _VALUES_HINT = "Give the number to answer with: --hint 1."
 _SIZES_HINT = "Give it a fixed size, such as a capacity of each expert, or measure the program as it is: fit --real."
@@ -68,10 +69,6 @@ def plan(  # noqa: PLR0913  # one option for each kind of plan
         sizes_hint=_SIZES_HINT,
         counts_as_cuda=is_cuda(device, measured_by="--try" if tries else None),
     )
-
-    from gradinspect.cli.running.planning import find_plan
-    from gradinspect.renderers.data.plan import render_plan_json
-    from gradinspect.renderers.terminal.memory.plan import PlanPage
 
     found = find_plan(asked, limit, steps, tries=tries, rounds=rounds, split=split)
     if output_format == "json":

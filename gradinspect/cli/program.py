@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gradinspect.cli.command_line import split_arguments, unknown_option, usage_sentence
+from gradinspect.cli.options.command_line import split_arguments, unknown_option, usage_sentence
 from gradinspect.cli.output.bug_report import report_bug, versions_of_all
 from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_problem, print_text
 from gradinspect.cli.verbs import VERBS, VerbGroup

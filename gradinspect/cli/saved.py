@@ -1,9 +1,12 @@
 """`gradinspect saved`: what each node saves for backward."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedFilter, filter_rows, saved_rows
+from gradinspect.analyses.selection.rows import RowChoice, chosen_rows
+from gradinspect.analyses.structure.node_names import module_names
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.rows import takes_rows
@@ -11,11 +14,11 @@ from gradinspect.cli.output.console import can_print_unicode, output_console, pr
 from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
+from gradinspect.graph import Graph
+from gradinspect.renderers.data.summary import SAVED
+from gradinspect.renderers.data.table import render_table
+from gradinspect.renderers.terminal.saved_table import render_saved_table
 from gradinspect.request import Request
-
-if TYPE_CHECKING:
-    from gradinspect.analyses.selection.rows import RowChoice
-    from gradinspect.graph import Graph
 
 
 @takes_source()
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 def saved(  # noqa: PLR0913  # one option for each thing to filter by
     request: Request,
     *,
-    rows: "RowChoice",
+    rows: RowChoice,
     node: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only nodes of this class: 'Conv*'.")] = None,
     name: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only this attribute: '_saved_self'.")] = None,
     status: Annotated[
@@ -44,15 +47,7 @@ def saved(  # noqa: PLR0913  # one option for each thing to filter by
     gradinspect saved train.py --where 'bytes>1MiB and class~Conv*'
     """
 
-    def report(graph: "Graph") -> None:
-        # ruff: noqa: PLC0415  # what --help need not wait for
-        from gradinspect.analyses.memory.saved_rows import SAVED_FIELDS, SavedFilter, filter_rows, saved_rows
-        from gradinspect.analyses.selection.rows import chosen_rows
-        from gradinspect.analyses.structure.node_names import module_names
-        from gradinspect.renderers.data.saved import SAVED
-        from gradinspect.renderers.data.table import render_table
-        from gradinspect.renderers.terminal.saved_table import render_saved_table
-
+    def report(graph: Graph) -> None:
         wanted = SavedFilter(node=node, name=name, status=status, kind=kind)
         found = chosen_rows(filter_rows(saved_rows(graph), wanted), SAVED_FIELDS, rows, module_names(graph))
         if output_format == "table":

@@ -2,27 +2,27 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from gradinspect.analyses.gradients.stepping import SteppingOutcome
+from gradinspect.catalog import load_catalog
 from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import source_reader
 from gradinspect.cli.output.console import print_lines, terminal_page
+from gradinspect.cli.output.debugger import Debugger
 from gradinspect.cli.output.files import of_this_rank
 from gradinspect.cli.output.printing import is_silent
+from gradinspect.cli.output.step_report import ReportWriter, check_report
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
+from gradinspect.renderers.terminal.nodes.steps import StepPage
 from gradinspect.request import Request
 from gradinspect.user_files import read_text
-
-if TYPE_CHECKING:
-    from gradinspect.analyses.gradients.stepping import SteppingOutcome
-
-# ruff: noqa: PLC0415  # what --help need not wait for
 
 
 @takes_source(without={"fake", *OF_FAKE_JOBS}, reads_captures=False)
@@ -47,10 +47,6 @@ def step(
 
     gradinspect step train.py --report steps.html
     """
-    from gradinspect.cli.output.debugger import Debugger
-    from gradinspect.cli.output.step_report import ReportWriter, check_report
-    from gradinspect.renderers.terminal.nodes.steps import StepPage
-
     target = None if report is None else of_this_rank(report)
     if target is not None:
         check_report(target, force=force)
@@ -58,8 +54,6 @@ def step(
         raise GradInspectError("'--report' and '--script' cannot be combined.", "Remove one of them.")
     if request.root is not None and request.at is None and request.backward is None and request.grad is None:
         request = replace(request, at="end")  # the program's own backward begins where it begins
-    from gradinspect.catalog import load_catalog
-
     catalog = load_catalog()
     commands = () if is_silent() else None if script is None else _commands(script)
     listener = (
@@ -68,7 +62,7 @@ def step(
         else ReportWriter(catalog, target, force=force)
     )
 
-    def finish(outcome: "SteppingOutcome") -> None:
+    def finish(outcome: SteppingOutcome) -> None:
         page = terminal_page(StepPage)
         if isinstance(listener, ReportWriter):
             listener.write(outcome)

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from rich.text import Text
 
+from gradinspect.analyses.structure.focus import Focus, focus_graph
+from gradinspect.analyses.summary import summarize
 from gradinspect.cli.options.focusing import takes_focus
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
@@ -16,14 +19,14 @@ from gradinspect.cli.output.printing import is_silent, print_text
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.reporting import report_on
 from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.renderers.data.summary import SUMMARY, render_summary_markdown
+from gradinspect.renderers.data.table import render_figures
 from gradinspect.renderers.formats import PAGE, load_renderer, suffixes
+from gradinspect.renderers.terminal.summary import render_summary
+from gradinspect.renderers.terminal.trees.forward_tree import render_forward
+from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
 from gradinspect.request import Request
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from gradinspect.analyses.structure.focus import Focus
-    from gradinspect.graph import Graph
 
 
 @takes_source()
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 def trace(  # noqa: PLR0913  # the options of the tree
     request: Request,
     *,
-    focus: "Focus",
+    focus: Focus,
     order: Annotated[
         Literal["backward", "forward"],
         typer.Option(metavar="ORDER", help="Rows from the loss (backward), or from the inputs (forward)."),
@@ -72,11 +75,7 @@ def trace(  # noqa: PLR0913  # the options of the tree
     if opens:
         load_renderer(PAGE)
 
-    def report(graph: "Graph") -> None:
-        from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # what --help need not wait for
-        from gradinspect.renderers.data.summary import SUMMARY, render_summary_markdown  # noqa: PLC0415
-        from gradinspect.renderers.data.table import render_figures  # noqa: PLC0415
-
+    def report(graph: Graph) -> None:
         match output_format:
             case "text":
                 print_lines(_page(graph, focus, order, depth=depth, full=full, fold_shapes=fold_shapes))
@@ -94,20 +93,12 @@ def trace(  # noqa: PLR0913  # the options of the tree
 
 
 def _page(
-    graph: "Graph",
-    focus: "Focus",
+    graph: Graph,
+    focus: Focus,
     order: Literal["backward", "forward"],
     **options: Any,  # noqa: ANN401  # fields of `TreeOptions`
-) -> "Iterator[Text]":
+) -> Iterator[Text]:
     """Yield the head of the whole graph, an empty line, and the tree of the part in focus."""
-    from rich.text import Text  # noqa: PLC0415  # what --help need not wait for
-
-    from gradinspect.analyses.structure.focus import focus_graph  # noqa: PLC0415  # as above
-    from gradinspect.analyses.summary import summarize  # noqa: PLC0415  # as above
-    from gradinspect.renderers.terminal.summary import render_summary  # noqa: PLC0415  # as above
-    from gradinspect.renderers.terminal.trees.forward_tree import render_forward  # noqa: PLC0415  # as above
-    from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree  # noqa: PLC0415  # as above
-
     console = output_console()
     part, cut = focus_graph(graph, focus)
     yield from render_summary(summarize(graph), width=console.width).split("\n")

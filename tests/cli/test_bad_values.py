@@ -59,8 +59,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         module = __import__(f"gradinspect.cli.{verb}", fromlist=[verb])
         if hasattr(module, "report_on"):
             monkeypatch.setattr(module, "report_on", _without_programs)
-    monkeypatch.setattr("gradinspect.cli.running.planning.find_plan", _fail)
-    monkeypatch.setattr("gradinspect.cli.running.size_search.search_size", _fail)
+    monkeypatch.setattr("gradinspect.cli.plan.find_plan", _fail)
+    monkeypatch.setattr("gradinspect.cli.fit.search_size", _fail)
     monkeypatch.setattr("gradinspect.cli.options.sources._run_child", _fail)
 
 

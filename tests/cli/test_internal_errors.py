@@ -28,7 +28,7 @@ WORDS = {
     "export": ("run.json", "-o", "run.svg"),
 }
 WHERE = {
-    "plan": "gradinspect.cli.running.planning.find_plan",
+    "plan": "gradinspect.cli.plan.find_plan",
     "diff": "gradinspect.cli.diff.read_source",
     "explain": "gradinspect.cli.explain._explained",
     "explore": "gradinspect.cli.explore._require_terminal",

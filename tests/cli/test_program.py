@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from runs import gradinspect
 
 from gradinspect.cli import main
-from gradinspect.cli.command_line import split_arguments
+from gradinspect.cli.options.command_line import split_arguments
 from gradinspect.cli.options.request import label_of
 from gradinspect.cli.verbs import VERBS
 from gradinspect.graph import Frame

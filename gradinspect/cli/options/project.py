@@ -4,14 +4,12 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from gradinspect.checks.findings import ProgramFile
 from gradinspect.checks.settings import NAME, Settings, read_settings
 from gradinspect.request import Request
 from gradinspect.source import STDIN, Expression, Module, Script, Source
-
-if TYPE_CHECKING:
-    from gradinspect.checks.findings import ProgramFile
 
 
 class Project(NamedTuple):
@@ -40,7 +38,7 @@ def project_of(source: Source) -> Project:
     )
 
 
-def relative_names(files: "Sequence[ProgramFile]", folder: Path) -> Callable[[str], str]:
+def relative_names(files: Sequence[ProgramFile], folder: Path) -> Callable[[str], str]:
     """Return a function that names files of the record relative to a folder; those that are not below it stay."""
     names = {file.name: _below(Path(file.path), folder) or file.name for file in files if file.path}
     return lambda name: names.get(name, name)

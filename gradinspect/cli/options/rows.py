@@ -1,13 +1,11 @@
 """The options that choose the rows of a table, the same for every verb that prints one."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from gradinspect.analyses.selection.rows import RowChoice
 from gradinspect.cli.options.shared import Command, with_options
-
-if TYPE_CHECKING:
-    from gradinspect.analyses.selection.rows import RowChoice
 
 
 def _read_choice(
@@ -21,9 +19,7 @@ def _read_choice(
     sort: Annotated[
         str | None, typer.Option(metavar="FIELD", help="Order of the rows: graph, bytes, name, ...")
     ] = None,
-) -> "RowChoice":
-    from gradinspect.analyses.selection.rows import RowChoice  # noqa: PLC0415  # what --help need not wait for
-
+) -> RowChoice:
     return RowChoice(top, module, where, sort)
 
 

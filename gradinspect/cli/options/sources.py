@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import typer
 
 import gradinspect
-from gradinspect.cli.command_line import split_arguments
+from gradinspect.cli.options.command_line import split_arguments
 from gradinspect.cli.options.request import takes_source
 from gradinspect.errors import GradInspectError, ScriptFailedError
 from gradinspect.graph import Graph

@@ -2,20 +2,15 @@
 
 import codecs
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gradinspect.checks.baseline import Baseline, read_baseline, write_baseline
 from gradinspect.cli.output.files import check_target, write_content
 from gradinspect.errors import GradInspectError
 from gradinspect.units import format_count
 from gradinspect.user_files import read_file
 
-if TYPE_CHECKING:
-    from gradinspect.checks.baseline import Baseline
 
-# ruff: noqa: PLC0415  # what --help need not wait for
-
-
-def open_baseline(path: Path | None, *, writes: bool) -> "Baseline | None":
+def open_baseline(path: Path | None, *, writes: bool) -> Baseline | None:
     """Read a baseline before anything runs; an empty one if it is about to be written for the first time.
 
     Raises:
@@ -25,8 +20,6 @@ def open_baseline(path: Path | None, *, writes: bool) -> "Baseline | None":
         if writes:
             raise GradInspectError("'--write-baseline' has no file to write.", "Name one: --baseline FILE")
         return None
-    from gradinspect.checks.baseline import Baseline, read_baseline
-
     if writes:
         check_target(path, force=True)
     try:
@@ -45,10 +38,8 @@ def open_baseline(path: Path | None, *, writes: bool) -> "Baseline | None":
     return found
 
 
-def save_baseline(path: Path, before: "Baseline", after: "Baseline", program: str) -> None:
+def save_baseline(path: Path, before: Baseline, after: Baseline, program: str) -> None:
     """Write a baseline, and say what has changed for a program."""
-    from gradinspect.checks.baseline import write_baseline
-
     old = {one.fingerprint for one in before.programs.get(program, ())}
     new = {one.fingerprint for one in after.programs.get(program, ())}
     changes = f"{len(new - old)} added, {len(old - new)} removed"

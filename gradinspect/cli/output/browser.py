@@ -7,6 +7,7 @@ import webbrowser
 from pathlib import Path
 
 from gradinspect.cli.output.printing import print_message
+from gradinspect.storage import remove_old_folders
 
 PREFIX = "gradinspect-page-"
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
@@ -14,8 +15,6 @@ SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 def temporary_page(label: str) -> Path:
     """Name a file for a page in a new folder that only this user can read; remove folders from earlier days."""
-    from gradinspect.storage import remove_old_folders  # noqa: PLC0415  # what --help need not wait for
-
     remove_old_folders(Path(tempfile.gettempdir()), PREFIX, ".html")
     stem = "".join(char if char.isalnum() or char in "-_" else "-" for char in Path(label).stem) or "graph"
     return Path(tempfile.mkdtemp(prefix=PREFIX)) / f"{stem[:60]}.html"

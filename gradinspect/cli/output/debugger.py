@@ -18,14 +18,14 @@ from gradinspect.analyses.gradients.stepping import (
     path_to_root,
 )
 from gradinspect.analyses.structure.node_names import node_number
+from gradinspect.catalog import Catalog
 from gradinspect.cli.output.console import output_console, print_line, terminal_page
 from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.nodes.steps import StepPage
 from gradinspect.source import ReadSource
 
 if TYPE_CHECKING:
-    from gradinspect.catalog import Catalog
-    from gradinspect.graph import Graph
     from gradinspect.observers.stepping.lockstep import LiveStep
 
 MAX_PRINTED = 1000
@@ -38,7 +38,7 @@ class Debugger(cmd.Cmd):
 
     prompt = "(step) "
 
-    def __init__(self, catalog: "Catalog", read_source: ReadSource, script: Iterable[str] | None = None) -> None:
+    def __init__(self, catalog: Catalog, read_source: ReadSource, script: Iterable[str] | None = None) -> None:
         """Prepare.
 
         Args:
@@ -64,7 +64,7 @@ class Debugger(cmd.Cmd):
 
     # Called by the capture.
 
-    def begin(self, graph: "Graph", start: str, with_our_stdio: Callable[[], AbstractContextManager[None]]) -> bool:
+    def begin(self, graph: Graph, start: str, with_our_stdio: Callable[[], AbstractContextManager[None]]) -> bool:
         """Show the graph before the first step, and prompt. False: quit."""
         is_first = self._graph is None
         self._graph, self._with_our_stdio = graph, with_our_stdio
@@ -256,7 +256,7 @@ class Debugger(cmd.Cmd):
 
     # Parts.
 
-    def _known_graph(self) -> "Graph":
+    def _known_graph(self) -> Graph:
         assert self._graph is not None  # noqa: S101  # commands run after begin
         return self._graph
 

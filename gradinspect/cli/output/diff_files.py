@@ -2,29 +2,29 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from gradinspect.analyses.diff.records import GraphDiff
+from gradinspect.analyses.diff.union import unite_graphs
 from gradinspect.cli.output.console import working
 from gradinspect.cli.output.files import Target, parse_targets, write_content
 from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.renderers.diff_words import Side
+from gradinspect.renderers.formats import FileContent, render_file
+from gradinspect.renderers.html.sides_page import render_sides
+from gradinspect.renderers.picture.plan.parts import DrawOptions
 
-if TYPE_CHECKING:
-    from gradinspect.analyses.diff.records import GraphDiff
-    from gradinspect.graph import Graph
-    from gradinspect.renderers.diff_words import Side
-    from gradinspect.renderers.formats import FileContent
-
-# ruff: noqa: PLC0415  # what --help need not wait for
 SUFFIXES: Final = (".html", ".svg", ".png", ".pdf", ".dot")
 
 
 class DiffFile(NamedTuple):
     """What the files show."""
 
-    before: "Graph"
-    after: "Graph"
-    diff: "GraphDiff"
-    sides: "Sequence[Side]"
+    before: Graph
+    after: Graph
+    diff: GraphDiff
+    sides: Sequence[Side]
     failures: Sequence[str]
 
 
@@ -50,18 +50,11 @@ def write_diff_targets(shown: DiffFile, targets: Sequence[Target], *, force: boo
         write_content(target.path, content, notes, force=force)
 
 
-def _page(shown: DiffFile) -> "FileContent":
-    from gradinspect.renderers.formats import FileContent
-    from gradinspect.renderers.html.sides_page import render_sides
-
+def _page(shown: DiffFile) -> FileContent:
     return FileContent(render_sides(*shown).encode())
 
 
-def _picture(shown: DiffFile, target: Target) -> "FileContent":
+def _picture(shown: DiffFile, target: Target) -> FileContent:
     """Draw both graphs as one, with colors for what changed."""
-    from gradinspect.analyses.diff.union import unite_graphs
-    from gradinspect.renderers.formats import render_file
-    from gradinspect.renderers.picture.plan.parts import DrawOptions
-
     union = unite_graphs(shown.before, shown.after, shown.diff)
     return render_file(target.format, union.graph, DrawOptions(statuses=union.statuses))

@@ -5,21 +5,21 @@ import os
 import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from gradinspect.analyses.explain.explainer import explainer
+from gradinspect.analyses.structure.focus import Focus, focus_graph
 from gradinspect.cli.options.user_source import source_reader
 from gradinspect.cli.output.console import working
 from gradinspect.cli.output.printing import ReaderLeft, is_silent, is_watched, print_message
 from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.renderers.facts import PageFacts, page_facts
 from gradinspect.renderers.formats import Format, format_of, load_renderer, render_file, suffixes
+from gradinspect.renderers.picture.plan.parts import DrawOptions
 from gradinspect.request import Request
+from gradinspect.storage import write_file
 from gradinspect.units import format_bytes
-
-if TYPE_CHECKING:
-    from gradinspect.analyses.structure.focus import Focus
-    from gradinspect.graph import Graph
-    from gradinspect.renderers.facts import PageFacts
-
 
 RANK = "{rank}"
 
@@ -116,11 +116,11 @@ def _closed(folder: Path) -> GradInspectError:
 
 
 def write_targets(
-    graph: "Graph",
+    graph: Graph,
     targets: Sequence[Target],
     *,
     request: Request,
-    focus: "Focus",
+    focus: Focus,
     force: bool,
     **drawing: Any,  # noqa: ANN401
 ) -> None:
@@ -136,11 +136,6 @@ def write_targets(
     """
     if not targets:
         return
-    # ruff: noqa: PLC0415  # what --help need not wait for
-    from gradinspect.analyses.structure.focus import focus_graph
-    from gradinspect.renderers.facts import PageFacts
-    from gradinspect.renderers.picture.plan.parts import DrawOptions
-
     part, cut = focus_graph(graph, focus)
     has_page = any(target.format.suffix == ".html" for target in targets)
     options = DrawOptions(**drawing, cut=cut, facts=_facts_of(part, request) if has_page else PageFacts())
@@ -154,17 +149,12 @@ def write_targets(
             print_message(f"Next: gradinspect memory {shlex.quote(str(path))}")
 
 
-def _facts_of(graph: "Graph", request: Request) -> "PageFacts":
-    from gradinspect.analyses.explain.explainer import explainer
-    from gradinspect.renderers.facts import page_facts
-
+def _facts_of(graph: Graph, request: Request) -> PageFacts:
     return page_facts(graph, explainer(), functools.cache(source_reader(request)))
 
 
 def write_content(path: Path, content: bytes, notes: Sequence[str] = (), *, force: bool) -> None:
     """Write one file, and report it."""
-    from gradinspect.storage import write_file  # what --help need not wait for
-
     try:
         write_file(path, content, force=force)
     except BrokenPipeError:

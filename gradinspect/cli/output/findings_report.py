@@ -1,9 +1,13 @@
 """Report the findings of a run: what is selected, ignored and known, on the screen and in files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from gradinspect.checks.baseline import updated
+from gradinspect.checks.findings import Findings
+from gradinspect.checks.registry import registry
 from gradinspect.checks.settings import selection_of
+from gradinspect.checks.verdict import can_find, without_comments, without_known
 from gradinspect.cli.options.project import Project, name_of_program, relative_names
 from gradinspect.cli.options.report_options import Format, ReportOptions
 from gradinspect.cli.output.baselines import open_baseline, save_baseline
@@ -11,12 +15,11 @@ from gradinspect.cli.output.bug_report import version_of
 from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.files import check_target, suffix_of, write_content
 from gradinspect.cli.output.printing import is_silent, print_text
+from gradinspect.renderers.data.findings import FINDINGS, render_findings_github
+from gradinspect.renderers.data.sarif import render_findings_sarif
+from gradinspect.renderers.data.table import render_figures
+from gradinspect.renderers.terminal.findings import FindingsPage
 from gradinspect.request import Request
-
-if TYPE_CHECKING:
-    from gradinspect.checks.findings import Findings
-
-# ruff: noqa: PLC0415  # what --help need not wait for
 
 SUFFIXES: Final[dict[str, Format]] = {".sarif": "sarif", ".json": "json"}
 
@@ -46,12 +49,10 @@ class FindingsReport:
         self._baseline = open_baseline(self._baseline_file, writes=options.writes_baseline)
         self._targets = [(_format_of(path, force=options.force), path) for path in options.output]
 
-    def __call__(self, found: "Findings") -> None:
+    def __call__(self, found: Findings) -> None:
         """Report on what was found; only the first of several ranks does."""
         if found.rank or is_silent():
             return
-        from gradinspect.checks.verdict import without_comments
-
         names = relative_names(found.files, self._project.root)
         found = self._without_known(without_comments(found, self._selection, names))
         self.has_findings = bool(found.findings)
@@ -59,14 +60,11 @@ class FindingsReport:
         for kind, path in self._targets:
             write_content(path, self._text(found, kind).encode(), force=self._options.force)
 
-    def _without_known(self, found: "Findings") -> "Findings":
+    def _without_known(self, found: Findings) -> Findings:
         """Keep what the baseline does not have, and write it anew if that is asked."""
         path, baseline = self._baseline_file, self._baseline
         if path is None or baseline is None:
             return found
-        from gradinspect.checks.baseline import updated
-        from gradinspect.checks.verdict import can_find, without_known
-
         if self._options.writes_baseline:
             names = relative_names(found.files, self._project.root)
             can = can_find(found, self._selection)
@@ -75,23 +73,16 @@ class FindingsReport:
             save_baseline(path, before, baseline, self._program)
         return without_known(found, self._selection, baseline, program=self._program, name=path.name)
 
-    def _print(self, found: "Findings") -> None:
+    def _print(self, found: Findings) -> None:
         if self._options.format != "text":
             text = self._text(found, self._options.format)
             if text:
                 print_text(text)
             return
-        from gradinspect.renderers.terminal.findings import FindingsPage
-
         page = terminal_page(FindingsPage)
         print_lines(page.lines(found))
 
-    def _text(self, found: "Findings", kind: Format) -> str:
-        from gradinspect.checks.registry import registry
-        from gradinspect.renderers.data.findings import FINDINGS, render_findings_github
-        from gradinspect.renderers.data.sarif import render_findings_sarif
-        from gradinspect.renderers.data.table import render_figures
-
+    def _text(self, found: Findings, kind: Format) -> str:
         path_of = relative_names(found.files, self._project.repository)
         if kind == "json":
             return render_figures(found, FINDINGS)

@@ -3,14 +3,14 @@
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.cli.output.files import check_target, own_paths, suffix_of, write_content
+from gradinspect.renderers.html.step_page import render_step_page
+from gradinspect.renderers.picture.step_curve import render_step_curves
+from gradinspect.storage.step_memory import encode_step_memory
 
-if TYPE_CHECKING:
-    from gradinspect.analyses.memory.step import StepMemory
-
-# ruff: noqa: PLC0415  # what --help need not wait for
 SUFFIXES: Final = (".html", ".svg", ".json", ".json.gz")
 
 
@@ -35,17 +35,13 @@ def parse_step_targets(paths: Sequence[Path], *, force: bool) -> list[StepTarget
     return targets
 
 
-def write_step_targets(memory: "StepMemory", targets: Sequence[StepTarget], limit: int | None, *, force: bool) -> None:
+def write_step_targets(memory: StepMemory, targets: Sequence[StepTarget], limit: int | None, *, force: bool) -> None:
     """Write each file, and report it."""
     for path, suffix in targets:
         write_content(path, _content(memory, suffix, limit), force=force)
 
 
-def _content(memory: "StepMemory", suffix: str, limit: int | None) -> bytes:
-    from gradinspect.renderers.html.step_page import render_step_page
-    from gradinspect.renderers.picture.step_curve import render_step_curves
-    from gradinspect.storage.step_memory import encode_step_memory
-
+def _content(memory: StepMemory, suffix: str, limit: int | None) -> bytes:
     match suffix:
         case ".html":
             return render_step_page(memory, limit).encode()

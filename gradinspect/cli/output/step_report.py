@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from gradinspect.analyses.explain.explanation import explain_class
 from gradinspect.analyses.gradients.stepping import Step, SteppingOutcome
+from gradinspect.catalog import Catalog
 from gradinspect.cli.output.files import check_target, suffix_of
 from gradinspect.cli.output.printing import print_message
+from gradinspect.graph import Graph
 from gradinspect.renderers.terminal.nodes.step_report import render_report_html, render_report_markdown
 from gradinspect.storage import write_file
 
 if TYPE_CHECKING:
-    from gradinspect.catalog import Catalog
-    from gradinspect.graph import Graph
     from gradinspect.observers.stepping.lockstep import LiveStep
 
 RENDERERS = {".md": render_report_markdown, ".html": render_report_html}
@@ -33,14 +33,14 @@ def check_report(path: Path, *, force: bool) -> None:
 class ReportWriter:
     """Collects the steps of one run."""
 
-    def __init__(self, catalog: "Catalog", path: Path, *, force: bool) -> None:
+    def __init__(self, catalog: Catalog, path: Path, *, force: bool) -> None:
         """Store the target."""
         self._catalog = catalog
         self._path = path
         self._force = force
         self._passes: list[tuple[str, list[Step]]] = []
 
-    def begin(self, graph: "Graph", start: str, with_our_stdio: Callable[[], AbstractContextManager[None]]) -> bool:  # noqa: ARG002  # the form of a StepListener
+    def begin(self, graph: Graph, start: str, with_our_stdio: Callable[[], AbstractContextManager[None]]) -> bool:  # noqa: ARG002  # the form of a StepListener
         """Start a pass."""
         self._passes.append((start, []))
         return True

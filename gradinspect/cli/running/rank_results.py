@@ -1,19 +1,25 @@
 """What the ranks of a job send each other of their results, and what rank 0 says about how they differ."""
 
+import gzip
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
+from gradinspect.analyses.memory.held import measure_memory
+from gradinspect.checks.findings import Finding, Findings
+from gradinspect.graph import Graph
 from gradinspect.ranks.troubles import named
+from gradinspect.storage import decode_graph, encode_graph
 from gradinspect.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from gradinspect.analyses.gradients.buckets import BucketReport
     from gradinspect.analyses.memory.growth import Growth
     from gradinspect.analyses.memory.step import StepMemory
-    from gradinspect.checks.findings import Finding, Findings
-    from gradinspect.graph import Graph
 
 # ruff: noqa: PLC0415  # what --help need not wait for
 GRAPH = "graph"  # the fact by which graphs are compared before any of them is read
@@ -41,13 +47,8 @@ def no_result(_result: object) -> RankResult:
     return RankResult()
 
 
-def result_of_graph(graph: "Graph") -> RankResult:
+def result_of_graph(graph: Graph) -> RankResult:
     """Tell what was recorded, without values, which differ from rank to rank."""
-    from msgspec.structs import replace
-
-    from gradinspect.analyses.memory.held import measure_memory
-    from gradinspect.storage import encode_graph
-
     content = encode_graph(replace(graph, gradients=None, values=()), compressed=False)
     content = _DEVICE_NUMBER.sub(rb'"\1"', content)
     held = measure_memory(graph).extra_bytes
@@ -87,20 +88,13 @@ def result_of_step_memory(memory: "StepMemory") -> RankResult:
     return RankResult("", (("peak", format_bytes(memory.peak_bytes)),))
 
 
-def result_of_findings(found: "Findings") -> RankResult:
+def result_of_findings(found: Findings) -> RankResult:
     """Tell what was found."""
-    import msgspec
-
     return RankResult("", (), msgspec.json.encode(found))
 
 
-def with_findings_of(found: "Findings", others: Mapping[int, bytes]) -> "Findings":
+def with_findings_of(found: Findings, others: Mapping[int, bytes]) -> Findings:
     """Add what only other ranks have found to what rank 0 has."""
-    import msgspec
-    from msgspec.structs import replace
-
-    from gradinspect.checks.findings import Findings
-
     known = {_identity(one) for one in found.findings}
     more: dict[object, tuple[Finding, list[int]]] = {}
     files, notes = {file.path: file for file in found.files}, dict.fromkeys(found.notes)
@@ -121,7 +115,7 @@ def with_findings_of(found: "Findings", others: Mapping[int, bytes]) -> "Finding
     )
 
 
-def _identity(finding: "Finding") -> object:
+def _identity(finding: Finding) -> object:
     return finding.code, [(place.file, place.line, place.role) for place in finding.places].__repr__()
 
 
@@ -145,7 +139,6 @@ def _graph_differences(received: Sequence[ReceivedResult], num_kinds: int) -> It
         return
     from gradinspect.analyses.diff.groups import Grouper
     from gradinspect.renderers.diff_words import modules_of_group, summary
-    from gradinspect.storage import decode_graph
 
     grouper, kinds = Grouper(), dict[str, bytes]()
     for one in received:
@@ -168,6 +161,4 @@ def _graph_differences(received: Sequence[ReceivedResult], num_kinds: int) -> It
 
 
 def _compressed(content: bytes) -> bytes:
-    import gzip
-
     return gzip.compress(content, compresslevel=1, mtime=0)

@@ -27,12 +27,13 @@ T = TypeVar("T")
 
 _OF_A_VERB = (  # it, its question or the session imports what it needs of these, before the program runs
     "cli.options",
+    "cli.output",
     "cli.running",
     *(f"cli.{verb}" for verb in VERBS),
     "fake",
     "observers",
 )
-_FOR_OTHERS = ("__main__", "api", "explorer", "pytest_plugin", "trainers")
+_FOR_OTHERS = ("__main__", "api", "explorer", "notebook", "pytest_plugin", "testing", "trainers")
 _FOR_SOME = (  # that a question names, or that are imported when the files to write are known
     "analyses.diff",
     "analyses.planning",

@@ -12,7 +12,7 @@ from strategies import graphs
 from gradinspect.analyses.memory.saved_rows import saved_rows
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.markdown import code
-from gradinspect.renderers.data.saved import SAVED
+from gradinspect.renderers.data.summary import SAVED
 from gradinspect.renderers.data.table import render_table
 
 

@@ -15,7 +15,7 @@ from strategies import graphs
 
 from gradinspect.analyses.memory.saved_rows import SavedRow, saved_rows
 from gradinspect.graph import Graph
-from gradinspect.renderers.data.saved import SAVED
+from gradinspect.renderers.data.summary import SAVED
 from gradinspect.renderers.data.table import render_table
 from gradinspect.renderers.terminal.saved_table import render_saved_table, status_text
 
