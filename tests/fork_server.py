@@ -62,8 +62,8 @@ def measuring() -> Any:
 
 def import_ours() -> None:
     """Import all of our package that some command may need, so that no fork has to."""
-    reporting: Any = importlib.import_module("gradinspect.cli.running.reporting")
-    reporting.import_for_reports()
+    own_imports: Any = importlib.import_module("gradinspect.cli.running.own_imports")
+    own_imports.import_for_reports()
 
 
 def measure_each_fork_alone() -> None:

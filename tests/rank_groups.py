@@ -104,7 +104,7 @@ def run_all(runs: list[dict[str, Any]], folder: Path) -> list[list[tuple[int, st
 
 
 if __name__ == "__main__":
-    for slow in ("torch._dynamo", "typer.main", "torch.nn.parallel", "gradinspect.cli.running.reporting"):
+    for slow in ("torch._dynamo", "typer.main", "torch.nn.parallel", "gradinspect.cli.running.pipeline"):
         importlib.import_module(slow)
     gc.freeze()  # else each collection in a fork looks at all of torch's objects, and so copies their memory
     measure_each_fork_alone()

@@ -118,9 +118,9 @@ def test_the_public_names_are_there() -> None:
 def test_a_run_imports_only_what_its_question_needs() -> None:
     """The rules of `check` alone are more than eighty modules, which no other verb waits for."""
     done = run_python(
-        "import sys, torch; from gradinspect.cli.running import questions, reporting\n"
+        "import sys, torch; from gradinspect.cli.running import own_imports, questions\n"
         "for question in (questions.graph(), questions.findings(None, gradcheck=False)):\n"
-        "    reporting.import_for_reports(question.packages)\n"
+        "    own_imports.import_for_reports(question.packages)\n"
         "    print(sum(name.startswith('gradinspect.checks.rules.') for name in sys.modules) > 20,\n"
         "          'gradinspect.recording.walk' in sys.modules)"
     )
@@ -132,7 +132,7 @@ def test_a_run_imports_no_package_that_only_others_need() -> None:
     """Neither pytest nor a trainer nor the explorer's textual need be installed."""
     done = run_python(
         "import sys; sys.modules.update(dict.fromkeys(('pytest', 'textual', 'lightning', 'transformers')))\n"
-        "import torch; from gradinspect.cli.running import reporting; reporting.import_for_reports()"
+        "import torch; from gradinspect.cli.running import own_imports; own_imports.import_for_reports()"
     )
 
     assert done.stderr == ""

@@ -51,6 +51,14 @@ def test_every_command_can_be_typed() -> None:
     assert len(found) > 60
 
 
+def test_the_code_in_the_architecture_runs() -> None:
+    """What it shows of the way from a program to a report is the code itself."""
+    shown = EXAMPLE.findall((ROOT / "docs" / "architecture.md").read_text())
+    code = [(ROOT / "gradinspect" / "cli" / name).read_text() for name in ("running/pipeline.py", "trace.py")]
+
+    assert [part in file for part, file in zip(shown, code, strict=True)] == [True, True]
+
+
 def test_the_table_of_codes_is_up_to_date() -> None:
     """Every rule with its declaration; `python docs/codes.py` writes it."""
     script = runpy.run_path(str(ROOT / "docs" / "codes.py"))

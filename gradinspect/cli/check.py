@@ -11,7 +11,7 @@ from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
 from gradinspect.cli.output.findings_report import FindingsReport
 from gradinspect.cli.output.printing import print_problem
 from gradinspect.cli.running import questions
-from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import FOUND_SOMETHING, ScriptFailedError
 from gradinspect.request import Request
 

@@ -14,7 +14,7 @@ from gradinspect.cli.options.user_source import source_reader
 from gradinspect.cli.output.console import can_print_unicode, output_console, working
 from gradinspect.cli.output.printing import is_silent
 from gradinspect.cli.running import questions
-from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import INTERNAL_ERROR, GradInspectError, ScriptFailedError
 from gradinspect.graph import Graph
 from gradinspect.request import Request

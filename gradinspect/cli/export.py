@@ -12,7 +12,7 @@ from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import path_finder
 from gradinspect.cli.output.files import parse_targets, write_targets
 from gradinspect.cli.running import questions
-from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.formats import suffixes

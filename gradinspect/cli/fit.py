@@ -26,7 +26,7 @@ from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.output.step_files import SUFFIXES, parse_step_targets, write_step_targets
 from gradinspect.cli.running import questions
-from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.pipeline import report_on
 from gradinspect.cli.running.size_search import search_size
 from gradinspect.errors import FOUND_SOMETHING, GradInspectError
 from gradinspect.renderers.data.plan import SIZES

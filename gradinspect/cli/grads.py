@@ -35,7 +35,7 @@ from gradinspect.cli.output.console import print_lines, terminal_page
 from gradinspect.cli.output.files import check_target, of_this_rank, write_content
 from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
-from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.chrome_trace import render_chrome_trace

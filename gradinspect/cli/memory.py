@@ -32,7 +32,7 @@ from gradinspect.cli.options.user_source import source_reader
 from gradinspect.cli.output.console import can_print_unicode, output_console, print_lines, terminal_page
 from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
-from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.json import render_json

@@ -13,7 +13,7 @@ from gradinspect.cli.options.rows import takes_rows
 from gradinspect.cli.output.console import can_print_unicode, output_console, print_lines
 from gradinspect.cli.output.printing import print_text
 from gradinspect.cli.running import questions
-from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.pipeline import report_on
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.summary import SAVED
 from gradinspect.renderers.data.table import render_table

@@ -18,7 +18,7 @@ from gradinspect.cli.output.files import of_this_rank
 from gradinspect.cli.output.printing import is_silent
 from gradinspect.cli.output.step_report import ReportWriter, check_report
 from gradinspect.cli.running import questions
-from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.renderers.terminal.nodes.steps import StepPage
 from gradinspect.request import Request

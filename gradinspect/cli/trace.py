@@ -17,7 +17,7 @@ from gradinspect.cli.output.console import can_print_unicode, output_console, pr
 from gradinspect.cli.output.files import parse_target, parse_targets, write_targets
 from gradinspect.cli.output.printing import is_silent, print_text
 from gradinspect.cli.running import questions
-from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph
 from gradinspect.renderers.data.summary import SUMMARY, render_summary_markdown

@@ -12,7 +12,7 @@ from factories import product_plus_two
 
 from gradinspect.cli import main
 from gradinspect.cli.program import app
-from gradinspect.cli.running.reporting import report_on
+from gradinspect.cli.running.pipeline import report_on
 from gradinspect.cli.verbs import VERBS
 from gradinspect.source import CaptureFile
 from gradinspect.storage import encode_graph

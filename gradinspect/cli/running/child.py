@@ -8,7 +8,7 @@ with OwnSearchPath():
 
     from gradinspect.cli.program import exit_code_of
     from gradinspect.cli.running import questions
-    from gradinspect.cli.running.reporting import answer
+    from gradinspect.cli.running.pipeline import answer
     from gradinspect.graph import Graph
 
 

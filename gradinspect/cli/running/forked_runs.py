@@ -8,8 +8,8 @@ from typing import TypeVar, cast
 import msgspec
 
 from gradinspect.cli.output.bug_report import bug_sentence
+from gradinspect.cli.running.own_imports import import_session
 from gradinspect.cli.running.questions import Question
-from gradinspect.cli.running.reporting import import_session
 from gradinspect.errors import INTERRUPTED, GradInspectError, InternalError, ScriptFailedError
 from gradinspect.graph import Record
 from gradinspect.isolation import Imports
