@@ -66,7 +66,7 @@ class FakeKernels(TorchDispatchMode):
             return 0
         looks = [(tuple(arg.shape), arg.dtype) if isinstance(arg, torch.Tensor) else arg for arg in args]
         with unset_fake_temporarily():
-            real = [torch.zeros(arg[0], dtype=arg[1]) if isinstance(arg, tuple) else arg for arg in looks]
+            real = [torch.zeros(arg[0], dtype=arg[1], device="cpu") if isinstance(arg, tuple) else arg for arg in looks]
             return int(func(*real)[_WORKSPACE].numel())
 
 

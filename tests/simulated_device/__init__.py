@@ -99,6 +99,10 @@ class DeviceModule:
         """Return the most bytes in use since the last reset."""
         return int(self._extension.peak(self._index(device)))
 
+    def allocations(self, device: Any = None) -> int:
+        """Return how often memory was asked for."""
+        return int(self._extension.allocations(self._index(device)))
+
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         """Begin a new peak."""
         self._extension.reset_peak(self._index(device))

@@ -161,7 +161,7 @@ def _made(look: Any) -> Any:
     if type(look) is not _Look:
         return look
     shape, stride, dtype = look
-    return ops.zero_(ops.empty_strided(shape, stride, dtype=dtype))
+    return ops.zero_(ops.empty_strided(shape, stride, dtype=dtype, device=torch.device("cpu")))
 
 
 def _are_of_the_cpu(args: tuple[Any, ...]) -> bool:

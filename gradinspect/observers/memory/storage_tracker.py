@@ -273,7 +273,7 @@ class _Calibration(TorchDispatchMode):
 def _calibrated() -> _Held | None:
     mode = _Calibration()
     with with_grad(), mode:
-        leaf = ops.zeros(2, requires_grad=True)
+        leaf = ops.zeros(2, requires_grad=True, device=torch.device("cpu"))
         twice = ops.exp(leaf)
         gradients_of(ops.sum(ops.add(ops.sin(twice), ops.cos(twice))), leaf)
     return mode.held if mode.held is not None and mode.held[0] is not None else None

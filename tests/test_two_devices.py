@@ -1,0 +1,131 @@
+"""Programs on two devices, and programs that use none though one is there, under the verbs from end to end."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from device_runs import PLAIN, SIMULATED, DeviceRuns, Ran
+from simulated_device import building
+
+SPLIT = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+first, second = nn.Linear(64, 64), nn.Linear(64, 8)
+first.to("sim:0")
+second.to("sim:1")
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=1e-3, momentum=0.9)
+for step in range(3):
+    x = torch.randn(16, 64, device="sim:0")
+    h = torch.relu(first(x)).to("sim:1")
+    loss = second(h).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+ON_CPU = (
+    SPLIT.replace("sim:0", "cpu")
+    .replace("sim:1", "cpu")
+    .replace("nn.Linear(64, 64)", 'nn.Linear(64, 64, device="cpu")')
+)
+ON_CPU = ON_CPU.replace("nn.Linear(64, 8)", 'nn.Linear(64, 8, device="cpu")')
+CAPTURED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+captured = [False]
+torch.sim.is_current_stream_capturing = lambda: captured[0]
+model = nn.Linear(64, 8)
+for step in range(4):
+    x = torch.randn(16, 64)
+    captured[0] = step < 2
+    before = torch.sim.allocations()
+    model(x).square().mean().backward()
+    print("allocations", torch.sim.allocations() - before, flush=True)
+    captured[0] = False
+    model.zero_grad(set_to_none=False)
+"""
+VERBS = (
+    "trace program.py", "saved program.py", "memory program.py", "find program.py bytes>0", "check program.py",
+    "grads program.py --steps 2", "fit program.py", "fit program.py --real", "step program.py --report step.md --force",
+    "plan program.py --fit 1GiB",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[DeviceRuns]:
+    """Start a process for the devices."""
+    try:
+        built = building.build()
+    except building.CannotBuildError as error:
+        pytest.skip(f"NO SIMULATED DEVICE, so nothing ran on two devices: {error}")
+    with DeviceRuns(SIMULATED, built) as runs:
+        yield runs
+
+
+def ran(device: DeviceRuns, folder: Path, program: str, line: str) -> Ran:
+    """Run one command on a program."""
+    (folder / "program.py").write_text(program)
+    (found,) = device.run(folder, [line.split()])
+    assert found.code == 0, found.errors
+    return found
+
+
+def test_the_tree_shows_where_tensors_cross(device: DeviceRuns, tmp_path: Path) -> None:
+    """The copy is a node of its own, and each tensor names its device."""
+    output = ran(device, tmp_path, SPLIT, "trace program.py").output
+
+    copy = next(line for line in output.splitlines() if "#4 ToCopyBackward0" in line)
+    assert "f32[16, 64] sim:1  to sim:0" in copy
+    assert "program.py:10" in copy
+
+
+def test_memory_counts_each_device(device: DeviceRuns, tmp_path: Path) -> None:
+    """Together they are all that is held."""
+    figures = json.loads(ran(device, tmp_path, SPLIT, "memory program.py --format json").output)
+    by_device = figures["extra_bytes_by_device"]
+
+    assert {"sim:0", "sim:1"} <= by_device.keys()
+    assert by_device["sim:0"] == 4 * (16 * 64 + 16 * 64)  # the input of the first layer, the output of ReLU
+    assert sum(by_device.values()) == figures["extra_bytes"]
+
+
+def test_the_peaks_are_those_that_the_devices_count(device: DeviceRuns, tmp_path: Path) -> None:
+    """To the byte, for each."""
+    plain = ran(device, tmp_path, SPLIT, f"{PLAIN} program.py")
+    figures = json.loads(ran(device, tmp_path, SPLIT, "fit program.py --real --steps 2 --format json").output)
+    peaks = {one["on"]: one["peak_bytes"] for one in figures["devices"]}
+
+    assert (peaks["sim:0"], peaks["sim:1"]) == plain.peaks
+
+
+def test_check_and_grads_look_at_both(device: DeviceRuns, tmp_path: Path) -> None:
+    """Nothing is wrong, and every parameter has its gradient."""
+    checked = ran(device, tmp_path, SPLIT, "check program.py").output
+    figures = ran(device, tmp_path, SPLIT, "grads program.py").output
+
+    assert "No problems found" in checked
+    assert all(name in figures for name in ("first.weight", "first.bias", "second.weight", "second.bias"))
+    assert "not measured" not in figures
+
+
+@pytest.mark.parametrize("line", VERBS)
+def test_a_program_that_uses_no_device_gets_nothing_there(line: str, device: DeviceRuns, tmp_path: Path) -> None:
+    """Not one byte, no value read and no copy: on a GPU, the first of them would make a context."""
+    found = ran(device, tmp_path, ON_CPU, line)
+
+    assert (found.waits, found.peaks) == ((0, 0), (0, 0))
+
+
+@pytest.mark.parametrize("verb", ["trace", "memory", "check", "grads"])
+def test_nothing_of_ours_is_computed_while_kernels_are_captured(verb: str, device: DeviceRuns, tmp_path: Path) -> None:
+    """Each operator allocates what it returns: the program makes as many allocations as without us."""
+    plain = ran(device, tmp_path, CAPTURED, f"{PLAIN} program.py").output.splitlines()
+    found = ran(device, tmp_path, CAPTURED, f"{verb} program.py")
+    seen = [line for line in found.output.splitlines() if line.startswith("allocations")]
+
+    assert seen[:2] == plain[:2][: len(seen)]
+    assert verb in {"trace", "memory"} or len(seen) >= 2  # those two stop at the first call, which they only read
+    if verb == "check":
+        assert "2 calls inside a CUDA graph capture were not looked at." in " ".join(found.output.split())
