@@ -124,7 +124,7 @@ class Recorder:
         self._num_above: int | None = None  # modes above ours, if it was taken off for compiled code
         self._compiled_from = 0  # the number before the compiled function that runs
         self._handles: list[Any] = []
-        self.saved_hooks = PushedHooks()
+        self.saved_hooks = PushedHooks(THREAD_SPAN)
         self._transparency = ExitStack()
 
     def __enter__(self) -> Self:

@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import torch
 
-from gradinspect.graph import THREAD_SPAN
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.patches import Patch, patched
 from gradinspect.torch_api.probes import private
@@ -63,8 +62,13 @@ class PushedHooks:
     count for each thread, and default hooks may have been pushed there before anybody watched.
     """
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, others_from: int) -> None:
+        """Start empty.
+
+        Args:
+            others_from: The first identity of a node that another thread has made.
+        """
+        self._others_from = others_from
         self._since: int | None = None  # the first observed number; None: nothing was observed
         self._was_registered = False
         self._thread = get_ident()  # the recorded one
@@ -96,7 +100,7 @@ class PushedHooks:
         Args:
             identity: The thread and the number of the node. NOTE [Numbers of a node] in `recording.threads`.
         """
-        if self._since is None or self._was_registered or not self._since <= identity < THREAD_SPAN:
+        if self._since is None or self._was_registered or not self._since <= identity < self._others_from:
             return False
         is_open = bool(self._depth) and identity >= self._start
         return not is_open and not any(start <= identity < end for start, end in self._windows)

@@ -17,7 +17,7 @@ from gradinspect.torch_api.saved import PushedHooks
 def watch(monkeypatch: pytest.MonkeyPatch) -> PushedHooks:
     """A watch on a torch like 2.9."""
     monkeypatch.setattr(saved, "can_read_raw", lambda: False)
-    return PushedHooks()
+    return PushedHooks(THREAD_SPAN)
 
 
 def number(tensor: torch.Tensor) -> int:
