@@ -30,6 +30,26 @@ PARTS = sorted(
     if not TORCH & set(path.parts) and path.stem != "__main__"
 )
 OTHERS = {"sys", "os", "atexit", "finalize", "warnings"}  # of Python, whose private names are no matter of torch's
+TENSOR_METHODS = frozenset(
+    [
+        "numel",
+        "detach",
+        "is_floating_point",
+        "is_complex",
+        "untyped_storage",
+        "storage_offset",
+        "element_size",
+        "tolist",
+        "is_contiguous",
+        "to_dense",
+        "count_nonzero",
+        "requires_grad_",
+        "is_inference",
+        "isnan",
+        "logical_not_",
+    ]
+)  # names that only tensors have
+FAKE = ("fake/", "torch_api/fake_ranks.py")  # there, torch itself calls what the program has replaced
 OF_NAMEDTUPLE = {"_replace", "_fields", "_asdict", "_make"}
 
 
@@ -88,6 +108,27 @@ def test_only_torch_api_touches_private_names_of_torch(file: Path) -> None:
     used = {name for name in private_names(ast.parse(file.read_text(encoding="utf-8"))) if is_private(name)}
 
     assert used - OF_NAMEDTUPLE == set()
+
+
+def calls_of_methods(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield calls of tensor methods that are looked up on something, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TENSOR_METHODS:
+            holder = node.func.value
+            if not (isinstance(holder, ast.Name) and holder.id in {"ops", "math"}):
+                yield node.lineno, node.func.attr
+
+
+def test_methods_of_tensors_are_not_looked_up() -> None:
+    """They may be the program's: NOTE [Our own calls] in `torch_api.originals`."""
+    called = {
+        f"{place}: {found}"
+        for file in PACKAGE.rglob("*.py")
+        if not (place := file.relative_to(PACKAGE).as_posix()).startswith(FAKE)
+        for found in calls_of_methods(ast.parse(file.read_text(encoding="utf-8")))
+    }
+
+    assert called == set()
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,12 @@ def test_nothing_is_changed_by_a_measured_step(program: str) -> None:
     compare(program, "fit --real")
 
 
+@pytest.mark.parametrize("words", ["saved", "grads --steps 2", "check", VALUES, "fit --real", "fit"])
+def test_signals_and_hooks_are_the_programs(words: str) -> None:
+    """Handlers of signals, hooks of Python and builtins that it has replaced."""
+    compare("signals_and_hooks", words)
+
+
 @pytest.mark.parametrize("words", ["trace", "grads --steps 2", "check", VALUES, "fit --real", "step", "find bytes>0"])
 def test_none_of_our_calls_is_counted(words: str, tmp_path: Path) -> None:
     """NOTE [Our own calls] in `torch_api.originals`. On fake tensors torch itself calls what the program counts."""

@@ -164,7 +164,7 @@ class SavedReader:
         try:
             version = version_of(data)
         except Exception:  # inference tensors have no version, and a subclass may have a property that fails
-            stale = None if data.is_inference() else _stale_versions(node, name, raw, index)
+            stale = None if ops.is_inference(data) else _stale_versions(node, name, raw, index)
             return self._strange_value(name, index, data, is_output=is_output, versions=stale)
         versions = _stale_versions(node, name, raw, index) if version else None
         if versions is not None:

@@ -94,8 +94,8 @@ class Stopper:
         self._watch(program_frame)
         if is_first:
             in_main = threading.current_thread() is self._main
-            if not in_main and self._signal_handler is not None and self._main.ident is not None:
-                signal.pthread_kill(self._main.ident, _SIGNAL)
+            if not in_main:
+                self._wake_main()
             patience = PATIENCE_S if in_main else PATIENCE_WITH_THREADS_S
             _thread.start_new_thread(self._end_in_time, (patience,))  # the program may lack what a Thread needs
         raise make_stop(is_in_test=_is_in_test(program_frame))
@@ -110,8 +110,7 @@ class Stopper:
             return
         if not self.is_stopping:
             self.is_stopping = True
-            if self._signal_handler is not None and self._main.ident is not None:
-                signal.pthread_kill(self._main.ident, _SIGNAL)
+            self._wake_main()
             self._end_in_time(PATIENCE_S)
 
     def stop_from_outside(self, exit_code: int, patience_s: float) -> None:
@@ -124,9 +123,14 @@ class Stopper:
         if self._has_ended or self.is_stopping:
             return
         self.is_stopping = True
-        if self._signal_handler is not None and self._main.ident is not None:
-            signal.pthread_kill(self._main.ident, _SIGNAL)
+        self._wake_main()
         _thread.start_new_thread(self._end_in_time, (patience_s, exit_code))
+
+    def _wake_main(self) -> None:
+        """Let the main thread raise the stop, unless the program has taken the signal, as it may take all."""
+        is_ours = self._signal_handler is not None and signal.getsignal(_SIGNAL) == self._stop_main
+        if is_ours and self._main.ident is not None:
+            signal.pthread_kill(self._main.ident, _SIGNAL)
 
     def ended(self) -> None:
         """Mark the program as ended, and stop watching the main thread."""
