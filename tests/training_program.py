@@ -11,6 +11,7 @@ from gradinspect.checks.evidence.values.calls import TorchCallLog
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.graph import Frame
 from gradinspect.recording.capture import Moment, walk_graph
+from gradinspect.recording.magnitudes import fetched
 from gradinspect.recording.outputs import outputs_in
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
@@ -51,6 +52,7 @@ class Program:
         self.log.begin(walked, call)
         loss.backward(inputs=call.inputs or None, retain_graph=True)
         self.log.end()
+        self.log.settle(fetched(self.log.pending))
         walked.walk.close()
 
     def facts(self, kind: type) -> list[Any]:
