@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from gradinspect.errors import GradInspectError
@@ -18,6 +19,7 @@ DTYPE_NAMES = {
 }  # fmt: skip
 
 MAX_DIGITS = 18  # of a whole number, which then fits 64 bits
+LONGEST_PATTERN = 1000
 MAX_SIZE = 2.0**63  # bytes, as torch counts them
 MAX_WORD, MAX_SENTENCES = 300, 2000  # characters in a message, which may quote all that a command line can hold
 
@@ -172,3 +174,11 @@ def readable(text: str) -> str:
     """Make one line of sentences in which no word, and not all of it, is longer than a reader would read."""
     words = [brief(word) if len(word) > MAX_WORD else word for word in text.split()]
     return brief(" ".join(words), MAX_SENTENCES)
+
+
+def name_matches(name: str, pattern: str) -> bool:
+    """Return whether a name is one, or one that a pattern with `*`, `?` and `[]` describes.
+
+    Python reads a pattern in a time that grows with the square of its length: no name is as long as those left out.
+    """
+    return name == pattern or (len(pattern) <= LONGEST_PATTERN and fnmatchcase(name, pattern))

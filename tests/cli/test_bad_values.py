@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import typer
 from factories import product_plus_two
+from verb_words import WORDS
 
 from gradinspect.cli import main
 from gradinspect.cli.program import app
@@ -20,18 +21,8 @@ from gradinspect.storage import encode_graph
 VALUES = (
     "", "9" * 5000, "-1", "nan", "1e400", "²", "1_000", "x" * 100_000, "a\0b", "\udc80\u202e\u200b", "pipe.json",
     "folder.json", "/dev/zero", "999999999999x9", "9" * 5000 + "x9", "bytes>" + "9" * 5000, "bytes>1e400%",
-    "run.json#" + "9" * 5000, "#" + "9" * 5000, "((" * 3000,
+    "run.json#" + "9" * 5000, "#" + "9" * 5000, "((" * 3000, "[" * 50_000,
 )  # fmt: skip
-WORDS = {
-    "find": ("run.json", "bytes>0"),
-    "fit": ("train.py",),
-    "plan": ("train.py", "--fit", "1GiB"),
-    "check": ("train.py",),
-    "step": ("train.py",),
-    "diff": ("run.json", "run.json"),
-    "explain": ("GI101",),
-    "export": ("run.json", "-o", "out.json", "--force"),
-}
 READS = {
     "a script": ("trace", "FILE.py"),
     "a capture": ("trace", "FILE.json"),
@@ -88,7 +79,7 @@ def test_no_value_of_an_option_ends_in_a_traceback(verb: str, capsys: pytest.Cap
     """Each option of each verb is given each value."""
     command = typer.main.get_command(app).get_command(None, verb)  # type: ignore[attr-defined]
     options = [each for each in command.params if each.param_type_name == "option" and not each.is_flag]
-    words = (verb, *WORDS.get(verb, ("run.json",)))
+    words = (verb, *WORDS[verb])
     wrong = {
         (option.opts[0], value[:40]): failure
         for option in options
@@ -103,7 +94,7 @@ def test_no_value_of_an_option_ends_in_a_traceback(verb: str, capsys: pytest.Cap
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_source_ends_in_a_traceback(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Nor does any name of a program, a file, or what is explained."""
-    others = WORDS.get(verb, ("run.json",))[1:]
+    others = WORDS[verb][1:]
     wrong = {value[:40]: failure for value in VALUES if (failure := attacked((verb, value, *others), capsys))}
 
     assert wrong == {}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from factories import product_plus_two
 from runs import gradinspect
+from verb_words import WORDS
 
 from gradinspect.cli import main
 from gradinspect.cli.running.forked_runs import ForkedRuns
@@ -17,16 +18,6 @@ from gradinspect.request import Request
 from gradinspect.source import Script
 from gradinspect.storage import encode_graph
 
-WORDS = {
-    "find": ("run.json", "bytes>0"),
-    "fit": ("train.py",),
-    "plan": ("train.py", "--fit", "1GiB"),
-    "check": ("train.py",),
-    "step": ("train.py",),
-    "diff": ("run.json", "run.json"),
-    "explain": ("mul",),
-    "export": ("run.json", "-o", "run.svg"),
-}
 WHERE = {
     "plan": "gradinspect.cli.plan.find_plan",
     "diff": "gradinspect.cli.diff.read_source",
@@ -67,7 +58,7 @@ def test_a_bug_in_a_verb_is_4(
     """One sentence says that it is ours and where; the traceback and the versions are below it."""
     monkeypatch.setattr(WHERE.get(verb, f"gradinspect.cli.{verb}.report_on"), failing(ZeroDivisionError("a\x1b[31m/b")))
 
-    assert main([verb, *WORDS.get(verb, ("run.json",))]) == 4
+    assert main([verb, *WORDS[verb]]) == 4
     sentence, *rest = capsys.readouterr().err.splitlines()
 
     assert re.fullmatch(

@@ -3,7 +3,6 @@
 import difflib
 import re
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
@@ -15,7 +14,7 @@ from gradinspect.catalog import Catalog, Entry, operator_of
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Graph, Node, NodeKind, Record, argument_name, frame_of, module_name
 from gradinspect.torch_sources import SourceLocation, class_location, derivative_location, helper_location, web_address
-from gradinspect.units import format_tensor
+from gradinspect.units import format_tensor, name_matches
 
 NEAR = 4  # suggested names
 _PREFIXES = (
@@ -233,7 +232,9 @@ def search(pattern: str, catalog: Catalog) -> list[str]:
 
     def matches(entry: Entry) -> bool:
         if any(character in wanted for character in "*?["):
-            return fnmatchcase(entry.name.lower(), wanted) or fnmatchcase(operator_of(entry.signature).lower(), wanted)
+            return name_matches(entry.name.lower(), wanted) or name_matches(
+                operator_of(entry.signature).lower(), wanted
+            )
         texts = (entry.name, entry.signature, *(formula.text for formula in entry.formulas))
         return any(wanted in text.lower() for text in texts)
 

@@ -10,12 +10,11 @@ A condition compares fields (`=`, `!=`, `<`, `<=`, `>`, `>=`; `~` and `!~` match
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Final, Literal, TypeAlias, cast
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Record
-from gradinspect.units import brief, parse_bytes
+from gradinspect.units import brief, name_matches, parse_bytes
 
 Value: TypeAlias = str | float | None
 ValuesOf: TypeAlias = Callable[[str], Sequence[Value]]
@@ -87,7 +86,7 @@ def _equals(asked: Comparison, value: Value) -> bool:
         return value == asked.number or (value != value and asked.text == "nan")  # noqa: PLR0124  # NaN is not itself
     if asked.comparator in {"=", "!="}:
         return value == asked.text
-    return fnmatchcase(value, asked.text) or fnmatchcase(value, f"*{asked.text}*")
+    return name_matches(value, asked.text) or name_matches(value, f"*{asked.text}*")
 
 
 class _Parser:

@@ -4,13 +4,12 @@ What comes in: a `Graph` and criteria. What goes out: a row for each node that m
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from fnmatch import fnmatchcase
 
 from gradinspect.analyses.memory.saved_storages import held_bytes_by_node
 from gradinspect.analyses.selection.node_conditions import nodes_where
 from gradinspect.analyses.structure.node_names import names_around
 from gradinspect.graph import Graph, Node, Record, SavedStatus, module_name, source_of
-from gradinspect.units import format_tensor, parse_bytes
+from gradinspect.units import format_tensor, name_matches, parse_bytes
 
 
 class FoundNode(Record, frozen=True, kw_only=True):
@@ -48,7 +47,7 @@ def find_nodes(
     """
     chosen: list[Collection[int]] = []
     if name is not None:
-        chosen.append({number for number, node in enumerate(graph.nodes) if fnmatchcase(node.name, name)})
+        chosen.append({number for number, node in enumerate(graph.nodes) if name_matches(node.name, name)})
     if module is not None:
         chosen.append(set(_inside(graph, module)))
     if min_bytes is not None:
@@ -87,7 +86,7 @@ def _statuses(node: Node) -> Iterator[SavedStatus]:
 def _inside(graph: Graph, pattern: str) -> Iterator[int]:
     """Yield the nodes made in modules that a pattern matches, as a whole path or its last parts."""
     fits = [
-        any(fnmatchcase(name, one) for name in names_around(graph, call.path) for one in (pattern, f"*.{pattern}"))
+        any(name_matches(name, one) for name in names_around(graph, call.path) for one in (pattern, f"*.{pattern}"))
         for call in graph.modules
     ]
     return (number for number, node in enumerate(graph.nodes) if node.module is not None and fits[node.module])

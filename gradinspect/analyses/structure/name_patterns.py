@@ -2,10 +2,9 @@
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator
-from fnmatch import fnmatchcase
 
 from gradinspect.errors import GradInspectError
-from gradinspect.units import brief
+from gradinspect.units import brief, name_matches
 
 MAX_LISTED = 15  # names listed in a hint if none is close
 
@@ -19,9 +18,9 @@ def matching_names(pattern: str, names: Collection[str], noun: str) -> frozenset
     Raises:
         GradInspectError: No name matches; the hint lists the closest ones.
     """
-    found = frozenset(name for name in names if name == pattern or fnmatchcase(name, pattern))
+    found = frozenset(name for name in names if name_matches(name, pattern))
     if not found:
-        found = frozenset(name for name in names if fnmatchcase(name, f"*.{pattern}"))
+        found = frozenset(name for name in names if name_matches(name, f"*.{pattern}"))
     if not found:
         raise no_such_name(pattern, names, noun)
     return found
