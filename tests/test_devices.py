@@ -21,6 +21,7 @@ from simulated_device import building
 ALWAYS = [
     "samples/double_backward",
     "samples/checkpointed",
+    "samples/checkpointed_reentrant",
     "samples/gan",
     "samples/operators",
     "broken/inplace_relu",

@@ -52,7 +52,17 @@ def nested_followed(recorder: "Recorder | None") -> AbstractContextManager[objec
     record = recorder.others.found_here() if recorder is not None and recorder.is_active else None
     if recorder is None or record is None or record.engine_notes is None or not is_inside_backward():
         return nullcontext()
-    return _pushed(recorder, record.engine_notes, record)
+    return _nested(_pushed(recorder, record.engine_notes, record), record)
+
+
+@contextmanager
+def _nested(followed: AbstractContextManager[object], record: ThreadRecord) -> Iterator[None]:
+    record.num_nested += 1
+    try:
+        with followed:
+            yield
+    finally:
+        record.num_nested -= 1
 
 
 @contextmanager

@@ -403,13 +403,30 @@ class OtherThreads:
         mark = self._read(node)
         if mark == UNKNOWN:
             return UNKNOWN_NR
-        index, number = (self._index_of_caller(), number) if mark is None else divmod(mark, THREAD_SPAN)
+        index, number = (self._index_of_caller(number), number) if mark is None else divmod(mark, THREAD_SPAN)
         return self._show(index) * THREAD_SPAN + number
 
-    def _index_of_caller(self) -> int:
-        """Return the index of this thread; of the recorded one, if this is a thread of the engine."""
+    def identity_on(self, index: int, number: int) -> int | None:
+        """Identify the node that has a number on some thread; None if nothing that thread called has made it."""
+        if index == OWN or number >= UNKNOWN_NR:
+            return number
+        record = self._records[index]
+        is_known = isinstance(record, ThreadRecord) and (
+            record.is_in_call(number) or record.call_of(number) is not None
+        )
+        return self._show(index) * THREAD_SPAN + number if is_known else None
+
+    def _index_of_caller(self, number: int) -> int:
+        """Return the index of the thread that made a node without a mark, which this thread has.
+
+        A thread of the engine runs nodes of the recorded one; but a backward call that a hook or a checkpoint makes
+        there runs those that were computed there for it.
+        """
         record = self.found_here()
-        return OWN if record is None or record.mode is None else self.index_here()
+        if record is None:
+            return OWN
+        is_of_nested = record.num_nested > 0 and record.call_of(number) is not None
+        return self.index_here() if record.mode is not None or is_of_nested else OWN
 
     def clocks(self) -> Mapping[int, int]:
         """Return for each other thread that has made nodes the number of its next one."""

@@ -62,6 +62,7 @@ class ThreadRecord:
         self.num_above: int | None = None  # modes above it, if it was taken off for compiled code
         self.compiled_from = 0  # the number before that code
         self.engine_notes: Any = None  # of the backward call that runs here
+        self.num_nested = 0  # the backward calls inside that one, which this thread of the engine is in
         self.is_visited = False  # it ran before, and has our mode only while a module runs
 
     def enter(self, module: int) -> None:

@@ -50,11 +50,12 @@ class ProfiledEvent(NamedTuple):
     address: int | None  # None: not known. NOTE [Memory of devices outside operators]
     op: str  # that ran
     node: str  # that the engine ran
-    sequence_nr: int | None  # of the node; None: another thread than that of the ranges made it
+    sequence_nr: int | None  # of the node
     thread: int = 0  # the profiler's number of it
     device: str = "cpu"  # whose memory it is
     allocated: int = 0  # what the device's allocator has given out, this included; 0: it does not tell
     reserved: int = 0  # what it has reserved
+    made_on: int | None = None  # the thread that made the node, if it is not that of the first range
 
 
 def device_label(device: Any) -> str:
@@ -98,37 +99,37 @@ def _events_of_tree(profiler: Any, mark: str) -> Iterator[ProfiledEvent]:
     devices: dict[Any, str] = {}
     roots = profiler.kineto_results.experimental_event_tree()
     foreign = _nodes_of_others(profiler, roots, mark)
-    todo = [(event, "", "", None) for event in roots]
+    todo: list[tuple[Any, str, str, int | None, int | None]] = [(event, "", "", None, None) for event in roots]
     while todo:
-        event, op, node, number = todo.pop()
+        event, op, node, number, made_on = todo.pop()
         fields = event.extra_fields
         name = event.name
         if isinstance(fields, kind):
             yield ProfiledEvent(
                 event.start_time_ns, "", fields.alloc_size, fields.ptr or 0, op, node, number, event.start_tid,
                 _name_of(fields.device, devices), max(fields.total_allocated, 0), max(fields.total_reserved, 0),
+                made_on,
             )  # fmt: skip
         elif name.startswith(mark):
             yield ProfiledEvent(event.start_time_ns, name, 0, 0, op, node, number, event.start_tid)
         elif name.startswith(_EVALUATE):
             node, number = name.removeprefix(_EVALUATE), getattr(fields, "sequence_number", None)
-            if (event.start_time_ns, event.start_tid) in foreign:
-                number = None
+            made_on = foreign.get((event.start_time_ns, event.start_tid))
         elif name.startswith("aten::") and (not op or node):
             op = name
-        todo.extend((child, op, node, number) for child in event.children)
+        todo.extend((child, op, node, number, made_on) for child in event.children)
 
 
-def _nodes_of_others(profiler: Any, roots: Any, mark: str) -> set[tuple[int, int]]:
-    """Return when and on which thread nodes ran that were not made by the thread of the ranges: each numbers its own.
+def _nodes_of_others(profiler: Any, roots: Any, mark: str) -> dict[tuple[int, int], int]:
+    """Return who made the nodes that another thread than that of the ranges made, by when and where they ran.
 
     A thread of a device makes nodes when backward itself is recorded; any thread may run a forward.
     """
     own = next((event.start_tid for event in roots if event.name.startswith(mark)), None)
     if own is None:
-        return set()
+        return {}
     return {
-        (event.start_ns(), event.start_thread_id())
+        (event.start_ns(), event.start_thread_id()): event.fwd_thread_id()
         for event in profiler.kineto_results.events()
         if event.name().startswith(_EVALUATE) and event.fwd_thread_id() != own
     }

@@ -79,12 +79,12 @@ class AllocatorReplay:
         ledgers.reserve(device, event.reserved)
 
 
-def maker_of(event: ProfiledEvent, running: StorageMaker) -> StorageMaker:
-    """Say who made memory, given what its thread ran."""
+def maker_of(event: ProfiledEvent, running: StorageMaker, identity: int | None) -> StorageMaker:
+    """Say who made memory, given what its thread ran, and the identity of the node that the engine ran."""
     op = event.op.replace("aten::", "aten.")
     if event.node and running.module is None:
-        frame = running.frame if event.sequence_nr is None else None  # the line that called backward
-        return running._replace(op=op, node=event.node, sequence_nr=event.sequence_nr, frame=frame)
+        frame = running.frame if identity is None else None  # the line that called backward
+        return running._replace(op=op, node=event.node, sequence_nr=identity, frame=frame)
     return running._replace(op=op)
 
 

@@ -5,7 +5,7 @@ step. The ledger is written when the program has ended.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from threading import RLock, get_ident
@@ -77,6 +77,7 @@ class AllocatorTracker:
         self._maker = maker
         self._recorder = recorder
         self._marks: list[StorageMaker] = []
+        self._threads: list[int] = []  # of each mark: the recorder's number of its thread
         self._labels: list[list[tuple[Place, Purpose]]] = []  # of each mark: place, and what its memory is for
         self._marking = RLock()  # modules run on threads of devices too
         self._profiler: Any = None
@@ -137,6 +138,7 @@ class AllocatorTracker:
         maker = self._maker()
         with self._marking:
             self._marks.append(maker)
+            self._threads.append(self._recorder.others.index_here())
             self._labels.append([])
             with profiler_range(f"{_MARK}{len(self._marks) - 1}"):
                 pass
@@ -173,12 +175,14 @@ class AllocatorTracker:
     def _replay(self, events: list[ProfiledEvent]) -> None:
         replay = AllocatorReplay(self._ledgers, self._before)
         mark, marks = 0, dict[int, int]()  # of all threads, and of each
+        threads = dict[int, int]()  # our numbers of threads, by the profiler's
         is_after = False  # a step
         for event in with_addresses(events):
             if event.name:
                 if event.name == _WHOLE:
                     continue
                 mark = marks[event.thread] = int(event.name.removeprefix(_MARK))
+                threads[event.thread] = self._threads[mark]
                 ends = self._marks[mark].phase == "after step" and not is_after
                 is_after = self._marks[mark].phase == "after step"
                 if ends:
@@ -187,7 +191,14 @@ class AllocatorTracker:
                 replay.mark(self._freed.get(mark, ()), self._labels[mark])
             else:
                 running = self._running(marks.get(event.thread, mark), mark)
-                replay.memory(event, maker_of(event, running))
+                replay.memory(event, maker_of(event, running, self._identity(event, threads)))
+
+    def _identity(self, event: ProfiledEvent, threads: Mapping[int, int]) -> int | None:
+        """Identify the node that ran; None if the thread that made it was not followed."""
+        if event.made_on is None or event.sequence_nr is None:
+            return event.sequence_nr
+        index = threads.get(event.made_on)
+        return None if index is None else self._recorder.others.identity_on(index, event.sequence_nr)
 
     def _running(self, own: int, latest: int) -> StorageMaker:
         """Say what ran on a thread: what it has marked itself, if that was in the same part of the same step.
