@@ -5,6 +5,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from gradinspect.syntax import parse, parse_expression
+
 _AUGMENTED = re.compile(r"([\w.]+) *([-+*/@%]|//|\*\*)= ")
 _VIEWS = frozenset(("T", "H", "mT", "mH", "data", "real", "imag"))  # attributes that share the memory of their tensor
 _SIMPLE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
@@ -28,7 +30,7 @@ def statements_of(code: str) -> list[ast.stmt]:
     """Parse a line of the program; nothing if it is only a part of a statement."""
     for text in (code, f"{code} pass"):
         try:
-            return ast.parse(text).body
+            return parse(text).body
         except (SyntaxError, ValueError):
             continue
     return []
@@ -121,7 +123,7 @@ def compared(code: str) -> SourceComparison | None:
 
 def is_loop_index(index: str) -> bool:
     """Return whether an index reads a plain variable by itself, as the counter of a loop: `t + 1`, but not `:, 0`."""
-    tree = ast.parse(f"x[{index}]").body[0]
+    tree = parse(f"x[{index}]").body[0]
     assert isinstance(tree, ast.Expr)  # noqa: S101  # as it was written above
     assert isinstance(tree.value, ast.Subscript)  # noqa: S101
     first = tree.value.slice.elts[0] if isinstance(tree.value.slice, ast.Tuple) else tree.value.slice
@@ -226,7 +228,7 @@ def _names_in_target(target: ast.expr) -> Iterator[str]:
 
 
 def _plain(statement: ast.AugAssign) -> ast.Assign:
-    read = ast.parse(ast.unparse(statement.target), mode="eval").body
+    read = parse_expression(ast.unparse(statement.target))
     return ast.Assign([statement.target], ast.BinOp(read, statement.op, statement.value), lineno=1)
 
 

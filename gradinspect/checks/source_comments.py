@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from gradinspect.syntax import parse
+
 _BLOCKS = ("body", "orelse", "finalbody")  # fields of a node that are lists of statements
 _LAYOUT = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 _DAMAGED = (tokenize.TokenError, SyntaxError, ValueError)
@@ -56,7 +58,7 @@ def lines_run(lines: Sequence[str], seen: Collection[int]) -> set[int]:
     known = sorted(seen)
     ran = set(known)
     try:
-        tree = ast.parse("".join(lines))
+        tree = parse("".join(lines))
     except (*_DAMAGED, RecursionError, MemoryError):
         return ran
     for block in _blocks(tree):

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from gradinspect.recording.frames import is_own_file
+from gradinspect.syntax import parse
 
 MAX_FILES = 32  # that are kept
 
@@ -91,7 +92,7 @@ def _written(node: ast.AST, name: str) -> list[ast.expr]:
 @lru_cache(maxsize=MAX_FILES)
 def _tree(file: str) -> Any:
     try:
-        return ast.parse("".join(linecache.getlines(file)))
+        return parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError, RecursionError):
         return None
 

@@ -9,18 +9,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
+from gradinspect.syntax import parse
+
 
 def numbers_in(source: str | bytes) -> dict[str, list[int]]:
     """Find the names that a script gives whole numbers: variables, arguments, and options of its command line."""
     found: dict[str, list[int]] = defaultdict(list)
-    for name, constant in _constants(ast.parse(source)):
+    for name, constant in _constants(parse(source)):
         found[name].append(int(constant.value))  # type: ignore[arg-type]  # as was checked
     return dict(found)
 
 
 def with_numbers(source: str | bytes, numbers: Mapping[str, int]) -> ast.Module:
     """Parse a script, with other numbers in the places of some."""
-    tree = ast.parse(source)
+    tree = parse(source)
     for name, constant in _constants(tree):
         if name in numbers:
             constant.value = numbers[name]

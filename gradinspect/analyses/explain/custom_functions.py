@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import Record
+from gradinspect.syntax import parse
 from gradinspect.user_files import read_text
 
 
@@ -29,7 +30,7 @@ def read_custom_function(path: Path, name: str) -> CustomFunction:
     """
     try:
         source = read_text(path)
-        tree = ast.parse(source)
+        tree = parse(source)
     except OSError as error:
         raise GradInspectError(f"The file '{path}' cannot be read: {error.strerror}.") from None
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the parser has limits

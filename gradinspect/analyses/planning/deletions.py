@@ -15,6 +15,8 @@ import symtable
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+from gradinspect.syntax import parse
+
 _READS_ALL = frozenset(("locals", "globals", "vars", "dir"))  # without arguments
 _RUNS_TEXT = frozenset(("eval", "exec"))
 _AT_ONCE = frozenset(("listcomp", "dictcomp", "setcomp"))  # scopes of their own before Python 3.12
@@ -46,7 +48,7 @@ def deletable_after(source: str, line: int, name: str) -> Spot | None:
         name: Of the variable, in the scope of the line.
     """
     try:
-        tree, table = ast.parse(source), symtable.symtable(source, "<plan>", "exec")
+        tree, table = parse(source), symtable.symtable(source, "<plan>", "exec")
     except (SyntaxError, ValueError, RecursionError):
         return None
     scope = _scope_at(tree, line)

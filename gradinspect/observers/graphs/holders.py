@@ -19,6 +19,7 @@ import torch
 from gradinspect.recording.frames import is_user_file, line_name, user_frames
 from gradinspect.recording.notebook_cells import cell_name
 from gradinspect.recording.variables import is_one_of, isinstance_safely, local_variables
+from gradinspect.syntax import parse
 from gradinspect.torch_api.modules import HOLDERS as OF_MODULES
 
 MAX_OBJECTS = 200_000  # that may hold others
@@ -213,7 +214,7 @@ def _last_name(path: str) -> str:
 def _statements(file: str) -> Iterator[ast.stmt]:
     source = "".join(linecache.getlines(file))
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError):
         return
     yield from (node for node in ast.walk(tree) if isinstance(node, ast.stmt))

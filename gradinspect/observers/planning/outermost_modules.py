@@ -18,6 +18,7 @@ from gradinspect.recording.names import module_paths
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.threads import NOWHERE
 from gradinspect.recording.variables import Variable, local_variables, variables_in
+from gradinspect.syntax import parse
 
 
 class Called(NamedTuple):
@@ -106,7 +107,7 @@ def ready_after(called: Called) -> ast.stmt | None:
     """Find the last statement before a call that assigns the name, in a block that the call is in too."""
     file, line, name = called
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        tree = parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
         return None
     found: ast.stmt | None = None

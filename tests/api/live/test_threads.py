@@ -37,7 +37,7 @@ def switching() -> Iterator[None]:
 
 def step_of(size: int = 4) -> Callable[[], None]:
     """Make a training step with a model of its own."""
-    model = nn.Sequential(nn.Linear(size, 8), nn.ReLU(), nn.Linear(8, 1))
+    model = nn.Sequential(nn.Linear(size, 8), nn.Tanh(), nn.Linear(8, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
     def step() -> None:

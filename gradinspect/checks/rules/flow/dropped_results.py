@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from gradinspect.checks.facts.training import DroppedResult
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.syntax import parse
 
 DROPPED = Rule(
     doc=RuleDoc(
@@ -52,7 +53,7 @@ JUDGE = Judge(DroppedResult, dropped_findings)
 def _assigned(code: str) -> str | None:
     """Write a call as an assignment to the variable that it is given; None if it is given something else."""
     try:
-        (statement,) = ast.parse(code).body
+        (statement,) = parse(code).body
     except (SyntaxError, ValueError):
         return None
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):

@@ -4,6 +4,7 @@ import ast
 from typing import NamedTuple
 
 from gradinspect.checks.rewriting import statements_of
+from gradinspect.syntax import parse_expression
 
 _MAKERS = frozenset((
     "tensor", "as_tensor", "asarray", "new_tensor", "Tensor", "FloatTensor", "DoubleTensor", "HalfTensor", "array",
@@ -43,7 +44,7 @@ def remade_tensor(code: str) -> Remade | None:
                 first = part.args[0]
                 while isinstance(first, ast.Call) and _called(first) in _MAKERS and first.args:  # of an array
                     first = first.args[0]
-                values = _Staying().visit(ast.parse(ast.unparse(first), mode="eval").body)
+                values = _Staying().visit(parse_expression(ast.unparse(first)))
                 if isinstance(values, ast.Name | ast.Attribute | ast.List | ast.ListComp):
                     is_flat = not isinstance(values, ast.List) or all(map(_may_be_tensor, values.elts))
                     return Remade(ast.unparse(part.func), ast.unparse(values), isinstance(values, _LISTS), is_flat)

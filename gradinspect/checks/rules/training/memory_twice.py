@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from gradinspect.checks.facts.training import TwoInOneMemory
 from gradinspect.checks.findings import Finding, line_of, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
+from gradinspect.syntax import parse
 
 TWICE = Rule(
     doc=RuleDoc(
@@ -68,7 +69,7 @@ JUDGE = Judge(TwoInOneMemory, memory_findings)
 def _tied(code: str) -> str | None:
     """Write an assignment of data as one of parameters; None if it is none."""
     try:
-        (statement,) = ast.parse(code).body
+        (statement,) = parse(code).body
     except (SyntaxError, ValueError):
         return None
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
