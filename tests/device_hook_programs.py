@@ -137,6 +137,23 @@ slopes = Slope(model).to(FIRST)
 for x in data:
     slopes(x).square().mean().backward()
 """
+FUNCTION_TWICE = """
+class SoftPlus(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0) + torch.log1p(torch.exp(-x.abs()))
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * torch.sigmoid(x)
+model.to(FIRST)
+for x in data:
+    x.requires_grad_()
+    energy = model[2](SoftPlus.apply(model[0](x)))
+    (score,) = torch.autograd.grad(-energy.sum(), x, create_graph=True)
+    (score.square().sum(1).mean() + energy.square().mean()).backward()
+"""
 PROGRAMS = {
     "tensor_hook": HEAD + TENSOR_HOOK,
     "after_accumulation": HEAD + AFTER_ACCUMULATION,
@@ -145,6 +162,7 @@ PROGRAMS = {
     "two_devices": HEAD + TWO_DEVICES,
     "penalty": HEAD + PENALTY,
     "inside_a_module": HEAD + INSIDE_A_MODULE,
+    "function_twice": HEAD + FUNCTION_TWICE,
 }
 
 

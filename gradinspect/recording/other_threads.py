@@ -228,7 +228,8 @@ class OtherThreads:
             return
         index = self._add(record)
         for number, node in enumerate(made):
-            if self._read(node) is None:
+            mark = self._read(node)
+            if mark is None or mark < THREAD_SPAN:  # a hook took it, when only its number was known
                 self._write(node, index * THREAD_SPAN + number)
         for node, identity in border:
             if self._read(node) is None and identity < UNKNOWN_NR:
