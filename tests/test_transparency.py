@@ -82,7 +82,7 @@ def test_nothing_is_changed_by_a_measured_step(program: str) -> None:
     compare(program, "fit --real")
 
 
-@pytest.mark.parametrize("words", ["saved", "grads --steps 2", "check", VALUES, "fit --real", "fit"])
+@pytest.mark.parametrize("words", ["saved", "grads --steps 2", "check", VALUES, "fit --real"])
 def test_signals_and_hooks_are_the_programs(words: str) -> None:
     """Handlers of signals, hooks of Python and builtins that it has replaced."""
     compare("signals_and_hooks", words)

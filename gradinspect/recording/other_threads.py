@@ -17,7 +17,7 @@ one of its results, was made elsewhere: its node is marked as unknown, with all 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock, get_ident
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -38,8 +38,9 @@ MOST_DEPTH = 4  # of containers in arguments
 MOST_MARKED = 2_000  # outputs of modules; a chain of that length can be freed
 OWN = 0  # the recorded thread
 UNKNOWN = -1
-
-
+_PACKAGE = f"{__name__.partition('.')[0]}."
+_NO_TENSORS = frozenset((int, float, bool, str, type(None), torch.dtype, torch.device))
+_PLAIN_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 _NO_CLOCKS: Mapping[int, int] = MappingProxyType({})
 
 
@@ -68,6 +69,7 @@ class OtherThreads:
         self.num_engine_calls = 0
         self.has_nodes = False
         self.is_strict = False  # NOTE [Threads that are not followed]
+        self._own = own
         self._records: list[OtherRecord] = [own]
         self._here: dict[int, int] = {}  # identifier of a running thread -> index of its record
         self._made: dict[int, tuple[HiddenRef, int]] = {}  # id of a tensor -> it, and index of the record of its thread
@@ -89,7 +91,8 @@ class OtherThreads:
     def start(self) -> None:
         """Begin, on the thread that is recorded."""
         self._own_thread = get_ident()
-        if len(sys._current_frames()) > 1:
+        others = (frame for thread, frame in sys._current_frames().items() if thread != self._own_thread)
+        if not all(map(_is_ours, others)):
             self.be_strict()
 
     def be_strict(self) -> None:
@@ -159,6 +162,8 @@ class OtherThreads:
                     continue
                 node = grad_fn_here(tensor)
                 if node is None:
+                    if index == OWN and maker is None:
+                        self._remember(tensor, OWN)  # a leaf, which comes again
                     continue
                 if maker is None:
                     maker = self._judge(node, index)
@@ -189,12 +194,26 @@ class OtherThreads:
             end: The number after the call.
             result: What it has returned.
         """
-        with plain_tensors_only():
-            found = [tensor for tensor in tensors_in((result,)) if tensor.requires_grad]
-            for tensor in found:
-                self._remember(tensor, OWN)
+        if type(result) is torch.Tensor:  # nearly always
+            found = [result] if result.requires_grad else []
+        else:
+            with plain_tensors_only():
+                found = [tensor for tensor in tensors_in((result,)) if tensor.requires_grad]
+        for tensor in found:
+            self._remember(tensor, OWN)
         if found:
-            self.record(OWN).listed.add(end)
+            self._own.listed.add(end)
+
+    def are_own(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Return whether arguments of a function are known to be of the recorded thread. Fast, and says no in doubt."""
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            kind = type(value)
+            if kind in _NO_TENSORS or (kind in _PLAIN_TENSORS and not value.requires_grad):
+                continue
+            found = self._made.get(id(value))
+            if found is None or found[1] != OWN or found[0]() is not value:
+                return False
+        return True
 
     def left(self, index: int, output: Any) -> None:
         """Mark what the outermost module on another thread returns: what takes it may not be seen."""
@@ -442,6 +461,13 @@ class OtherThreads:
             elif record.latest > record.first:
                 found[self._show(index)] = record.latest
         return found
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Return whether a thread is one of ours, by where it began."""
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__")).startswith(_PACKAGE)
 
 
 class _Key:

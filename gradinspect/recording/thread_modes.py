@@ -148,8 +148,10 @@ class Crossings:
     @uncompiled
     def before(self, _func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Take part in every call; return how often the engine was called before."""
-        guarded(self._others, lambda: self._others.took(OWN, (args, kwargs)))
-        return self._others.num_engine_calls
+        others = self._others
+        if not (others.is_strict and others.are_own(args, kwargs)):
+            guarded(others, lambda: others.took(OWN, (args, kwargs)))
+        return others.num_engine_calls
 
     @uncompiled
     def after(

@@ -59,7 +59,8 @@ def test_an_operator_costs_few_calls_while_the_program_runs() -> None:
             recurrence(num_steps, torch.ones(1, 8, requires_grad=True))
         return calls
 
-    assert calls_per_operator(run) <= 13
+    # Another thread, as parallel tests have one, makes us remember all results: NOTE [Threads that are not followed]
+    assert calls_per_operator(run) <= (13 if len(sys._current_frames()) == 1 else 20)
 
 
 def test_a_node_costs_few_calls_while_backward_runs(monkeypatch: pytest.MonkeyPatch) -> None:
