@@ -256,6 +256,14 @@ class OtherThreads:
                 self._write(node, self._indices[thread] * THREAD_SPAN + number)
         self._has_node()
 
+    def let_go(self) -> None:
+        """Refer to no leaf any more, which torch refuses to swap then; who made the results may still be asked."""
+        with plain_tensors_only():
+            for key, (reference, _) in list(self._made.items()):
+                tensor = reference()
+                if tensor is None or tensor.is_leaf:
+                    self._made.pop(key, None)
+
     def _has_node(self) -> None:
         if not self.has_nodes:
             self.has_nodes = True

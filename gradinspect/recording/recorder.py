@@ -171,6 +171,7 @@ class Recorder:
         """Refer to no tensor that the program may still swap, once nothing hides our references from torch."""
         self.kept_names.let_go()
         self.inputs.let_go()
+        self.others.let_go()
 
     @uncompiled
     def _switched(self, is_compiled: bool, caller: FrameType | None) -> None:

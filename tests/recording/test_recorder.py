@@ -330,8 +330,9 @@ def test_what_other_threads_call_is_recorded_apart() -> None:
     assert recorder.called_modules() == [model]
 
 
-def test_a_paused_recorder_records_nothing_more() -> None:
-    """What it has recorded stays."""
+def test_a_paused_recorder_records_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has recorded stays; its mode stays only where torch.compile has compiled something."""
+    monkeypatch.setattr("gradinspect.recording.recorder.has_compiled", lambda: False)
     x = torch.ones(1, requires_grad=True)
     with Recorder() as recorder:
         y = x.exp()
