@@ -23,6 +23,7 @@ from gradinspect.runner.recursion import room_for_us
 from gradinspect.runner.signals import held_signals
 from gradinspect.torch_api.dynamo import passed_by, uncompiled
 from gradinspect.torch_api.engine import intercepted_engine, is_inside_backward
+from gradinspect.torch_api.pipelines import is_learning_shapes
 from gradinspect.torch_api.tensors import is_functional, plain_tensors_only
 from gradinspect.torch_api.turns import turns
 from gradinspect.units import call_name, format_count
@@ -201,6 +202,7 @@ class EngineInterceptor:
             and not is_inside_backward()
             and os.getpid() == self._pid
             and not is_traced(outputs, sees_fake=self._sees_fake)
+            and not is_learning_shapes(sys._getframe(1))
         )
 
     @uncompiled
