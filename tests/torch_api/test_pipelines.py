@@ -1,11 +1,13 @@
 """What a pipeline stage computes for shapes is told from what it computes for gradients."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
-from torch.distributed.pipelining.stage import PipelineStage
 
 from gradinspect.torch_api.pipelines import is_learning_shapes
+
+MODULE = "torch.distributed.pipelining.stage"  # not imported: whether it is decides what ranks compare
 
 
 class _Stage:
@@ -18,7 +20,7 @@ class _Stage:
 
 def test_a_call_for_shapes_is_known_by_the_function_that_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever torch calls in between, and nothing else is taken for it."""
-    monkeypatch.setattr(PipelineStage, "_backward_metadata_inference", _Stage._backward_metadata_inference)
+    monkeypatch.setitem(sys.modules, MODULE, SimpleNamespace(PipelineStage=_Stage))
 
     assert _Stage()._backward_metadata_inference()
     assert not _Stage()._gradients(3)
@@ -26,7 +28,11 @@ def test_a_call_for_shapes_is_known_by_the_function_that_makes_it(monkeypatch: p
 
 
 def test_a_torch_without_that_function_learns_no_shapes_by_backward(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is passed over then."""
-    monkeypatch.delattr(PipelineStage, "_backward_metadata_inference")
+    """Nothing is passed over then, nor in a program without a pipeline."""
+    monkeypatch.setitem(sys.modules, MODULE, SimpleNamespace(PipelineStage=object))
+
+    assert not _Stage()._backward_metadata_inference()
+
+    monkeypatch.delitem(sys.modules, MODULE)
 
     assert not _Stage()._backward_metadata_inference()
