@@ -22,7 +22,6 @@ from gradinspect.torch_api.engine import has_device_threads, is_inside_backward
 from gradinspect.torch_api.modes import push_function_mode, remove_function_mode
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.originals import is_grad_enabled
-from gradinspect.torch_api.tensors import plain_tensors_only
 
 if TYPE_CHECKING:
     from gradinspect.recording.recorder import Recorder
@@ -43,7 +42,7 @@ def engine_followed(recorder: "Recorder | None", frame: FrameType) -> AbstractCo
     if recorder is None or not recorder.is_active or not has_device_threads():
         return nullcontext()
     notes = EngineNotes(recorder.others, engine_record(recorder, frame))
-    return _pushed(recorder, notes, recorder.others.record_here())
+    return _pushed(recorder, notes, recorder.others.record_here(), num_nested=0)
 
 
 @uncompiled
@@ -52,28 +51,20 @@ def nested_followed(recorder: "Recorder | None") -> AbstractContextManager[objec
     record = recorder.others.found_here() if recorder is not None and recorder.is_active else None
     if recorder is None or record is None or record.engine_notes is None or not is_inside_backward():
         return nullcontext()
-    return _nested(_pushed(recorder, record.engine_notes, record), record)
+    return _pushed(recorder, record.engine_notes, record, num_nested=1)
 
 
 @contextmanager
-def _nested(followed: AbstractContextManager[object], record: ThreadRecord) -> Iterator[None]:
-    record.num_nested += 1
-    try:
-        with followed:
-            yield
-    finally:
-        record.num_nested -= 1
-
-
-@contextmanager
-def _pushed(recorder: "Recorder", notes: "EngineNotes", record: ThreadRecord) -> Iterator[None]:
+def _pushed(recorder: "Recorder", notes: "EngineNotes", record: ThreadRecord, *, num_nested: int) -> Iterator[None]:
     mode = OtherCallMode(recorder, notes)
     before, record.engine_notes = record.engine_notes, notes
+    record.num_nested += num_nested
     push_function_mode(mode)
     try:
         yield
     finally:
         remove_function_mode(mode)
+        record.num_nested -= num_nested
         record.engine_notes = before
 
 
@@ -97,7 +88,7 @@ class EngineNotes:
         index = others.index_here()
         record = others.record(index)
         record.engine_notes = self
-        if _is_grad_enabled():
+        if is_grad_enabled():
             record.note_span(number := next_sequence_nr(), number, self._call)
             guarded(others, lambda: others.took(index, (args, kwargs)))
 
@@ -105,7 +96,7 @@ class EngineNotes:
     def end(self, start: int, result: Any, _frame: FrameType) -> None:
         """Note what it has made."""
         end = next_sequence_nr()
-        if end == start and not _is_grad_enabled():
+        if end == start and not is_grad_enabled():
             return
         others = self._others
         index = others.index_here()
@@ -114,8 +105,3 @@ class EngineNotes:
         if end != start:
             record.add_call(start, end, self._call.frame)
             guarded(others, lambda: others.made(index, result))
-
-
-def _is_grad_enabled() -> bool:
-    with plain_tensors_only():
-        return bool(is_grad_enabled())

@@ -84,8 +84,8 @@ def test_whose_a_file_is(file: str, is_users: bool, is_own: bool) -> None:
 @pytest.mark.parametrize(
     ("file", "name"),
     [
-        ("/work/project/src/train.py", "src/train.py"),
-        ("/work/project/train.py", "train.py"),
+        ("/home/me/project/src/train.py", "src/train.py"),
+        ("/home/me/project/train.py", "train.py"),
         ("/somewhere/else/lib/train.py", "lib/train.py"),
         ("/train.py", "train.py"),
         ("/a/train.py", "a/train.py"),
@@ -101,7 +101,7 @@ def test_whose_a_file_is(file: str, is_users: bool, is_own: bool) -> None:
 )
 def test_a_file_is_named_without_its_machine(file: str, name: str) -> None:
     """Relative to where packages are, or to the folder of the run; else by its last two parts."""
-    assert short_file_name(file, Path("/work/project")) == name
+    assert short_file_name(file, Path("/home/me/project")) == name
 
 
 def test_a_line_is_named_by_its_file_alone() -> None:
