@@ -48,3 +48,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
             return file if shares(file) else nodeid
 
     return OneWorkerForWhatIsShared(config, log)
+
+
+@pytest.fixture(scope="session")
+def built_device() -> Path:
+    """Build the simulated device, once for each version of its source: NOTE [Where there is no compiler]."""
+    from simulated_device import building  # only these tests need it
+
+    try:
+        return building.build()
+    except building.CannotBuildError as error:
+        pytest.skip(f"NO SIMULATED DEVICE, so nothing was seen on a device: {error}")

@@ -12,7 +12,6 @@ from described_graphs import described
 from device_hook_programs import PROGRAMS, on_devices
 from device_runs import CPU, SIMULATED, DeviceRuns, Ran
 from device_said import printed
-from simulated_device import building
 
 from gradinspect.graph import Graph
 from gradinspect.storage.decoding import decode_graph
@@ -21,14 +20,10 @@ COPY = "ToCopyBackward0"  # from one device to another: on the CPU there is noth
 
 
 @pytest.fixture(scope="module")
-def devices() -> Iterator[dict[str, DeviceRuns]]:
+def devices(built_device: Path) -> Iterator[dict[str, DeviceRuns]]:
     """Start a process for the CPU, and one for the device."""
-    try:
-        built = building.build()
-    except building.CannotBuildError as error:
-        pytest.skip(f"NO SIMULATED DEVICE, so nothing was compared with a device: {error}")
     with ExitStack() as running:
-        yield {name: running.enter_context(DeviceRuns(name, built)) for name in (CPU, SIMULATED)}
+        yield {name: running.enter_context(DeviceRuns(name, built_device)) for name in (CPU, SIMULATED)}
 
 
 def ran_on(runs: DeviceRuns, folder: Path, program: str, *words: str) -> Ran:

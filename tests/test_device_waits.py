@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from device_runs import PLAIN, SIMULATED, DeviceRuns, Ran
-from simulated_device import building
 
 # Nothing is read by the programs themselves, so what is read is read by us; each line printed is an engine call.
 TRAIN = """\
@@ -67,13 +66,9 @@ NUM_PARAMETERS = {"train": 4, "penalty": 3, "accumulation": 6}
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[DeviceRuns]:
+def device(built_device: Path) -> Iterator[DeviceRuns]:
     """Start a process for the device."""
-    try:
-        built = building.build()
-    except building.CannotBuildError as error:
-        pytest.skip(f"NO SIMULATED DEVICE, so nothing was counted: {error}")
-    with DeviceRuns(SIMULATED, built) as runs:
+    with DeviceRuns(SIMULATED, built_device) as runs:
         yield runs
 
 

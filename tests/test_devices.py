@@ -32,23 +32,14 @@ ALWAYS = [
 FAMILIES = sorted({name.partition("/")[0] for name in programs()})
 
 
-@pytest.fixture(scope="module")
-def built() -> Path:
-    """Build the device, once for each version of its source."""
-    try:
-        return building.build()
-    except building.CannotBuildError as error:
-        pytest.skip(f"NO SIMULATED DEVICE, so nothing was compared with a device: {error}")
-
-
 def in_words(comparison: Comparison) -> str:
     """Say what differs without a reason."""
     return "\n\n".join(f"{one.program}, {one.verb}:\n" + "\n".join(one.left[:20]) for one in comparison.not_allowed)
 
 
-def test_some_programs_are_the_same_on_a_device(built: Path, tmp_path: Path) -> None:
+def test_some_programs_are_the_same_on_a_device(built_device: Path, tmp_path: Path) -> None:
     """Under each verb, and in the capture file; the sweep runs all programs."""
-    comparison = compare(ALWAYS, tmp_path, built)
+    comparison = compare(ALWAYS, tmp_path, built_device)
 
     assert in_words(comparison) == ""
     assert len(comparison.compared) >= 11 * len(ALWAYS)
@@ -57,9 +48,9 @@ def test_some_programs_are_the_same_on_a_device(built: Path, tmp_path: Path) -> 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("family", FAMILIES)
-def test_all_programs_are_the_same_on_a_device(family: str, built: Path, tmp_path: Path) -> None:
+def test_all_programs_are_the_same_on_a_device(family: str, built_device: Path, tmp_path: Path) -> None:
     """But for operators that differ there, each with its reason."""
-    comparison = compare([name for name in programs() if name.startswith(f"{family}/")], tmp_path, built)
+    comparison = compare([name for name in programs() if name.startswith(f"{family}/")], tmp_path, built_device)
 
     assert in_words(comparison) == ""
     assert comparison.not_needed == []
@@ -100,10 +91,10 @@ print(json.dumps(found))
 """
 
 
-def test_the_device_is_one(built: Path) -> None:
+def test_the_device_is_one(built_device: Path) -> None:
     """It has memory of its own, an engine thread of its own, and counts what waits for it."""
-    environment = {**os.environ, "LD_PRELOAD": str(built / building.PRELOADED)}
-    words = [sys.executable, "-c", PROBE, str(built), str(Path(__file__).parent)]
+    environment = {**os.environ, "LD_PRELOAD": str(built_device / building.PRELOADED)}
+    words = [sys.executable, "-c", PROBE, str(built_device), str(Path(__file__).parent)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
     found = json.loads(done.stdout or repr(done.stderr))
 
@@ -144,10 +135,10 @@ print(json.dumps([ran, {name: node._sequence_nr() for name, node in named.items(
 """
 
 
-def test_the_engine_runs_the_highest_number_of_any_thread_first(built: Path) -> None:
+def test_the_engine_runs_the_highest_number_of_any_thread_first(built_device: Path) -> None:
     """So nodes that a backward made run before older ones on the CPU, and after them on a device."""
     found = {}
-    for device, folder in (("cpu", ""), ("sim", str(built))):
+    for device, folder in (("cpu", ""), ("sim", str(built_device))):
         words = [sys.executable, "-c", ENGINE, folder, str(Path(__file__).parent)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         ran, numbers = json.loads(done.stdout or repr(done.stderr))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from device_runs import PLAIN, SIMULATED, DeviceRuns, Ran
-from simulated_device import building
 
 SPLIT = """\
 import torch
@@ -54,13 +53,9 @@ VERBS = (
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[DeviceRuns]:
+def device(built_device: Path) -> Iterator[DeviceRuns]:
     """Start a process for the devices."""
-    try:
-        built = building.build()
-    except building.CannotBuildError as error:
-        pytest.skip(f"NO SIMULATED DEVICE, so nothing ran on two devices: {error}")
-    with DeviceRuns(SIMULATED, built) as runs:
+    with DeviceRuns(SIMULATED, built_device) as runs:
         yield runs
 
 
