@@ -17,7 +17,6 @@ Rewriting: TypeAlias = Callable[[Capture, Capture], Captures]
 
 DEVICE = re.compile(rf"\b{SIMULATED}(:\d)?\b")
 NOT_FINITE = re.compile(r"The loss is (?:inf|-inf|nan)\.")
-ONE_NUMBER = 4  # bytes
 PER_THREAD = ("sequence_nr", "thread")
 LEAF = "AccumulateGrad"
 DROPOUT, PRODUCT = "NativeDropoutBackward0", "MulBackward0"
@@ -201,18 +200,6 @@ def _without_strides(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {key: _without_strides(item) for key, item in value.items() if key != "strides"}
-
-
-def losses_in_memory_of_their_own(expected: Capture, found: Capture) -> Captures:
-    """Write the bytes of storages that hold one number on the device for the CPU's too."""
-    graphs = expected["graph"], found["graph"]
-    if len(graphs[0]["storages"]) != len(graphs[1]["storages"]):
-        return expected, found
-    storages = [
-        {**mine, "num_bytes": ONE_NUMBER} if theirs["num_bytes"] == ONE_NUMBER else mine
-        for mine, theirs in zip(graphs[0]["storages"], graphs[1]["storages"], strict=True)
-    ]
-    return {**expected, "graph": {**graphs[0], "storages": storages}}, found
 
 
 def losses_not_read(expected: Capture, found: Capture) -> Captures:

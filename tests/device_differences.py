@@ -12,7 +12,6 @@ from device_captures import (
     Rewriting,
     dropout_as_one_node,
     gradients_added_in_any_order,
-    losses_in_memory_of_their_own,
     losses_not_read,
     ordered_by_edges,
     reshapes_as_views,
@@ -24,6 +23,7 @@ from device_texts import (
     dropout_steps,
     in_any_order,
     last_step,
+    less_saved,
     lines_of_program,
     names_in_any_order,
     peak_in,
@@ -93,13 +93,6 @@ ALLOWED = (
         captures=losses_not_read,
     ),
     Allowed(
-        r"mse_loss\(",
-        GRAPH,
-        "the CPU's kernel leaves the loss in the memory of the differences, of which it is the mean",
-        "transparency/replaced_functions",
-        captures=losses_in_memory_of_their_own,
-    ),
-    Allowed(
         DROPOUT,
         GRAPH + ",--create-graph",
         "dropout is one node on a device, as on CUDA (NativeDropoutBackward0), and a product with a mask on the CPU",
@@ -119,6 +112,13 @@ ALLOWED = (
         "dropout saves its mask as bool on a device, as above",
         "broken/checkpoint_flag",
         texts=alike("saved bool[2, 4] for dropout", "saved f32[2, 4] for dropout"),
+    ),
+    Allowed(
+        DROPOUT,
+        FIT,
+        "dropout saves its mask as bool on a device, as above: a byte for each element in place of four",
+        "broken/shared_blocks",
+        texts=less_saved,
     ),
     Allowed(
         ATTENTION,
@@ -202,7 +202,7 @@ ALLOWED = (
     ),
     Allowed(
         RECURRENT,
-        "check,grads",
+        "check,grads,fit --real",
         "recurrent cells are fused, as above, and round otherwise",
         "transparency/recurrent",
         texts=rounded(0.03),
@@ -243,12 +243,5 @@ ALLOWED = (
         "the CPU's half-precision matrix products and attention take scratch memory of oneDNN",
         "step_memory/products_in_half_precision",
         texts=peak_in(r"aten\.(\w*mm|linear|matmul|_scaled_dot_product\w*)"),
-    ),
-    Allowed(
-        r"mse_loss\(|MSELoss\(",
-        FIT,
-        "the simulated device computes the differences of the mean squared error in memory of the CPU",
-        "clean/distill_hints",
-        texts=peak_in(r"aten\.mse_loss"),
     ),
 )

@@ -154,6 +154,16 @@ for x in data:
     (score,) = torch.autograd.grad(-energy.sum(), x, create_graph=True)
     (score.square().sum(1).mean() + energy.square().mean()).backward()
 """
+OVERWRITTEN = """
+model.to(FIRST)
+for x in data:
+    x.requires_grad_()
+    h = model[0](x).sin_()
+    h = model[0](h).mul_(1 + model[0].bias)
+    y = model[2](nn.functional.hardswish(h, inplace=True)).sum()
+    (slope,) = torch.autograd.grad(y, x, create_graph=True)
+    slope.square().mean().backward()
+"""
 PROGRAMS = {
     "tensor_hook": HEAD + TENSOR_HOOK,
     "after_accumulation": HEAD + AFTER_ACCUMULATION,
@@ -163,6 +173,7 @@ PROGRAMS = {
     "penalty": HEAD + PENALTY,
     "inside_a_module": HEAD + INSIDE_A_MODULE,
     "function_twice": HEAD + FUNCTION_TWICE,
+    "overwritten": HEAD + OVERWRITTEN,
 }
 
 

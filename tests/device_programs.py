@@ -21,6 +21,7 @@ NOT_RUN = {
     "samples/ddp": "a program of several processes, which torchrun starts",
     "samples/train": "its DataLoader has workers: what is on a device stays in its process, as with CUDA",
     "broken/cut_from_numpy": "what it makes of a NumPy array is on the CPU: by itself it fails on a device",
+    "broken/twice_numpy": "what it makes of a NumPy array is on the CPU: by itself it fails on a device",
     "broken/numpy_shared": "what is on a device shares no memory with NumPy",
     "clean/numpy_beside": "what is on a device shares no memory with NumPy",
     "broken/numpy_buffer": "what is on a device shares no memory with NumPy",

@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from device_fits import sizes_of
+from device_fits import bytes_of, sizes_of
 
 Texts: TypeAlias = tuple[str, str]  # the CPU's, and the device's
 Leaving: TypeAlias = Callable[[str, str], Texts]
 
-NUMBER = re.compile(r"(?<![\w.#])-?\d+\.?\d*(?:e[+-]?\d+)?(?![\w.])|\b[0-9a-f]{16}\b")
+EXACT = r"-?0x[01]\.[0-9a-f]+p[+-]\d+"
+NUMBER = re.compile(rf"(?<![\w.#]){EXACT}|(?<![\w.#])-?\d+\.?\d*(?:e[+-]?\d+)?(?![\w.])|\b[0-9a-f]{{16}}\b")
+LAST_BITS = 1e-6  # by which numbers may differ that a program prints exactly
 NODE = re.compile(r"#\d+ ")
 SECTION = re.compile(r"^## |^### `\d+\. ", re.MULTILINE)
 OWN_LINE = re.compile(r"\S+\.py:\d+  .*")
@@ -22,6 +24,8 @@ PEAK_IN = re.compile(r"^Peak: .*\n(?:  on .*\n)?  (.*)\n", re.MULTILINE)
 NAMES = re.compile(r"[\w.]+(?:, [\w.]+)+ and [\w.]+")
 MADE = re.compile(r"^The program made (\d+) steps?; \d+ were asked for\.\n", re.MULTILINE)
 SIZES = re.compile(r"^Peak: (?:.*\n)*?(?=alive )", re.MULTILINE)
+PEAK_SIZE = re.compile(r"^(Peak: |  step \d+: peak )([\d.,]+ \w+)", re.MULTILINE)
+SAVED = re.compile(r"^  saved for backward  ([\d.,]+ \w+)", re.MULTILINE)
 STEP = re.compile(r"^(  step \d+): peak [\d.,]+ \w+ in [a-z ]+, ", re.MULTILINE)
 
 
@@ -58,6 +62,9 @@ def _is_near(line: str, other: str, relative: float) -> bool:
 
 
 def _is_close(expected: str, found: str, relative: float) -> bool:
+    if re.fullmatch(EXACT, expected) and re.fullmatch(EXACT, found):
+        exact = float.fromhex(expected), float.fromhex(found)
+        return abs(exact[0] - exact[1]) <= LAST_BITS * max(map(abs, exact))
     try:
         numbers = float(expected), float(found)
     except ValueError:  # the fingerprint of gradients
@@ -118,6 +125,20 @@ def peak_in(operators: str) -> Leaving:
         return peaks(expected, found) if is_larger else (expected, found)
 
     return leave_out
+
+
+def less_saved(expected: str, found: str) -> Texts:
+    """Take from the CPU's peaks by how much more is saved for backward at the whole one, to the byte of what is shown."""
+    more = saved_at_the_peak(expected) - saved_at_the_peak(found)
+    if more <= 0:
+        return expected, found
+    return PEAK_SIZE.sub(lambda peak: f"{peak[1]}{bytes_of(peak[2]) - more:.0f} B", expected), found
+
+
+def saved_at_the_peak(text: str) -> float:
+    """Read how much of the peak is saved for backward."""
+    found = SAVED.search(text)
+    return 0.0 if found is None else bytes_of(found[1])
 
 
 def _without_peaks(text: str) -> str:

@@ -12,7 +12,6 @@ from device_captures import (
     Rewriting,
     dropout_as_one_node,
     gradients_added_in_any_order,
-    losses_in_memory_of_their_own,
     losses_not_read,
     ordered_by_edges,
     reshapes_as_views,
@@ -26,6 +25,7 @@ from device_texts import (
     dropout_steps,
     in_any_order,
     last_step,
+    less_saved,
     lines_of_program,
     names_in_any_order,
     peak_in,
@@ -53,7 +53,6 @@ REWRITINGS = [
     dropout_as_one_node,
     reshapes_as_views,
     gradients_added_in_any_order,
-    losses_in_memory_of_their_own,
     losses_not_read,
     recurrent_layers_as_nodes,
 ]
@@ -169,6 +168,8 @@ alive over time
 A sentence.
 """
 SMALLER = PEAK.replace("9.0", "2.0")
+SAVES = PEAK.replace("  temporary  9.0 KiB  100.0%", "  saved for backward  8.0 KiB  88.9%")
+SAVES_LESS = SAVES.replace("9.0", "4.0").replace("8.0", "3.0")
 TEXTS: dict[str, tuple[Leaving, str, str, str]] = {  # on the CPU, on the device, and there with something else
     "warning": (without(r"^warning: .*\n"), "warning: x\na\n", "a\n", "b\n"),
     "name": (alike("One", "Two"), "a One", "a Two", "a Three"),
@@ -196,6 +197,8 @@ TEXTS: dict[str, tuple[Leaving, str, str, str]] = {  # on the CPU, on the device
     ),
     "names": (names_in_any_order, "a.b, c and d stay", "d, a.b and c stay", "d, a.b and e stay"),
     "peaks": (peaks, PEAK, SMALLER, SMALLER.replace("17 B", "7.0 KiB")),
+    "masks": (less_saved, SAVES, SAVES_LESS, SAVES_LESS.replace("4.0", "6.0")),
+    "exact numbers": (rounded(0.03), "a 0x1.2182360000000p+2", "a 0x1.2182340000000p+2", "a 0x1.2192340000000p+2"),
     "peak": (peak_in(r"aten\.convolution"), PEAK, SMALLER, SMALLER.replace("A sentence", "Another")),
 }
 
@@ -204,7 +207,7 @@ TEXTS: dict[str, tuple[Leaving, str, str, str]] = {  # on the CPU, on the device
 def test_what_else_a_text_says_stays(name: str) -> None:
     """What an entry is about is taken away."""
     leave, expected, found, wrong = TEXTS[name]
-    verb = "fit" if name in {"peaks", "peak"} else "step"
+    verb = "fit" if name in {"peaks", "peak", "masks"} else "step"
 
     assert list(lines_that_differ(verb, (expected, found))) != []
     assert list(lines_that_differ(verb, leave(expected, found))) == []

@@ -3,6 +3,10 @@
 The engine runs the backward of device tensors on a thread of its own for each device, which no function mode observes.
 With `create_graph=True` it makes nodes there. Those that the gradients lead to, and that were not there before the
 call, were made by it; their line is that of the call, and their module the one that was running there, as on the CPU.
+
+NOTE [Copies of what is overwritten]
+A function that overwrites its input (`x.sin_()`, `relu6(inplace=True)`) saves a copy of it, made with a node that no
+edge leads to. The double backward leads to it: it is older than the call, as the node that has saved it shows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gradinspect.graph import THREAD_SPAN
 from gradinspect.recording.engine_calls import engine_record
 from gradinspect.recording.other_threads import OWN, OtherThreads, tensors_in
 from gradinspect.recording.threads import EngineRecord
 from gradinspect.recording.walk import Walk
 from gradinspect.torch_api.engine import has_device_threads
 from gradinspect.torch_api.nodes import ACCUMULATE_GRAD_NR
-from gradinspect.torch_api.tensors import grad_fn_here, plain_tensors_only
+from gradinspect.torch_api.saved import PushedHooks, saved_contents
+from gradinspect.torch_api.tensors import grad_fn_here, is_view, known_version, plain_tensors_only
 
 if TYPE_CHECKING:
     from gradinspect.recording.recorder import Recorder
@@ -69,10 +75,12 @@ class NewNodes:
         before = Walk(_grad_fns(tensors))
         leaves = [*before.leaves().values(), *tensors_in(tensors)]
         self._leaves = [leaf for leaf in leaves if leaf.is_leaf]
+        before.identify(others)
         older = Walk(_grad_fns([leaf.grad for leaf in self._leaves]))  # gradients that are added to
-        self._earlier = before, older
-        for walk in self._earlier:
-            walk.identify(others)
+        copies = Walk(_saved_alone(before, others))
+        self._earlier = before, older, copies
+        older.identify(others)
+        copies.identify(others)
 
     def mark(self, result: Any) -> list[Any]:
         """Mark what is new behind the gradients, and return it. All walks are closed.
@@ -100,6 +108,25 @@ class NewNodes:
         """Release the walks."""
         for walk in self._earlier:
             walk.close()
+
+
+def _saved_alone(walk: Walk, others: OtherThreads) -> Iterator[Any]:
+    """Yield the nodes of saved tensors that no edge leads to, marked. NOTE [Copies of what is overwritten]."""
+    unread = PushedHooks(THREAD_SPAN)
+    names = {
+        kind: [name for name in dir(kind) if name.startswith("_raw_saved_")] for kind in set(map(type, walk.nodes))
+    }
+    found = []
+    with plain_tensors_only():
+        for node, identity in zip(walk.nodes, walk.sequence_nrs, strict=True):
+            if identity >= THREAD_SPAN:  # not of the recorded thread
+                continue
+            for tensor in tensors_in(saved_contents(node, names[type(node)], identity, unread)):
+                maker = None if known_version(tensor) != 0 and is_view(tensor) else grad_fn_here(tensor)
+                if maker is not None and maker not in walk.numbers:
+                    others.note_own(maker)
+                    found.append(maker)
+    return iter(found)
 
 
 def _grad_fns(tensors: Sequence[Any]) -> Iterator[Any]:

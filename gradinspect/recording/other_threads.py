@@ -256,6 +256,10 @@ class OtherThreads:
                 self._write(node, self._indices[thread] * THREAD_SPAN + number)
         self._has_node()
 
+    def note_own(self, node: Any) -> None:
+        """Mark a node that the recorded thread is known to have made."""
+        self._mark(node, OWN)
+
     def let_go(self) -> None:
         """Refer to no leaf any more, which torch refuses to swap then; who made the results may still be asked."""
         with plain_tensors_only():

@@ -360,6 +360,27 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm(
   return {to_device(output, input), to_device(mean, input), to_device(deviation, input)};
 }
 
+// On the CPU and on CUDA alike, the loss is left in the memory of the differences, of which it is the mean.
+at::Tensor reduced_in_place(const at::Tensor& input, const at::Tensor& loss, int64_t reduction) {
+  if (reduction == at::Reduction::None) return to_device(loss, input);
+  c10::DeviceGuard guard(input.device());
+  auto differences = at::empty_like(loss, input.options().dtype(loss.scalar_type()));
+  auto result = at::empty_like(differences);
+  result.resize_({}).copy_(reduction == at::Reduction::Mean ? loss.mean() : loss.sum());
+  return result;
+}
+
+at::Tensor mse_loss(const at::Tensor& input, const at::Tensor& target, int64_t reduction) {
+  Falling falling;
+  return reduced_in_place(input, at::mse_loss(on_cpu(input), on_cpu(target), at::Reduction::None), reduction);
+}
+
+at::Tensor smooth_l1_loss(const at::Tensor& input, const at::Tensor& target, int64_t reduction, double beta) {
+  Falling falling;
+  auto loss = at::smooth_l1_loss(on_cpu(input), on_cpu(target), at::Reduction::None, beta);
+  return reduced_in_place(input, loss, reduction);
+}
+
 torch::CppFunction falls_back() { return torch::CppFunction::makeFromBoxedFunction<&fall_back>(); }
 
 }  // namespace
@@ -392,12 +413,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("convolution_overrideable", &convolution);
   m.impl("convolution_backward_overrideable", &convolution_backward);
   m.impl("native_batch_norm", &batch_norm);
+  m.impl("mse_loss", &mse_loss);
+  m.impl("smooth_l1_loss", &smooth_l1_loss);
   m.impl("_thnn_fused_lstm_cell", &lstm_cell);
   m.impl("_thnn_fused_lstm_cell_backward_impl", &lstm_cell_backward);
   m.impl("_thnn_fused_gru_cell", &gru_cell);
   m.impl("_thnn_fused_gru_cell_backward", &gru_cell_backward);
   // The CPU and CUDA have a kernel for each of these; a device without one would run several operators in its place.
-  for (const char* name : {"native_layer_norm", "native_group_norm", "silu_backward", "mish_backward", "mse_loss", "smooth_l1_loss"}) {
+  for (const char* name : {"native_layer_norm", "native_group_norm", "silu_backward", "mish_backward"}) {
     m.impl(name, falls_back());
   }
 }
