@@ -128,7 +128,7 @@ def peak_in(operators: str) -> Leaving:
 
 
 def less_saved(expected: str, found: str) -> Texts:
-    """Take from the CPU's peaks by how much more is saved for backward at the whole one, to the byte of what is shown."""
+    """Take from the CPU's peaks by how much more is saved for backward at the whole one."""
     more = saved_at_the_peak(expected) - saved_at_the_peak(found)
     if more <= 0:
         return expected, found
