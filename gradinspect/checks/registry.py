@@ -6,15 +6,16 @@ A new file there needs no entry anywhere: `--select`, `--skip`, `explain`, docs/
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from gradinspect.checks import rules as rules_package
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rule import Judge, Rule
 
+Find: TypeAlias = Callable[[], Iterable[Finding]]
 _CODE = re.compile(r"GI\d{3}")
 
 
@@ -66,11 +67,16 @@ def rule_of(code: str) -> Rule:
     return found
 
 
-def findings_on(fact: object) -> Iterator[Finding]:
-    """Yield what the judges of this type of fact find."""
+def findings_on(fact: object, found: Callable[[Find], Iterable[Finding]] = lambda find: find()) -> Iterator[Finding]:
+    """Yield what the rules on this type of fact find.
+
+    Args:
+        fact: What was observed.
+        found: Asks one rule; it may pass over one that fails, so that the others are asked all the same.
+    """
     for judge in registry().judges:
         if judge.fact is type(fact):
-            yield from judge.findings(fact)
+            yield from found(partial(judge.findings, fact))
 
 
 def declared(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -8,14 +8,19 @@ from gradinspect.checks.evidence.kept_history import kept_history
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues
 from gradinspect.checks.evidence.ranks import ranks_that_average, summary_of_rank
-from gradinspect.checks.facts.backward_calls import BackwardStarts, EarlierCall, HoldsOf
+from gradinspect.checks.facts.backward_calls import (
+    BackwardStarts,
+    EarlierCall,
+    GrownGraph,
+    HoldsOf,
+    LaterRound,
+    StaleGraph,
+    earlier_rounds,
+)
+from gradinspect.checks.facts.ranks import RanksOfCall
 from gradinspect.checks.facts.training import DroppedResult
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import findings_on
-from gradinspect.checks.rules.graphs.growing_graphs import earlier_rounds, growing_findings
-from gradinspect.checks.rules.graphs.stale_values import stale_findings
-from gradinspect.checks.rules.losses.broadcasts import broadcast_findings
-from gradinspect.checks.rules.ranks import rank_findings
 from gradinspect.graph import Frame, Graph
 from gradinspect.observers.graphs.live_graph import Survivors
 from gradinspect.recording.capture import WalkedGraph
@@ -53,8 +58,8 @@ class BeforeBackward:
         log = self._logs.calls
         for find in (
             lambda: self._stale(walked, call, backward, holds),
-            lambda: findings_on(BackwardStarts(graph, backward, self._freed_by, holds)),
-            lambda: broadcast_findings(graph, log.broadcasts.operators(self._logs.frame), backward),
+            lambda: self._judged(BackwardStarts(graph, backward, self._freed_by, holds)),
+            lambda: self._judged(GrownGraph(graph, log.broadcasts.operators(self._logs.frame), backward)),
             lambda: self._between_ranks(walked, call, backward),
             lambda: self._growing(graph, call, backward),
             lambda: self._dropped(walked, backward),
@@ -69,14 +74,18 @@ class BeforeBackward:
         """Find saved tensors that were modified."""
         stale = stale_values(walked, call, self._logs.calls.writes, self._logs.frame)
         self.num_unknown += stale.num_unknown
-        return stale_findings(walked.graph, stale.values, backward, self._calls, holds)
+        return self._judged(StaleGraph(walked.graph, stale.values, backward, self._calls, holds))
+
+    def _judged(self, fact: object) -> Iterator[Finding]:
+        return findings_on(fact, self._logs.recorder.errors.found)
 
     def _growing(self, graph: Graph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare with earlier iterations of the same loop; autograd.grad() builds on its own results by design."""
         rounds = earlier_rounds(graph, self._calls, backward) if call.kind == "backward" else []
         if rounds:
             kept = kept_history(call, rounds, self._logs.recorder, self._logs.folder) if self._survivors else []
-            yield from growing_findings(graph, rounds, kept, backward, holding(call.frame, self._logs.recorder))
+            holds = holding(call.frame, self._logs.recorder)
+            yield from self._judged(LaterRound(graph, rounds, kept, backward, holds))
 
     def _dropped(self, walked: WalkedGraph, backward: Frame | None) -> Iterator[Finding]:
         """Report calls that were meant to change what backward is about to go through."""
@@ -84,7 +93,7 @@ class BeforeBackward:
         leaves = frozenset(map(id, walked.walk.leaves().values()))
         for one in self._logs.calls.dropped.reached(nodes, leaves):
             called = None if one.frame is None else self._logs.frame(one.frame)
-            yield from findings_on(DroppedResult(name=one.name, called=called, backward=backward))
+            yield from self._judged(DroppedResult(name=one.name, called=called, backward=backward))
 
     def _between_ranks(self, walked: WalkedGraph, call: EngineCall, backward: Frame | None) -> Iterator[Finding]:
         """Compare this call with those of the other ranks."""
@@ -92,7 +101,8 @@ class BeforeBackward:
             partners = ranks_that_average(self._logs.recorder, self._logs.ranks.num_ranks)
             if len(partners) > 1:
                 mine = summary_of_rank(self._logs.ranks.rank, walked, self._logs.recorder)
-                yield from rank_findings(self._logs.ranks.exchange(call.name, mine, partners), backward)
+                ranks = self._logs.ranks.exchange(call.name, mine, partners)
+                yield from self._judged(RanksOfCall(ranks, backward))
 
     def earlier_call(self, walked: WalkedGraph, call: EngineCall) -> EarlierCall:
         """Return what a call is about to run, as later calls know it."""

@@ -1,17 +1,15 @@
 """The findings of a run, with what they do not cover."""
 
-from functools import partial
-
 from gradinspect.checks.evidence.call_choice import CallChoice
+from gradinspect.checks.evidence.custom_functions.gradcheck import unchecked_notes
 from gradinspect.checks.evidence.logs import ProgramLogs
+from gradinspect.checks.evidence.opaque_parts import compiled_parts, opaque_notes
 from gradinspect.checks.evidence.program_files import program_files
+from gradinspect.checks.evidence.ranks import missing_notes
 from gradinspect.checks.evidence.watch_window import WatchWindow
 from gradinspect.checks.evidence.watched_backwards import WatchedBackwards
 from gradinspect.checks.findings import Findings
 from gradinspect.checks.registry import declared, findings_on
-from gradinspect.checks.rules.custom_derivatives import derivative_findings, unchecked_notes
-from gradinspect.checks.rules.opaque_parts import compiled_parts, opaque_notes
-from gradinspect.checks.rules.ranks import missing_notes
 from gradinspect.runner.engine import missed_notes, not_followed_notes
 from gradinspect.runner.run import Run
 from gradinspect.source import Expression
@@ -40,8 +38,7 @@ def conclusion(
             *found(watched.findings),
             *found(logs.unused.findings),
             *found(lambda: logs.cuts.findings(logs.training.replaced)),
-            *(one for fact in logs.training.facts() for one in found(partial(findings_on, fact))),
-            *found(lambda: derivative_findings(checked)),
+            *(one for fact in (*logs.training.facts(), *checked) for one in findings_on(fact, found)),
         )
     )
     ranks = logs.ranks

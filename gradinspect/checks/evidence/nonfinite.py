@@ -17,9 +17,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 
+from gradinspect.checks.facts.backward_calls import NonfiniteLoss
 from gradinspect.checks.facts.graphs import NonfiniteValue
 from gradinspect.checks.findings import Finding, Place
-from gradinspect.checks.rules.gradients.nonfinite_gradients import GRADIENT, LOSS, loss_finding
+from gradinspect.checks.registry import findings_on, rule_of
 from gradinspect.graph import Frame, Graph
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.magnitudes import UNREADABLE, PendingFigures, extremes_row, why_unread
@@ -65,17 +66,17 @@ class NonfiniteValues:
     def _found(self, graph: Graph, value: NonfiniteValue | None, backward: Frame | None) -> Iterator[Finding]:
         if value is None:
             return
-        finding = loss_finding(graph, value, backward)
-        is_known = value.node is None or not self._reported.isdisjoint(finding.places[:1])
-        self.explains = self._has_reported and is_known
-        if not self.explains:
-            self._note(finding)
-            yield finding
+        for finding in findings_on(NonfiniteLoss(graph, value, backward)):
+            is_known = value.node is None or not self._reported.isdisjoint(finding.places[:1])
+            self.explains = self._has_reported and is_known
+            if not self.explains:
+                self._note(finding)
+                yield finding
 
     def judged(self, findings: Sequence[Finding]) -> None:
         """Store what was found in the gradients of a call."""
         for finding in findings:
-            if finding.code in (GRADIENT.code, LOSS.code):
+            if rule_of(finding.code).is_nonfinite:
                 self._note(finding)
 
     def _note(self, finding: Finding) -> None:

@@ -17,7 +17,7 @@ import msgspec
 import torch
 from torch import nn
 
-from gradinspect.checks.facts.ranks import RankSummary, summarize_rank
+from gradinspect.checks.facts.ranks import RankSummary, ranks_in_words, summarize_rank
 from gradinspect.ranks.job import job_of
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.recorder import Recorder
@@ -115,3 +115,11 @@ def _unused_parameters(walk: Walk, modules: Sequence[nn.Module]) -> list[str]:
         for name, parameter in module.module.named_parameters()
         if parameter.requires_grad and id(parameter) not in reached and name not in module.parameters_to_ignore
     ]
+
+
+def missing_notes(ranks: Sequence[int]) -> tuple[str, ...]:
+    """Say which ranks did not reach a backward call that others reached."""
+    if not ranks:
+        return ()
+    words = ranks_in_words(ranks).capitalize()
+    return (f"{words} did not reach the same backward call in time, so they were not compared.",)

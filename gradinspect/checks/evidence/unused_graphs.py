@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from gradinspect.checks.evidence.kept_history import stored_lines
+from gradinspect.checks.facts.backward_calls import UnusedHistory
 from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.checks.findings import Finding
-from gradinspect.checks.rules.graphs.growing_graphs import unused_finding
+from gradinspect.checks.registry import findings_on
 from gradinspect.graph import Frame
 from gradinspect.observers.graphs.holders import HeldGroup, HolderSearch
 from gradinspect.observers.graphs.live_graph import LiveGraph, reachable, reaching, tensors_with_graph
@@ -83,7 +84,7 @@ class UnusedGraphs:
         """Report what was still kept when it was last looked for."""
         for holder in self._held:
             if holder.num_rounds:
-                yield unused_finding(holder, self._backward)
+                yield from findings_on(UnusedHistory(holder, self._backward))
 
     @property
     def _patience(self) -> int:

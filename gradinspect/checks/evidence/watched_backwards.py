@@ -14,19 +14,19 @@ from gradinspect.checks.evidence.grad_scaling import is_scaling
 from gradinspect.checks.evidence.in_place.stale import unknown_notes
 from gradinspect.checks.evidence.logs import ProgramLogs
 from gradinspect.checks.evidence.nonfinite import NonfiniteValues, PendingSearch
+from gradinspect.checks.evidence.opaque_parts import opaque_parts
 from gradinspect.checks.evidence.values.leaf_origins import LeafOrigins
-from gradinspect.checks.facts.backward_calls import BackwardEnded
+from gradinspect.checks.facts.backward_calls import BackwardEnded, UnequalRuns
+from gradinspect.checks.facts.dead_units import zeroed_inside
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import findings_on, registry, rule_of
-from gradinspect.checks.rules.gradients.zero_gradients import zeroed_inside
-from gradinspect.checks.rules.graphs.checkpoint_mismatch import checkpoint_findings
-from gradinspect.checks.rules.opaque_parts import opaque_parts
 from gradinspect.checks.watched_calls import WatchedCall, findings_of_calls, held_back_findings
 from gradinspect.graph import Graph
 from gradinspect.observers.gradients.gradient_meter import GradientMeter
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.magnitudes import PendingFigures, fetched
 from gradinspect.recording.outputs import OutputTensor
+from gradinspect.recording.own_errors import OwnErrors
 from gradinspect.recording.release import release_wrappers
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.torch_api.modes import unobserved
@@ -121,7 +121,7 @@ class WatchedBackwards:
         finished = gradients.finish(self._pending(search))
         found = self._settled(search, gradients.other_rows, watched)
         explained = is_explained or self._nonfinite.explains or _explains(found)
-        judge(watched, finished, leaves, self._origins, is_explained=explained)
+        judge(watched, finished, leaves, self._origins, self._logs.recorder.errors, is_explained=explained)
         self.unmeasured.update(unmeasured_notes(finished))
         self._nonfinite.judged(watched.judged)
 
@@ -149,7 +149,8 @@ class WatchedBackwards:
         """Look at what happened inside a call, whether or not it completed."""
         self._logs.calls.leave_backward()
         self._logs.training.end()
-        watched.found += checkpoint_findings(self._logs.checkpoints.take(), watched.line)
+        for difference in self._logs.checkpoints.take():
+            watched.found += findings_on(UnequalRuns(difference, watched.line), self._logs.recorder.errors.found)
 
 
 def _explains(findings: Iterable[Finding]) -> bool:
@@ -158,7 +159,13 @@ def _explains(findings: Iterable[Finding]) -> bool:
 
 
 def judge(
-    watched: WatchedCall, graph: Graph, leaves: Mapping[int, Tensor], origins: LeafOrigins, *, is_explained: bool
+    watched: WatchedCall,
+    graph: Graph,
+    leaves: Mapping[int, Tensor],
+    origins: LeafOrigins,
+    errors: OwnErrors,
+    *,
+    is_explained: bool,
 ) -> None:
     """Look at the gradients of a call that has completed.
 
@@ -167,13 +174,14 @@ def judge(
         graph: The graph with its gradients.
         leaves: That of each node that has one.
         origins: How they got their values.
+        errors: Where a rule that fails is counted.
         is_explained: Whether what is wrong with the gradients is known already.
     """
     ended = BackwardEnded(
         graph, broken_gradients(graph), watched.line, is_scaling, lambda number: origins.of(leaves.get(number))
     )
     if not is_explained:
-        watched.judged += findings_on(ended)
+        watched.judged += findings_on(ended, errors.found)
         watched.zeroed_inside = zeroed_inside(ended) if watched.judged else frozenset()
     rows = [row for row in parameter_rows(graph) if row.node in leaves]
     watched.parameters = {row.name: id(leaves[row.node]) for row in rows}

@@ -1,4 +1,11 @@
-"""Facts that every observed backward call offers to the rules; a rule picks one with a `Judge`."""
+"""Facts that observed backward calls offer to the rules; a rule picks one with a `Judge`.
+
+NOTE [Iterations]
+Two calls on the same line are iterations of a loop if the later one goes through nodes that were made after the earlier
+one began. What the earlier one went through is then history. The graph grows if a line of the program reads what the
+same line made in the previous iteration; a trunk that several losses share, or what was computed before the loop, is
+read by other lines.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
@@ -6,6 +13,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from msgspec import field
 
 from gradinspect.analyses.gradients.observed import GradientNote
+from gradinspect.checks.facts.broadcasts import GrownOperator
+from gradinspect.checks.facts.graphs import KeptHistory, Mismatch, NonfiniteValue, Redrawn, StaleValue
+from gradinspect.checks.findings import line_of
 from gradinspect.graph import THREAD_SPAN, Frame, Graph, Node, Record
 
 Holds: TypeAlias = Literal["tensor", "tuple", "list", "dict", "nested"]
@@ -48,6 +58,20 @@ def was_made_before(node: Node, call: EarlierCall) -> bool:
     return node.sequence_nr is not None and not was_made_since(node, call)
 
 
+def earlier_rounds(graph: Graph, calls: Sequence[EarlierCall], backward: Frame | None) -> list[EarlierCall]:
+    """List the earlier iterations of the loop that this call is in. NOTE [Iterations]."""
+    own = (node.sequence_nr for node in graph.nodes if node.sequence_nr is not None and not node.thread)
+    newest, others = max(own, default=-1), [node for node in graph.nodes if node.thread]
+    return [
+        call
+        for call in calls
+        if call.name.startswith("backward")
+        and backward is not None
+        and line_of(call.frame) == line_of(backward)
+        and (newest >= call.clock or any(was_made_since(node, call) for node in others))
+    ]
+
+
 class BackwardStarts(NamedTuple):
     """A graph that backward is about to go through."""
 
@@ -55,6 +79,56 @@ class BackwardStarts(NamedTuple):
     backward: Frame | None = None  # the line of the call
     freed_by: Sequence[EarlierCall] = ()  # those that freed what they went through
     holds: HoldsOf = lambda _name: None
+
+
+class StaleGraph(NamedTuple):
+    """A graph in which saved tensors were modified, and that backward is about to go through."""
+
+    graph: Graph
+    values: Sequence[StaleValue]
+    backward: Frame | None = None
+    calls: Sequence[EarlierCall] = ()  # those before
+    holds: HoldsOf = lambda _name: None
+
+
+class GrownGraph(NamedTuple):
+    """A graph that backward is about to go through, and the operators whose broadcast looks accidental."""
+
+    graph: Graph
+    operators: Sequence[GrownOperator]
+    backward: Frame | None = None
+
+
+class LaterRound(NamedTuple):
+    """The graph of an iteration, the earlier iterations of the same loop, and what keeps their graphs."""
+
+    graph: Graph
+    rounds: Sequence[EarlierCall]  # at least one
+    kept: Sequence[KeptHistory] = ()
+    backward: Frame | None = None
+    holds: HoldsOf = lambda _name: None
+
+
+class UnusedHistory(NamedTuple):
+    """Graphs that are kept although no backward goes through them."""
+
+    kept: KeptHistory
+    backward: Frame | None = None
+
+
+class NonfiniteLoss(NamedTuple):
+    """A loss that is not finite, and where that began."""
+
+    graph: Graph
+    value: NonfiniteValue
+    backward: Frame | None = None
+
+
+class UnequalRuns(NamedTuple):
+    """A checkpointed block of which a backward call ran another recomputation than the forward pass."""
+
+    difference: Mismatch | Redrawn
+    backward: Frame | None = None
 
 
 class LeafValues(NamedTuple):

@@ -1,7 +1,9 @@
 """What ranks tell each other of their graphs."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from gradinspect.checks.findings import listed
 from gradinspect.graph import Frame, Graph, Record
 
 
@@ -22,6 +24,13 @@ class RankSummary(Record, frozen=True, kw_only=True):
     nodes: tuple[RankNode, ...]  # each kind once, in the order of the forward pass
 
 
+class RanksOfCall(NamedTuple):
+    """What each rank is about to go through in one backward call."""
+
+    ranks: Sequence[RankSummary]
+    backward: Frame | None = None
+
+
 def summarize_rank(graph: Graph, rank: int, unused: Sequence[str], *, may_differ: bool = False) -> RankSummary:
     """Say what a graph is made of. The number of loop iterations is left out: sequences may differ in length."""
     kinds = dict.fromkeys(
@@ -38,3 +47,8 @@ def summarize_rank(graph: Graph, rank: int, unused: Sequence[str], *, may_differ
 
 def _without_caller(frame: Frame) -> Frame:
     return Frame(file=frame.file, line=frame.line, function=frame.function, code=frame.code)
+
+
+def ranks_in_words(numbers: Sequence[int]) -> str:
+    """Write `rank 1`, or `ranks 1 and 2`."""
+    return f"rank{'s' if len(numbers) > 1 else ''} {listed(list(map(str, numbers)))}"

@@ -1,8 +1,11 @@
 """Facts about values: where a gradient got lost, what grew by broadcasting, what a custom Function computes."""
 
-from typing import Literal, TypeAlias
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple, TypeAlias
 
 from gradinspect.checks.facts.value_flow import DetachCause
+from gradinspect.checks.findings import line_of
 from gradinspect.graph import Frame, Record
 
 
@@ -38,18 +41,91 @@ class MissingGradient(Record, frozen=True, kw_only=True):
     num_calls: int | None = None  # backward calls that were observed: what is not used in them may be used later
 
 
-Shape = tuple[int, ...]
-LOSSES = ("mse_loss", "huber_loss", "smooth_l1_loss", "l1_loss", "kl_div", "poisson_nll_loss", "soft_margin_loss")
+class SameCause(NamedTuple):
+    """All tensors that no gradient reaches for the same reason."""
+
+    tensors: tuple[MissingGradient, ...]  # at least one
+
+    @property
+    def first(self) -> MissingGradient:
+        """One of them, for what they have in common."""
+        return self.tensors[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each name once."""
+        return tuple(dict.fromkeys(one.name for one in self.tensors))
+
+    @property
+    def is_one(self) -> bool:
+        """Whether one name stands for all."""
+        return len(self.names) == 1
 
 
-class GrownOperator(Record, frozen=True, kw_only=True):
-    """An operator whose result has more elements than either of its inputs."""
+def by_cause(missing: Sequence[MissingGradient]) -> Iterator[SameCause]:
+    """Group tensors by what they lost their gradient to."""
+    ordered = sorted(enumerate(missing), key=lambda item: (_cause(item[1]), item[0]))
+    groups = [tuple(one for _, one in group) for _, group in groupby(ordered, key=lambda item: _cause(item[1]))]
+    for group in sorted(groups, key=lambda group: missing.index(group[0])):
+        yield SameCause(group)
 
-    sequence_nr: int  # of its node
-    op: str  # "sub", as torch names it
-    shapes: tuple[Shape, Shape]
-    is_learned: tuple[bool, bool]  # whether a gradient goes to each side
-    frame: Frame | None
+
+def _cause(one: MissingGradient) -> tuple[str, ...]:
+    if one.kind == "unread":
+        return (one.kind, str(one.noticed.frame), one.noticed.kind)
+    is_scope = one.cause in ("grad_off", "checkpoint")  # it covers many lines, and may begin on one that was not seen
+    return (one.kind, one.cause, line_of(one.off if is_scope else one.cut))
+
+
+class NonLeafGradient(Record, frozen=True, kw_only=True):
+    """A `.grad` that the program reads, of a non-leaf tensor."""
+
+    name: str
+    op: str = ""  # that made it
+    made: Frame | None = None
+    backward: Frame | None = None
+    read: Frame | None = None
+    leaves: Sequence[str] = ()  # that it was computed from and that have a name, so that it is an intermediate tensor
+
+
+class GradientTerm(Record, frozen=True, kw_only=True):
+    """A gradient without a graph that a loss consists of, or that is added to it."""
+
+    gradient: Frame | None = None  # where it was computed
+    used: Frame | None = None  # where it was added
+    backward: Frame | None = None
+    is_refused: bool = False  # the loss consists of nothing else
+    is_attribute: bool = False  # it was read from `.grad`
+
+
+class ConstantTerm(Record, frozen=True, kw_only=True):
+    """A term of a loss that lost its graph."""
+
+    op: str  # that detached it
+    cause: DetachCause
+    cut: Frame | None = None
+    used: Frame | None = None  # where it was added
+    backward: Frame | None = None
+
+
+class DivergenceInput(Record, frozen=True, kw_only=True):
+    """A kl_div whose first argument is made of probabilities, or is the output of a layer."""
+
+    maker: str  # the function that made it: "softmax"
+    is_probability: bool
+    made: Frame | None = None
+    used: Frame | None = None  # where kl_div is called
+    backward: Frame | None = None
+
+
+class LossWithoutGraph(Record, frozen=True, kw_only=True):
+    """A loss that does not require grad."""
+
+    detached: tuple[MissingGradient, ...] = ()  # what it was computed from, up to the nearest call that detached
+    frozen: Sequence[str] = ()  # if nothing was detached, the parameters that it was computed from
+    frozen_at: Frame | None = None
+    made: Frame | None = None
+    backward: Frame | None = None
 
 
 GradcheckVerdict: TypeAlias = Literal[

@@ -1,10 +1,10 @@
 """Custom autograd.Functions whose derivatives were checked numerically (finite differences): the verdict in words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradinspect.checks.facts.values import CheckedFunction
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
 
 WRONG_BACKWARD = Rule(
     doc=RuleDoc(
@@ -80,27 +80,20 @@ WRONG_DOUBLE_BACKWARD = Rule(
 )
 
 
-def derivative_findings(functions: Sequence[CheckedFunction]) -> Iterator[Finding]:
-    """Make a finding of each Function whose backward or double backward is wrong."""
-    for function in functions:
-        if function.verdict in ("correct", "not checked"):
-            continue
-        rule, text, remedy = _words(function)
-        yield rule.finding(
-            text=text,
-            places=(*place_of("applied", function.applied), *place_of("defined", function.defined)),
-            remedy=remedy,
-            subjects=(function.name,),
-        )
-
-
-def unchecked_notes(functions: Sequence[CheckedFunction]) -> tuple[str, ...]:
-    """Say which Functions could not be checked, and why."""
-    return tuple(
-        f"{function.name} was not checked: {function.reason}."
-        for function in functions
-        if function.verdict == "not checked"
+def derivative_findings(function: CheckedFunction) -> Iterator[Finding]:
+    """Report a Function whose backward or double backward is wrong."""
+    if function.verdict in ("correct", "not checked"):
+        return
+    rule, text, remedy = _words(function)
+    yield rule.finding(
+        text=text,
+        places=(*place_of("applied", function.applied), *place_of("defined", function.defined)),
+        remedy=remedy,
+        subjects=(function.name,),
     )
+
+
+JUDGE = Judge(CheckedFunction, derivative_findings)
 
 
 def _words(function: CheckedFunction) -> tuple[Rule, str, str]:

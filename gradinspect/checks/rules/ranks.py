@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from gradinspect.checks.facts.ranks import RankSummary
+from gradinspect.checks.facts.ranks import RanksOfCall, RankSummary, ranks_in_words
 from gradinspect.checks.findings import Finding, Place, line_of, listed, place_of
-from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.graph import Frame
 
 UNUSED = Rule(
@@ -80,8 +80,9 @@ DIFFERENT = Rule(
 )
 
 
-def rank_findings(ranks: Sequence[RankSummary], backward: Frame | None) -> Iterator[Finding]:
+def rank_findings(call: RanksOfCall) -> Iterator[Finding]:
     """Compare the ranks of one call: parameters that some do not reach, or else graphs that differ."""
+    ranks, backward = call
     groups: dict[tuple[int, ...], list[str]] = {}
     for name in dict.fromkeys(name for rank in ranks for name in rank.unused):
         groups.setdefault(tuple(rank.rank for rank in ranks if name in rank.unused), []).append(name)
@@ -91,11 +92,7 @@ def rank_findings(ranks: Sequence[RankSummary], backward: Frame | None) -> Itera
         yield from _differing(ranks, backward)
 
 
-def missing_notes(ranks: Sequence[int]) -> tuple[str, ...]:
-    """Say which ranks did not reach a backward call that others reached."""
-    if not ranks:
-        return ()
-    return (f"{_ranks(ranks).capitalize()} did not reach the same backward call in time, so they were not compared.",)
+JUDGE = Judge(RanksOfCall, rank_findings)
 
 
 def _unused(
@@ -103,7 +100,7 @@ def _unused(
 ) -> Finding:
     using = next((rank for rank in ranks if rank.rank not in missing), None)
     lacking = next(rank for rank in ranks if rank.rank in missing)
-    where = "any rank" if using is None else f"{_ranks(missing)}, but does on rank {using.rank}"
+    where = "any rank" if using is None else f"{ranks_in_words(missing)}, but does on rank {using.rank}"
     places = () if using is None else (*_parting(using, lacking), *_parting(lacking, using))
     line = f" at {places[0].file}:{places[0].line}" if places else ""
     return UNUSED.finding(
@@ -150,7 +147,3 @@ def _only(one: RankSummary, other: RankSummary) -> str:
 
 def _line(places: Sequence[Place]) -> str:
     return f"{places[0].file}:{places[0].line}" if places else line_of(None)
-
-
-def _ranks(numbers: Sequence[int]) -> str:
-    return f"rank{'s' if len(numbers) > 1 else ''} {listed(list(map(str, numbers)))}"

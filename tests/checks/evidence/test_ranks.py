@@ -11,7 +11,13 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from gradinspect.checks.evidence import ranks
-from gradinspect.checks.evidence.ranks import Ranks, ranks_of_this_run, ranks_that_average, summary_of_rank
+from gradinspect.checks.evidence.ranks import (
+    Ranks,
+    missing_notes,
+    ranks_of_this_run,
+    ranks_that_average,
+    summary_of_rank,
+)
 from gradinspect.checks.facts.ranks import RankSummary
 from gradinspect.recording.capture import Moment, walk_graph
 from gradinspect.recording.outputs import outputs_in
@@ -178,3 +184,11 @@ def test_sharded_models_average_with_all_ranks(monkeypatch: pytest.MonkeyPatch) 
     assert ranks_that_average(recorder, 3) == {0, 1, 2}
     monkeypatch.setitem(sys.modules, "torch.distributed.pipelining", distributed)
     assert ranks_that_average(recorder, 3) == frozenset()
+
+
+def test_ranks_that_do_not_arrive_are_noted() -> None:
+    """In one sentence, and only where there are some."""
+    assert missing_notes(()) == ()
+    assert missing_notes((1, 3)) == (
+        "Ranks 1 and 3 did not reach the same backward call in time, so they were not compared.",
+    )

@@ -2,8 +2,8 @@
 
 from factories import graph, leaf, op
 
-from gradinspect.checks.facts.ranks import RankNode, RankSummary, summarize_rank
-from gradinspect.checks.rules.ranks import missing_notes, rank_findings
+from gradinspect.checks.facts.ranks import RankNode, RanksOfCall, RankSummary, summarize_rank
+from gradinspect.checks.rules.ranks import rank_findings
 from gradinspect.graph import Frame, ModuleCall
 
 BODY = Frame(file="net.py", line=8, code="h = body(x)")
@@ -38,7 +38,7 @@ def test_a_loop_counts_once_however_long() -> None:
 def test_a_parameter_that_one_rank_lacks_is_named_with_the_line() -> None:
     """The rank, the names, and what the other rank ran."""
     ranks = [rank(0, BODY_NODE, EXTRA_NODE), rank(1, BODY_NODE, unused=("extra.bias", "extra.weight"))]
-    (found,) = rank_findings(ranks, BACKWARD)
+    (found,) = rank_findings(RanksOfCall(ranks, BACKWARD))
 
     assert found.code == "GI901"
     assert found.text.startswith("Backward does not reach extra.bias and extra.weight on rank 1, but does on rank 0.")
@@ -48,7 +48,7 @@ def test_a_parameter_that_one_rank_lacks_is_named_with_the_line() -> None:
 
 def test_a_parameter_that_no_rank_reaches() -> None:
     """There is no line to show."""
-    (found,) = rank_findings([rank(0, unused=("w",)), rank(1, unused=("w",))], BACKWARD)
+    (found,) = rank_findings(RanksOfCall([rank(0, unused=("w",)), rank(1, unused=("w",))], BACKWARD))
 
     assert found.text.startswith("Backward does not reach w on any rank. DistributedDataParallel waits")
     assert [place.role for place in found.places] == ["backward"]
@@ -57,35 +57,32 @@ def test_a_parameter_that_no_rank_reaches() -> None:
 
 def test_parameters_are_grouped_by_the_ranks_that_lack_them() -> None:
     """Each rank lacks the other's head: two findings."""
-    found = list(rank_findings([rank(0, unused=("a", "b")), rank(1, unused=("c",))], None))
+    found = list(rank_findings(RanksOfCall([rank(0, unused=("a", "b")), rank(1, unused=("c",))], None)))
 
     assert [finding.subjects for finding in found] == [("a", "b"), ("c",)]
 
 
 def test_graphs_that_differ_are_told_once() -> None:
     """With a line of each side that has one; equal ones and those that may differ are not reported."""
-    (found,) = rank_findings([rank(0, BODY_NODE), rank(1, BODY_NODE, EXTRA_NODE), rank(2, EXTRA_NODE)], BACKWARD)
+    (found,) = rank_findings(
+        RanksOfCall([rank(0, BODY_NODE), rank(1, BODY_NODE, EXTRA_NODE), rank(2, EXTRA_NODE)], BACKWARD)
+    )
 
     assert found.code == "GI902"
     assert found.text.startswith("Rank 1 has AddmmBackward0 here, and rank 0 does not. The averaged gradients")
     assert [(place.role, place.line) for place in found.places] == [("rank1", 10), ("backward", 30)]
     assert found.remedy.startswith(f"Base the decision that leads to {found.places[0].file}:10 on something that all")
-    assert list(rank_findings([rank(0, BODY_NODE, EXTRA_NODE), rank(1, EXTRA_NODE, BODY_NODE)], BACKWARD)) == []
-    assert list(rank_findings([rank(0, BODY_NODE, may_differ=True), rank(1, EXTRA_NODE)], BACKWARD)) == []
-
-
-def test_ranks_that_do_not_arrive_are_noted() -> None:
-    """In one sentence, and only where there are some."""
-    assert missing_notes(()) == ()
-    assert missing_notes((1, 3)) == (
-        "Ranks 1 and 3 did not reach the same backward call in time, so they were not compared.",
+    assert (
+        list(rank_findings(RanksOfCall([rank(0, BODY_NODE, EXTRA_NODE), rank(1, EXTRA_NODE, BODY_NODE)], BACKWARD)))
+        == []
     )
+    assert list(rank_findings(RanksOfCall([rank(0, BODY_NODE, may_differ=True), rank(1, EXTRA_NODE)], BACKWARD))) == []
 
 
 def test_graphs_that_differ_without_a_line_say_so() -> None:
     """What differs was made by code that is not the user's."""
     nameless = RankNode(name="TanhBackward0", module=None, frame=None)
-    (found,) = rank_findings([rank(0, BODY_NODE), rank(1, BODY_NODE, nameless)], BACKWARD)
+    (found,) = rank_findings(RanksOfCall([rank(0, BODY_NODE), rank(1, BODY_NODE, nameless)], BACKWARD))
 
     assert [place.role for place in found.places] == ["backward"]
     assert found.remedy.startswith("Base the decision that leads to an unknown line on")
@@ -93,8 +90,10 @@ def test_graphs_that_differ_without_a_line_say_so() -> None:
 
 def test_what_no_rank_reaches_is_used_or_removed() -> None:
     """What some reach is a question of what they run, and where."""
-    (nowhere,) = rank_findings([rank(0, unused=("a",)), rank(1, unused=("a",))], BACKWARD)
-    (on_one,) = rank_findings([rank(0, BODY_NODE, unused=("a",)), rank(1, BODY_NODE, EXTRA_NODE)], BACKWARD)
+    (nowhere,) = rank_findings(RanksOfCall([rank(0, unused=("a",)), rank(1, unused=("a",))], BACKWARD))
+    (on_one,) = rank_findings(
+        RanksOfCall([rank(0, BODY_NODE, unused=("a",)), rank(1, BODY_NODE, EXTRA_NODE)], BACKWARD)
+    )
 
     assert nowhere.text.startswith("Backward does not reach a on any rank. ")
     assert nowhere.remedy.startswith("Use a in forward, remove what has them from the module, or pass find_unused")
@@ -105,10 +104,11 @@ def test_what_no_rank_reaches_is_used_or_removed() -> None:
 def test_each_rank_has_a_line_of_its_own() -> None:
     """That of the rank that uses a parameter is the one to change; a rank that is equal to the first has none."""
     other = RankNode(name="TanhBackward0", module=None, frame=Frame(file="net.py", line=12))
-    (unused,) = rank_findings([rank(0, BODY_NODE, other, unused=("w",)), rank(1, BODY_NODE, EXTRA_NODE)], BACKWARD)
-    (differs,) = rank_findings(
-        [rank(0, BODY_NODE, EXTRA_NODE), rank(1, BODY_NODE, EXTRA_NODE), rank(2, BODY_NODE, other), rank(3)], BACKWARD
+    (unused,) = rank_findings(
+        RanksOfCall([rank(0, BODY_NODE, other, unused=("w",)), rank(1, BODY_NODE, EXTRA_NODE)], BACKWARD)
     )
+    ranks = [rank(0, BODY_NODE, EXTRA_NODE), rank(1, BODY_NODE, EXTRA_NODE), rank(2, BODY_NODE, other), rank(3)]
+    (differs,) = rank_findings(RanksOfCall(ranks, BACKWARD))
 
     assert [(place.role, place.line) for place in unused.places] == [("rank1", 10), ("rank0", 12), ("backward", 30)]
     assert "on every rank at net.py:10, or pass" in unused.remedy

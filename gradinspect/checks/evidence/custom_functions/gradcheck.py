@@ -60,6 +60,15 @@ def check_function(call: CustomCall) -> CheckedFunction:
     return CheckedFunction(name=name, verdict=verdict, reason=reason, slopes=slopes)
 
 
+def unchecked_notes(functions: Sequence[CheckedFunction]) -> tuple[str, ...]:
+    """Say which Functions could not be checked, and why."""
+    return tuple(
+        f"{function.name} was not checked: {function.reason}."
+        for function in functions
+        if function.verdict == "not checked"
+    )
+
+
 @contextmanager
 def _isolated(args: Iterable[Any]) -> Iterator[None]:
     """Run the user's code again: with gradients, without autocast or output, restoring the random state.

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import NamedTuple
 
 import torch
+from msgspec.structs import replace
 
+from gradinspect.checks.facts.broadcasts import LOSSES, GrownOperator, slipped_shape
 from gradinspect.checks.facts.value_flow import short_name
-from gradinspect.checks.facts.values import LOSSES, GrownOperator, Shape
-from gradinspect.checks.rules.losses.broadcasts import slipped_shape
 from gradinspect.graph import Frame
 from gradinspect.recording.recorder import Recorder
 
@@ -25,21 +24,13 @@ def growing_operator(name: str) -> str | None:
     return _GROWING.get(short_name(name).strip("_"))
 
 
-class _Grown(NamedTuple):
-    sequence_nr: int
-    op: str
-    shapes: tuple[Shape, Shape]
-    is_learned: tuple[bool, bool]
-    frame: int | None
-
-
 class BroadcastLog:
     """Stores operators whose broadcast looks accidental."""
 
     def __init__(self, recorder: Recorder) -> None:
         """Share the recorder's frames."""
         self._recorder = recorder
-        self._grown: dict[int, _Grown] = {}
+        self._grown: dict[int, tuple[GrownOperator, int | None]] = {}
 
     def note(self, op: str, inputs: Sequence[torch.Tensor], sequence_nr: int, frame: FrameType | None) -> None:
         """Look at a call that has run.
@@ -63,17 +54,9 @@ class BroadcastLog:
         if slipped_shape(op, shapes, learned) is None:
             return
         number = self._recorder.frames.number_of(frame)
-        self._grown[sequence_nr] = _Grown(sequence_nr, op, shapes, learned, number)
+        grown = GrownOperator(sequence_nr=sequence_nr, op=op, shapes=shapes, is_learned=learned)
+        self._grown[sequence_nr] = grown, number
 
     def operators(self, frame_of: Callable[[int | None], Frame | None]) -> list[GrownOperator]:
         """List the stored operators."""
-        return [
-            GrownOperator(
-                sequence_nr=seen.sequence_nr,
-                op=seen.op,
-                shapes=seen.shapes,
-                is_learned=seen.is_learned,
-                frame=frame_of(seen.frame),
-            )
-            for seen in self._grown.values()
-        ]
+        return [replace(one, frame=frame_of(frame)) for one, frame in self._grown.values()]

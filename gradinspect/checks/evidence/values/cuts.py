@@ -20,19 +20,28 @@ from torch.optim.optimizer import Optimizer
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
+from gradinspect.checks.evidence.values.loss_terms import (
+    PROBABILITIES,
+    constant_terms,
+    divergence_inputs,
+    lost_terms,
+)
 from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, missing_gradient, names_of, outcomes_of
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
-from gradinspect.checks.evidence.values.refused import refused_findings
+from gradinspect.checks.evidence.values.perhaps_meant import bootstrap_note, bootstraps, repeated_terms
+from gradinspect.checks.evidence.values.refused import loss_without_graph
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, FlowOutcome, Read, ancestors, descendants
-from gradinspect.checks.facts.values import MissingGradient, NoticedAt
+from gradinspect.checks.facts.values import (
+    ConstantTerm,
+    DivergenceInput,
+    GradientTerm,
+    MissingGradient,
+    NonLeafGradient,
+    NoticedAt,
+    by_cause,
+)
 from gradinspect.checks.findings import Finding, listed
 from gradinspect.checks.registry import findings_on
-from gradinspect.checks.rules.flow.constant_terms import constant_term_finding, constant_terms
-from gradinspect.checks.rules.flow.gradient_terms import lost_term_finding, lost_terms
-from gradinspect.checks.rules.flow.missing_gradients import by_cause
-from gradinspect.checks.rules.flow.nonleaf_gradients import nonleaf_finding
-from gradinspect.checks.rules.losses.divergences import wrong_input_finding, wrong_inputs
-from gradinspect.checks.rules.losses.perhaps_meant import bootstrap_note, bootstraps, repeated_terms
 from gradinspect.graph import Frame, Graph, frame_of
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import is_own_file, lines_from
@@ -86,8 +95,8 @@ class GradientCuts:
         self._num_calls = 0
         self.reached: set[int] = set()  # ids of the leaves that an observed call reaches
         self._wanted: dict[int, _Wanted] = {}
-        self._found: list[Finding] = []
-        self._constant: dict[tuple[Frame | None, Frame | None], Finding] = {}  # by the lines of a term
+        self._nonleaf: list[NonLeafGradient] = []
+        self._constant: dict[tuple[Frame | None, Frame | None], ConstantTerm] = {}  # by the lines of a term
         self._perhaps: dict[str, None] = {}  # what may be meant
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._has_missed = False  # a call that may have reached any leaf
@@ -119,13 +128,7 @@ class GradientCuts:
         self._flow.has_grad_with_graph = call.creates_graph
         yield from self._missed_inputs(missed, call, backward)
         for root in roots:
-            for term in lost_terms(self._flow.calls, root, self._is_trained):
-                gradient, used = (self._line(number) for number in term)
-                is_attribute = self._flow.calls[term.gradient].is_attribute
-                yield lost_term_finding(gradient, used, backward, is_attribute=is_attribute)
-            for wrong in wrong_inputs(self._flow.calls, root):
-                made, loss = (self._line(number) for number in wrong)
-                yield wrong_input_finding(self._flow.calls, wrong, (made, loss), backward)
+            yield from self._wrong_terms(root, backward)
             self._note_constant_terms(graph, root, backward)
             self._note_what_may_be_meant(graph, root, call)
 
@@ -135,7 +138,8 @@ class GradientCuts:
 
     def refused(self, call: EngineCall) -> Iterator[Finding]:
         """Explain why a call has no graph."""
-        return refused_findings(self._flow, call, self._recorder, self._frame)
+        fact = loss_without_graph(self._flow, call, self._recorder, self._frame)
+        return self._judged(fact) if fact is not None else iter(())
 
     def findings(self, explained: Collection[int] = ()) -> Iterator[Finding]:
         """Report the tensors found without a gradient that no observed call reaches.
@@ -143,7 +147,8 @@ class GradientCuts:
         Args:
             explained: The ids of tensors of which another finding says why.
         """
-        yield from self._found
+        for fact in self._nonleaf:
+            yield from self._judged(fact)
         known = self.reached.union(explained)
         wanted = [one for key, one in self._wanted.items() if key not in known and one.tensor() is not None]
         if not self._roots or self._has_missed or self._flow.is_full or not can_watch_storages():
@@ -164,11 +169,11 @@ class GradientCuts:
             other = self._other_backward(outcome, one.backward, reached)
             made = one.made if outcome.kind == "unread" else None
             records.append(replace(record, module=module, num_calls=self._num_calls or 1, other=other, made=made))
-        yield from _findings_on(records)
+        yield from self._by_cause(records)
         detached = {record.cut for record in records}
-        for frames, finding in self._constant.items():
-            if frames[0] not in detached:
-                yield finding
+        for term in self._constant.values():
+            if term.cut not in detached:
+                yield from self._judged(term)
 
     def waits(self) -> str | None:
         """Name a tensor without a gradient: a later call may reach it."""
@@ -181,14 +186,37 @@ class GradientCuts:
             yield f"Missing gradients were not checked: there were more than {MAX_CALLS:,} calls of torch functions."
         yield from self._perhaps
 
+    def _wrong_terms(self, root: Read, backward: Frame | None) -> Iterator[Finding]:
+        calls = self._flow.calls
+        for made, used in lost_terms(calls, root, self._is_trained):
+            yield from self._judged(
+                GradientTerm(
+                    gradient=self._line(made),
+                    used=self._line(used),
+                    backward=backward,
+                    is_attribute=calls[made].is_attribute,
+                )
+            )
+        for made, used in divergence_inputs(calls, root):
+            maker = calls[made].name
+            yield from self._judged(
+                DivergenceInput(
+                    maker=maker,
+                    is_probability=maker in PROBABILITIES,
+                    made=self._line(made),
+                    used=self._line(used),
+                    backward=backward,
+                )
+            )
+
     def _note_constant_terms(self, graph: Graph, root: Read, backward: Frame | None) -> None:
         """Store the terms of a scalar loss that have no graph, until it is known whether parameters miss a gradient."""
         if self._flow.is_full or graph.roots[0].info is None or graph.roots[0].info.shape:
             return
-        for term in constant_terms(self._flow.calls, root):
-            lines = self._line(term.cut), self._line(term.used)
-            finding = constant_term_finding(self._flow.calls, term, lines, backward)
-            self._constant.setdefault(lines, finding)
+        for made, used in constant_terms(self._flow.calls, root):
+            call, cut, line = self._flow.calls[made], self._line(made), self._line(used)
+            term = ConstantTerm(op=call.name, cause=call.cause or "unknown", cut=cut, used=line, backward=backward)
+            self._constant.setdefault((cut, line), term)
 
     def _note_what_may_be_meant(self, graph: Graph, root: Read, call: EngineCall) -> None:
         if call.kind != "backward":
@@ -204,7 +232,7 @@ class GradientCuts:
         names = names_of(tensors, self._recorder, call.frame)
         roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
         outcomes = outcomes_of(self._flow, [self._flow.read(tensor) for tensor in tensors], roots)
-        yield from _findings_on(
+        yield from self._by_cause(
             [
                 missing_gradient(self._flow, name, outcome, noticed, backward, self._frame)
                 for name, outcome in zip(names, outcomes, strict=True)
@@ -270,7 +298,10 @@ class GradientCuts:
             made = None if read.call == OUTSIDE else self._flow.calls[read.call]
             op, where = ("", None) if made is None else (made.name, self._frame(made.frame))
             leaves = self._named_leaves(read.call, frame)
-            self._found.append(nonleaf_finding(name, op, where, self._roots[-1].backward, line, leaves))
+            fact = NonLeafGradient(
+                name=name, op=op, made=where, backward=self._roots[-1].backward, read=line, leaves=leaves
+            )
+            self._nonleaf.append(fact)
 
     def _named_leaves(self, call: int, frame: FrameType) -> list[str]:
         """Name the leaves that a tensor was computed from, and that the program can still reach by a name."""
@@ -299,16 +330,18 @@ class GradientCuts:
             return leaf is not None
         return any(one is leaf for optimizer in instances_of(Optimizer) for one in held_by(optimizer))
 
+    def _by_cause(self, missing: Sequence[MissingGradient]) -> Iterator[Finding]:
+        for group in by_cause(missing):
+            yield from self._judged(group)
+
+    def _judged(self, fact: object) -> Iterator[Finding]:
+        return findings_on(fact, self._recorder.errors.found)
+
     def _line(self, call: int) -> Frame | None:
         return self._frame(self._flow.calls[call].frame)
 
     def _frame(self, number: int | None) -> Frame | None:
         return None if number is None else self._recorder.frames.record(number, self._folder)
-
-
-def _findings_on(missing: Sequence[MissingGradient]) -> Iterator[Finding]:
-    for group in by_cause(missing):
-        yield from findings_on(group)
 
 
 def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from gradinspect.checks.facts.values import MissingGradient
+from gradinspect.checks.facts.values import MissingGradient, SameCause
 from gradinspect.checks.findings import Finding, line_of, listed
 from gradinspect.checks.rewriting import compared
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.flow.detach_causes import COMPARISONS, DETACH_REMEDIES, INSTEAD, SAMPLED, DetachRemedy
-from gradinspect.checks.rules.flow.missing_gradients import SameCause, and_failure, places_of
+from gradinspect.checks.rules.flow.missing_gradients import and_failure, places_of
 from gradinspect.checks.rules.flow.remade_tensors import collects, remade_tensor
 from gradinspect.checks.rules.graphs.carried_state import call_in
 

@@ -1,14 +1,13 @@
 """A loss that does not require grad: detached, frozen, or computed from constants."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-from gradinspect.checks.facts.value_flow import Call, FlowOutcome
-from gradinspect.checks.facts.values import MissingGradient, NoticedAt
+from gradinspect.checks.facts.values import LossWithoutGraph, NoticedAt, SameCause
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.flow.detached_parameters import detached_words
 from gradinspect.checks.rules.flow.gradient_terms import NO_GRAPH
-from gradinspect.checks.rules.flow.missing_gradients import SameCause, failure, places_of
+from gradinspect.checks.rules.flow.missing_gradients import failure, places_of
 from gradinspect.graph import Frame
 
 NO_GRAD_LOSS = Rule(
@@ -37,56 +36,37 @@ NO_GRAD_LOSS = Rule(
 )
 
 
-def refused_finding(detached: Sequence[MissingGradient], made: Frame | None, backward: Frame | None) -> Finding:
-    """Make the finding for a loss that has no graph at all.
-
-    Args:
-        detached: What it was computed from, up to the nearest call that detached; nothing where all is constant.
-        made: The line that made it.
-        backward: The line that wants to go back from it.
-    """
-    if detached:
-        group = SameCause(tuple(detached))
+def refused_findings(loss: LossWithoutGraph) -> Iterator[Finding]:
+    """Say why a loss has no graph at all."""
+    made, backward = place_of("made", loss.made), place_of("backward", loss.backward)
+    if loss.detached:
+        group = SameCause(loss.detached)
         why, remedy = detached_words(group)
         rule = NO_GRAPH if group.first.cause == "gradient" else NO_GRAD_LOSS
-        return rule.finding(
+        yield rule.finding(
             text=f"{why} {failure(group.first.noticed)}",
             places=places_of(group.first),
             remedy=remedy,
             subjects=group.names,
         )
-    return NO_GRAD_LOSS.finding(
-        text=f"None of the tensors it was computed from requires grad. {_failure_of(backward)}",
-        places=(*place_of("made", made), *place_of("backward", backward)),
-        remedy="Create what should be learned with requires_grad=True, or as an nn.Parameter.",
-    )
+    elif loss.frozen:
+        since = "" if loss.frozen_at is None else f" since {line_of(loss.frozen_at)}"
+        yield NO_GRAD_LOSS.finding(
+            text=f"All parameters it was computed from are frozen{since}: {listed(loss.frozen)}. "
+            f"{_failure_of(loss.backward)}",
+            places=(*made, *place_of("frozen", loss.frozen_at), *backward),
+            remedy="Call requires_grad_() on the parameters that should learn.",
+            subjects=loss.frozen,
+        )
+    else:
+        yield NO_GRAD_LOSS.finding(
+            text=f"None of the tensors it was computed from requires grad. {_failure_of(loss.backward)}",
+            places=(*made, *backward),
+            remedy="Create what should be learned with requires_grad=True, or as an nn.Parameter.",
+        )
 
 
-def frozen_finding(names: Sequence[str], frozen: Frame | None, made: Frame | None, backward: Frame | None) -> Finding:
-    """Make the finding for a loss whose parameters are all frozen."""
-    where = "" if frozen is None else f" since {line_of(frozen)}"
-    return NO_GRAD_LOSS.finding(
-        text=f"All parameters it was computed from are frozen{where}: {listed(names)}. {_failure_of(backward)}",
-        places=(*place_of("made", made), *place_of("frozen", frozen), *place_of("backward", backward)),
-        remedy="Call requires_grad_() on the parameters that should learn.",
-        subjects=names,
-    )
-
-
-def nearest_cut(found: Sequence[FlowOutcome], calls: Sequence[Call]) -> list[int]:
-    """Choose the tensors that were detached by the same cause, nearest to the loss.
-
-    Disabled gradients are one cause, on however many lines.
-    """
-    cut = [place for place, outcome in enumerate(found) if outcome.kind == "cut"]
-    if not cut:
-        return []
-    seen = [place for place in cut if found[place].cause != "python"] or cut
-    last = max((found[place] for place in seen), key=lambda outcome: outcome.cut or 0)
-    if last.cause == "grad_off":
-        return [place for place in seen if found[place].cause == "grad_off"]
-    line = calls[last.cut or 0].frame
-    return [place for place in seen if calls[found[place].cut or 0].frame == line]
+JUDGE = Judge(LossWithoutGraph, refused_findings)
 
 
 def _failure_of(backward: Frame | None) -> str:

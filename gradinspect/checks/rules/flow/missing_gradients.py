@@ -1,40 +1,7 @@
-"""Tensors that no gradient reaches: their record, grouped by cause, and what the rules about them share."""
-
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import NamedTuple
+"""What the rules about tensors that no gradient reaches share: lines and words."""
 
 from gradinspect.checks.facts.values import MissingGradient, NoticedAt
-from gradinspect.checks.findings import Place, line_of, place_of
-
-
-class SameCause(NamedTuple):
-    """All tensors that no gradient reaches for the same reason."""
-
-    tensors: tuple[MissingGradient, ...]  # at least one
-
-    @property
-    def first(self) -> MissingGradient:
-        """One of them, for what they have in common."""
-        return self.tensors[0]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Each name once."""
-        return tuple(dict.fromkeys(one.name for one in self.tensors))
-
-    @property
-    def is_one(self) -> bool:
-        """Whether one name stands for all."""
-        return len(self.names) == 1
-
-
-def by_cause(missing: Sequence[MissingGradient]) -> Iterator[SameCause]:
-    """Group tensors by what they lost their gradient to."""
-    ordered = sorted(enumerate(missing), key=lambda item: (_cause(item[1]), item[0]))
-    groups = [tuple(one for _, one in group) for _, group in groupby(ordered, key=lambda item: _cause(item[1]))]
-    for group in sorted(groups, key=lambda group: missing.index(group[0])):
-        yield SameCause(group)
+from gradinspect.checks.findings import Place, place_of
 
 
 def places_of(one: MissingGradient) -> list[Place]:
@@ -61,10 +28,3 @@ def failure(noticed: NoticedAt) -> str:
 def and_failure(noticed: NoticedAt) -> str:
     """Say so after another sentence, where a missing gradient is an error."""
     return f" {failure(noticed)}" if noticed.kind == "grad" else ""
-
-
-def _cause(one: MissingGradient) -> tuple[str, ...]:
-    if one.kind == "unread":
-        return (one.kind, str(one.noticed.frame), one.noticed.kind)
-    is_scope = one.cause in ("grad_off", "checkpoint")  # it covers many lines, and may begin on one that was not seen
-    return (one.kind, one.cause, line_of(one.off if is_scope else one.cut))

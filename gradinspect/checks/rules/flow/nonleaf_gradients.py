@@ -1,9 +1,10 @@
 """A `.grad` that is read and never filled, because its tensor is not a leaf."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from gradinspect.checks.facts.values import NonLeafGradient
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
-from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.graph import Frame
 
 NON_LEAF = Rule(
@@ -29,26 +30,19 @@ NON_LEAF = Rule(
 )
 
 
-def nonleaf_finding(  # everything about one tensor
-    name: str, op: str, made: Frame | None, backward: Frame | None, read: Frame | None, leaves: Sequence[str] = ()
-) -> Finding:
-    """Make the finding for a `.grad` that is read and that backward does not fill.
-
-    Args:
-        name: The tensor.
-        op: What made it.
-        made: The line of that.
-        backward: The line of the call.
-        read: The line that reads `.grad`.
-        leaves: The leaves that it was computed from and that have a name, so that it is an intermediate tensor.
-    """
+def nonleaf_findings(fact: NonLeafGradient) -> Iterator[Finding]:
+    """Report a `.grad` that is read and that backward does not fill."""
+    name, op = fact.name, fact.op
     how = f"{op} made it from another tensor, which is the leaf" if op else "it was computed from another tensor"
-    return NON_LEAF.finding(
+    yield NON_LEAF.finding(
         text=f"{name}.grad is None: {how}. Backward fills .grad of leaves only.",
-        places=(*place_of("made", made), *place_of("backward", backward), *place_of("read", read)),
-        remedy=_remedy(name, op, made, leaves),
+        places=(*place_of("made", fact.made), *place_of("backward", fact.backward), *place_of("read", fact.read)),
+        remedy=_remedy(name, op, fact.made, fact.leaves),
         subjects=(name,),
     )
+
+
+JUDGE = Judge(NonLeafGradient, nonleaf_findings)
 
 
 def _remedy(name: str, op: str, made: Frame | None, leaves: Sequence[str]) -> str:

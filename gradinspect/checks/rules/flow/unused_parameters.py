@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from gradinspect.checks.facts.values import MissingGradient
+from gradinspect.checks.facts.values import MissingGradient, SameCause
 from gradinspect.checks.findings import Finding, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
-from gradinspect.checks.rules.flow.missing_gradients import SameCause, and_failure, places_of
+from gradinspect.checks.rules.flow.missing_gradients import and_failure, places_of
 from gradinspect.units import format_count
 
 MAX_LINES = 3  # that made what is unused

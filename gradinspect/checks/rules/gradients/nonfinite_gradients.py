@@ -7,8 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, known
-from gradinspect.checks.facts.backward_calls import BackwardEnded
-from gradinspect.checks.facts.graphs import NonfiniteValue
+from gradinspect.checks.facts.backward_calls import BackwardEnded, NonfiniteLoss
 from gradinspect.checks.findings import Finding, caller_in, line_of, listed, place_of
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.gradients.gradient_causes import CulpritWords, at_line, culprit_finding, operator_of
@@ -35,7 +34,8 @@ GRADIENT = Rule(
 + y.sum().backward()
 """,
         remedy="Keep the input itself away from the singularity, also where the result is masked.",
-    )
+    ),
+    is_nonfinite=True,
 )
 LOSS = Rule(
     doc=RuleDoc(
@@ -58,6 +58,7 @@ LOSS = Rule(
         remedy="Use the numerically stable form, such as log_softmax, or keep the input away from the singularity.",
     ),
     explains_gradients=True,
+    is_nonfinite=True,
 )
 
 
@@ -71,11 +72,12 @@ def nonfinite_findings(ended: BackwardEnded) -> Iterator[Finding]:
             yield _finding(ended.graph, note, ran, ended.backward)
 
 
-JUDGE = Judge(BackwardEnded, nonfinite_findings)
+GRADIENT_JUDGE = Judge(BackwardEnded, nonfinite_findings)
 
 
-def loss_finding(graph: Graph, value: NonfiniteValue, backward: Frame | None) -> Finding:
+def loss_findings(loss: NonfiniteLoss) -> Iterator[Finding]:
     """Name where a loss that is not finite came from."""
+    graph, value, backward = loss
     node = None if value.node is None else graph.nodes[value.node]
     frame = None if node is None else frame_of(graph, node)
     called = None if node is None else caller_in(graph, node, backward)
@@ -88,12 +90,15 @@ def loss_finding(graph: Graph, value: NonfiniteValue, backward: Frame | None) ->
         cause = value_cause(graph, node, is_nan=value.is_nan)
         why += "" if cause is None else f" {cause.why}"
         remedy = f"Check the inputs of {line_of(frame)}." if cause is None else at_line(frame, cause.remedy)
-    return LOSS.finding(
+    yield LOSS.finding(
         text=why,
         places=(*place_of("made", frame, called), *place_of("backward", backward)),
         remedy=remedy,
         subjects=(value.label,),
     )
+
+
+LOSS_JUDGE = Judge(NonfiniteLoss, loss_findings)
 
 
 def _overflows_in_half(ran: NodeGradients | None) -> bool:

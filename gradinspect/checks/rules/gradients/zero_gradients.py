@@ -1,10 +1,11 @@
 """Gradients that are zero, or all but zero, before they reach their parameters: rounding, clamping, saturation."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 
 from gradinspect.analyses.gradients.observed import GradientNote, gradients_of, norm_of_all, parameter_rows
 from gradinspect.checks.facts.backward_calls import BackwardEnded
-from gradinspect.checks.findings import Finding, Place, place_of
+from gradinspect.checks.facts.dead_units import ZEROED, reached
+from gradinspect.checks.findings import Finding
 from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.gradients.gradient_causes import (
     Cause,
@@ -15,7 +16,7 @@ from gradinspect.checks.rules.gradients.gradient_causes import (
 )
 from gradinspect.checks.rules.gradients.zero_causes import dead_unit_cause, length_one_cause
 from gradinspect.checks.rules.gradients.zero_weights import stuck_weights
-from gradinspect.graph import Consumer, Graph, Node, consumers, frame_of, nodes_named
+from gradinspect.graph import Graph, Node, nodes_named
 
 ZERO = Rule(
     doc=RuleDoc(
@@ -92,8 +93,6 @@ def zero_cause(ended: BackwardEnded, number: int) -> Cause | None:
     return dead or length_one_cause(ended.graph, number) or cause_in(CAUSES, node)
 
 
-ROLE = "zeroed"
-
 NEXT_TO_NOTHING = 1e-6  # of the norm that came; the rounding error of float32 is a tenth of that
 # log_softmax is not among them: in cross entropy a small gradient is a good prediction
 SQUASHING = ("SoftmaxBackward", "SigmoidBackward", "TanhBackward", "ErfBackward")
@@ -126,7 +125,7 @@ def _is_explained(graph: Graph, names: Collection[str], stuck: Collection[str]) 
 def _finding(ended: BackwardEnded, note: GradientNote, returned: str) -> Finding:
     words = CulpritWords(
         rule=ZERO,
-        role=ROLE,
+        role=ZEROED,
         cause_of=lambda _node: zero_cause(ended, note.node or 0),
         effect="No gradient reaches {names}.",
         command="break zero",
@@ -152,48 +151,10 @@ def _cancelled(graph: Graph) -> Iterator[GradientNote]:
         else {}
     )
     for number in cancelling:
-        behind = _reached(graph, [number], avoided=None)
+        behind = reached(graph, [number], avoided=None)
         names = tuple(name for node, name in zero.items() if node in behind)
         if names:
             yield GradientNote(kind="killed", text="", node=number, parameters=names)
-
-
-def zeroed_inside(ended: BackwardEnded) -> frozenset[Place]:
-    """Return the lines of nodes that returned only zeros, and whose output went into a layer with weights.
-
-    Such a unit is dead; a loss that is zero because its margin is kept is not.
-    """
-    graph = ended.graph
-    killed = [note.node for note in ended.notes if note.kind == "killed" and note.node is not None]
-    readers = consumers(graph) if killed else {}
-    found: set[Place] = set()
-    for number in killed:
-        places = place_of(ROLE, frame_of(graph, graph.nodes[number]))
-        if not found.issuperset(places) and _is_followed_by_weights(graph, readers, number):
-            found.update(places)
-    return frozenset(found)
-
-
-def _is_followed_by_weights(graph: Graph, readers: Mapping[int, Sequence[Consumer]], node_id: int) -> bool:
-    after = _reached(graph, [node_id], avoided=None)
-    todo, seen = [node_id], {node_id}
-    for number in todo:
-        for reader, _ in readers.get(number, ()):
-            if reader not in seen:
-                seen.add(reader)
-                todo.append(reader)
-                own = [edge.next_node for edge in graph.nodes[reader].next_edges if edge is not None]
-                if any(number not in after and _is_weight(graph, number) for number in own):
-                    return True
-    return False
-
-
-def _is_weight(graph: Graph, node_id: int) -> bool:
-    """Return whether a node is a matrix of weights, perhaps transposed."""
-    node = graph.nodes[node_id]
-    while node.leaf is None and node.name.startswith(("TBackward", "TransposeBackward")) and node.next_edges[0]:
-        node = graph.nodes[node.next_edges[0].next_node]
-    return node.leaf is not None and len(node.leaf.info.shape) > 1
 
 
 def shrunk_gradients(graph: Graph) -> Iterator[GradientNote]:
@@ -216,22 +177,11 @@ def shrunk_gradients(graph: Graph) -> Iterator[GradientNote]:
 
 def _only_through(graph: Graph, node_id: int) -> tuple[str, ...]:
     """Name the leaves that can be reached only through one node."""
-    behind = _reached(graph, [node_id], avoided=None)
-    around = _reached(graph, [root.node for root in graph.roots], avoided=node_id)
+    behind = reached(graph, [node_id], avoided=None)
+    around = reached(graph, [root.node for root in graph.roots], avoided=node_id)
     leaves = ((number, node.leaf) for number, node in enumerate(graph.nodes))
     return tuple(
         leaf.name or f"#{number}"
         for number, leaf in leaves
         if leaf is not None and number in behind and number not in around
     )
-
-
-def _reached(graph: Graph, starts: Sequence[int], avoided: int | None) -> set[int]:
-    seen = {start for start in starts if start != avoided}
-    todo = list(seen)
-    for number in todo:
-        for edge in graph.nodes[number].next_edges:
-            if edge is not None and edge.next_node not in seen and edge.next_node != avoided:
-                seen.add(edge.next_node)
-                todo.append(edge.next_node)
-    return seen

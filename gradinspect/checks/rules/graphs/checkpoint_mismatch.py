@@ -1,10 +1,11 @@
 """A checkpointed block whose recomputation differs from its forward pass: the operator and line of both runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from gradinspect.checks.facts.backward_calls import UnequalRuns
 from gradinspect.checks.facts.graphs import KeptTensor, Mismatch, Redrawn
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.graph import Frame, TensorInfo
 from gradinspect.units import format_count, format_tensor
 
@@ -46,23 +47,26 @@ MISMATCH = Rule(
 )
 
 
-def checkpoint_findings(mismatches: Sequence[Mismatch | Redrawn], backward: Frame | None) -> Iterator[Finding]:
-    """Make a finding of each block whose two runs differ."""
-    for mismatch in mismatches:
-        if isinstance(mismatch, Redrawn):
-            yield _redrawn(mismatch, backward)
-            continue
-        first, again = mismatch.first, mismatch.again
-        yield MISMATCH.finding(
-            text=_why(mismatch),
-            places=(
-                *place_of("decision", mismatch.decided),
-                *place_of("first", None if first is None else first.frame),
-                *place_of("again", None if again is None else again.frame),
-                *place_of("backward", backward),
-            ),
-            remedy=_remedy(mismatch),
-        )
+def checkpoint_findings(runs: UnequalRuns) -> Iterator[Finding]:
+    """Report a block whose two runs differ."""
+    mismatch, backward = runs
+    if isinstance(mismatch, Redrawn):
+        yield _redrawn(mismatch, backward)
+        return
+    first, again = mismatch.first, mismatch.again
+    yield MISMATCH.finding(
+        text=_why(mismatch),
+        places=(
+            *place_of("decision", mismatch.decided),
+            *place_of("first", None if first is None else first.frame),
+            *place_of("again", None if again is None else again.frame),
+            *place_of("backward", backward),
+        ),
+        remedy=_remedy(mismatch),
+    )
+
+
+JUDGE = Judge(UnequalRuns, checkpoint_findings)
 
 
 def _redrawn(block: Redrawn, backward: Frame | None) -> Finding:

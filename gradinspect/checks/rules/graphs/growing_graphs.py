@@ -1,18 +1,18 @@
-"""Graph history that is kept from one backward to the next, found by comparing iterations of the same loop.
-
-NOTE [Iterations]
-Two calls on the same line are iterations of a loop if the later one goes through nodes that were made after the earlier
-one began. What the earlier one went through is then history. The graph grows if a line of the program reads what the
-same line made in the previous iteration; a trunk that several losses share, or what was computed before the loop, is
-read by other lines.
-"""
+"""Graph history that is kept from one backward to the next, found by comparing iterations of the same loop."""
 
 from collections.abc import Iterator, Sequence
 
-from gradinspect.checks.facts.backward_calls import EarlierCall, HoldsOf, was_made_before, was_made_since
+from gradinspect.checks.facts.backward_calls import (
+    EarlierCall,
+    HoldsOf,
+    LaterRound,
+    UnusedHistory,
+    was_made_before,
+    was_made_since,
+)
 from gradinspect.checks.facts.graphs import KeptHistory
 from gradinspect.checks.findings import Finding, Place, line_of, place_of
-from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.graphs.carried_state import Join, carried_remedy, joins_in_time
 from gradinspect.graph import Frame, Graph, Node, frame_of
 from gradinspect.units import format_count
@@ -48,25 +48,9 @@ GROWING = Rule(
 )
 
 
-def earlier_rounds(graph: Graph, calls: Sequence[EarlierCall], backward: Frame | None) -> list[EarlierCall]:
-    """List the earlier iterations of the loop that this call is in. NOTE [Iterations]."""
-    own = (node.sequence_nr for node in graph.nodes if node.sequence_nr is not None and not node.thread)
-    newest, others = max(own, default=-1), [node for node in graph.nodes if node.thread]
-    return [
-        call
-        for call in calls
-        if call.name.startswith("backward")
-        and backward is not None
-        and line_of(call.frame) == line_of(backward)
-        and (newest >= call.clock or any(was_made_since(node, call) for node in others))
-    ]
-
-
-def growing_findings(
-    graph: Graph, rounds: Sequence[EarlierCall], kept: Sequence[KeptHistory], backward: Frame | None,
-    holds: HoldsOf = lambda _name: None,
-) -> Iterator[Finding]:  # fmt: skip
+def growing_findings(later: LaterRound) -> Iterator[Finding]:
     """Find what makes each iteration keep more than the previous one."""
+    graph, rounds, kept, backward, holds = later
     join = None if any(_is_freed(node) for node in graph.nodes) else _join(graph, rounds)
     if join is not None:
         yield _joined(graph, *join, backward, holds)
@@ -77,17 +61,22 @@ def growing_findings(
             yield _held(holder, backward)
 
 
-def unused_finding(holder: KeptHistory, backward: Frame | None) -> Finding:
-    """Make the finding for graphs that are kept although no backward goes through them."""
+def unused_findings(unused: UnusedHistory) -> Iterator[Finding]:
+    """Report graphs that are kept although no backward goes through them."""
+    holder, backward = unused
     graphs = format_count(holder.num_tensors, "tensor")
     where = line_of(holder.stores[0] if holder.stores else None)
-    return GROWING.finding(
+    yield GROWING.finding(
         text=f"{holder.name} holds {graphs} with a graph that no backward has gone through, although later graphs have "
         "been. Each keeps everything that its graph saved.",
         places=(*_stored(holder), *place_of("backward", backward)),
         remedy=f"Compute under torch.no_grad() what {where} stores, or store it without history: item() or detach().",
         subjects=(holder.name,),
     )
+
+
+GROWING_JUDGE = Judge(LaterRound, growing_findings)
+UNUSED_JUDGE = Judge(UnusedHistory, unused_findings)
 
 
 def _is_freed(node: Node) -> bool:

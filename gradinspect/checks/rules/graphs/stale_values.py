@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from gradinspect.checks.facts.backward_calls import EarlierCall, HoldsOf, was_made_before
+from gradinspect.checks.facts.backward_calls import EarlierCall, HoldsOf, StaleGraph, was_made_before
 from gradinspect.checks.facts.graphs import MASKED_ASSIGNMENT, StaleValue, Write
 from gradinspect.checks.findings import Finding, Place, caller_in, caller_of_helper, line_of, listed, place_of
 from gradinspect.checks.rewriting import (
@@ -18,7 +18,7 @@ from gradinspect.checks.rewriting import (
     unchained,
     written_name,
 )
-from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.checks.rules.graphs.carried_state import call_in, carried_remedy, joins_in_time
 from gradinspect.graph import Frame, Graph, frame_of
 
@@ -102,22 +102,9 @@ UNTRACKED = Rule(
 )
 
 
-def stale_findings(
-    graph: Graph,
-    values: Sequence[StaleValue],
-    backward: Frame | None,
-    calls: Sequence[EarlierCall] = (),
-    holds: HoldsOf = lambda _name: None,
-) -> Iterator[Finding]:
-    """Make one finding of all values that were saved on one line and written on the same lines.
-
-    Args:
-        graph: The graph that backward is about to go through.
-        values: The values.
-        backward: The line of the call.
-        calls: The calls before this one.
-        holds: What a variable holds.
-    """
+def stale_findings(stale: StaleGraph) -> Iterator[Finding]:
+    """Make one finding of all values that were saved on one line and written on the same lines."""
+    graph, values, backward, calls, holds = stale
 
     def key(value: StaleValue) -> tuple[str, str, str]:
         return _rule(value).code, line_of(_saved_at(graph, value)), str([*_lines(value)])
@@ -126,6 +113,9 @@ def stale_findings(
     for _, group in groupby(ordered, key=lambda item: key(item[1])):
         chosen = [value for _, value in group]
         yield _finding(graph, chosen, backward, _remedy(graph, chosen[0], backward, calls, holds))
+
+
+JUDGE = Judge(StaleGraph, stale_findings)
 
 
 def _finding(graph: Graph, values: Sequence[StaleValue], backward: Frame | None, remedy: str) -> Finding:

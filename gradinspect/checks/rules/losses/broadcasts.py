@@ -1,26 +1,13 @@
-"""Accidental broadcasting: `[64, 1] - [64]` that grows to `[64, 64]` under a loss, told apart from intentional uses.
-
-NOTE [What is accidental]
-Two tensors with the same elements in the same order except for dimensions of length 1, and with different numbers of
-dimensions: code that wants all pairs does not rely on an implicit leading dimension. It counts where one side is
-learned and the other is given, and where only elementwise operators lie between the growth and the reduction to a
-scalar. A dimension that is added on the spot, or a mask of the grown shape, shows that all pairs are wanted.
-
-NOTE [Shapes of equal length]
-`[64, 1] - [1, 64]` and `[64, 1] - [64, 4]` are also what people write for pairs, quantiles and ensembles. So these
-count only in a loss function of torch, where torch warns too, or where a plain error is squared or made absolute and
-then reduced, and not in every form: a column of predictions against several columns of targets, or against a row, but
-not several predictions against one target, a parameter against a batch, or pairs whose graph has pairs of learned ones
-too, as energy distances do.
-"""
+"""Accidental broadcasting: `[64, 1] - [64]` that grows to `[64, 64]` under a loss, told apart from intentional uses."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from math import prod
 
-from gradinspect.checks.facts.values import LOSSES, GrownOperator, Shape
+from gradinspect.checks.facts.backward_calls import GrownGraph
+from gradinspect.checks.facts.broadcasts import GrownOperator, Shape, slipped_shape, without_ones
 from gradinspect.checks.findings import Finding, line_of, place_of
-from gradinspect.checks.rule import Rule, RuleDoc
+from gradinspect.checks.rule import Judge, Rule, RuleDoc
 from gradinspect.graph import Consumer, Frame, Graph, Node, consumers, frame_of
 
 _ELEMENTWISE = tuple(
@@ -60,38 +47,12 @@ BROADCAST = Rule(
 
 
 _OF_AN_ERROR = tuple(f"{name}Backward" for name in ("Abs", "Div", "Mul", "Neg", "Pow", "ToCopy"))
-_DIFFERENCES = ("sub", "rsub")
 _TRANSPOSED = re.compile(r"\.m?T\b|\bt\(\)|transpose|permute|swapaxes|movedim")
 
 
-def grown_shape(left: Shape, right: Shape) -> Shape | None:
-    """Return what two shapes grow to, if it looks accidental. NOTE [What is accidental]."""
-    if len(left) == len(right) or _without_ones(left) != _without_ones(right):
-        return None
-    length = max(len(left), len(right))
-    pairs = zip((1,) * (length - len(left)) + left, (1,) * (length - len(right)) + right, strict=True)
-    grown = tuple(there if here == 1 else here for here, there in pairs)
-    return grown if prod(grown) > prod(left) else None
-
-
-def slipped_shape(op: str, shapes: tuple[Shape, Shape], is_learned: tuple[bool, bool]) -> Shape | None:
-    """Return what an operator's inputs grow to, if it may be accidental. NOTE [Shapes of equal length]."""
-    left, right = shapes
-    if len(left) != len(right):
-        return grown_shape(left, right)
-    grown = tuple(map(max, left, right))
-    if left == right or prod(left) < 2 or prod(right) < 2:
-        return None
-    is_cross = grown not in shapes and _without_ones(left) == _without_ones(right)
-    if op in LOSSES or (op in _DIFFERENCES and is_cross):
-        return grown
-    learned, given = shapes if is_learned[0] else (right, left)
-    is_column = learned[-1] == 1 and given == grown and learned[:-1] == given[:-1]
-    return grown if op in _DIFFERENCES and is_column and is_learned[0] != is_learned[1] else None
-
-
-def broadcast_findings(graph: Graph, operators: Sequence[GrownOperator], backward: Frame | None) -> Iterator[Finding]:
+def broadcast_findings(grown: GrownGraph) -> Iterator[Finding]:
     """Find the operators under a loss that broadcast by accident, with the line that reduces the result."""
+    graph, operators, backward = grown
     wanted = {operator.sequence_nr for operator in operators}
     numbers = {node.identity: number for number, node in enumerate(graph.nodes) if node.identity in wanted}
     here = [operator for operator in operators if operator.sequence_nr in numbers]
@@ -109,16 +70,15 @@ def broadcast_findings(graph: Graph, operators: Sequence[GrownOperator], backwar
             yield _finding(graph, operator, shape, reduction, backward)
 
 
+JUDGE = Judge(GrownGraph, broadcast_findings)
+
+
 def _shape_of(operator: GrownOperator) -> Shape | None:
     return slipped_shape(operator.op, operator.shapes, operator.is_learned)
 
 
 def _is_of_equal_length(operator: GrownOperator) -> bool:
     return len(operator.shapes[0]) == len(operator.shapes[1])
-
-
-def _without_ones(shape: Shape) -> Shape:
-    return tuple(size for size in shape if size != 1)
 
 
 def _is_on_purpose(graph: Graph, node: Node, operator: GrownOperator) -> bool:
@@ -200,7 +160,7 @@ def _how(learned: Shape, given: Shape) -> str:
     if len(learned) != len(given):
         longer = max(learned, given, key=len)
         return f"call {_squeezed(longer, min(learned, given, key=len))} on the {_written(longer)}"
-    if _without_ones(learned) == _without_ones(given):
+    if without_ones(learned) == without_ones(given):
         return f"call reshape{learned} on the {_written(given)}"
     return f"let what is learned have the shape {_written(given)}, or select what belongs to the {_written(learned)}"
 

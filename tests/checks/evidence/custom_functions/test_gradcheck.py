@@ -7,7 +7,7 @@ import torch
 
 from gradinspect.checks.evidence.custom_functions import gradcheck
 from gradinspect.checks.evidence.custom_functions.calls import CustomCall, CustomCalls
-from gradinspect.checks.evidence.custom_functions.gradcheck import check_function
+from gradinspect.checks.evidence.custom_functions.gradcheck import check_function, unchecked_notes
 from gradinspect.checks.evidence.custom_functions.shrinking import in_double_precision, num_elements, shrunk
 from gradinspect.checks.facts.values import CheckedFunction
 
@@ -462,3 +462,11 @@ def test_arguments_that_are_no_tensors_are_kept_as_they_are() -> None:
     assert call is not None
     assert call.args[0] == 2.0
     assert [one.requires_grad for one in call.args[1:]] == [True, False]
+
+
+def test_functions_that_were_not_checked_are_noted() -> None:
+    """With the reason; a correct one is not mentioned."""
+    right = CheckedFunction(name="Swish", verdict="correct")
+    unchecked = CheckedFunction(name="Noise", verdict="not checked", reason="its results differ from call to call")
+
+    assert unchecked_notes([right, unchecked]) == ("Noise was not checked: its results differ from call to call.",)

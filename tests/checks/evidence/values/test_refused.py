@@ -7,6 +7,8 @@ import torch
 from torch import nn
 
 import gradinspect as gi
+from gradinspect.checks.evidence.values.refused import nearest_cut
+from gradinspect.checks.facts.value_flow import Call, FlowOutcome
 
 
 def gradient(power: int) -> torch.Tensor:
@@ -84,3 +86,18 @@ def test_a_loss_of_nothing_but_a_gradient_fails() -> None:
     assert "fail" in computed.text
     assert "fail" in was_read.text
     assert computed.remedy != was_read.remedy
+
+
+def test_the_cut_nearest_to_the_loss_is_chosen() -> None:
+    """With all tensors that meet it; what Python got is the last resort; disabled gradients are one cause."""
+    calls = [Call("op", frame=number // 2) for number in range(6)]
+    far, near = FlowOutcome("cut", cut=0, cause="detach"), FlowOutcome("cut", cut=4, cause="detach")
+    same_line, python = FlowOutcome("cut", cut=5, cause="integer"), FlowOutcome("cut", cut=5, cause="python")
+    off = FlowOutcome("cut", cut=1, cause="grad_off")
+
+    assert nearest_cut([far, near, FlowOutcome("unread"), same_line], calls) == [1, 3]
+    assert nearest_cut([far, python], calls) == [0]
+    assert nearest_cut([python], calls) == [0]
+    assert nearest_cut([off, FlowOutcome("cut", cut=3, cause="grad_off")], calls) == [0, 1]
+    assert nearest_cut([FlowOutcome("unread")], calls) == []
+    assert nearest_cut([FlowOutcome("cut", cut=0, cause="detach")], [Call("op"), Call("op", frame=1)]) == [0]

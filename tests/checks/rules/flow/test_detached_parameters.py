@@ -8,9 +8,8 @@ from inline_snapshot import snapshot
 from rule_sentences import line
 
 from gradinspect.checks.facts.value_flow import DetachCause
-from gradinspect.checks.facts.values import MissingGradient, NoticedAt
+from gradinspect.checks.facts.values import MissingGradient, NoticedAt, SameCause
 from gradinspect.checks.rules.flow.detached_parameters import detached_words
-from gradinspect.checks.rules.flow.missing_gradients import SameCause
 
 LOSS = NoticedAt(kind="backward", frame=line(20))
 

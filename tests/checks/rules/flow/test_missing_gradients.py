@@ -1,18 +1,25 @@
 """Tensors without a gradient as findings: grouped by their cause, with lines, words and a remedy."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
-from gradinspect.checks.facts.value_flow import Call, DetachCause, FlowOutcome
-from gradinspect.checks.facts.values import MissingGradient, NoticedAt
+from gradinspect.checks.facts.value_flow import DetachCause
+from gradinspect.checks.facts.values import (
+    GradientTerm,
+    LossWithoutGraph,
+    MissingGradient,
+    NonLeafGradient,
+    NoticedAt,
+    by_cause,
+)
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import findings_on
 from gradinspect.checks.rules.flow.detach_causes import DETACH_REMEDIES
-from gradinspect.checks.rules.flow.gradient_terms import lost_term_finding
-from gradinspect.checks.rules.flow.loss_without_graph import frozen_finding, nearest_cut, refused_finding
-from gradinspect.checks.rules.flow.missing_gradients import by_cause
-from gradinspect.checks.rules.flow.nonleaf_gradients import nonleaf_finding
+from gradinspect.checks.rules.flow.gradient_terms import term_findings
+from gradinspect.checks.rules.flow.loss_without_graph import refused_findings
+from gradinspect.checks.rules.flow.nonleaf_gradients import nonleaf_findings
 from gradinspect.graph import Frame
 
 
@@ -155,19 +162,25 @@ def test_an_input_of_autograd_grad() -> None:
     assert [place.role for place in found.places] == ["backward"]
 
 
+def without_graph(**fields: Any) -> Finding:
+    """Judge a loss that does not require grad."""
+    (found,) = refused_findings(LossWithoutGraph(made=line(9), backward=BACKWARD, **fields))
+    return found
+
+
 def test_a_loss_without_graph() -> None:
     """Detached, frozen, or computed from tensors that do not require grad."""
     noticed = NoticedAt(kind="backward", frame=BACKWARD)
-    by_cut = refused_finding([cut("w", noticed=noticed)], line(9), BACKWARD)
-    frozen = frozen_finding(["a", "b"], line(2), line(9), BACKWARD)
-    plain = refused_finding((), line(9), BACKWARD)
+    by_cut = without_graph(detached=(cut("w", noticed=noticed),))
+    frozen = without_graph(frozen=["a", "b"], frozen_at=line(2))
+    plain = without_graph()
 
     assert by_cut.code == frozen.code == plain.code == "GI302"
     assert by_cut.text.endswith("This backward will fail.")
     assert by_cut.subjects == ("w",)
     assert frozen.text.startswith("All parameters it was computed from are frozen since train.py:2: a and b.")
     assert plain.text.startswith("None of the tensors it was computed from requires grad.")
-    assert refused_finding([cut("w", cause="gradient", noticed=noticed)], line(9), BACKWARD).code == "GI402"
+    assert without_graph(detached=(cut("w", cause="gradient", noticed=noticed),)).code == "GI402"
 
 
 def test_a_loss_that_was_made_a_leaf() -> None:
@@ -197,27 +210,12 @@ def test_a_value_that_another_loss_needs_without_its_graph() -> None:
 
 def test_unknown_lines_are_left_out() -> None:
     """A finding without its lines is a finding all the same."""
-    finding = lost_term_finding(None, None, BACKWARD)
-    nonleaf = nonleaf_finding("w", "", None, None, line(9))
+    (finding,) = term_findings(GradientTerm(backward=BACKWARD))
+    (nonleaf,) = nonleaf_findings(NonLeafGradient(name="w", read=line(9)))
 
     assert [place.role for place in finding.places] == ["backward"]
     assert finding.remedy == "Pass create_graph=True at an unknown line."
     assert nonleaf.text == "w.grad is None: it was computed from another tensor. Backward fills .grad of leaves only."
-
-
-def test_the_cut_nearest_to_the_loss_is_chosen() -> None:
-    """With all tensors that meet it; what Python got is the last resort; disabled gradients are one cause."""
-    calls = [Call("op", frame=number // 2) for number in range(6)]
-    far, near = FlowOutcome("cut", cut=0, cause="detach"), FlowOutcome("cut", cut=4, cause="detach")
-    same_line, python = FlowOutcome("cut", cut=5, cause="integer"), FlowOutcome("cut", cut=5, cause="python")
-    off = FlowOutcome("cut", cut=1, cause="grad_off")
-
-    assert nearest_cut([far, near, FlowOutcome("unread"), same_line], calls) == [1, 3]
-    assert nearest_cut([far, python], calls) == [0]
-    assert nearest_cut([python], calls) == [0]
-    assert nearest_cut([off, FlowOutcome("cut", cut=3, cause="grad_off")], calls) == [0, 1]
-    assert nearest_cut([FlowOutcome("unread")], calls) == []
-    assert nearest_cut([FlowOutcome("cut", cut=0, cause="detach")], [Call("op"), Call("op", frame=1)]) == [0]
 
 
 def test_what_is_unused_may_be_used_later() -> None:
@@ -280,9 +278,10 @@ def test_the_call_of_the_helper_that_detached_is_named() -> None:
 
 def test_a_tensor_that_is_no_leaf() -> None:
     """What made it, if that is known; with leaves that have a name, it is an intermediate tensor."""
-    named = nonleaf_finding("w", "mul", line(2), line(9), line(10))
-    unnamed = nonleaf_finding("w", "", line(2), None, line(10))
-    inner = nonleaf_finding("h", "mul", line(2), line(9), line(10), ["a", "b"])
+    made = NonLeafGradient(name="w", op="mul", made=line(2), backward=line(9), read=line(10))
+    (named,) = nonleaf_findings(made)
+    (unnamed,) = nonleaf_findings(replace(made, op="", backward=None))
+    (inner,) = nonleaf_findings(replace(made, name="h", leaves=["a", "b"]))
 
     assert named.text.startswith("w.grad is None: mul made it from another tensor, which is the leaf.")
     assert [(place.role, place.line) for place in named.places] == [("made", 2), ("backward", 9), ("read", 10)]

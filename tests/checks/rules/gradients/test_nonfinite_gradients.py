@@ -7,10 +7,10 @@ from factories import gradient_stats, gradient_through, graph, leaf, op
 from msgspec.structs import replace
 
 from gradinspect.analyses.gradients.observed import gradient_notes
-from gradinspect.checks.facts.backward_calls import BackwardEnded
+from gradinspect.checks.facts.backward_calls import BackwardEnded, NonfiniteLoss
 from gradinspect.checks.facts.graphs import NonfiniteValue
 from gradinspect.checks.findings import Finding
-from gradinspect.checks.rules.gradients.nonfinite_gradients import loss_finding, nonfinite_findings
+from gradinspect.checks.rules.gradients.nonfinite_gradients import loss_findings, nonfinite_findings
 from gradinspect.graph import Frame, Gradients, GradientStats, NodeGradients
 
 MADE = Frame(file="train.py", line=7, code="p = f(h)")
@@ -68,8 +68,10 @@ def test_whether_gradients_are_scaled_is_asked_only_where_it_matters() -> None:
 def test_a_value_of_the_forward_pass_is_named() -> None:
     """The operator that made it; what came from outside is looked for there."""
     recorded = graph(op("LogBackward0", 1, frame=0), leaf("w", 2), frames=(MADE,))
-    made = loss_finding(recorded, NonfiniteValue(node=0, label="f32[2] with Inf", is_nan=False), BACKWARD)
-    given = loss_finding(recorded, NonfiniteValue(node=None, label="x"), BACKWARD)
+    (made,) = loss_findings(
+        NonfiniteLoss(recorded, NonfiniteValue(node=0, label="f32[2] with Inf", is_nan=False), BACKWARD)
+    )
+    (given,) = loss_findings(NonfiniteLoss(recorded, NonfiniteValue(node=None, label="x"), BACKWARD))
 
     assert made.code == given.code == "GI502"
     assert made.text.endswith("f32[2] with Inf, made by Log. The logarithm of 0 is infinite.")

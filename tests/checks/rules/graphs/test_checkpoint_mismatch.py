@@ -2,6 +2,7 @@
 
 from factories import tensor_info
 
+from gradinspect.checks.facts.backward_calls import UnequalRuns
 from gradinspect.checks.facts.graphs import KeptTensor, Mismatch
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.rules.graphs.checkpoint_mismatch import checkpoint_findings
@@ -18,7 +19,7 @@ def kept(line: int, *shape: int, op: str | None = "linear", dtype: str = "float3
 def finding(first: KeptTensor | None, again: KeptTensor | None, num_first: int = 3, num_again: int = 3) -> Finding:
     """What is said of one mismatch."""
     mismatch = Mismatch(position=2, first=first, again=again, num_first=num_first, num_again=num_again)
-    (found,) = checkpoint_findings([mismatch], BACKWARD)
+    (found,) = checkpoint_findings(UnequalRuns(mismatch, BACKWARD))
     return found
 
 

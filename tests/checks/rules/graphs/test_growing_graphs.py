@@ -4,9 +4,9 @@ import pytest
 from factories import graph, leaf, op, saved
 from msgspec.structs import replace
 
-from gradinspect.checks.facts.backward_calls import EarlierCall
+from gradinspect.checks.facts.backward_calls import EarlierCall, LaterRound, UnusedHistory, earlier_rounds
 from gradinspect.checks.facts.graphs import KeptHistory
-from gradinspect.checks.rules.graphs.growing_graphs import earlier_rounds, growing_findings, unused_finding
+from gradinspect.checks.rules.graphs.growing_graphs import growing_findings, unused_findings
 from gradinspect.graph import Frame, Graph, SavedValue
 
 CELL = Frame(file="rnn.py", line=10, code="h = cell(x, h)")
@@ -42,7 +42,7 @@ def test_an_iteration_is_a_call_on_the_same_line_with_newer_nodes() -> None:
 
 def test_a_line_that_reads_what_it_made_before_grows() -> None:
     """Both lines, how much of the graph is old, and where to detach."""
-    (found,) = growing_findings(second_round(), [first_call()], [], BACKWARD)
+    (found,) = growing_findings(LaterRound(second_round(), [first_call()], [], BACKWARD))
 
     assert [(place.role, place.line) for place in found.places] == [("old", 10), ("new", 10), ("backward", 12)]
     assert found.text.startswith(
@@ -55,14 +55,14 @@ def test_a_line_that_reads_what_it_made_before_grows() -> None:
 
 def test_a_trunk_that_is_computed_once_is_no_growth() -> None:
     """Its line is not run again: the heads read it from another one."""
-    assert list(growing_findings(second_round(reads_line=1), [first_call(1, clock=5)], [], BACKWARD)) == []
+    assert list(growing_findings(LaterRound(second_round(reads_line=1), [first_call(1, clock=5)], [], BACKWARD))) == []
 
 
 def test_a_freed_graph_is_reported_once() -> None:
     """Backward through it fails, which has a finding of its own."""
     freed = saved("_saved_result", 4, storage=0, status="freed")
 
-    assert list(growing_findings(second_round(freed), [first_call()], [], BACKWARD)) == []
+    assert list(growing_findings(LaterRound(second_round(freed), [first_call()], [], BACKWARD))) == []
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_freed_graph_is_reported_once() -> None:
 def test_who_adds_keeps_history(holder: KeptHistory, is_found: bool) -> None:  # a column
     """A list that is added to, or that holds several iterations already; a variable that is replaced lets go."""
     clean = graph(op("SumBackward0", 1, sequence_nr=6), leaf("w", 4))
-    found = list(growing_findings(clean, [first_call()], [holder], BACKWARD))
+    found = list(growing_findings(LaterRound(clean, [first_call()], [holder], BACKWARD)))
 
     assert [finding.code for finding in found] == ["GI801"] * is_found
 
@@ -85,7 +85,9 @@ def test_who_adds_keeps_history(holder: KeptHistory, is_found: bool) -> None:  #
 def test_the_line_that_stores_is_named() -> None:
     """With the name of the container, and what to store in its place."""
     holder = KeptHistory(held_by="variable", name="losses[*]", num_tensors=3, num_rounds=3, stores=(APPEND,), adds=True)
-    (found,) = growing_findings(graph(op("SumBackward0", sequence_nr=6)), [first_call()], [holder], BACKWARD)
+    (found,) = growing_findings(
+        LaterRound(graph(op("SumBackward0", sequence_nr=6)), [first_call()], [holder], BACKWARD)
+    )
 
     assert [(place.role, place.line) for place in found.places] == [("stored", 13), ("backward", 12)]
     assert found.text.startswith("losses[*] holds 3 tensors with the graph")
@@ -105,7 +107,7 @@ def test_gradients_of_the_previous_iteration_keep_its_graph() -> None:
     """That one is named, not an earlier one."""
     holder = KeptHistory(held_by="gradient", num_tensors=2, num_rounds=1)
     rounds = [first_call(frame=HEAD), first_call()]
-    (found,) = growing_findings(graph(op("SumBackward0", sequence_nr=6)), rounds, [holder], BACKWARD)
+    (found,) = growing_findings(LaterRound(graph(op("SumBackward0", sequence_nr=6)), rounds, [holder], BACKWARD))
 
     assert [(place.role, place.line) for place in found.places] == [("made", 12), ("backward", 12)]
     assert found.text.startswith("2 gradients (.grad) of the previous iteration keep the graph that create_graph=True")
@@ -118,8 +120,8 @@ def test_gradients_of_the_previous_iteration_keep_its_graph() -> None:
 def test_graphs_that_no_backward_goes_through(stores: tuple[Frame, ...], lines: list[int], where: str) -> None:
     """Up to two lines that store them are shown, and the first is to change."""
     holder = KeptHistory(held_by="variable", name="log[*]", num_tensors=2, num_rounds=2, stores=stores)
-    unused = unused_finding(holder, BACKWARD)
-    (held,) = growing_findings(graph(op("SumBackward0", sequence_nr=6)), [first_call()], [holder], BACKWARD)
+    (unused,) = unused_findings(UnusedHistory(holder, BACKWARD))
+    (held,) = growing_findings(LaterRound(graph(op("SumBackward0", sequence_nr=6)), [first_call()], [holder], BACKWARD))
 
     assert [place.line for place in unused.places] == [place.line for place in held.places] == [*lines, 12]
     assert unused.text.startswith("log[*] holds 2 tensors with a graph that no backward has gone through")
@@ -132,8 +134,10 @@ def test_graphs_that_no_backward_goes_through(stores: tuple[Frame, ...], lines: 
 def test_only_a_call_that_the_graph_goes_through_is_an_earlier_iteration() -> None:
     """The last one of several; others are passed over."""
     through, past = first_call(1, clock=2), first_call(7, clock=4)
-    (found,) = growing_findings(second_round(), [past, replace(through, name="backward #2"), past], [], BACKWARD)
+    (found,) = growing_findings(
+        LaterRound(second_round(), [past, replace(through, name="backward #2"), past], [], BACKWARD)
+    )
 
     assert "made before backward #2, which went through 1 node of this graph." in found.text
-    assert list(growing_findings(second_round(), [past], [], BACKWARD)) == []
-    assert list(growing_findings(second_round(), [first_call(1, clock=1)], [], BACKWARD)) == []
+    assert list(growing_findings(LaterRound(second_round(), [past], [], BACKWARD))) == []
+    assert list(growing_findings(LaterRound(second_round(), [first_call(1, clock=1)], [], BACKWARD))) == []

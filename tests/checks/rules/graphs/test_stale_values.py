@@ -4,7 +4,7 @@ import pytest
 from factories import graph, leaf, op
 from msgspec.structs import replace
 
-from gradinspect.checks.facts.backward_calls import EarlierCall
+from gradinspect.checks.facts.backward_calls import EarlierCall, StaleGraph
 from gradinspect.checks.facts.graphs import MASKED_ASSIGNMENT, StaleValue, Write
 from gradinspect.checks.rules.graphs.stale_values import stale_findings
 from gradinspect.graph import Frame, Graph
@@ -82,7 +82,7 @@ def value(*writes: Write, node: int = 0, label: str = "y", expected: int | None 
 )
 def test_each_way_of_writing_has_its_remedy(write: Write, remedy: str) -> None:
     """What to write instead."""
-    (found,) = stale_findings(recorded(), [value(write)], BACKWARD)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(write)], BACKWARD))
 
     assert found.code == "GI101"
     assert found.remedy == remedy
@@ -91,7 +91,7 @@ def test_each_way_of_writing_has_its_remedy(write: Write, remedy: str) -> None:
 def test_an_optimizer_is_named() -> None:
     """With where to call it."""
     step = Write(op="addcdiv_", frame=line("opt_d.step()"), optimizer="opt_d")
-    (found,) = stale_findings(recorded(), [value(step)], BACKWARD)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(step)], BACKWARD))
 
     assert found.code == "GI102"
     assert "opt_d.step() modified it afterwards (now at version 1), so this backward will fail." in found.text
@@ -101,7 +101,7 @@ def test_an_optimizer_is_named() -> None:
 def test_an_optimizer_and_something_else_are_no_optimizer() -> None:
     """Then to move the step would not help."""
     writes = (Write(op="add_", frame=line("o.step()"), optimizer="o"), Write(op="mul_", frame=line("y.mul_(2)", 7)))
-    (found,) = stale_findings(recorded(), [value(*writes)], BACKWARD)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(*writes)], BACKWARD))
 
     assert found.code == "GI101"
     assert [(place.role, place.line) for place in found.places] == [
@@ -111,7 +111,9 @@ def test_an_optimizer_and_something_else_are_no_optimizer() -> None:
 
 def test_a_version_that_stayed_is_silent() -> None:
     """Torch will not notice, and it says so."""
-    (found,) = stale_findings(recorded(), [value(Write(op="mul_", frame=line("y.data.mul_(2)")), expected=None)], None)
+    (found,) = stale_findings(
+        StaleGraph(recorded(), [value(Write(op="mul_", frame=line("y.data.mul_(2)")), expected=None)], None)
+    )
 
     assert found.code == "GI103"
     assert found.text.endswith("gradients will be wrong and torch raises no error.")
@@ -121,7 +123,7 @@ def test_what_the_same_lines_did_is_one_finding() -> None:
     """Two tensors of one saving and one writing line; another writing line is another finding."""
     write, other = Write(op="add_", frame=line("y += 1")), Write(op="add_", frame=line("z += 1", 7))
     values = [value(write), value(write, node=1, label="z"), value(other, node=1, label="w")]
-    found = list(stale_findings(recorded(), values, BACKWARD))
+    found = list(stale_findings(StaleGraph(recorded(), values, BACKWARD)))
 
     assert [len(finding.subjects) for finding in found] == [2, 1]
     assert "saved z and y at version 0" in found[0].text
@@ -132,7 +134,9 @@ def test_two_tensors_of_one_node_are_spoken_of_as_two() -> None:
     write = Write(op="add_", frame=line("y += 1"))
     one = value(write)
     both = [one, replace(value(write, label="z"), version=3, expected_version=2)]
-    texts = [finding.text for values in ([one], both) for finding in stale_findings(recorded(), values, BACKWARD)]
+    texts = [
+        finding.text for values in ([one], both) for finding in stale_findings(StaleGraph(recorded(), values, BACKWARD))
+    ]
 
     assert texts[0].startswith("ExpBackward0 saved y at version 0. add_ modified it afterwards (now at version 1), so")
     assert texts[1].startswith(
@@ -162,7 +166,7 @@ def test_a_write_that_is_not_recorded_moves_behind_backward_or_meets_a_copy(
 ) -> None:
     """It can move if it stands between the line that saved and backward; a copy needs a name on the line that saved."""
     write = Write(op=op_name, frame=line("w.div_(2)", write_line))
-    (found,) = stale_findings(recorded(), [value(write, label=label)], BACKWARD)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(write, label=label)], BACKWARD))
 
     assert found.remedy == remedy
 
@@ -186,7 +190,7 @@ def test_a_write_that_is_not_recorded_moves_behind_backward_or_meets_a_copy(
 def test_an_assignment_by_a_mask_has_a_form_that_makes_a_new_tensor(code: str, written: str) -> None:
     """For a number, a tensor, and what is computed from the old values."""
     write = Write(op=MASKED_ASSIGNMENT, frame=line(code), is_tracked=True)
-    (found,) = stale_findings(recorded(), [value(write)], BACKWARD)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(write)], BACKWARD))
 
     assert found.remedy == f"Write '{written}' at train.py:6, which makes a new tensor."
 
@@ -194,7 +198,7 @@ def test_an_assignment_by_a_mask_has_a_form_that_makes_a_new_tensor(code: str, w
 def test_up_to_four_lines_that_wrote_are_shown() -> None:
     """The first ones, each once."""
     writes = [Write(op="add_", frame=line("y += 1", 10 + place // 2)) for place in range(12)]
-    (found,) = stale_findings(recorded(), [value(*writes)], BACKWARD)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(*writes)], BACKWARD))
 
     assert [place.line for place in found.places if place.role == "written"] == [10, 11, 12, 13]
 
@@ -217,7 +221,7 @@ def test_a_sentence_begins_with_a_capital_unless_with_a_name(
 ) -> None:
     """Names of the program are written as they are."""
     writes = [Write(op=op_name, frame=line("y += 1")) for op_name in op_names]
-    (found,) = stale_findings(recorded(), [value(*writes, expected=expected)], BACKWARD)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(*writes, expected=expected)], BACKWARD))
 
     assert f". {begins} it afterwards" in found.text
 
@@ -243,7 +247,7 @@ def earlier(*nodes: int, clock: int = 2, frame: Frame | None = BACKWARD) -> Earl
 )  # fmt: skip
 def test_what_was_computed_before_the_loop_in_which_it_is_written(calls: list[EarlierCall], begins: str) -> None:
     """If an earlier call of the same line had the value already."""
-    (found,) = stale_findings(recorded(), [value(STEP)], BACKWARD, calls)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(STEP)], BACKWARD, calls))
 
     assert found.remedy.startswith(begins)
 
@@ -251,8 +255,8 @@ def test_what_was_computed_before_the_loop_in_which_it_is_written(calls: list[Ea
 def test_a_write_in_the_loop_of_what_is_computed_before_it() -> None:
     """It is named by its line."""
     write = Write(op="mul_", frame=line("y.mul_(2)"))
-    (found,) = stale_findings(recorded(), [value(write)], BACKWARD, [earlier(9)])
-    (unknown,) = stale_findings(recorded(), [value(Write(op="mul_", frame=None))], BACKWARD, [earlier(9)])
+    (found,) = stale_findings(StaleGraph(recorded(), [value(write)], BACKWARD, [earlier(9)]))
+    (unknown,) = stale_findings(StaleGraph(recorded(), [value(Write(op="mul_", frame=None))], BACKWARD, [earlier(9)]))
 
     assert found.remedy.endswith("so that it is made anew after train.py:6; or run train.py:6 once, after the loop.")
     assert unknown.remedy.startswith("Look for code that writes to it outside torch")
@@ -266,7 +270,7 @@ def test_what_the_last_iteration_handed_on_is_detached() -> None:
         op("TanhBackward0", 3, sequence_nr=1, frame=0), leaf("w", 2), frames=(old, new),
     )  # fmt: skip
     remedies = [
-        next(stale_findings(carried, [value(STEP, node=2)], BACKWARD, calls)).remedy
+        next(stale_findings(StaleGraph(carried, [value(STEP, node=2)], BACKWARD, calls))).remedy
         for calls in ([earlier(9, clock=5), earlier(1, clock=5)], [earlier(1, clock=5), earlier(9, clock=5)])
     ]
 
@@ -281,9 +285,9 @@ def test_what_the_loss_makes_of_a_value_is_computed_again_too() -> None:
     first, second = recorded().nodes[:2]
     lines = (SAVED, line("loss = y.sum()", 8))
     other = replace(recorded(), nodes=(replace(first, frame=1), second, recorded().nodes[2]), frames=lines)
-    (made_by_other,) = stale_findings(other, [value(STEP, node=1)], BACKWARD)
-    (made_by_same,) = stale_findings(recorded(), [value(STEP)], None)
-    (without_root,) = stale_findings(replace(recorded(), roots=()), [value(STEP)], BACKWARD)
+    (made_by_other,) = stale_findings(StaleGraph(other, [value(STEP, node=1)], BACKWARD))
+    (made_by_same,) = stale_findings(StaleGraph(recorded(), [value(STEP)], None))
+    (without_root,) = stale_findings(StaleGraph(replace(recorded(), roots=()), [value(STEP)], BACKWARD))
 
     assert made_by_other.remedy == (
         "Compute train.py:4 and what train.py:8 makes of it again after opt.step() at train.py:6. Or call the step "
@@ -300,7 +304,7 @@ def test_the_first_write_decides_how_to_write_instead() -> None:
     recorded_write = Write(op="zero_", frame=frame, is_tracked=True)
     unrecorded = Write(op="batch_norm_update", frame=frame)
     texts = [
-        next(stale_findings(recorded(), [value(*writes)], BACKWARD)).remedy
+        next(stale_findings(StaleGraph(recorded(), [value(*writes)], BACKWARD))).remedy
         for writes in ((recorded_write, unrecorded), (unrecorded, recorded_write))
     ]
 
@@ -322,7 +326,7 @@ def test_the_first_write_decides_how_to_write_instead() -> None:
 def test_a_line_that_does_not_show_what_it_writes_to(code: str, has_form: bool, remedy: str) -> None:
     """It has a function or a module with inplace=True, unless it is only a part of a statement."""
     write = Write(op="relu_", frame=line(code), is_tracked=True, has_form=has_form)
-    (found,) = stale_findings(recorded(), [value(write)], BACKWARD)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(write)], BACKWARD))
 
     assert found.remedy == remedy
 
@@ -330,7 +334,7 @@ def test_a_line_that_does_not_show_what_it_writes_to(code: str, has_form: bool, 
 def test_an_operator_on_a_masked_part_by_a_tensor_has_no_such_form() -> None:
     """It is written to a copy."""
     write = Write(op=MASKED_ASSIGNMENT, frame=line("y[m] *= z"), is_tracked=True)
-    (found,) = stale_findings(recorded(), [value(write)], BACKWARD)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(write)], BACKWARD))
 
     assert found.remedy == "Write to a copy: add 'y = y.clone()' before train.py:6."
 
@@ -338,8 +342,8 @@ def test_an_operator_on_a_masked_part_by_a_tensor_has_no_such_form() -> None:
 def test_the_first_of_several_optimizers_is_named() -> None:
     """Versions are part of what is named, if torch looks at them."""
     second = Write(op="addcdiv_", frame=line("opt_b.step()", 7), optimizer="opt_b")
-    (found,) = stale_findings(recorded(), [value(STEP, second)], BACKWARD)
-    (untracked,) = stale_findings(recorded(), [value(STEP, expected=None)], BACKWARD)
+    (found,) = stale_findings(StaleGraph(recorded(), [value(STEP, second)], BACKWARD))
+    (untracked,) = stale_findings(StaleGraph(recorded(), [value(STEP, expected=None)], BACKWARD))
 
     assert ". opt.step() modified it afterwards" in found.text
     assert found.subjects == ("y (saved at version 0, now 1)",)

@@ -3,63 +3,13 @@
 import pytest
 from factories import graph, leaf, op, saved
 
-from gradinspect.checks.facts.values import GrownOperator, Shape
-from gradinspect.checks.rules.losses.broadcasts import broadcast_findings, grown_shape, slipped_shape
+from gradinspect.checks.facts.backward_calls import GrownGraph
+from gradinspect.checks.facts.broadcasts import GrownOperator, Shape
+from gradinspect.checks.rules.losses.broadcasts import broadcast_findings
 from gradinspect.graph import Frame, Graph, Node, Storage
 
 ERROR = Frame(file="train.py", line=3, function="step", code="error = model(x) - y")
 LOSS = Frame(file="train.py", line=4, function="step", code="loss = (error**2).mean()")
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "grown"),
-    [
-        ((8, 1), (8,), (8, 8)),
-        ((8,), (8, 1), (8, 8)),
-        ((1, 5, 1), (1, 5), (1, 5, 5)),
-        ((8, 1), (8, 1), None),
-        ((8, 1), (1, 8), None),
-        ((8, 4), (4,), None),
-        ((8, 1), (4,), None),
-        ((8, 8), (8,), None),
-        ((1, 1), (1,), None),
-        ((1, 8), (8,), None),
-        ((0, 1), (0,), None),
-        ((), (8, 1), None),
-    ],
-)
-def test_accidental_broadcasting_shows_in_two_shapes(left: Shape, right: Shape, grown: Shape | None) -> None:
-    """The same elements, another number of dimensions, and a result that is larger than both."""
-    assert grown == grown_shape(left, right)
-
-
-@pytest.mark.parametrize(
-    ("op", "left", "right", "grown"),
-    [
-        ("sub", (8, 1), (1, 8), (8, 8)),
-        ("sub", (8, 1), (8, 4), (8, 4)),
-        ("rsub", (8, 1), (8, 4), (8, 4)),
-        ("mse_loss", (8, 4), (8, 1), (8, 4)),
-        ("sub", (8, 4), (8, 1), None),  # several predictions of one target
-        ("sub", (1, 4), (8, 4), None),  # a center
-        ("sub", (8, 1), (1, 4), None),
-        ("mul", (8, 1), (8, 4), None),
-        ("mse_loss", (8, 1), (1, 1), None),
-        ("sub", (8, 4), (8, 4), None),
-        ("mse_loss", (8, 4), (8, 4), None),
-        ("mse_loss", (2, 1), (1, 2), (2, 2)),
-        ("mse_loss", (1, 1), (1, 4), None),
-        ("mse_loss", (0, 1), (1, 0), None),
-        ("mse_loss", (0, 1), (0, 4), None),
-        ("mse_loss", (8, 1), (8,), (8, 8)),
-    ],
-)
-def test_shapes_of_equal_length_count_in_few_forms(op: str, left: Shape, right: Shape, grown: Shape | None) -> None:
-    """A column of predictions against a row or several columns of targets, and what torch itself warns of."""
-    assert grown == slipped_shape(op, (left, right), (True, False))
-    assert op != "mse_loss" or slipped_shape(op, (right, left), (False, True)) == grown
-    if op != "mse_loss" and left != (8, 1):
-        assert slipped_shape(op, (right, left), (False, True)) is None
 
 
 def operator(
@@ -86,7 +36,7 @@ def squared_error(*between: Node, last: str = "MeanBackward0", before: str = "Ad
 
 def test_both_lines_are_named() -> None:
     """Where it broadcasts and where it is reduced, both shapes, the number of pairs, and which side to squeeze."""
-    (found,) = broadcast_findings(squared_error(op("PowBackward0", 2, shape=(8, 8))), [operator()], None)
+    (found,) = broadcast_findings(GrownGraph(squared_error(op("PowBackward0", 2, shape=(8, 8))), [operator()]))
 
     assert [(place.role, place.line) for place in found.places] == [("broadcast", 3), ("reduced", 4)]
     assert found.text == (
@@ -98,7 +48,7 @@ def test_both_lines_are_named() -> None:
 
 def test_the_sum_of_the_elements_is_a_reduction_too() -> None:
     """It says sum, and needs no operator between."""
-    (found,) = broadcast_findings(squared_error(last="SumBackward0"), [operator()], None)
+    (found,) = broadcast_findings(GrownGraph(squared_error(last="SumBackward0"), [operator()]))
 
     assert "Sum reduces all 64 pairs" in found.text
 
@@ -120,7 +70,7 @@ def test_the_sum_of_the_elements_is_a_reduction_too() -> None:
 )
 def test_intentional_broadcasting_is_not_reported(between: tuple[Node, ...], last: str, before: str) -> None:
     """Softmax, a product of matrices, a sum along one side, a maximum, a dimension added on the spot, a mask."""
-    assert list(broadcast_findings(squared_error(*between, last=last, before=before), [operator()], None)) == []
+    assert list(broadcast_findings(GrownGraph(squared_error(*between, last=last, before=before), [operator()]))) == []
 
 
 @pytest.mark.parametrize(
@@ -131,7 +81,7 @@ def test_a_dimension_that_is_written_out_is_intentional(code: str) -> None:
     """On the line of the operator itself."""
     frame = Frame(file="train.py", line=3, code=code)
 
-    assert list(broadcast_findings(squared_error(), [operator(frame)], None)) == []
+    assert list(broadcast_findings(GrownGraph(squared_error(), [operator(frame)]))) == []
 
 
 @pytest.mark.parametrize("code", ["d = a - b.view(-1)", "d = model(x) - y.reshape(-1)"])
@@ -139,25 +89,25 @@ def test_to_flatten_adds_no_dimension(code: str) -> None:
     """What flattens one side is often the mistake itself."""
     frame = Frame(file="train.py", line=3, code=code)
 
-    assert len(list(broadcast_findings(squared_error(), [operator(frame)], None))) == 1
+    assert len(list(broadcast_findings(GrownGraph(squared_error(), [operator(frame)])))) == 1
 
 
 @pytest.mark.parametrize("learned", [(True, True), (False, False)])
 def test_two_learned_sides_are_a_ranking(learned: tuple[bool, bool]) -> None:
     """Nothing is said where both sides are learned, or none is."""
-    assert list(broadcast_findings(squared_error(), [operator(learned=learned)], None)) == []
+    assert list(broadcast_findings(GrownGraph(squared_error(), [operator(learned=learned)]))) == []
 
 
 def test_an_operator_outside_the_graph_does_not_matter() -> None:
     """Such as one of a metric."""
     elsewhere = GrownOperator(sequence_nr=77, op="sub", shapes=((8, 1), (8,)), is_learned=(True, False), frame=None)
 
-    assert list(broadcast_findings(squared_error(), [elsewhere], None)) == []
+    assert list(broadcast_findings(GrownGraph(squared_error(), [elsewhere]))) == []
 
 
 def said(*operators: GrownOperator, before: str = "AddmmBackward0", between: tuple[Node, ...] = ()) -> list[str]:
     """Return the shapes and the remedy of each finding."""
-    found = broadcast_findings(squared_error(*between, before=before), operators, None)
+    found = broadcast_findings(GrownGraph(squared_error(*between, before=before), operators))
     return [f"{one.text}|{one.remedy.partition(': ')[2]}" for one in found]
 
 
@@ -222,7 +172,7 @@ def difference(prediction: Node, *, shapes: tuple[Shape, Shape] = ((8, 1), (8,))
         op("MeanBackward0", 1, shape=(), frame=1), op("SubBackward0", None, 2, shape=(8, 8), sequence_nr=5, frame=0),
         prediction, leaf("w", 8), frames=frames,
     )  # fmt: skip
-    return len(list(broadcast_findings(recorded, [operator(shapes=shapes)], None)))
+    return len(list(broadcast_findings(GrownGraph(recorded, [operator(shapes=shapes)]))))
 
 
 def test_a_dimension_that_the_same_function_added_is_intentional() -> None:

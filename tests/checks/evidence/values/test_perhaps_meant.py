@@ -4,8 +4,8 @@ import pytest
 from factories import graph, op
 from msgspec.structs import replace
 
+from gradinspect.checks.evidence.values.perhaps_meant import Bootstrap, bootstraps, repeated_terms
 from gradinspect.checks.facts.value_flow import Call, Read
-from gradinspect.checks.rules.losses.perhaps_meant import Bootstrap, bootstraps, repeated_terms
 from gradinspect.graph import Node, SavedValue
 
 WEIGHT = Read(leaf=0, is_live=True)

@@ -2,7 +2,7 @@
 
 from factories import graph, leaf, op
 
-from gradinspect.checks.rules.opaque_parts import opaque_notes, opaque_parts
+from gradinspect.checks.evidence.opaque_parts import opaque_notes, opaque_parts
 from gradinspect.graph import Frame
 
 

@@ -1,0 +1,171 @@
+"""What is added up in a loss: gradients without a graph, terms that were detached, inputs of kl_div.
+
+NOTE [Gradients on purpose]
+Intentional uses are not reported: a gradient that updates the very tensor it belongs to (first-order MAML), that scales
+another loss (adaptive weights), that moves an input (adversarial examples), or that went through `detach()`.
+
+NOTE [Constant terms on purpose]
+People add detached terms to a loss to log their sum, or to compare it with an earlier loss, and say so with detach() or
+no_grad(). So these count only for a term made of parameters themselves, as weight decay is, and for one that detach()
+returned and a weight was multiplied with: neither has another purpose.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, Read, ancestors, calls_behind
+
+_SUMS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub", "stack", "cat", "hstack", "vstack", "concat"))
+_LINEAR = _SUMS | frozenset((
+    "mul", "div", "true_divide", "neg", "mean", "sum", "squeeze", "reshape", "view", "flatten", "float", "to",
+    "nanmean", "unsqueeze", "getitem",
+))  # fmt: skip
+_DETACHES = frozenset(("detach", "detach_", "data"))
+_PRODUCTS = frozenset(("mul", "div", "true_divide"))
+_RESIDUAL = frozenset((
+    "pow", "square", "abs", "norm", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
+))  # fmt: skip
+_ADDS = frozenset(("add", "sub", "rsub", "radd", "iadd", "isub"))
+_SCALAR = _ADDS | frozenset(("mul", "rmul", "imul", "div", "truediv", "true_divide", "neg", "float", "to"))
+_WEIGHTS = frozenset(("mul", "rmul", "imul"))
+_BY_MISTAKE = frozenset(("data", "copy", "integer"))
+_DIVERGENCE_SUMS = frozenset((
+    "add", "sub", "rsub", "radd", "iadd", "isub", "mul", "rmul", "imul", "div", "truediv", "true_divide", "neg",
+    "float", "to", "sum", "mean", "stack", "squeeze",
+))  # fmt: skip
+_SAME_VALUES = frozenset((
+    "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous", "float", "to",
+    "getitem",
+))  # fmt: skip
+PROBABILITIES = frozenset(("softmax", "sigmoid"))
+_LAYERS = frozenset(("linear", "conv1d", "conv2d", "conv3d", "addmm", "baddbmm", "relu"))
+
+
+class Term(NamedTuple):
+    """A term of a loss: what it is made of, and the call that uses it."""
+
+    made: int  # the call that computed the gradient, detached the term, or made the input
+    used: int
+
+
+class _Step(NamedTuple):
+    call: int
+    is_linear: bool  # whether the loss is linear in what this call made
+
+
+def lost_terms(calls: Sequence[Call], root: Read, is_trained: Callable[[int], bool]) -> Iterator[Term]:
+    """Walk back from a loss over what is added up in it, as far as a gradient could, and look at what has no graph.
+
+    NOTE [Gradients on purpose].
+
+    Args:
+        calls: In the order in which they were made.
+        root: The loss.
+        is_trained: Whether a leaf, of which a gradient was taken, is a parameter rather than an input.
+    """
+    if not root.leads_back or root.call == OUTSIDE:
+        return
+    todo, seen = [_Step(root.call, is_linear=True)], {root.call}
+    while todo:
+        step = todo.pop()
+        call = calls[step.call]
+        plain = call.name.strip("_")
+        if plain not in _LINEAR | _RESIDUAL or (plain in _PRODUCTS and sum(read.is_live for read in call.reads) > 1):
+            continue
+        is_linear = step.is_linear and plain in _LINEAR
+        if plain in _SUMS and any(read.is_live for read in call.reads):
+            term = _term(calls, step.call, is_trained, is_linear=is_linear)
+            if term is not None:
+                yield term
+        for read in call.reads:
+            if read.leads_back and read.call != OUTSIDE and read.call not in seen:
+                seen.add(read.call)
+                todo.append(_Step(read.call, is_linear))
+
+
+def _term(calls: Sequence[Call], used: int, is_trained: Callable[[int], bool], *, is_linear: bool) -> Term | None:
+    others = [read for read in calls[used].reads if read.is_live]
+    for read in calls[used].reads:
+        if read.is_live or read.call == OUTSIDE:
+            continue
+        behind = ancestors(calls, read.call, stops_at_leaves=True)
+        gradient = max((number for number in behind if calls[number].cause == "gradient"), default=None)
+        if gradient is None or any(_is_same(other, one) for other in others for one in calls[gradient].wrt):
+            continue
+        is_on_purpose = any(calls[number].name in _DETACHES for number in behind if number > gradient)
+        learned = _learned(calls, gradient, is_trained)
+        is_known = not calls[gradient].is_attribute  # what a gradient read from `.grad` depends on is not
+        if (learned or not is_known) and (is_linear or (not is_on_purpose and _share_a_leaf(calls, learned, others))):
+            return Term(gradient, used)
+    return None
+
+
+def _is_same(first: Read, second: Read) -> bool:
+    if first.leaf != NO_LEAF or second.leaf != NO_LEAF:
+        return first.leaf == second.leaf
+    return first.call == second.call != OUTSIDE
+
+
+def _learned(calls: Sequence[Call], gradient: int, is_trained: Callable[[int], bool]) -> set[int]:
+    """Collect the leaves that a gradient depends on and that may learn: not the input that it belongs to."""
+    inputs = {one.leaf for one in calls[gradient].wrt}
+    behind = _leaves(calls, ancestors(calls, gradient, stops_at_leaves=True))
+    return {leaf for leaf in behind if leaf not in inputs or is_trained(leaf)}
+
+
+def _share_a_leaf(calls: Sequence[Call], learned: set[int], others: Sequence[Read]) -> bool:
+    """Return whether a gradient was taken in the same network that the rest comes from."""
+    return any(learned & _leaves(calls, ancestors(calls, other.call, stops_at_leaves=True)) for other in others)
+
+
+def _leaves(calls: Sequence[Call], numbers: set[int]) -> set[int]:
+    return {read.leaf for number in numbers for read in calls[number].reads if read.leaf != NO_LEAF and read.is_live}
+
+
+def constant_terms(calls: Sequence[Call], root: Read) -> Iterator[Term]:
+    """Walk back from a scalar loss over what is added up in it. NOTE [Constant terms on purpose]."""
+    for number in calls_behind(calls, root, _SCALAR):
+        if calls[number].name.strip("_") not in _ADDS:
+            continue
+        for read in calls[number].reads:
+            cut = None if read.is_live else _detached(calls, read.call)
+            if cut is not None:
+                yield Term(cut, number)
+
+
+def _detached(calls: Sequence[Call], number: int) -> int | None:
+    """Find the first call that detached a term; None if that may be on purpose, or another rule explains it."""
+    todo, seen, cuts, is_weighted = [number], {OUTSIDE}, [], False
+    while todo:
+        one = todo.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if calls[one].cause is None:
+            is_weighted = is_weighted or (calls[one].name.strip("_") in _WEIGHTS and len(calls[one].reads) == 1)
+            todo += [read.call for read in calls[one].reads if read.leaf == NO_LEAF]
+        else:
+            cuts.append(one)
+    return min(cuts) if cuts and all(_is_by_mistake(calls[one], is_weighted=is_weighted) for one in cuts) else None
+
+
+def _is_by_mistake(call: Call, *, is_weighted: bool) -> bool:
+    if call.is_off:
+        return False
+    is_term = is_weighted or any(read.leaf != NO_LEAF for read in call.reads)
+    return call.cause in _BY_MISTAKE or (call.cause == "detach" and is_term)
+
+
+def divergence_inputs(calls: Sequence[Call], root: Read) -> Iterator[Term]:
+    """Walk back from a loss over what is added up in it, and look at each kl_div."""
+    for number in calls_behind(calls, root, _DIVERGENCE_SUMS):
+        call = calls[number]
+        made = _made(calls, call.reads[0]) if call.name == "kl_div" and call.reads else OUTSIDE
+        if made != OUTSIDE and calls[made].name in PROBABILITIES | _LAYERS:
+            yield Term(made, number)
+
+
+def _made(calls: Sequence[Call], read: Read) -> int:
+    while read.call != OUTSIDE and calls[read.call].name in _SAME_VALUES and calls[read.call].reads:
+        read = calls[read.call].reads[0]
+    return read.call
