@@ -6,7 +6,8 @@ reason stands in device_differences.py, or as an error of ours.
 NOTE [What may differ everywhere]
 Left out of what is compared: the name of the device; times; the curve of `fit`, whose axis counts the allocations of a
 device; the bytes of each device in `memory`, since Python numbers are on the CPU; in a capture file the sequence
-numbers, which count for each thread, and the number of the thread; the time and process of lines of torch's log.
+numbers, which count for each thread, and the number of the thread; the time and process of lines of torch's log, and
+its line, once a second at most, about memory of the CPU that an operator of the simulated device has allocated.
 
 NOTE [What may differ in some programs]
 An entry of device_differences.py takes one difference away, and what is left must be equal. The captures of both are

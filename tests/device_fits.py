@@ -33,7 +33,7 @@ def fit_differences(expected: str, found: str) -> Iterator[str]:
         if not sizes[1][name] - slack <= sizes[0][name] <= sizes[1][name] + held_elsewhere(found) + slack:
             yield from (f"-{name}: {sizes[0][name]:.0f} B", f"+{name}: {sizes[1][name]:.0f} B")
     if moment_of(expected) == moment_of(found) and abs(sizes[0].get("peak", 0) - sizes[1].get("peak", 0)) <= slack:
-        for name in parts_that_differ(expected, found):
+        for name in parts_that_differ(expected, found, slack):
             yield f"~{name} is {share(expected, name):.0f}% of one peak, and {share(found, name):.0f}% of the other"
     lines = words_of(expected).splitlines(), words_of(found).splitlines()
     yield from (f"-{line}" for line in lines[0] if line not in lines[1])
@@ -74,11 +74,16 @@ def share(text: str, name: str) -> float:
     return next((float(percent) for row, percent in ROW.findall(text) if row == name), 0.0)
 
 
-def parts_that_differ(expected: str, found: str) -> list[str]:
-    """List what is much of one peak, and little of the other."""
+def parts_that_differ(expected: str, found: str, slack: float) -> list[str]:
+    """List what is much of one peak, and little of the other, by more bytes than the slack."""
+    peak = max(sizes_of(expected).get("peak", 0.0), sizes_of(found).get("peak", 0.0))
     names = dict(ROW.findall(expected)) | dict(ROW.findall(found))
     shares = {name: sorted((share(expected, name), share(found, name))) for name in names}
-    return [name for name, (less, more) in shares.items() if more >= MUCH and less < LITTLE]
+    return [
+        name
+        for name, (less, more) in shares.items()
+        if more >= MUCH and less < LITTLE and (more - less) / 100 * peak > slack
+    ]
 
 
 def words_of(text: str) -> str:

@@ -12,6 +12,7 @@ DEVICE_OF_TENSOR = re.compile(rf"(?<=[\])]) {SIMULATED}:\d\b")
 TYPE_OF_TENSOR = re.compile(rf"\b{SIMULATED}(\w+)Type\b")  # as torch's errors have it
 LOG = re.compile(r"^[A-Z]\d{4} [\d:.]+ \d+ ", re.MULTILINE)
 TIME = re.compile(r"\d[\d,.]* (ns|µs|us|ms|s)\b")
+UNKNOWN_BLOCK = re.compile(r"^\[W.* CPUAllocator\.cpp:.* Memory block of unknown size .*\n", re.MULTILINE)
 GAP = re.compile(r"[ ─━═]{2,}")
 BAR = re.compile(r"[ ▏▎▍▌▋▊▉█]*[▏▎▍▌▋▊▉█]")
 CURVE = re.compile(r"^  [▁▂▃▄▅▆▇█]+\n  \|.*\n", re.MULTILINE)
@@ -42,7 +43,7 @@ def printed(ran: Ran, folder: Path) -> str:
 
 def without_device(text: str) -> str:
     """Leave out the device, times, and how columns are aligned."""
-    text = TYPE_OF_TENSOR.sub(r"torch.\1Tensor", DEVICE_OF_TENSOR.sub("", text))
+    text = TYPE_OF_TENSOR.sub(r"torch.\1Tensor", DEVICE_OF_TENSOR.sub("", UNKNOWN_BLOCK.sub("", text)))
     text = DEVICE.sub(CPU, LOG.sub("", text)).replace(f"(type='{CPU}', index=0)", f"(type='{CPU}')")
     return GAP.sub("  ", BAR.sub("", TIME.sub("TIME", text)))
 

@@ -1,11 +1,14 @@
 """The figures at the top of every report."""
 
+import re
 from collections import Counter
 from typing import get_args
 
 from gradinspect.analyses.memory.saved_storages import IN_MEMORY_ANYWAY, origins_of_saved
 from gradinspect.graph import CapturePoint, Graph, Origin, Record
 from gradinspect.units import call_name, format_count
+
+NOT_LOOKED_AT = re.compile(r"[\d,]+ calls? inside a CUDA graph capture (was|were) not looked at\.")
 
 
 class Summary(Record, frozen=True, kw_only=True):
@@ -86,6 +89,11 @@ def describe_capture(graph: Graph) -> str:
         frame = graph.frames[point.frame]
         parts += [f"{frame.file}:{frame.line}", frame.code]
     return "  ".join(filter(None, parts))
+
+
+def passed_over(graph: Graph) -> tuple[str, ...]:
+    """Say in a sentence which earlier calls were not looked at, since kernels were captured there."""
+    return tuple(warning for warning in graph.warnings if NOT_LOOKED_AT.fullmatch(warning))
 
 
 def describe_other_calls(graph: Graph) -> str:

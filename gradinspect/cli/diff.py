@@ -11,7 +11,7 @@ from gradinspect.analyses.diff.gates import Gate, failure, parse_gate
 from gradinspect.analyses.diff.groups import Grouper, are_ranks
 from gradinspect.analyses.diff.records import Aspect, GraphDiff
 from gradinspect.analyses.diff.values import Tolerance
-from gradinspect.analyses.summary import describe_capture
+from gradinspect.analyses.summary import describe_capture, passed_over
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_run_words
 from gradinspect.cli.options.sources import Source, content_of, parse_line, parse_one, read_source
@@ -203,6 +203,8 @@ class _Report:
 
     def _read(self, source: Source) -> Graph:
         graph = read_source(source, has_values=self.compared.has_values)
+        for sentence in passed_over(graph):
+            print_message(f"{source.label}: {sentence}")
         return without_own_device(graph) if self._are_ranks else graph
 
     def _check_values(self, graphs: Sequence[Graph]) -> None:

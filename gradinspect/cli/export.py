@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 import typer
 
 from gradinspect.analyses.structure.focus import Focus
+from gradinspect.analyses.summary import passed_over
 from gradinspect.cli.options.focusing import takes_focus
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import takes_source
 from gradinspect.cli.options.user_source import path_finder
 from gradinspect.cli.output.files import parse_targets, write_targets
+from gradinspect.cli.output.printing import print_message
 from gradinspect.cli.running import questions
 from gradinspect.cli.running.pipeline import report_on
 from gradinspect.errors import GradInspectError
@@ -72,13 +74,14 @@ def export(  # noqa: PLR0913  # the drawing options live here
                "direction": direction, "color_by": color_by, "theme": "dark" if dark else theme}  # fmt: skip
     if link is not None:
         check_link(link)
-    report_on(
-        request,
-        _question(gradients=gradients or color_by == "grad", values=values),
-        lambda graph: write_targets(
-            graph, targets, request=request, focus=focus, force=force, **drawing, links=_links(request, graph, link)
-        ),
-    )
+
+    def report(graph: Graph) -> None:
+        for sentence in passed_over(graph):
+            print_message(sentence)
+        links = _links(request, graph, link)
+        write_targets(graph, targets, request=request, focus=focus, force=force, **drawing, links=links)
+
+    report_on(request, _question(gradients=gradients or color_by == "grad", values=values), report)
 
 
 def _question(*, gradients: bool, values: bool) -> questions.Question[Graph]:

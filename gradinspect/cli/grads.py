@@ -26,7 +26,7 @@ from gradinspect.analyses.gradients.observed import (
 from gradinspect.analyses.gradients.steps import GradientSteps, moves, notes_of_all, unmeasured_in_all
 from gradinspect.analyses.gradients.timeline import Timeline, slowest_first
 from gradinspect.analyses.selection.rows import RowChoice
-from gradinspect.analyses.summary import describe_capture
+from gradinspect.analyses.summary import describe_capture, passed_over
 from gradinspect.cli.options.fake_jobs import OF_FAKE_JOBS
 from gradinspect.cli.options.help import OUTPUT
 from gradinspect.cli.options.request import OF_THE_GRAPH, takes_source
@@ -195,7 +195,7 @@ def _page(graph: Graph, by: By | None, rows: RowChoice, *, full: bool) -> Iterat
     if not any(note.kind in ("vanishing", "exploding") for note in notes):  # which say it in more detail
         yield from page.fall(flow_rows(graph, 1_000_000), graph.model_name)
     yield from page.notes(notes)
-    yield from page.unmeasured(unmeasured_notes(graph))
+    yield from page.unmeasured((*passed_over(graph), *unmeasured_notes(graph)))
     yield from _tables(page, graph, by, rows, full=full)
 
 
@@ -223,7 +223,7 @@ def _steps_page(found: GradientSteps, by: By | None, rows: RowChoice, *, full: b
     page = terminal_page(StepsPage)
     yield from page.head(found)
     yield from page.notes(notes_of_all(found.steps))
-    yield from page.unmeasured(unmeasured_in_all(found.steps))
+    yield from page.unmeasured((*passed_over(found.graph), *unmeasured_in_all(found.steps)))
     yield Text()
     chosen = chosen_moves(found.graph, moves(found.steps), rows)
     yield from page.moves(found.steps, chosen, _max_rows(rows, full=full))

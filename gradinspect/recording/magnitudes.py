@@ -10,7 +10,7 @@ are put together here, in the float64 of Python.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -20,9 +20,11 @@ from msgspec import Struct
 from gradinspect.errors import text_of
 from gradinspect.torch_api.modes import computes_by_itself, unobserved
 from gradinspect.torch_api.originals import ops
-from gradinspect.torch_api.tensors import is_released, tells_values
+from gradinspect.torch_api.tensors import is_released, plain_tensors_only, tells_values
 
-PIECE = 1 << 18  # elements of a device's tensor at a time: what is computed of them takes little room beside a model
+PIECE = 1 << 18  # elements of a device's tensor at a time
+LEAST_PIECE = 1 << 14  # 64 KiB of float32, also beside a tiny model: smaller ones would be slow
+PIECES_OF_MODEL = 200  # a piece is needed twice at once at most: 1% of the weights
 SAFE = {torch.float32: (1e-10, 1e14), torch.float64: (1e-140, 1e140)}  # largest elements, of any number of elements
 _REAL = (torch.float32, torch.float64, torch.float16, torch.bfloat16)  # what reductions take everywhere
 _MAX_REASON = 80
@@ -138,28 +140,37 @@ def norm_of(tensor: torch.Tensor) -> float:
     return magnitudes_of(tensor).norm
 
 
-def pending_magnitudes(tensor: torch.Tensor) -> PendingFigures:
-    """Measure a tensor without waiting for its device.
+def piece_beside(weights: Iterable[torch.Tensor]) -> int:
+    """Choose how many elements are measured at a time, so that it takes little room on a device beside its weights."""
+    with plain_tensors_only():
+        num_elements: int = sum(ops.numel(weight) for weight in weights if not weight.is_cpu)
+    return min(PIECE, max(LEAST_PIECE, num_elements // PIECES_OF_MODEL))
+
+
+def pending_magnitudes(tensor: torch.Tensor, piece: int = PIECE) -> PendingFigures:
+    """Measure a tensor without waiting for its device, so many elements at a time.
 
     Raises:
         RuntimeError: As `magnitudes_of`.
     """
-    return _pending(tensor, _row)
+    return _pending(tensor, _row, piece)
 
 
-def pending_norm(tensor: torch.Tensor) -> PendingFigures:
-    """Take the norm of a tensor without waiting for its device.
+def pending_norm(tensor: torch.Tensor, piece: int = PIECE) -> PendingFigures:
+    """Take the norm of a tensor without waiting for its device, so many elements at a time.
 
     Raises:
         RuntimeError: As `magnitudes_of`.
     """
-    return _pending(tensor, norm_row)
+    return _pending(tensor, norm_row, piece)
 
 
-def _pending(tensor: torch.Tensor, row_of: Callable[[torch.Tensor, torch.dtype], torch.Tensor]) -> PendingFigures:
+def _pending(
+    tensor: torch.Tensor, row_of: Callable[[torch.Tensor, torch.dtype], torch.Tensor], piece: int
+) -> PendingFigures:
     elements = elements_of(tensor)
     wide = wide_dtype(elements)
-    return PendingFigures(ops.numel(tensor), [row_of(part, wide) for part in pieces_of(elements)])
+    return PendingFigures(ops.numel(tensor), [row_of(part, wide) for part in pieces_of(elements, piece)])
 
 
 def pending_difference(tensor: torch.Tensor, before: torch.Tensor, size: int) -> PendingFigures:

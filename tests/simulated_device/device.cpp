@@ -15,6 +15,7 @@
 #include <ATen/ops/as_strided_cpu_dispatch.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/core/impl/alloc_cpu.h>
 #include <torch/extension.h>
 
 #include <atomic>
@@ -91,12 +92,12 @@ void release(void* context) {
     total = counts[block->device].allocated -= block->bytes;
   }
   report(*block, -static_cast<int64_t>(block->bytes), total);
-  std::free(block->data);
+  c10::free_cpu(block->data);
 }
 
 struct DeviceMemory final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
-    auto* block = new Block{bytes ? std::malloc(bytes) : nullptr, bytes, current};
+    auto* block = new Block{bytes ? c10::alloc_cpu(bytes) : nullptr, bytes, current};  // aligned: kernels sum alike
     size_t total = 0;
     {
       std::lock_guard lock(counting);

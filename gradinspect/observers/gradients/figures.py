@@ -20,6 +20,7 @@ from msgspec import Struct
 from gradinspect.graph import GradientStats, Measured
 from gradinspect.recording.magnitudes import (
     NOTHING,
+    PIECE,
     SAFE,
     UNREADABLE,
     Magnitudes,
@@ -63,8 +64,13 @@ class Figures(Struct, gc=False):
 class Measurements:
     """Measures gradients, on any thread. Their statistics are known after `fetch`."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, piece: int = PIECE) -> None:
+        """Start empty.
+
+        Args:
+            piece: How many elements of a device's tensor are measured at a time.
+        """
+        self.piece = piece
         self._lock = threading.Lock()  # each device has a thread of its own
         self._kinds: dict[tuple[Any, ...], Kind] = {}
         self._number = count(1)
@@ -143,7 +149,7 @@ class Measurements:
         elif gradient.is_cpu:
             figures.stats = _stats_of(kind, magnitudes_of(gradient))
         else:
-            self._large.append((figures, pending_magnitudes(gradient)))
+            self._large.append((figures, pending_magnitudes(gradient, self.piece)))
         return figures
 
     def _new_kind(self, gradient: torch.Tensor) -> Kind:

@@ -25,7 +25,7 @@ from gradinspect.graph import Edge, Gradients, GradientStats, Graph, Measured, N
 from gradinspect.observers.gradients.node_meter import Leaving, NodeMeter, Shared
 from gradinspect.observers.gradients.norms import Norms, pending_scalar, scalar_value
 from gradinspect.observers.graphs.live_graph import Survivors
-from gradinspect.recording.magnitudes import PendingFigures, combined
+from gradinspect.recording.magnitudes import PendingFigures, combined, piece_beside
 from gradinspect.recording.outputs import OutputTensor
 from gradinspect.recording.walk import Walk, walk_like
 from gradinspect.torch_api.hooks import hooks_were_made, note_ours
@@ -60,7 +60,7 @@ class GradientMeter:
         self._loss = scalar_value(outputs)
         self._pending_loss = pending_scalar(outputs)
         self._walk = walk or walk_like(graph, [output.edge[0] for output in outputs])
-        self._shared = Shared()
+        self._shared = Shared(piece_beside(self.leaves().values()))
         self.other_rows: list[list[list[float]]] = []
         self._handles: list[Any] = []
         self._after_each: list[Any] = []  # those on inner nodes
@@ -109,7 +109,7 @@ class GradientMeter:
         Args:
             others: What else to fetch; `other_rows` are its rows then, and empty if the device has failed.
         """
-        norms = Norms()
+        norms = Norms(self._shared.measurements.piece)
         for number, leaf in self.leaves().items():
             norms.take(number, leaf)
         self.close()

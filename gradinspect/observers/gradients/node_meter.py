@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from gradinspect.graph import Edge
 from gradinspect.observers.gradients.figures import Figures, Measurements
+from gradinspect.recording.magnitudes import PIECE
 from gradinspect.torch_api.dynamo import uncompiled
 
 Gradients: TypeAlias = tuple[torch.Tensor | None, ...]
@@ -25,9 +26,13 @@ class Shared:
 
     __slots__ = ("measurements", "order", "passed_on")
 
-    def __init__(self) -> None:
-        """Start empty."""
-        self.measurements = Measurements()
+    def __init__(self, piece: int = PIECE) -> None:
+        """Start empty.
+
+        Args:
+            piece: How many elements of a device's tensor are measured at a time.
+        """
+        self.measurements = Measurements(piece)
         self.order = count()
         self.passed_on: dict[int, Measured] = {}  # node -> the gradient that it will get, if known
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from gradinspect.recording.magnitudes import (
+    PIECE,
     UNREADABLE,
     Magnitudes,
     PendingFigures,
@@ -26,8 +27,13 @@ from gradinspect.units import format_count
 class Norms:
     """Norms of tensors by number; what a device computes is known after `settle`."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, piece: int = PIECE) -> None:
+        """Start empty.
+
+        Args:
+            piece: How many elements of a device's tensor are measured at a time.
+        """
+        self._piece = piece
         self.known: dict[int, float] = {}
         self.unmeasured: Counter[str] = Counter()  # reasons
         self._pending: dict[int, PendingFigures] = {}
@@ -46,7 +52,7 @@ class Norms:
                     if tensor.is_cpu:
                         self.known[number] = norm_of(tensor)
                     else:
-                        self._pending[number] = pending_norm(tensor)
+                        self._pending[number] = pending_norm(tensor, self._piece)
                 return
         except UNREADABLE as error:
             reason = why_failed(error, tensor)

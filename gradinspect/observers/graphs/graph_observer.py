@@ -28,6 +28,8 @@ class GraphObserver(Observer[Graph]):
 
     def on_call(self, call: EngineCall) -> None:
         """Record at the requested call, then stop the program."""
+        if self._run.request.creates_graph and self._run.is_captured(call):
+            return  # a backward of ours would become a part of what is captured
         if self._graph is None and self._run.is_wanted(call):
             self._take(_with_loss(self._run.record_call(call)), call)
             self._run.stop_recording()

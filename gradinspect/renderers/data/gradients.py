@@ -13,7 +13,7 @@ from gradinspect.analyses.gradients.observed import (
     unmeasured_notes,
 )
 from gradinspect.analyses.gradients.steps import GradientStep, GradientSteps
-from gradinspect.analyses.summary import describe_capture
+from gradinspect.analyses.summary import describe_capture, passed_over
 from gradinspect.graph import GradientStats, Graph, Measured, NodeGradients, source_of, stats_of
 from gradinspect.renderers.data.json import render_json
 from gradinspect.renderers.data.table import Columns, Table, all_fields, fields, figures
@@ -112,7 +112,7 @@ def render_gradients_json(
         "captured_at": captured_at,
         "loss": gradients_of(graph).loss,
         "findings": findings,
-        "unmeasured": unmeasured_notes(graph),
+        "unmeasured": (*passed_over(graph), *unmeasured_notes(graph)),
         "parameters": [figures(row, _PARAMETER) for row in parameters],
         "nodes": _nodes(graph, nodes),
     })  # fmt: skip
@@ -126,7 +126,7 @@ def render_steps_json(found: GradientSteps) -> str:
         for step in found.steps
     ]
     nodes = _nodes(found.graph, nodes_by_order(found.graph))
-    return render_json({"asked": found.asked, "steps": calls, "nodes": nodes})
+    return render_json({"asked": found.asked, "unmeasured": passed_over(found.graph), "steps": calls, "nodes": nodes})
 
 
 def _nodes(graph: Graph, nodes: Sequence[NodeGradients]) -> list[dict[str, object]]:

@@ -12,6 +12,7 @@ from gradinspect.analyses.gradients.buckets import (
     bucket_rows,
     num_nodes_run,
 )
+from gradinspect.analyses.summary import passed_over
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_bytes, format_count
 
@@ -27,6 +28,7 @@ class BucketsPage(Page):
         count = num_nodes_run(report.graph)
         ran = f"{format_count(count, 'node')} ran, counted in the columns 'ready' and 'reduced'"
         yield from self.wrapped(f"rank {report.rank} of {report.num_ranks}; {ran}")
+        yield from self.wrapped(" ".join(passed_over(report.graph)))
         for model in report.models:
             yield Text()
             yield from self.wrapped(_describe(model), "bold")

@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gradinspect.analyses.gradients.timeline import NodeSlice, Timeline, outermost_ops
+from gradinspect.analyses.summary import passed_over
 from gradinspect.renderers.terminal.gradients.call import CELLS
 from gradinspect.renderers.terminal.page import GAP, Page
 from gradinspect.units import format_count
@@ -24,6 +25,7 @@ class TimelinePage(Page):
         yield from self.capture_lines(timeline.graph)
         yield Text(f"{format_count(len(timeline.slices), 'node')} ran in {total * 1e3:.2f} ms")
         yield from self._devices(timeline)
+        yield from self.wrapped(" ".join(passed_over(timeline.graph)))
         yield Text()
         names = [_name(timeline, piece) for piece in rows[:max_rows]]
         room = max(self.width - CELLS - BAR_CELLS - 2 * len(GAP), 20)

@@ -22,6 +22,7 @@ from gradinspect.analyses.gradients.stepping import (
     place_name,
 )
 from gradinspect.analyses.structure.call_names import short_name
+from gradinspect.analyses.summary import passed_over
 from gradinspect.graph import Graph, SavedTensor, source_of
 from gradinspect.renderers.terminal.nodes.number_rows import dtype_and_shape, summarize_values, value_lines
 from gradinspect.renderers.terminal.page import GAP, Page
@@ -197,6 +198,7 @@ class StepPage(Page):
     def outcome(self, outcome: SteppingOutcome) -> Iterator[Text]:
         """Yield how the steps compare with what the engine did."""
         graph = outcome.graph
+        yield from self.wrapped(" ".join(passed_over(graph)))
         if not outcome.is_complete:
             yield from self.wrapped(f"Stopped after {format_count(outcome.num_steps, 'step')}; nothing was compared.")
             return
