@@ -60,6 +60,14 @@ print(findings)  # the report, as `gradinspect check` prints it
 assert [finding.code for finding in findings] == ["GI362"]
 ```
 
+All headlines of a step, from one run of it:
+
+```python
+report = gi.report(step)
+print(report)  # as `gradinspect train.py` prints it
+assert len(report.findings) == 1 and report.graph.gradients.loss > 0
+```
+
 What a whole step needs, measured:
 
 ```python

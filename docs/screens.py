@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "samples" / "README.md"]
-SCREEN = re.compile(r"^\$ (gradinspect (?:explain|[^\n]* samples/)[^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SCREEN = re.compile(r"^\$ (gradinspect (?:explain|(?:[^\n]* )?samples/)[^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def printed(command: str) -> str:

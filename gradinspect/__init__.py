@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from gradinspect.api.live.checking import check
     from gradinspect.api.live.fitting import fit
     from gradinspect.api.live.recording import Recording, capture, record
+    from gradinspect.api.live.reporting import report
     from gradinspect.checks.findings import Finding, Findings
+    from gradinspect.checks.overview import Overview
     from gradinspect.errors import GradInspectError
     from gradinspect.graph import Graph
 
@@ -33,6 +35,7 @@ __all__ = [
     "Graph",
     "GraphDiff",
     "Memory",
+    "Overview",
     "Recording",
     "SavedRow",
     "StepMemory",
@@ -44,6 +47,7 @@ __all__ = [
     "load",
     "memory",
     "record",
+    "report",
     "save",
     "saved",
     "summary",
@@ -58,6 +62,7 @@ _HOMES = {
     "Graph": "graph",
     "GraphDiff": "analyses.diff.records",
     "Memory": "analyses.memory.held",
+    "Overview": "checks.overview",
     "Recording": "api.live.recording",
     "SavedRow": "analyses.memory.saved_rows",
     "StepMemory": "analyses.memory.step",
@@ -70,6 +75,7 @@ _HOMES = {
     "load_ipython_extension": "notebook",  # what %load_ext calls
     "memory": "api.answers",
     "record": "api.live.recording",
+    "report": "api.live.reporting",
     "save": "api.files",
     "saved": "api.answers",
     "summary": "api.answers",

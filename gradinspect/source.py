@@ -68,6 +68,13 @@ class InputSpec:
     name: str | None = None  # keyword; positional if None
     size_names: tuple[str, ...] = ()  # of sizes that are searched for, in the places of `{batch}`; "" for the others
 
+    def __str__(self) -> str:
+        """Write it as the command line takes it."""
+        names = self.size_names or ("",) * len(self.shape)
+        sizes = (f"{{{name}}}" if name else str(size) for name, size in zip(names, self.shape, strict=True))
+        name = "" if self.name is None else f"{self.name}="
+        return f"{name}{'x'.join(sizes)}" + ("" if self.dtype == "float32" and self.shape else f":{self.dtype}")
+
     def with_size(self, name: str, size: int) -> "InputSpec":
         """Put a number in the place of a name."""
         if name not in self.size_names:
@@ -93,6 +100,12 @@ def parse_source(text: str) -> Source:
             _existing(Path(file))
         return Expression(file, expression)
     return Script(_existing(Path(text)))
+
+
+def looks_like_source(text: str) -> bool:
+    """Return whether a word of a command line names a program or a capture file, even one that does not exist."""
+    is_name = text.endswith((".py", ".ipynb", *CAPTURE_SUFFIXES)) or ":" in text or os.sep in text
+    return not text.startswith("-") and (is_name or os.path.exists(text))  # noqa: PTH110  # as above
 
 
 def first_folder(source: Source) -> str:

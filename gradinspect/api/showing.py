@@ -12,6 +12,7 @@ from gradinspect.analyses.memory.step import StepMemory, on_device
 from gradinspect.analyses.memory.tree import module_tree
 from gradinspect.analyses.summary import describe_capture, summarize
 from gradinspect.checks.findings import Findings
+from gradinspect.checks.overview import Overview
 from gradinspect.graph import Graph
 from gradinspect.renderers.diff_words import Side
 from gradinspect.renderers.diff_words import summary as diff_summary
@@ -20,6 +21,7 @@ from gradinspect.renderers.terminal.diff import DiffPage
 from gradinspect.renderers.terminal.findings import FindingsPage
 from gradinspect.renderers.terminal.memory.held import MemoryPage, fitting_depth
 from gradinspect.renderers.terminal.memory.step import StepMemoryPage
+from gradinspect.renderers.terminal.overview import OverviewPage
 from gradinspect.renderers.terminal.summary import render_summary
 from gradinspect.renderers.terminal.text import harmless
 from gradinspect.renderers.terminal.trees.tree import TreeOptions, render_tree
@@ -118,6 +120,20 @@ def memory_page(graph: Graph, memory: Memory, *, max_rows: int | None = None, wi
 def step_memory_line(memory: StepMemory) -> str:
     """Describe the memory of a step in one line, for `repr`."""
     return str(harmless(f"<StepMemory of {memory.source}: peak {format_bytes(memory.peak_bytes)}{on_device(memory)}>"))
+
+
+@line_of.register
+def overview_line(found: Overview) -> str:
+    """Describe the headlines of a run in one line, for `repr`."""
+    findings = "" if found.findings is None else f", {format_count(len(found.findings), 'finding')}"
+    nodes = format_count(len(found.graph.nodes), "node")
+    return str(harmless(f"<Overview of {found.source}: {nodes}{findings}>"))
+
+
+@page_of.register
+def overview_page(found: Overview, *, width: int = 80) -> str:
+    """Write the headlines of a run."""
+    return _joined(OverviewPage(width=width).lines(found))
 
 
 @page_of.register

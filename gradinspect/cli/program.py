@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gradinspect.cli.options.command_line import split_arguments, unknown_option, usage_sentence
+from gradinspect.cli.options.command_line import split_arguments, unknown_option, usage_sentence, with_verb
 from gradinspect.cli.output.bug_report import report_bug, versions_of_all
 from gradinspect.cli.output.printing import ReaderLeft, finish_output, print_problem, print_text
 from gradinspect.cli.verbs import VERBS, VerbGroup
@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str] | None) -> int:
     ours, theirs = split_arguments(sys.argv[1:] if arguments is None else arguments)
+    ours = with_verb(ours)
 
     def run() -> object:
         check_environment(os.environ)

@@ -1,6 +1,6 @@
 """The verbs of the command line, each of which is imported when it is asked for.
 
-The thirteen together import most of the package, so the list of verbs, and what each is for, is here.
+Together they import most of the package, so the list of verbs, and what each is for, is here.
 """
 
 import importlib
@@ -17,7 +17,9 @@ class Verb(NamedTuple):
     earlier: tuple[tuple[str, str], ...] = ()  # options as they were called once, and as they are
 
 
+OVERVIEW: Final = "overview"  # of a program that is named without a verb
 VERBS: Final = {
+    OVERVIEW: Verb("Show the headlines of one run; a program without a verb asks for this."),
     "trace": Verb("Show the autograd graph of a program at its first backward call."),
     "find": Verb("List the nodes that meet a condition."),
     "saved": Verb("Show every saved attribute (_saved_*) of every node."),

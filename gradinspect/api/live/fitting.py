@@ -1,18 +1,13 @@
 """`fit`: the peak of memory of a training step, measured in the caller's process."""
 
-from collections.abc import Callable, Iterator
-
-from torch.optim import Optimizer
+from collections.abc import Callable
 
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.api.live.session import LiveSession
 from gradinspect.api.live.stepping import call_step, name_of_step, no_backward
 from gradinspect.observers.graphs.graphs_observer import GraphsObserver
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
-from gradinspect.observers.memory.storage_purposes import Label, Purposes
-from gradinspect.recording.instances import instances_of
-from gradinspect.recording.names import all_parameters
-from gradinspect.recording.recorder import Recorder
+from gradinspect.observers.memory.storage_purposes import held_before
 
 
 def fit(step: Callable[[], object], *, steps: int = 2) -> StepMemory:
@@ -38,21 +33,10 @@ def fit(step: Callable[[], object], *, steps: int = 2) -> StepMemory:
     with LiveSession(lambda run: GraphsObserver(run, 0), name) as session:
         call_step(session, step)
     recorder = session.run.recorder  # no list of tensors: it would keep gradients alive that the step frees
-    with LiveSession(lambda run: StepMemoryObserver(run, steps, _held_before(recorder)), name) as measured:
+    with LiveSession(lambda run: StepMemoryObserver(run, steps, held_before(recorder)), name) as measured:
         for _ in range(steps):
             call_step(measured, step)
     found = measured.result()
     if found is None:
         raise no_backward(name)
     return found
-
-
-def _held_before(recorder: Recorder) -> Iterator[Label]:
-    """Yield what the models that a step has called hold, and the optimizers of their parameters."""
-    purposes, models = Purposes(recorder), recorder.called_modules()
-    yield from purposes.of_models(models)
-    owned = {id(parameter) for model in models for parameter in all_parameters(model)}
-    for optimizer in instances_of(Optimizer):
-        held = (parameter for group in optimizer.param_groups for parameter in group["params"])
-        if any(id(parameter) in owned for parameter in held):
-            yield from purposes.of_optimizer(optimizer)

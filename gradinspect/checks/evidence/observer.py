@@ -6,7 +6,7 @@ until an operator reads a parameter again, or the next backward call, and only t
 is stopped after some seconds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from types import FrameType
@@ -20,7 +20,7 @@ from gradinspect.checks.evidence.watched_backwards import WatchedBackwards
 from gradinspect.checks.findings import Findings
 from gradinspect.checks.watched_calls import WatchedCall
 from gradinspect.errors import GradInspectError
-from gradinspect.graph import CallKind, Frame, frame_of
+from gradinspect.graph import CallKind, Frame, Graph, frame_of
 from gradinspect.recording.capture import WalkedGraph
 from gradinspect.recording.frames import user_frames
 from gradinspect.recording.outputs import has_graph
@@ -41,13 +41,24 @@ class ChecksObserver(Observer[Findings]):
     reports_missed_calls = True
     reports_before_failure = True
 
-    def __init__(self, run: Run, num_calls: int | None, *, gradcheck: bool = False) -> None:
+    def __init__(
+        self,
+        run: Run,
+        num_calls: int | None,
+        *,
+        gradcheck: bool = False,
+        on_graph: Callable[[Graph], object] | None = None,
+        leave: Callable[[FrameType], object] | None = None,
+    ) -> None:
         """Set up.
 
         Args:
             run: The run.
             num_calls: How many backward calls to look at; None: until all is known.
             gradcheck: Whether to check the backward of custom Functions numerically.
+            on_graph: Gets the graph of each call before the engine runs, and again with its gradients.
+            leave: Called with the program's frame when all was observed; by default, nothing more is recorded, and the
+                program is stopped.
         """
         require_sequence_numbers("check")
         require_function_modes("check")
@@ -58,7 +69,7 @@ class ChecksObserver(Observer[Findings]):
         self._errors = run.recorder.errors
         self._attached = ExitStack()
         self._logs = ProgramLogs(run, gradcheck=gradcheck)
-        self._watched = WatchedBackwards(self._logs, run.stop, self._look_at_window)
+        self._watched = WatchedBackwards(self._logs, run.stop, self._look_at_window, on_graph)
         self._choice = CallChoice(run.request)
         self._steps = OptimizerSteps(
             self._errors.guard(self._look_at_window), run.recorder.turn, self._logs.training.may_have_stepped
@@ -66,7 +77,7 @@ class ChecksObserver(Observer[Findings]):
         self._window = self._make_window(num_calls)
         self._is_settled = False
         self._is_ending = False  # NOTE [The end of watching]
-        self._stop = run.stop
+        self._leave_program = leave or self._end_recording
 
     def _make_window(self, num_calls: int | None) -> WatchWindow:
         logs = self._logs
@@ -97,7 +108,6 @@ class ChecksObserver(Observer[Findings]):
     def attached(self) -> Iterator[None]:
         """Record what the program does, from before it runs until all calls were observed."""
         with self._attached:
-            self._attached.callback(self._run.interceptor.leave)
             for log in (*self._logs.listeners(), self._steps):
                 self._attached.enter_context(log)
             yield
@@ -217,9 +227,13 @@ class ChecksObserver(Observer[Findings]):
         self._run.stop_after(MOST_SECONDS)
 
     def _leave(self, frame: FrameType | None) -> None:
-        """Undo our changes to the program, and stop it."""
+        """Undo our changes to the program, and leave it."""
         if not self.has_left and frame is not None:
             self.has_left = True
-            self._recorder.pause()
             self._attached.close()
-            self._stop(frame)
+            self._leave_program(frame)
+
+    def _end_recording(self, frame: FrameType) -> None:
+        self._recorder.pause()
+        self._run.interceptor.leave()
+        self._run.stop(frame)

@@ -36,14 +36,22 @@ from gradinspect.units import format_count
 class WatchedBackwards:
     """Watches one call after the other."""
 
-    def __init__(self, logs: ProgramLogs, stop: Callable[[FrameType], object], on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        logs: ProgramLogs,
+        stop: Callable[[FrameType], object],
+        on_end: Callable[[], None],
+        on_graph: Callable[[Graph], object] | None = None,
+    ) -> None:
         """Set up.
 
         Args:
             logs: What the program did until then.
             stop: Stops the program.
             on_end: Called at the end of each call.
+            on_graph: Gets the graph of each call before the engine runs, and again with its gradients.
         """
+        self._on_graph = on_graph or (lambda _graph: None)
         self.calls: list[WatchedCall] = []
         self.opaque: set[tuple[str, str]] = set()
         self.unmeasured: Counter[str] = Counter()  # sentences, and in how many calls
@@ -78,6 +86,7 @@ class WatchedBackwards:
     def begin(self, walked: WalkedGraph, call: EngineCall) -> CallEnd:
         """Look at a call that is about to start. The walk is closed after the engine has run."""
         graph = walked.graph
+        self._on_graph(graph)
         backward = backward_line(graph)
         self.opaque.update(opaque_parts(graph))
         release_wrappers()  # those held only by us
@@ -119,6 +128,7 @@ class WatchedBackwards:
         """Look at the gradients of a call that has completed."""
         leaves = dict(gradients.leaves())
         finished = gradients.finish(self._pending(search))
+        self._on_graph(finished)
         found = self._settled(search, gradients.other_rows, watched)
         explained = is_explained or self._nonfinite.explains or _explains(found)
         judge(watched, finished, leaves, self._origins, self._logs.recorder.errors, is_explained=explained)

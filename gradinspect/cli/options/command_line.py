@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from gradinspect.cli.verbs import OVERVIEW, VERBS
+from gradinspect.source import looks_like_source
+
 
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Split at the first `--`: our arguments before it, the script's after it."""
@@ -13,6 +16,16 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...
         return words, ()
     position = words.index("--")
     return words[:position], tuple(words[position + 1 :])
+
+
+def with_verb(words: list[str]) -> list[str]:
+    """Ask for the overview of a program that is named without a verb: `train.py`, `-m pkg`, `model.py:Net()`."""
+    first = words[0] if words else ""
+    if first in VERBS or first in {"--help", "--version"}:
+        return words
+    if first == "-m" or looks_like_source(first):
+        return [OVERVIEW, *words]
+    return words
 
 
 def unknown_option(error: Any, words: Sequence[str], help_of: str) -> str:  # noqa: ANN401  # the parser's own class

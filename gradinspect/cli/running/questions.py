@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gradinspect.analyses.planning.planned_steps import PlannedSteps
     from gradinspect.analyses.planning.trial import RealSteps
     from gradinspect.checks.findings import Findings
+    from gradinspect.checks.overview import Overview
     from gradinspect.graph import Graph
     from gradinspect.observers.stepping.lockstep import StepListener
     from gradinspect.runner.observer import Observer
@@ -186,6 +187,23 @@ def findings(num_calls: int | None, *, gradcheck: bool) -> "Question[Findings]":
         summarize=result_of_findings,
         merge=with_findings_of,
         stops_together=True,
+    )
+
+
+def overview() -> "Question[Overview]":
+    """Ask for the headlines of a run."""
+
+    def observe(run: "Run") -> "Observer[Overview]":
+        from gradinspect.checks.evidence.overview_observer import OverviewObserver
+
+        return OverviewObserver(run)
+
+    return Question(
+        observe=observe,
+        packages=("checks.evidence", "checks.rules"),
+        needs_values=True,
+        needs_backward=True,
+        summarize=result_of_graph_in,
     )
 
 

@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import StorageKind
 from gradinspect.observers.memory.storage_ledger import Purpose
+from gradinspect.recording.instances import instances_of
 from gradinspect.recording.names import Names, all_parameters, collect_names, members_of
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.storages import plain_tensors, storage_key
@@ -123,6 +124,17 @@ class Purposes:
             self._saved_names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
         identity = self._recorder.others.identity_of(node)
         return plain_tensors(saved_contents(node, self._saved_names[kind], identity, self._recorder.saved_hooks))
+
+
+def held_before(recorder: Recorder) -> Iterator[Label]:
+    """Label what the models that were called hold, and the optimizers of their parameters."""
+    purposes, models = Purposes(recorder), recorder.called_modules()
+    yield from purposes.of_models(models)
+    owned = {id(parameter) for model in models for parameter in all_parameters(model)}
+    for optimizer in instances_of(Optimizer):
+        held = (parameter for group in optimizer.param_groups for parameter in group["params"])
+        if any(id(parameter) in owned for parameter in held):
+            yield from purposes.of_optimizer(optimizer)
 
 
 def _shape_on_ranks(tensor: torch.Tensor) -> str:

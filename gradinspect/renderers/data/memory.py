@@ -36,7 +36,7 @@ ITERATIONS: Final[Table[Iteration]] = Table(all_fields(Iteration))
 GROWTH: Final[Columns[Growth]] = fields(
     "source", "kind", "grows", "nodes_per_iteration", "bytes_per_iteration", "iterations", "holders"
 )
-_TOTALS: Final[Columns[Memory]] = fields(
+TOTALS: Final[Columns[Memory]] = fields(
     "total_bytes", "extra_bytes", "bytes_by_kind", "extra_bytes_by_device", "num_recomputed"
 )
 
@@ -53,4 +53,4 @@ def render_memory_json(
 ) -> str:
     """Write the totals, kinds, rows of one grouping, notes, and each storage."""
     rest = {"by": by, "rows": rows, "notes": notes, "storages": memory.storages}
-    return render_json({"captured_at": captured_at, **figures(memory, _TOTALS), **rest})
+    return render_json({"captured_at": captured_at, **figures(memory, TOTALS), **rest})

@@ -84,12 +84,11 @@ class Watch:
 
     def __init__(self, num_calls: int | None = None, *, gradcheck: bool = False, **changes: Any) -> None:
         """Prepare; the changes are of the run."""
-        options = {"gradcheck": True} if gradcheck else {}
 
         def make(run: Run) -> ChecksObserver:
             for name, value in changes.items():
                 setattr(run, name, value)
-            return ChecksObserver(run, num_calls, **options)
+            return ChecksObserver(run, num_calls, gradcheck=gradcheck)
 
         self.session = LiveSession(make, "train.py")
         self.enough: list[bool] = []

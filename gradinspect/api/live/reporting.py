@@ -1,0 +1,41 @@
+"""`report`: the headlines of a training step, in the caller's process."""
+
+from collections.abc import Callable
+from typing import Final
+
+from gradinspect.api.live.checking import MOST_STEPS
+from gradinspect.api.live.session import LiveSession
+from gradinspect.api.live.stepping import call_step, name_of_step, no_backward
+from gradinspect.checks.evidence.overview_observer import MOST_STEPS as MOST_MEASURED
+from gradinspect.checks.evidence.overview_observer import OverviewObserver
+from gradinspect.checks.overview import Overview
+
+ROUNDS: Final = MOST_STEPS + 1 + MOST_MEASURED + 1  # the first step that is measured is not whole
+
+
+def report(step: Callable[[], object]) -> Overview:
+    """Run a training step several times, and return the headlines: graph, memory, problems, gradients, and the peak.
+
+    The step runs for real, at most 18 times, so the model learns and the optimizer steps. It is checked until each
+    optimizer has stepped twice, and the memory of the steps after that is measured. On the CPU that counts what models
+    and optimizers hold, and what a step allocates, as `fit` does.
+
+    Args:
+        step: A function without arguments: forward, backward, and the optimizer's step, if there is one.
+
+    Returns:
+        `graph`, `findings` and `step_memory`, as `capture`, `check` and `fit` return them, from one run. `str(...)` is
+        the report, as `gradinspect train.py` prints it.
+
+    Raises:
+        GradInspectError: No backward was called and nothing with a graph was returned.
+    """
+    name = name_of_step(step)
+    with LiveSession(OverviewObserver, name) as session:
+        for _ in range(ROUNDS):
+            if not call_step(session, step) or session.observer.has_enough:
+                break
+    found = session.result()
+    if found is None:
+        raise no_backward(name)
+    return found

@@ -1,0 +1,130 @@
+"""All headlines from one run: the first calls are checked, and the memory of the steps after them is measured.
+
+NOTE [One after the other]
+What a check keeps and computes would be counted as memory of the program. So the allocators are followed from the first
+backward call after the check has left, and the step that begins after it is the first one that is seen as a whole. Of
+several optimizers, as in a GAN, each has steps of its own: one of each is seen.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+import torch
+from torch.optim import Optimizer
+
+from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.checks.evidence.observer import ChecksObserver
+from gradinspect.checks.overview import Overview
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import CallKind, Graph
+from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
+from gradinspect.observers.memory.storage_purposes import Label, Purposes, held_before
+from gradinspect.recording.instances import instances_of
+from gradinspect.recording.variables import variables_from
+from gradinspect.runner.engine import CallEnd, EngineCall
+from gradinspect.runner.observer import Observer
+from gradinspect.runner.run import Run
+
+MOST_STEPS: Final = 4  # whole ones
+TOO_SHORT: Final = "Not measured: the program ended before a whole step came after those that were checked."
+
+
+class OverviewObserver(Observer[Overview]):
+    """Checks the first calls of a program, then follows the memory of whole steps."""
+
+    reports_missing_names = True
+    reports_missed_calls = True
+    reports_before_failure = True
+
+    def __init__(self, run: Run) -> None:
+        """Set up."""
+        self._run = run
+        self._graph: Graph | None = None
+        self._checks = ChecksObserver(run, None, on_graph=self._take, leave=lambda _frame: None)
+        self._memory: StepMemoryObserver | None = None
+        self._no_memory = TOO_SHORT
+        self._attached = ExitStack()
+
+    @property
+    def has_left(self) -> bool:  # type: ignore[override]  # it changes
+        """Whether all headlines are there."""
+        return self._memory is not None and self._memory.has_left
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether nothing more need run."""
+        return self.has_left or (self._checks.has_left and self._memory is None and self._no_memory != TOO_SHORT)
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Let the check look first."""
+        with self._attached:
+            self._attached.enter_context(self._checks.attached())
+            yield
+
+    def on_call(self, call: EngineCall) -> CallEnd | None:
+        """Check a call, or follow the memory of the step that it belongs to."""
+        if not self._checks.has_left:
+            end = self._checks.on_call(call)
+            if not self._checks.has_left:
+                return end
+        return self._followed(call)
+
+    def missed(self, kind: CallKind) -> None:
+        """Note a call that is not looked at."""
+        self._checks.missed(kind)
+
+    def settle(self) -> None:
+        """Take what there is: the program has ended."""
+        self._checks.settle()
+        if self._memory is not None:
+            self._memory.settle()
+
+    def result(self) -> Overview | None:
+        """Return what was seen so far; None before the first call."""
+        found = self._checks.result()
+        if found is None or self._graph is None:
+            return None
+        memory = self._whole_step()
+        why = "" if memory is not None else self._no_memory
+        return Overview(
+            source=self._run.request.label, graph=self._graph, findings=found, step_memory=memory, no_memory=why
+        )
+
+    def _take(self, graph: Graph) -> None:
+        """Keep the first graph of a backward() call, or of an autograd.grad() call if there is no other."""
+        known, new = self._graph, graph.captured_at
+        if known is None or (known.captured_at.kind == "grad" != new.kind) or known.captured_at == new:
+            self._graph = graph
+
+    def _followed(self, call: EngineCall) -> CallEnd | None:
+        """Follow the memory from this call on. NOTE [One after the other]."""
+        if self._memory is None:
+            try:
+                num_whole = min(max(len(instances_of(Optimizer)), 1), MOST_STEPS)
+                self._memory = StepMemoryObserver(self._run, 1 + num_whole, self._held(call))
+                self._attached.enter_context(self._memory.attached())
+            except (GradInspectError, RuntimeError) as error:  # as where the program profiles itself
+                self._no_memory = f"The memory of a step could not be followed: {error}"
+                self._memory = None
+                self._run.stop(call.caller)
+                return None
+        return self._memory.on_call(call)
+
+    def _held(self, call: EngineCall) -> Iterator[Label]:
+        """Label what is alive already: models and optimizers, the graph of the call, and the program's variables."""
+        yield from held_before(self._run.recorder)
+        outputs = self._run.outputs_of(call)
+        tensors = (output.value for output in outputs if isinstance(output.value, torch.Tensor))
+        yield from (Label(tensor, "temporary") for tensor in tensors)
+        roots = [output.edge[0] for output in outputs]
+        yield from Purposes(self._run.recorder).of_graph(roots, lambda: list(variables_from(call.frame)))
+
+    def _whole_step(self) -> StepMemory | None:
+        if self._memory is None or self._memory.is_partial:
+            return None
+        if self._memory.problem is not None:
+            self._no_memory = f"The memory of a step could not be followed: {self._memory.problem}"
+            return None
+        return self._memory.result()

@@ -1,0 +1,22 @@
+"""What one run shows of everything: the graph, what it holds, its gradients, what is wrong, and the peak of a step."""
+
+from msgspec.structs import replace
+
+from gradinspect.analyses.memory.step import StepMemory
+from gradinspect.checks.findings import Findings
+from gradinspect.graph import Graph, Record
+from gradinspect.methods import Shown
+
+
+class Overview(Shown, Record, frozen=True, kw_only=True):
+    """The headlines of one run."""
+
+    source: str
+    graph: Graph  # of the first backward() call that was observed, with its gradients if it has completed
+    findings: Findings | None  # None: nothing was checked, as in a capture file
+    step_memory: StepMemory | None = None  # of the steps that follow those that were checked
+    no_memory: str = ""  # why there is none, in a sentence
+
+    def with_findings(self, findings: Findings) -> "Overview":
+        """Report these findings in place of those that were found."""
+        return replace(self, findings=findings)

@@ -1,0 +1,57 @@
+"""The headlines of one run for machines: JSON with the figures that the screen shows, and their parts."""
+
+from gradinspect.analyses.gradients.observed import fall_of, flow_rows, gradient_notes, unmeasured_notes
+from gradinspect.analyses.memory.held import measure_memory
+from gradinspect.analyses.memory.step import bytes_by_kind
+from gradinspect.analyses.memory.tree import module_tree
+from gradinspect.analyses.summary import summarize
+from gradinspect.checks.overview import Overview
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph
+from gradinspect.renderers.data.findings import FINDINGS
+from gradinspect.renderers.data.json import render_json
+from gradinspect.renderers.data.memory import TOTALS
+from gradinspect.renderers.data.summary import SUMMARY
+from gradinspect.renderers.data.table import figures
+
+MANY = 1_000_000  # rows: all of them
+
+
+def render_overview_json(found: Overview) -> str:
+    """Write all headlines; what was not looked at is null, and `no_memory` says why."""
+    memory, findings = found.step_memory, found.findings
+    peak = None if memory is None else {
+        "bytes": memory.peak_bytes, "at": memory.at, "by_kind": bytes_by_kind(memory), "on": memory.on or None
+    }  # fmt: skip
+    return render_json({
+        "source": found.source,
+        "graph": figures(summarize(found.graph), SUMMARY),
+        "memory": _held(found.graph),
+        "check": None if findings is None else figures(findings, FINDINGS),
+        "gradients": _gradients(found.graph),
+        "peak": peak,
+        "no_peak": found.no_memory or None,
+    })  # fmt: skip
+
+
+def _held(graph: Graph) -> object:
+    try:
+        held = measure_memory(graph)
+    except GradInspectError:  # there are no bytes to count
+        return None
+    modules = [
+        {"module": module.path or module.label, "copies": module.copies, "bytes": module.total_bytes}
+        for module in module_tree(graph, held)
+    ]
+    return {**figures(held, TOTALS), "modules": modules}
+
+
+def _gradients(graph: Graph) -> object:
+    if graph.gradients is None:
+        return None
+    return {
+        "loss": graph.gradients.loss,
+        "notes": gradient_notes(graph),
+        "fall": fall_of(flow_rows(graph, MANY)),
+        "unmeasured": unmeasured_notes(graph),
+    }

@@ -1,0 +1,200 @@
+"""The headlines of one run for the terminal, each with the command that shows more.
+
+What comes in: an `Overview`. What goes out: at most 24 lines, none wider than asked for.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from gradinspect.analyses.gradients.observed import flow_rows, gradient_notes, parameter_rows, unmeasured_notes
+from gradinspect.analyses.memory.held import measure_memory
+from gradinspect.analyses.memory.rows import OUTSIDE, rows_by_line
+from gradinspect.analyses.memory.step import StepMemory, groups_by, on_device
+from gradinspect.analyses.memory.tree import ModuleBytes, module_tree
+from gradinspect.analyses.structure.call_names import fold_name, short_name
+from gradinspect.analyses.summary import summarize
+from gradinspect.checks.findings import Finding, Findings, place_to_change
+from gradinspect.checks.overview import Overview
+from gradinspect.errors import GradInspectError
+from gradinspect.graph import Graph, ModuleCall
+from gradinspect.renderers.terminal.gradients.call import GradientsPage, number
+from gradinspect.renderers.terminal.page import GAP, Page
+from gradinspect.renderers.terminal.text import wrap
+from gradinspect.units import format_bytes, format_calls, format_count, format_held, format_share
+
+LABEL_CELLS: Final = 11
+MAX_HOLDERS: Final = 3
+MAX_FINDINGS: Final = 3
+MAX_NOTES: Final = 2
+MANY: Final = 1_000_000  # rows: all of them
+NOT_CHECKED: Final = "A capture file shows one moment, and a check watches a program."
+
+
+class OverviewPage(Page):
+    """Writes one page."""
+
+    def lines(self, found: Overview, source: str = "") -> Iterator[Text]:
+        """Yield the page.
+
+        Args:
+            found: The headlines.
+            source: What follows the verb on the command line, `train.py -- --lr 0.1`; "": no command is named.
+        """
+        graph, findings = found.graph, found.findings
+        yield from self.capture_lines(graph)
+        yield from self._part("graph", "trace", source, self._graph(graph))
+        yield from self._part("memory", "memory", source, self._held(graph))
+        checked = [NOT_CHECKED] if findings is None else self._checked(findings)
+        yield from self._part("check", "check", source, checked)
+        yield from self._part("gradients", "grads", source, self._gradients(graph))
+        memory = found.step_memory
+        peak = [found.no_memory] if memory is None else self._peak(memory)
+        yield from self._part("peak", "fit", source if found.no_memory or memory else "", peak)
+
+    def _part(self, label: str, verb: str, source: str, lines: Sequence[str] | Iterator[str]) -> Iterator[Text]:
+        """Yield a headline, its rows, and the command that shows more."""
+        room = self.width - LABEL_CELLS
+        shown = [part for line in lines for part in self._fitted(line, room)]
+        more = [self.fit(f"gradinspect {verb} {source}", room)] if source else []
+        for index, line in enumerate([*shown, *more]):
+            text = Text(f"{'' if index else label:<{LABEL_CELLS}}", "cyan")
+            yield text.append(line, "dim" if index == len(shown) else "default")
+
+    def _fitted(self, line: str, room: int) -> list[str]:
+        """Wrap a sentence; cut a row, which is indented."""
+        return [self.fit(line, room)] if line.startswith(GAP) else wrap(self.visible(line), room)
+
+    def _graph(self, graph: Graph) -> Iterator[str]:
+        figures = summarize(graph)
+        leaves = format_count(figures.leaves, "leaf", "leaves")
+        yield f"{format_count(figures.nodes, 'node')}, {leaves}, depth {figures.max_depth:,}"
+        yield self._listed(list(_outer_modules(graph, "×" if self.unicode else "x")))
+
+    def _listed(self, names: Sequence[str]) -> str:
+        """List as many names as fit, and count the rest."""
+        room = self.width - LABEL_CELLS
+        for shown in range(len(names), 0, -1):
+            rest = len(names) - shown
+            line = ", ".join([*names[:shown], *([f"{rest:,} more"] if rest else [])])
+            if cell_len(self.visible(line)) <= room or shown == 1:
+                return line
+        return ""
+
+    def _held(self, graph: Graph) -> Iterator[str]:
+        try:
+            held = measure_memory(graph)
+        except GradInspectError as error:  # there are no bytes to count
+            yield str(error)
+            return
+        total = held.extra_bytes
+        yield format_held(total, held.total_bytes - total)
+        around, tree = _spread(module_tree(graph, held)) if graph.modules else ("", ())
+        rows = [(self._name_of(module, around, graph.model_name), module.total_bytes) for module in tree]
+        rows = rows or [(f"{row.label}{GAP}{row.detail}", row.num_bytes) for row in rows_by_line(graph, held)]
+        rows = sorted(rows, key=lambda row: -row[1])[:MAX_HOLDERS]
+        room = min(max((cell_len(self.visible(name)) for name, _ in rows), default=0), self.width - LABEL_CELLS - 20)
+        for name, num_bytes in rows:
+            text = self.fit(name, room)
+            filler = " " * (room - cell_len(text))
+            yield f"{GAP}{text}{filler}{format_bytes(num_bytes):>11}{format_share(num_bytes, total):>6}"
+
+    def _name_of(self, module: ModuleBytes, around: str, model: str) -> str:
+        if module.label == OUTSIDE:
+            return "(outside of these)" if around else OUTSIDE
+        name = f"{around}.{module.label}" if around else module.label
+        name = f"{model}.{name}" if name[:1].isdigit() else name
+        times = f"{'×' if self.unicode else 'x'}{module.copies:,}" if module.copies > 1 else ""
+        return GAP.join(filter(None, (name, f"{module.class_name} {times}".strip())))
+
+    def _checked(self, found: Findings) -> Iterator[str]:
+        calls = format_calls(found.num_calls, found.num_grads)
+        if found.findings:
+            yield f"{format_count(len(found.findings), 'finding')} in {calls}:"
+        elif found.is_complete:
+            yield f"No problems found in {calls}."
+        else:
+            yield f"No problems found in {calls}, but not all was looked at."
+        own = {file.name for file in found.files}
+        for finding in found.findings[:MAX_FINDINGS]:
+            yield f"{GAP}{_headline(finding, own)}"
+        if len(found.findings) > MAX_FINDINGS:
+            yield f"{GAP}{len(found.findings) - MAX_FINDINGS:,} more"
+        yield from found.notes[: MAX_NOTES if not found.findings else 0]
+
+    def _gradients(self, graph: Graph) -> Iterator[str]:
+        if graph.gradients is None:
+            yield "Not measured: backward did not run to its end."
+            return
+        notes = gradient_notes(graph)
+        yield from (f"{note.kind}: {note.text}" for note in notes[:MAX_NOTES])
+        if not any(note.kind in ("vanishing", "exploding") for note in notes):
+            page = GradientsPage(width=MANY, unicode=self.unicode)
+            fall = [str(line) for line in page.fall(flow_rows(graph, MANY), graph.model_name)]
+            yield from fall
+            if not (fall or notes):
+                yield _reached(graph)
+        yield from unmeasured_notes(graph)[:1]
+
+    def _peak(self, memory: StepMemory) -> Iterator[str]:
+        whole = format_count(memory.asked - 1, "whole step")  # the first one was under way
+        yield f"{format_bytes(memory.peak_bytes)}{on_device(memory)} in {memory.at.phase}, in {whole}, measured"
+        groups = groups_by(memory, "kind")
+        yield ", ".join(f"{format_bytes(group.num_bytes)} {group.label}" for group in groups[:MAX_HOLDERS])
+
+
+def _reached(graph: Graph) -> str:
+    rows = parameter_rows(graph)
+    known = [row.stats.norm for row in rows if row.stats is not None]
+    leaves = format_count(len(rows), "leaf", "leaves")
+    size = f", norms {number(min(known))} to {number(max(known))}" if known else ""
+    return f"{len(known):,} of {leaves} received a gradient{size}."
+
+
+def _headline(finding: Finding, own: set[str]) -> str:
+    place = place_to_change(finding, own)
+    where = "" if place is None else f"{place.file}:{place.line}{GAP}"
+    return f"{finding.code}{GAP}{where}{finding.title}"
+
+
+def _spread(tree: Sequence[ModuleBytes]) -> tuple[str, Sequence[ModuleBytes]]:
+    """Go into the only module, and into its only submodule, until there are several.
+
+    Returns:
+        The path around them, and they. What is outside of them is one row.
+    """
+    around, outside = "", 0
+    while True:
+        modules = [module for module in tree if module.label != OUTSIDE]
+        outside += sum(module.total_bytes for module in tree if module.label == OUTSIDE)
+        if len(modules) != 1 or not modules[0].children or modules[0].copies > 1:
+            rest = ModuleBytes(label=OUTSIDE, path="", class_name="", total_bytes=outside)
+            return around, [*modules, *([rest] if outside else [])]
+        outside += modules[0].own_bytes
+        around, tree = modules[0].path, modules[0].children
+
+
+def _outer_modules(graph: Graph, times: str) -> Iterator[str]:
+    """Name the modules inside the outermost one, or several outermost ones, with equal neighbors folded."""
+    first = {call.path: call for call in reversed(graph.modules)}
+    calls = [first[path] for path in dict.fromkeys(call.path for call in graph.modules)]
+    level = [call for call in calls if call.parent is None]
+    if len(level) == 1:
+        level = [call for call in calls if call.parent is not None and graph.modules[call.parent].parent is None]
+    named = [(_name_in(graph, call), call.class_name) for call in level]
+    for (class_name, _), group in groupby(named, lambda one: (one[1], one[0].rpartition(".")[0])):
+        names = [name for name, _ in group]
+        fold = fold_name(names)
+        if fold is None:
+            yield from (f"{name} {class_name}" for name in names)
+        else:
+            yield f"{fold} {class_name} {times}{len(names):,}"
+
+
+def _name_in(graph: Graph, call: ModuleCall) -> str:
+    """Name a module as rows inside of its caller do."""
+    around = None if call.parent is None else graph.modules[call.parent].path
+    return short_name(call.path, around, graph.model_name)

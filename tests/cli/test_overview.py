@@ -1,0 +1,121 @@
+"""`gradinspect train.py`: the headlines of one run, which is left as it was."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+from runs import gradinspect
+
+TRAIN = """\
+import sys
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(6)], nn.Linear(64, 4))
+opt = torch.optim.Adam(net.parameters())
+for _ in range(18):
+    x, y = torch.randn(32, 64), torch.randint(0, 4, (32,))
+    loss = nn.functional.cross_entropy(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+print(sys.argv[1:], sum(p.sum().item() for p in net.parameters()))
+"""
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Path:
+    """A program that trains."""
+    script = tmp_path / "train.py"
+    script.write_text(TRAIN)
+    return script
+
+
+def test_the_whole_screen(train: Path) -> None:
+    """From one run, which stops when all is known."""
+    done = gradinspect("train.py", "--", "--lr", "0.1", cwd=train.parent)
+
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout == snapshot("""\
+backward #1  train.py:12  loss.backward()
+graph      36 nodes, 14 leaves, depth 17
+           net.0-5 Sequential ×6, net.6 Linear
+           gradinspect trace train.py -- --lr 0.1
+memory     56.8 KiB held (+ 81.0 KiB of weights, in memory anyway)
+             net.0-5  Sequential ×6   48.0 KiB   85%
+             net.6  Linear             8.0 KiB   14%
+             (outside modules)           772 B    1%
+           gradinspect memory train.py -- --lr 0.1
+check      No problems found in 12 backward calls.
+           gradinspect check train.py -- --lr 0.1
+gradients  The gradient falls 197-fold from net.6 (1.5e-01) to net.0.0
+           (7.8e-04).
+           gradinspect grads train.py -- --lr 0.1
+peak       458.4 KiB in forward, in 1 whole step, measured
+           197.1 KiB optimizer state, 98.5 KiB gradients, 98.5 KiB parameters
+           gradinspect fit train.py -- --lr 0.1
+""")
+
+
+def test_what_the_verbs_say(train: Path) -> None:
+    """Each headline is what its own verb reports, from a run of its own."""
+    words = {"check": (), "memory": (), "fit": ("--real", "--steps", "16")}
+    alone = {
+        verb: json.loads(gradinspect(verb, train, "--format", "json", *more).stdout) for verb, more in words.items()
+    }
+    found = json.loads(gradinspect(train, "--format", "json").stdout)
+
+    assert found["check"] == alone["check"]
+    assert found["memory"]["extra_bytes"] == alone["memory"]["extra_bytes"]
+    assert found["peak"]["bytes"] == alone["fit"]["peak_bytes"]
+
+
+def test_the_program_is_left_as_it_was(train: Path) -> None:
+    """It ends with the same bits, and prints what it prints."""
+    plain = gradinspect("trace", train, "--continue").stdout.splitlines()[0]
+
+    assert gradinspect(train, "--continue").stdout.splitlines()[0] == plain
+
+
+def test_commands_can_be_pasted(tmp_path: Path) -> None:
+    """Whatever the program is called, and its arguments."""
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    (folder / "it's.py").write_text("import torch\n(torch.ones(2, requires_grad=True) * 2).sum().backward()\n")
+    done = gradinspect("a b/it's.py", "--", "x y", cwd=tmp_path, COLUMNS="200")
+    words = [shlex.split(line) for line in done.stdout.splitlines() if " gradinspect " in line]
+
+    assert [line[-5:] for line in words] == [
+        ["gradinspect", verb, "a b/it's.py", "--", "x y"] for verb in ("trace", "memory", "check", "grads", "fit")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nothing.py",), "The file 'nothing.py' does not exist."),
+        (("trase", "train.py"), "No such command 'trase'."),
+        (("train.py", "--depth", "2"), "'overview' has no option '--depth'."),
+    ],
+)
+def test_mistakes(train: Path, words: tuple[str, ...], said: str) -> None:
+    """One sentence."""
+    done = gradinspect(*words, cwd=train.parent)
+
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_program_that_fails(tmp_path: Path) -> None:
+    """The headlines come before its error."""
+    script = tmp_path / "fails.py"
+    script.write_text("import torch\n(torch.ones(2, requires_grad=True) * 2).sum().backward()\nraise KeyError(3)\n")
+    done = gradinspect(script)
+
+    assert done.returncode == 3
+    assert done.stdout.startswith("backward #1  fails.py:2")
+    assert "KeyError: 3" in done.stderr

@@ -1,0 +1,101 @@
+"""The headlines of one run at 80 columns, and narrower: at most 24 lines, of which each says where to see more."""
+
+import pytest
+from factories import product_plus_two
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+from rich.cells import cell_len
+from strategies import graphs
+
+from gradinspect.checks.findings import Finding, Findings, Place
+from gradinspect.checks.overview import Overview
+from gradinspect.graph import Graph
+from gradinspect.renderers.terminal.overview import OverviewPage
+
+SCREEN = 24
+
+
+def finding(code: str) -> Finding:
+    """Find something on a line."""
+    place = Place(role="backward", file="train.py", line=33, code="loss.backward()")
+    return Finding(code=code, title="a title " * 9, text="", places=(place,), remedy="")
+
+
+def checked(*codes: str, is_complete: bool = True, notes: tuple[str, ...] = ()) -> Findings:
+    """Find something in two calls."""
+    return Findings(
+        source="train.py", num_calls=2, findings=tuple(map(finding, codes)), is_complete=is_complete, notes=notes
+    )
+
+
+def text(found: Overview, *, width: int = 80, source: str = "train.py") -> str:
+    """Write the page."""
+    return "\n".join(line.plain for line in OverviewPage(width=width).lines(found, source)) + "\n"
+
+
+def test_a_graph_of_a_capture_file() -> None:
+    """What a file cannot show is said."""
+    found = Overview(source="run.json", graph=product_plus_two(), findings=None)
+
+    assert text(found, source="run.json") == snapshot("""\
+backward #1
+graph      3 nodes, 1 leaf, depth 3
+           gradinspect trace run.json
+memory     8 B held
+             (no line recorded)          8 B  100%
+           gradinspect memory run.json
+check      A capture file shows one moment, and a check watches a program.
+           gradinspect check run.json
+gradients  Not measured: backward did not run to its end.
+           gradinspect grads run.json
+""")
+
+
+def test_findings() -> None:
+    """Three of them with their lines, and how many more."""
+    found = Overview(
+        source="train.py",
+        graph=product_plus_two(),
+        findings=checked("GI101", "GI301", "GI302", "GI501"),
+        no_memory="No.",
+    )
+    assert text(found) == snapshot("""\
+backward #1
+graph      3 nodes, 1 leaf, depth 3
+           gradinspect trace train.py
+memory     8 B held
+             (no line recorded)          8 B  100%
+           gradinspect memory train.py
+check      4 findings in 2 backward calls:
+             GI101  train.py:33  a title a ti…e a title a title a title a title \n\
+             GI301  train.py:33  a title a ti…e a title a title a title a title \n\
+             GI302  train.py:33  a title a ti…e a title a title a title a title \n\
+             1 more
+           gradinspect check train.py
+gradients  Not measured: backward did not run to its end.
+           gradinspect grads train.py
+peak       No.
+           gradinspect fit train.py
+""")
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_verdict_says_what_it_did_not_see(is_complete: bool) -> None:  # a parameter
+    """And why."""
+    found = checked(is_complete=is_complete, notes=("Not checked: code compiled by torch.compile, at a.py:3.",))
+    page = text(Overview(source="train.py", graph=product_plus_two(), findings=found))
+
+    assert ("but not all was looked at" in page) != is_complete
+    assert "code compiled by torch.compile" in page
+
+
+@given(graphs(), st.integers(30, 120))
+@settings(max_examples=40)
+def test_any_graph_fits_a_screen(graph: Graph, width: int) -> None:
+    """However its modules are called."""
+    page = OverviewPage(width=width)
+    lines = list(page.lines(Overview(source="t.py", graph=graph, findings=checked("GI101")), "t.py"))
+
+    assert max(cell_len(line.plain) for line in lines[1:]) <= width
+    assert width < 80 or len(lines) <= SCREEN
