@@ -23,11 +23,11 @@ from gradinspect.source import CaptureFile, Expression, Module, Script, Source
 
 @takes_source(without={*OF_THE_GRAPH, *OF_FAKE_JOBS, "backward", "grad", "root"})
 def overview(request: Request, *, output_format: TextOrJson = "text") -> None:
-    """Show the headlines of one run: the graph, memory, problems, gradients, the peak of a step.
+    """Show the headlines of one run: graph, memory, problems, gradients, peak.
 
     gradinspect train.py
 
-    gradinspect train.py -- --lr 0.1
+    gradinspect overview train.py -- --lr 0.1
     """
     project = project_of(request.source)
     selection = selection_of(project.settings)

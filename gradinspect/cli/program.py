@@ -26,8 +26,9 @@ app = typer.Typer(
     name="gradinspect",
     cls=VerbGroup,
     help="See what a PyTorch backward graph holds: every node, every saved tensor, the line that made it.",
-    epilog="SOURCE is a script.py, a notebook.ipynb, pkg.mod:expression, or a capture file (run.json). "
-    "What follows -- goes to the script: gradinspect trace train.py -- --lr 0.1",
+    epilog="Without a command, gradinspect train.py shows the overview. SOURCE is a script.py, a notebook.ipynb, "
+    "pkg.mod:expression, or a capture file (run.json). What follows -- goes to the script: "
+    "gradinspect train.py -- --lr 0.1",
     invoke_without_command=True,
     rich_markup_mode=None,  # see cli/options/help.py
     pretty_exceptions_enable=False,

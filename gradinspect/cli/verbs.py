@@ -19,7 +19,7 @@ class Verb(NamedTuple):
 
 OVERVIEW: Final = "overview"  # of a program that is named without a verb
 VERBS: Final = {
-    OVERVIEW: Verb("Show the headlines of one run; a program without a verb asks for this."),
+    OVERVIEW: Verb("Show the headlines of one run: graph, memory, problems, gradients, peak."),
     "trace": Verb("Show the autograd graph of a program at its first backward call."),
     "find": Verb("List the nodes that meet a condition."),
     "saved": Verb("Show every saved attribute (_saved_*) of every node."),
