@@ -182,9 +182,9 @@ class FrameTable:
             number = self._keys[number][2]
         return number is not None
 
-    def record(self, number: int, base_folder: Path) -> Frame:
+    def record(self, number: int | None, base_folder: Path) -> Frame | None:
         """Make the record of one frame, without its callers."""
-        return self._record(number, {}, base_folder)
+        return None if number is None else self._record(number, {}, base_folder)
 
     def records(self, used: set[int], base_folder: Path) -> tuple[dict[int, int], tuple[Frame, ...]]:
         """Make the records of the used frames and their callers.

@@ -54,4 +54,4 @@ class ProgramLogs:
 
     def frame(self, number: int | None) -> Frame | None:
         """Return the record of a frame."""
-        return None if number is None else self.recorder.frames.record(number, self.folder)
+        return self.recorder.frames.record(number, self.folder)

@@ -1,14 +1,23 @@
 """Facts about a training loop: what happens to gradients and parameters between backward calls."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from gradinspect.graph import Frame, Record
+
+GradientMisuseKind: TypeAlias = Literal[
+    "added", "closure", "cleared", "partial", "early", "late", "scaled", "unscaled", "other"
+]
+UnheldKind: TypeAlias = Literal[
+    "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead"
+]
+OptimizerMisuseKind: TypeAlias = Literal["never", "anew", "scheduled", "falls", "zero"]
+HookKind: TypeAlias = Literal["tensor", "accumulated", "forward", "backward"]
 
 
 class GradientMisuse(Record, frozen=True, kw_only=True):
     """The gradients of an optimizer were cleared, clipped or added to at the wrong moment."""
 
-    kind: str  # "added", "closure", "cleared", "partial", "early", "late", "scaled", "unscaled", "other"
+    kind: GradientMisuseKind
     optimizer: str  # its variable
     names: tuple[str, ...]  # of the parameters
     backward: Frame | None = None
@@ -22,8 +31,7 @@ class GradientMisuse(Record, frozen=True, kw_only=True):
 class UnheldParameters(Record, frozen=True, kw_only=True):
     """Parameters of one model that no optimizer holds, for one reason."""
 
-    # "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead"
-    kind: str
+    kind: UnheldKind
     where: str  # the attribute or module that has them
     names: tuple[str, ...]
     optimizer: str
@@ -35,7 +43,7 @@ class UnheldParameters(Record, frozen=True, kw_only=True):
 class OptimizerMisuse(Record, frozen=True, kw_only=True):
     """Something is wrong with when an optimizer is made or steps, or with its learning rate."""
 
-    kind: str  # "never", "anew", "scheduled", "falls", "zero"
+    kind: OptimizerMisuseKind
     optimizer: str
     created: Frame | None = None
     backward: Frame | None = None
@@ -110,7 +118,7 @@ class MovedFrozen(Record, frozen=True, kw_only=True):
 class HookPile(Record, frozen=True, kw_only=True):
     """Each iteration registers one more hook on the same tensors or modules."""
 
-    kind: str  # "tensor", "accumulated", "forward", "backward"
+    kind: HookKind
     names: tuple[str, ...]  # of the tensors or modules
     count: int  # of the hooks on each by then
     registered: Frame | None = None

@@ -179,7 +179,7 @@ class _Origins:
         if is_of_forward and maker.sequence_nr is not None:
             frame = frame if frame is not None else self._recorder.frame_of(maker.sequence_nr)
             module = module if module is not None else self._recorder.module_of(maker.sequence_nr)
-        record = None if frame is None else self._recorder.frames.record(frame, self._base_folder)
+        record = self._recorder.frames.record(frame, self._base_folder)
         return Origin(
             step=maker.step,
             phase=maker.phase,

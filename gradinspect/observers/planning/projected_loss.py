@@ -114,7 +114,5 @@ class ProjectedLoss:
 
     def _line(self, frame: int | None) -> tuple[str, str]:
         """Name a line, and quote it."""
-        if frame is None:
-            return "", ""
         record = self._run.recorder.frames.record(frame, self._run.base_folder)
-        return f"{record.file}:{record.line}", record.code
+        return ("", "") if record is None else (f"{record.file}:{record.line}", record.code)

@@ -1,9 +1,18 @@
 """The rules about training loops, on facts made by hand."""
 
+from typing import get_args
+
 import pytest
 from msgspec.structs import replace
 
-from gradinspect.checks.facts.training import EvalTraining, GradientMisuse, OptimizerMisuse, UnheldParameters
+from gradinspect.checks.facts.training import (
+    EvalTraining,
+    GradientMisuse,
+    GradientMisuseKind,
+    OptimizerMisuse,
+    UnheldKind,
+    UnheldParameters,
+)
 from gradinspect.checks.findings import Finding
 from gradinspect.checks.registry import findings_on
 from gradinspect.graph import Frame
@@ -25,7 +34,7 @@ def lines_of(finding: Finding) -> list[tuple[str, int]]:
     return [(place.role, place.line) for place in finding.places]
 
 
-def misuse(kind: str) -> GradientMisuse:
+def misuse(kind: GradientMisuseKind) -> GradientMisuse:
     """Make the misuse of the gradients of one optimizer."""
     return GradientMisuse(
         kind=kind, optimizer="opt", names=("weight",), backward=line(1), step=line(2), cleared=line(3), clipped=line(4),
@@ -33,7 +42,7 @@ def misuse(kind: str) -> GradientMisuse:
     )  # fmt: skip
 
 
-KINDS = ("added", "closure", "cleared", "partial", "early", "late", "scaled", "unscaled", "other")
+KINDS: tuple[GradientMisuseKind, ...] = get_args(GradientMisuseKind)
 
 
 def test_each_misuse_of_gradients_has_its_rule_and_lines() -> None:
@@ -88,7 +97,7 @@ def test_each_misuse_of_an_optimizer_has_its_rule() -> None:
 def test_the_reason_why_a_parameter_is_not_held() -> None:
     """And a remedy that fits it."""
 
-    def unheld(kind: str) -> Finding:
+    def unheld(kind: UnheldKind) -> Finding:
         return judged(
             UnheldParameters(
                 kind=kind, where="head", names=("head.weight",), optimizer="opt", created=line(1), made=line(2)

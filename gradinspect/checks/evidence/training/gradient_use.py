@@ -16,6 +16,7 @@ Source: c10/core/TensorImpl.cpp `incref_pyobject`, torch 2.13.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import get_ident
 from types import FrameType
 from weakref import ReferenceType
@@ -30,6 +31,7 @@ from gradinspect.checks.evidence.training.closures import ClosureUse
 from gradinspect.checks.evidence.training.discards import Discards
 from gradinspect.checks.evidence.training.other_losses import GradientPart, OtherLosses
 from gradinspect.checks.evidence.training.scaled_steps import SCALER_FILE, has_scale
+from gradinspect.checks.facts.training import GradientMisuse, GradientMisuseKind
 from gradinspect.recording.frames import is_user_file
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.variables import local_variables
@@ -86,21 +88,12 @@ class UsedParameter:
         return self.reached > self.stepped
 
 
-@dataclass(frozen=True)
-class Misuse:
-    """Something that went wrong with the gradients of one optimizer, and the frames of its lines."""
-
-    kind: str
-    optimizer: str
-    names: tuple[str, ...]
-    frames: dict[str, int | None]
-
-
 @dataclass
 class GradientUse:
     """Follows gradients. The log calls it with what it sees."""
 
     recorder: Recorder
+    folder: Path = field(default_factory=Path)  # files below it are named relative to it
     time: int = 0
     blind_until: int = 0  # a backward that is not observed may have reached anything
     num_steps: int = 0
@@ -109,7 +102,7 @@ class GradientUse:
     backward: int | None = None  # the frame of the last one
     closures: ClosureUse = field(default_factory=ClosureUse)
     other_losses: OtherLosses = field(default_factory=OtherLosses)
-    found: dict[tuple[str, int], Misuse] = field(default_factory=dict)  # by kind and the optimizer's id
+    found: dict[tuple[str, int], GradientMisuse] = field(default_factory=dict)  # by kind and the optimizer's id
     _parameters: dict[int, UsedParameter] = field(default_factory=dict)  # by id
     _last_line: tuple[object, int, int | None] = (None, -1, None)  # key of a frame, time, the frame's number
     _by_gradient: dict[int, int] = field(default_factory=dict)  # id of a gradient -> id of its parameter
@@ -330,10 +323,18 @@ class GradientUse:
         self._misuse("added", id(optimizer), name_of_optimizer(optimizer), added, frames)
 
     def _misuse(
-        self, kind: str, key: int, optimizer: str, parameters: Sequence[UsedParameter], frames: dict[str, int | None]
+        self,
+        kind: GradientMisuseKind,
+        key: int,
+        optimizer: str,
+        parameters: Sequence[UsedParameter],
+        frames: dict[str, int | None],
     ) -> None:
+        if (kind, key) in self.found:
+            return
+        lines = {role: self.recorder.frames.record(number, self.folder) for role, number in frames.items()}
         names = tuple(dict.fromkeys(one.name for one in parameters if one.name))
-        self.found.setdefault((kind, key), Misuse(kind, optimizer, names, frames))
+        self.found[kind, key] = GradientMisuse(kind=kind, optimizer=optimizer, names=names, **lines)
 
     def _is_used(self, one: UsedParameter) -> bool:
         """Return whether a gradient is still the one that a step has used."""

@@ -19,8 +19,8 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
 
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
-from gradinspect.checks.evidence.training.gradient_use import GradientUse, Misuse
-from gradinspect.checks.evidence.training.models import Unloaded, repeated_layers, unloaded
+from gradinspect.checks.evidence.training.gradient_use import GradientUse
+from gradinspect.checks.evidence.training.models import repeated_layers, unloaded
 from gradinspect.checks.evidence.training.modes import Modes
 from gradinspect.checks.evidence.training.optimizers import Optimizers, SeenOptimizer
 from gradinspect.checks.evidence.training.other_losses import first_uses
@@ -31,10 +31,9 @@ from gradinspect.checks.evidence.training.unheld import Unheld, unheld
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.evidence.values.torch_calls import GradientTouch
 from gradinspect.checks.facts.training import (
-    EvalTraining,
-    GradientMisuse,
     NothingLoaded,
     OptimizerMisuse,
+    OptimizerMisuseKind,
     SharedLayer,
     UnheldParameters,
 )
@@ -65,14 +64,14 @@ class TrainingLog:
         self._recorder = recorder
         self._flow = flow
         self._folder = folder
-        self._gradients = GradientUse(recorder)
+        self._gradients = GradientUse(recorder, folder)
         self._optimizers = Optimizers(recorder)
         self._registrations = Registrations(recorder)
         self._scaled = ScaledLosses(recorder.others.identity_of)
-        self._modes = Modes(recorder)
+        self._modes = Modes(recorder, folder)
         self._parameters = ParameterLog(recorder, folder, self._gradients, self._registrations, flow.frozen)
         self._attached = ExitStack()
-        self._unloaded: list[Unloaded] = []
+        self._unloaded: list[NothingLoaded] = []
         self._loaded: set[int] = set()  # ids of modules
         self._repeated: dict[str, SharedLayer] = {}
         self._unheld_then: list[Unheld] = []  # when the optimizers stepped: the models may be gone in the end
@@ -242,7 +241,9 @@ class TrainingLog:
             self._scaled.note(scaler, result)
 
     def _on_load(self, module: Any, args: Any, kwargs: Any, result: Any, frame: FrameType) -> None:
-        found = unloaded(module, args[0] if args else kwargs.get("state_dict"), result, self._number(frame))
+        found = unloaded(
+            module, args[0] if args else kwargs.get("state_dict"), result, self._frame(self._number(frame))
+        )
         if found is None:
             self._loaded.add(id(module))
         else:
@@ -262,36 +263,16 @@ class TrainingLog:
 
     def _conclusions(self) -> Iterator[object]:
         if not self._optimizers.were_compiled:
-            for misuse in self._gradients.found.values():
-                yield self._gradient_misuse(misuse)
+            yield from self._gradients.found.values()
         yield from self._unheld()
         for one in self._optimizers.seen:
             yield from self._optimizer_misuses(one)
         for one in self._optimizers.without_learning_rate():
             yield self._optimizer_misuse("zero", one, one.schedule)
-        for trained in self._modes.found.values():
-            model = trained.model
-            yield EvalTraining(
-                model=model.name, dropouts=model.dropouts, batch_norms=model.batch_norms,
-                switched=self._frame(trained.switched), backward=self._frame(model.backward),
-                step=self._frame(trained.step),
-            )  # fmt: skip
-
+        yield from self._modes.found.values()
         yield from self._repeated.values()
         yield from self._parameters.facts({key for one in self._optimizers.seen for key in one.holds()})
-        for checkpoint in self._unloaded:
-            yield NothingLoaded(
-                model=checkpoint.model,
-                num_names=checkpoint.num_names,
-                given=checkpoint.given,
-                wanted=checkpoint.wanted,
-                is_nested=checkpoint.is_nested,
-                loaded=self._frame(checkpoint.frame),
-            )
-
-    def _gradient_misuse(self, misuse: Misuse) -> GradientMisuse:
-        frames = {role: self._frame(number) for role, number in misuse.frames.items()}
-        return GradientMisuse(kind=misuse.kind, optimizer=misuse.optimizer, names=misuse.names, **frames)
+        yield from self._unloaded
 
     def _unheld(self) -> Iterator[UnheldParameters]:
         held = {key for one in self._optimizers.seen for key in one.holds()}
@@ -355,7 +336,9 @@ class TrainingLog:
                 cleared=cleared, scheduled=self._frame(one.scheduled[-1] if one.scheduled else None),
             )  # fmt: skip
 
-    def _optimizer_misuse(self, kind: str, one: SeenOptimizer, scheduled: int | None = None) -> OptimizerMisuse:
+    def _optimizer_misuse(
+        self, kind: OptimizerMisuseKind, one: SeenOptimizer, scheduled: int | None = None
+    ) -> OptimizerMisuse:
         return OptimizerMisuse(
             kind=kind, optimizer=one.name, created=self._frame(one.created), step=self._frame(one.step),
             scheduled=self._frame(scheduled), ratio=one.falls.ratio,
@@ -365,7 +348,7 @@ class TrainingLog:
         return self._recorder.frames.number_of(frame)
 
     def _frame(self, number: int | None) -> Frame | None:
-        return None if number is None else self._recorder.frames.record(number, self._folder)
+        return self._recorder.frames.record(number, self._folder)
 
 
 def assigned_name(frame: Frame | None) -> str | None:

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+from gradinspect.checks.facts.training import NothingLoaded
+from gradinspect.graph import Frame
 from gradinspect.recording.names import all_parameters, named_modules
 from gradinspect.torch_api.modules import own_children
 
@@ -15,17 +17,6 @@ class Repeated(NamedTuple):
     path: str
     module: nn.Module
     num_places: int
-
-
-class Unloaded(NamedTuple):
-    """What a checkpoint has and a model lacks, and the other way round."""
-
-    model: str
-    num_names: int
-    given: str
-    wanted: str
-    is_nested: bool
-    frame: int | None
 
 
 def repeated_layers(roots: Iterable[nn.Module]) -> Iterator[Repeated]:
@@ -39,7 +30,7 @@ def repeated_layers(roots: Iterable[nn.Module]) -> Iterator[Repeated]:
                     yield Repeated(path, first, len(children))
 
 
-def unloaded(model: nn.Module, given: object, result: Any, frame: int | None) -> Unloaded | None:
+def unloaded(model: nn.Module, given: object, result: Any, frame: Frame | None) -> NothingLoaded | None:
     """Compare what load_state_dict was given with what it returned; None if it has loaded anything.
 
     Args:
@@ -56,7 +47,14 @@ def unloaded(model: nn.Module, given: object, result: Any, frame: int | None) ->
     is_nested = any(isinstance(value, Mapping) for value in given.values())
     if is_nested:
         name = next(str(key) for key, value in given.items() if isinstance(value, Mapping))
-    return Unloaded(type(model).__name__, len(given), name, wanted, is_nested, frame)
+    return NothingLoaded(
+        model=type(model).__name__,
+        num_names=len(given),
+        given=name,
+        wanted=wanted,
+        is_nested=is_nested,
+        loaded=frame,
+    )
 
 
 def _learns(module: nn.Module) -> bool:

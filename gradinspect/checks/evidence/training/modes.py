@@ -9,6 +9,7 @@ model was trained in train mode before; otherwise they come from a checkpoint, a
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 from weakref import ReferenceType, ref
@@ -18,6 +19,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from gradinspect.checks.evidence.training.gradient_use import held_by
+from gradinspect.checks.facts.training import EvalTraining
+from gradinspect.graph import Frame
 from gradinspect.recording.names import all_parameters, named_modules
 from gradinspect.recording.recorder import Recorder
 from gradinspect.recording.threads import NOWHERE
@@ -38,20 +41,13 @@ class EvalModel(NamedTuple):
     backward: int | None
 
 
-class Trained(NamedTuple):
-    """Such a model, and the step that trained it."""
-
-    model: EvalModel
-    switched: int | None
-    step: int | None
-
-
 @dataclass
 class Modes:
     """Knows the modes of models. The log calls it with what it sees."""
 
     recorder: Recorder
-    found: dict[int, Trained] = field(default_factory=dict)
+    folder: Path = field(default_factory=Path)  # files below it are named relative to it
+    found: dict[int, EvalTraining] = field(default_factory=dict)
     _switched: dict[int, tuple[ReferenceType[nn.Module], int | None]] = field(default_factory=dict)
     _num_windows: int = 0  # of the recorder, that were looked at
     _in_eval: list[EvalModel] = field(default_factory=list)  # in the last backward
@@ -94,7 +90,17 @@ class Modes:
             if all(id(parameter) in held for parameter in all_parameters(root)):
                 switched = self._switched.get(id(root))
                 line = switched[1] if switched is not None and switched[0]() is root else None
-                self.found[id(root)] = Trained(model, line, self.recorder.frames.number_of(frame))
+                self.found[id(root)] = EvalTraining(
+                    model=model.name,
+                    dropouts=model.dropouts,
+                    batch_norms=model.batch_norms,
+                    switched=self._line(line),
+                    backward=self._line(model.backward),
+                    step=self._line(self.recorder.frames.number_of(frame)),
+                )
+
+    def _line(self, number: int | None) -> Frame | None:
+        return self.recorder.frames.record(number, self.folder)
 
     def _model(self, root: nn.Module, called: set[int], reached: set[int], backward: int | None) -> EvalModel | None:
         """Return a model in eval mode if that makes a difference. NOTE [Eval mode on purpose]."""

@@ -176,7 +176,7 @@ class ParameterLog:
             yield MovedFrozen(optimizer=optimizer, names=names, frozen=self._frame(frozen), step=self._frame(step))
 
     def _frame(self, number: int | None) -> Frame | None:
-        return None if number is None else self._recorder.frames.record(number, self._folder)
+        return self._recorder.frames.record(number, self._folder)
 
 
 def _is_same_shape(first: torch.Tensor, second: torch.Tensor) -> bool:

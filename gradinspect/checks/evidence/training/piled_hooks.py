@@ -19,6 +19,7 @@ from weakref import ReferenceType
 import torch
 from torch import nn
 
+from gradinspect.checks.facts.training import HookKind
 from gradinspect.recording.frames import is_own_file
 from gradinspect.recording.names import named_modules
 from gradinspect.recording.source_structure import calls_of, own_sources
@@ -27,7 +28,7 @@ from gradinspect.torch_api.weak import HiddenRef
 
 LEAST_GROWTHS = 2
 MOST_CALLS_BETWEEN = 3  # as in an iteration with several backward calls
-REGISTRATIONS = {
+REGISTRATIONS: dict[HookKind, tuple[str, ...]] = {
     "tensor": ("register_hook",),
     "accumulated": ("register_post_accumulate_grad_hook",),
     "forward": ("register_forward_hook", "register_forward_pre_hook"),
@@ -48,7 +49,7 @@ class Pile:
 
     owner: ReferenceType[Any]
     name: str
-    kind: str  # a key of REGISTRATIONS
+    kind: HookKind
     code: CodeType | None
     hook: str  # its qualified name
     count: int = 0
@@ -95,7 +96,7 @@ class PiledHooks:
         """List the piles."""
         return [pile for pile in self._piles.values() if pile.num_growths >= LEAST_GROWTHS]
 
-    def _count(self, owner: Any, name: str, kind: str, hooks: Any, backward: int | None) -> None:
+    def _count(self, owner: Any, name: str, kind: HookKind, hooks: Any, backward: int | None) -> None:
         if not hooks:
             return
         functions = {_key_of(function): function for function in map(_function, hooks)}

@@ -19,6 +19,7 @@ from gradinspect.checks.evidence.training.gradient_use import UsedParameter, hel
 from gradinspect.checks.evidence.training.left_out import left_out
 from gradinspect.checks.evidence.training.optimizers import SeenOptimizer
 from gradinspect.checks.evidence.training.registrations import Registrations
+from gradinspect.checks.facts.training import UnheldKind
 from gradinspect.recording.instances import instances_of
 from gradinspect.recording.names import all_parameters, named_modules
 from gradinspect.torch_api.modules import HOLDERS, own_buffers, own_children, own_parameters
@@ -34,8 +35,7 @@ _CONTAINERS = (list, tuple, set, dict)
 class Unheld(NamedTuple):
     """A parameter that no optimizer holds."""
 
-    # "container", "attribute", "buffer", "computed", "replaced", "remade", "later", "unfrozen", "model", "instead"
-    kind: str
+    kind: UnheldKind
     where: str  # the attribute or module that has it
     parameter: UsedParameter
     frame: int | None  # that made it part of the model
@@ -72,7 +72,7 @@ def unheld(
         left.pop(id(unlike.parameter.tensor()), None)
         yield unlike
     for out in left_out(left, reached, roots, optimizers, loaded) if left else ():
-        kind = "instead" if out.is_instead else "model"
+        kind: UnheldKind = "instead" if out.is_instead else "model"
         yield from (Unheld(kind, out.name, one, None, out.optimizer) for one in out.parameters)
 
 
@@ -116,7 +116,7 @@ def _registered_later(
             first = registrations.first_of(parameter)
             if one is not None and made is not None and first is not None and first.order > optimizer.order:
                 where = path if late else f"{path}.{name}".lstrip(".")
-                kind = "remade" if made.is_again else "replaced" if made.is_replacement else "later"
+                kind: UnheldKind = "remade" if made.is_again else "replaced" if made.is_replacement else "later"
                 yield Unheld(kind, where, one, made.frame, optimizer)
         for name, child in own_children(module).items():
             if child is not None:
@@ -152,7 +152,9 @@ def _hidden_in(
     buffers = own_buffers(module)
     for name, value in {**attributes, **buffers}.items():
         where = f"{path}.{name}".lstrip(".")
-        kind = "buffer" if name in buffers else "container" if isinstance(value, _CONTAINERS) else "attribute"
+        kind: UnheldKind = (
+            "buffer" if name in buffers else "container" if isinstance(value, _CONTAINERS) else "attribute"
+        )
         for tensor, holder in _tensors_in(value):
             if not is_leaf(tensor):
                 yield from _computed_from(tensor, where, hidden, optimizer)

@@ -341,7 +341,7 @@ class GradientCuts:
         return self._frame(self._flow.calls[call].frame)
 
     def _frame(self, number: int | None) -> Frame | None:
-        return None if number is None else self._recorder.frames.record(number, self._folder)
+        return self._recorder.frames.record(number, self._folder)
 
 
 def _has_closure(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

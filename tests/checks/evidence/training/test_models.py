@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 from torch import nn
 
-from gradinspect.checks.evidence.training.models import Unloaded, repeated_layers, unloaded
+from gradinspect.checks.evidence.training.models import repeated_layers, unloaded
+from gradinspect.checks.facts.training import NothingLoaded
+from gradinspect.graph import Frame
 
+LINE = Frame(file="train.py", line=7)
 LAYER = nn.Linear(2, 2)
 
 
@@ -29,10 +32,10 @@ def test_a_container_of_one_layer_in_all_places(model: nn.Module, found: list[tu
     assert [(one.path, one.num_places) for one in repeated_layers([nn.ReLU(), model])] == found
 
 
-def loaded(given: Any) -> Unloaded | None:
+def loaded(given: Any) -> NothingLoaded | None:
     """Load something into a layer."""
     model = nn.ModuleDict({"fc": nn.Linear(2, 1)})
-    return unloaded(model, given, model.load_state_dict(given, strict=False), 7)
+    return unloaded(model, given, model.load_state_dict(given, strict=False), LINE)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,14 @@ def test_a_checkpoint_with_other_names(given: dict[str, Any], names: tuple[str, 
     """Those that differ by a prefix are shown, else the first ones; what is nested is shown by its key."""
     given_name, wanted, is_nested = names
 
-    assert loaded(given) == Unloaded("ModuleDict", len(given), given_name, wanted, is_nested, 7)
+    assert loaded(given) == NothingLoaded(
+        model="ModuleDict",
+        num_names=len(given),
+        given=given_name,
+        wanted=wanted,
+        is_nested=is_nested,
+        loaded=LINE,
+    )
 
 
 def test_a_checkpoint_of_which_something_is_loaded() -> None:

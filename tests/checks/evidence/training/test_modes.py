@@ -27,9 +27,9 @@ def trained(
             if mode == "e":
                 change(model)
             model(torch.ones(3, 2))
-            log.begin([*model.parameters()], 7)
+            log.begin([*model.parameters()], recorder.frames.number_of(sys._getframe()))
             log.step(optimizer, sys._getframe())
-    return [(one.model.name, one.model.dropouts, one.model.batch_norms) for one in log.found.values()]
+    return [(one.model, one.dropouts, one.batch_norms) for one in log.found.values()]
 
 
 def eval_part(model: nn.Sequential) -> None:
@@ -96,13 +96,12 @@ def test_the_line_that_switched_the_mode_is_known() -> None:
         exec(code, inside)  # noqa: S102  # as torch calls it for the parts
         inside["train"](log, model)
         model(torch.ones(3, 2))
-        log.begin([*model.parameters()], 7)
+        log.begin([*model.parameters()], recorder.frames.number_of(sys._getframe()))
         log.step(optimizer, sys._getframe())
     (found,) = log.found.values()
 
-    assert found.switched is not None
-    assert next(recorder.frames.chain(found.switched))[1] == line
-    assert found.model.backward == 7
+    lines = [frame and frame.line for frame in (found.switched, found.backward, found.step)]
+    assert lines == [line, line + 7, line + 8]
 
 
 def test_a_model_with_a_part_in_training_or_that_is_gone_is_not_in_eval_mode() -> None:
@@ -119,7 +118,7 @@ def test_a_model_with_a_part_in_training_or_that_is_gone_is_not_in_eval_mode() -
         optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
         model(torch.ones(3, 2))
         del model
-        log.begin([*other.parameters()], 7)
+        log.begin([*other.parameters()], recorder.frames.number_of(sys._getframe()))
         log.step(optimizer, sys._getframe())
 
     assert log.found == {}
@@ -135,7 +134,7 @@ def test_each_model_in_eval_mode_is_found() -> None:
             models[number].eval()
             for model in models:
                 model(torch.ones(3, 2))
-            log.begin([*models[0].parameters(), *models[2].parameters()], 7)
+            log.begin([*models[0].parameters(), *models[2].parameters()], recorder.frames.number_of(sys._getframe()))
             log.step(optimizer, sys._getframe())
 
     assert list(log.found) == [id(models[0]), id(models[2])]

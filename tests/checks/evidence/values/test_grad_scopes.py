@@ -32,7 +32,8 @@ def lines(frame: FrameType) -> str | None:
     found = scope_of(frames, frames.number_of(frame))
     if found is None:
         return None
-    return frames.record(frames.number_at(*found), Path.cwd()).code
+    record = frames.record(frames.number_at(*found), Path.cwd())
+    return None if record is None else record.code
 
 
 def test_a_decorator_a_with_and_a_scope_of_the_caller() -> None:

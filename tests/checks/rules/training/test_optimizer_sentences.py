@@ -64,7 +64,7 @@ def test_parameters_that_no_optimizer_holds() -> None:
     """Each reason, and a module as well as a parameter that is made again."""
     hidden = ("container", "attribute", "buffer", "computed")
     other = ("replaced", "later", "unfrozen", "model", "instead")
-    one = UnheldParameters(kind="", where="Net", names=("w", "b"), optimizer="opt", created=line(1), made=line(2),
+    one = UnheldParameters(kind="model", where="Net", names=("w", "b"), optimizer="opt", created=line(1), made=line(2),
                            backward=line(3))  # fmt: skip
 
     assert said(*(replace(one, kind=kind) for kind in hidden)) == snapshot("""\
@@ -126,7 +126,7 @@ GI361 optimizer=1 replaced=2 backward=3 [w, b]
 def test_gradients_that_were_cleared_clipped_or_added_to_at_the_wrong_moment() -> None:
     """All words of each kind; a step that stands before backward in one function is what is to be moved."""
     cleared, clipped = ("added", "closure", "cleared", "partial"), ("early", "late", "scaled", "unscaled", "other")
-    one = GradientMisuse(kind="", optimizer="opt", names=("w",), backward=line(5), step=line(7), cleared=line(6),
+    one = GradientMisuse(kind="added", optimizer="opt", names=("w",), backward=line(5), step=line(7), cleared=line(6),
                          clipped=line(4), unscaled=line(8), other=line(2))  # fmt: skip
     before = replace(one, kind="cleared", step=line(3), cleared=None)
     elsewhere = replace(before, step=Frame(file="train.py", line=3, function="step"))
