@@ -26,7 +26,7 @@ from gradinspect.checks.evidence.values.loss_terms import (
     divergence_inputs,
     lost_terms,
 )
-from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, missing_gradient, names_of, outcomes_of
+from gradinspect.checks.evidence.values.missing_gradient import UNNAMED, explained, names_of, outcomes_of
 from gradinspect.checks.evidence.values.parameter_owner import Owner, owner_of
 from gradinspect.checks.evidence.values.perhaps_meant import bootstrap_note, bootstraps, repeated_terms
 from gradinspect.checks.evidence.values.refused import loss_without_graph
@@ -65,14 +65,11 @@ class _Root(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """A tensor without a gradient, and the evidence that one is expected."""
+    """A tensor without a gradient where one is expected."""
 
     tensor: ReferenceType[torch.Tensor]
-    name: str
-    noticed: NoticedAt
+    missing: MissingGradient
     owner: Owner | None
-    backward: Frame | None
-    made: Frame | None
 
 
 class GradientCuts:
@@ -141,15 +138,15 @@ class GradientCuts:
         fact = loss_without_graph(self._flow, call, self._recorder, self._frame)
         return self._judged(fact) if fact is not None else iter(())
 
-    def findings(self, explained: Collection[int] = ()) -> Iterator[Finding]:
+    def findings(self, others: Collection[int] = ()) -> Iterator[Finding]:
         """Report the tensors found without a gradient that no observed call reaches.
 
         Args:
-            explained: The ids of tensors of which another finding says why.
+            others: The ids of tensors of which another finding says why.
         """
         for fact in self._nonleaf:
             yield from self._judged(fact)
-        known = self.reached.union(explained)
+        known = self.reached.union(others)
         wanted = [one for key, one in self._wanted.items() if key not in known and one.tensor() is not None]
         if not self._roots or self._has_missed or self._flow.is_full or not can_watch_storages():
             return
@@ -163,12 +160,11 @@ class GradientCuts:
                 continue
             if outcome.kind == "unread" and one.owner is not None and one.owner.is_unused_choice:
                 continue
-            record = missing_gradient(self._flow, one.name, outcome, one.noticed, one.backward, self._frame)
+            record = explained(self._flow, one.missing, outcome, self._frame)
             is_uncalled = one.owner is not None and not one.owner.is_called
-            module = one.name.rpartition(".")[0] or None if is_uncalled else None
-            other = self._other_backward(outcome, one.backward, reached)
-            made = one.made if outcome.kind == "unread" else None
-            records.append(replace(record, module=module, num_calls=self._num_calls or 1, other=other, made=made))
+            module = record.name.rpartition(".")[0] or None if is_uncalled else None
+            other = self._other_backward(outcome, record.backward, reached)
+            records.append(replace(record, module=module, num_calls=self._num_calls or 1, other=other))
         yield from self._by_cause(records)
         detached = {record.cut for record in records}
         for term in self._constant.values():
@@ -177,7 +173,11 @@ class GradientCuts:
 
     def waits(self) -> str | None:
         """Name a tensor without a gradient: a later call may reach it."""
-        names = [one.name for key, one in self._wanted.items() if key not in self.reached and one.tensor() is not None]
+        names = [
+            one.missing.name
+            for key, one in self._wanted.items()
+            if key not in self.reached and one.tensor() is not None
+        ]
         return f"no gradient had reached {listed(names)}" if names else None
 
     def notes(self) -> Iterator[str]:
@@ -229,12 +229,13 @@ class GradientCuts:
         if not tensors or self._flow.is_full or not can_watch_storages():
             return
         noticed = NoticedAt(kind="grad", frame=backward)
+        missing_input = MissingGradient(name="", kind="unread", noticed=noticed, backward=backward)
         names = names_of(tensors, self._recorder, call.frame)
         roots = [self._flow.read(output) for output in call.outputs if isinstance(output, torch.Tensor)]
         outcomes = outcomes_of(self._flow, [self._flow.read(tensor) for tensor in tensors], roots)
         yield from self._by_cause(
             [
-                missing_gradient(self._flow, name, outcome, noticed, backward, self._frame)
+                explained(self._flow, replace(missing_input, name=name), outcome, self._frame)
                 for name, outcome in zip(names, outcomes, strict=True)
             ]
         )
@@ -282,7 +283,8 @@ class GradientCuts:
             owner = owner_of(one, roots, called)
             call = self._flow.read(one).call
             made = None if call == OUTSIDE else self._line(call)
-            self._wanted[id(one)] = _Wanted(HiddenRef(one), names[id(one)], why, owner, backward, made)
+            missing = MissingGradient(name=names[id(one)], kind="unread", noticed=why, backward=backward, made=made)
+            self._wanted[id(one)] = _Wanted(HiddenRef(one), missing, owner)
 
     def _on_missing_grad(self, tensor: torch.Tensor, read: Read, frame: FrameType | None) -> None:
         """Look at a `.grad` that is None when the program reads it, unless the line checks for None."""

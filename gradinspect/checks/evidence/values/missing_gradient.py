@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 import torch
+from msgspec.structs import replace
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
 from gradinspect.checks.facts.value_flow import FlowOutcome, Read, flow_outcomes
-from gradinspect.checks.facts.values import MissingGradient, NoticedAt
+from gradinspect.checks.facts.values import MissingGradient
 from gradinspect.checks.findings import caller_of_helper
 from gradinspect.checks.rewriting import assigned_names, read_names
 from gradinspect.graph import Frame
@@ -46,10 +47,8 @@ def outcomes_of(flow: Dataflow, starts: Sequence[Read], roots: Sequence[Read]) -
     return [found[place] for place in range(len(starts))]
 
 
-def missing_gradient(
-    flow: Dataflow, name: str, outcome: FlowOutcome, noticed: NoticedAt, backward: Frame | None, frame_of: FrameOf
-) -> MissingGradient:
-    """Build the record of one tensor."""
+def explained(flow: Dataflow, missing: MissingGradient, outcome: FlowOutcome, frame_of: FrameOf) -> MissingGradient:
+    """Add why no gradient reaches a tensor."""
     outcome = outcome._replace(cut=_exit(flow, outcome, frame_of))
 
     def line(call: int | None) -> Frame | None:
@@ -57,17 +56,16 @@ def missing_gradient(
 
     def caller(call: int | None) -> Frame | None:
         frame = line(call)
-        return None if call is None else caller_of_helper(frame, frame_of(flow.caller_of(call)), backward)
+        return None if call is None else caller_of_helper(frame, frame_of(flow.caller_of(call)), missing.backward)
 
     off = None
     if outcome.cause == "grad_off" and outcome.cut is not None:
         off = frame_of(flow.switched_off_at(outcome.cut))
     elif outcome.cause == "checkpoint" and outcome.cut is not None:
         off = frame_of(flow.checkpointed_at(outcome.cut))
-    return MissingGradient(
-        name=name,
+    return replace(
+        missing,
         kind=outcome.kind,
-        noticed=noticed,
         cause=outcome.cause,
         op="" if outcome.cut is None else flow.calls[outcome.cut].name,
         num_read=1 if outcome.cut is None else len(flow.calls[outcome.cut].reads),
@@ -78,7 +76,7 @@ def missing_gradient(
         off=off,
         forced=frame_of(flow.forced.get(outcome.into)),
         used=line(outcome.used),
-        backward=backward,
+        made=missing.made if outcome.kind == "unread" else None,
     )
 
 

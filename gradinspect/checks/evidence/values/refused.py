@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from torch import nn
 
 from gradinspect.checks.evidence.values.dataflow import Dataflow
-from gradinspect.checks.evidence.values.missing_gradient import missing_gradient, names_of
+from gradinspect.checks.evidence.values.missing_gradient import explained, names_of
 from gradinspect.checks.facts.value_flow import NO_LEAF, OUTSIDE, Call, FlowOutcome, Read, ancestors, flow_outcomes
 from gradinspect.checks.facts.values import GradientTerm, LossWithoutGraph, MissingGradient, NoticedAt
 from gradinspect.graph import Frame
@@ -52,7 +52,12 @@ def _cuts(flow: Dataflow, call: EngineCall, root: Read, recorder: Recorder, fram
     backward = frame_of(recorder.frames.number_of(call.frame))
     noticed = NoticedAt(kind="backward", frame=backward)
     return [
-        missing_gradient(flow, name, found[place], noticed, backward, frame_of)
+        explained(
+            flow,
+            MissingGradient(name=name, kind="unread", noticed=noticed, backward=backward),
+            found[place],
+            frame_of,
+        )
         for place, name in zip(group, names, strict=True)
     ]
 

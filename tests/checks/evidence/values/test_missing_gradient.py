@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rule_sentences import line
 
-from gradinspect.checks.evidence.values.missing_gradient import missing_gradient, outcomes_of
+from gradinspect.checks.evidence.values.missing_gradient import explained, outcomes_of
 from gradinspect.checks.facts.value_flow import Call, FlowOutcome, Read
 from gradinspect.checks.facts.values import MissingGradient, NoticedAt
 
@@ -61,12 +61,10 @@ def python_cut(*exits: int | None, used: int | None) -> int | None:
 
 def record(known: Any, outcome: FlowOutcome) -> MissingGradient:
     """Make the record of a tensor."""
-    return missing_gradient(
+    return explained(
         known,
-        "w",
+        MissingGradient(name="w", kind="unread", noticed=STEP, backward=line(20)),
         outcome,
-        STEP,
-        line(20),
         lambda number: None if number is None else line(number, LINES.get(number, "")),
     )
 
