@@ -32,6 +32,10 @@ class Observer(ABC, Generic[T]):
     has_left: bool = False  # everything requested was seen, and the program runs on unobserved
     problem: Exception | None = None  # an error of ours after `on_call` returned
 
+    def failed(self, error: Exception) -> None:
+        """Keep the first error of ours: the program goes on, and the session raises it in the end."""
+        self.problem = self.problem or error
+
     def attached(self) -> AbstractContextManager[object]:
         """Return the context in which the program runs."""
         return nullcontext()

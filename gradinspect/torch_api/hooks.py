@@ -86,6 +86,7 @@ class _Registered(NamedTuple):
     hooks: "_OurHooks"
     hook: Callable[..., None]
     turn: AbstractContextManager[object]
+    note: Callable[[Exception], object]
 
     def remove(self) -> None:
         """Call it no longer."""
@@ -101,8 +102,13 @@ class _OurHooks:
         self._all: tuple[_Registered, ...] = ()  # replaced as a whole, since another thread may be calling them
         self._handle: RemovableHandle | None = None
 
-    def add(self, hook: Callable[..., None], turn: AbstractContextManager[object] | None) -> _Registered:
-        added = _Registered(self, hook, turn or nullcontext())
+    def add(
+        self,
+        hook: Callable[..., None],
+        turn: AbstractContextManager[object] | None,
+        note: Callable[[Exception], object],
+    ) -> _Registered:
+        added = _Registered(self, hook, turn or nullcontext(), note)
         with self._lock:
             self._all = (*self._all, added)
             if self._handle is None:
@@ -139,22 +145,39 @@ class _OurHooks:
 
     @passed_by
     def _call(self, *arguments: Any) -> None:
+        if torch.compiler.is_compiling():  # it is traced, and does not happen yet
+            return
         for one in self._all:
             with one.turn:
-                one.hook(*arguments)
+                try:
+                    one.hook(*arguments)
+                except Exception as error:  # the program must not see it
+                    one.note(error)
 
 
-def hook_optimizer_steps(
-    before: Callable[..., None], after: Callable[..., None], turn: AbstractContextManager[object] | None = None
-) -> list[_Registered]:
-    """Register hooks of ours around each step of every optimizer; the handles remove them.
+@contextmanager
+def optimizer_steps(
+    *,
+    before: Callable[..., None] | None = None,
+    after: Callable[..., None] | None = None,
+    note: Callable[[Exception], object],
+    turn: AbstractContextManager[object] | None = None,
+) -> Iterator[None]:
+    """Listen to each step of every optimizer.
 
     Args:
         before: Called by torch before each step, on its thread.
         after: Called after it.
-        turn: A lock that both hold.
+        note: Called with an error of a listener; the program goes on.
+        turn: A lock that all of them hold.
     """
-    return [_STEP_BEGINS.add(before, turn), _STEP_ENDS.add(after, turn)]
+    added = [] if before is None else [_STEP_BEGINS.add(before, turn, note)]
+    added += [] if after is None else [_STEP_ENDS.add(after, turn, note)]
+    try:
+        yield
+    finally:
+        for one in added:
+            one.remove()
 
 
 def hide_step_hooks() -> None:
@@ -186,11 +209,21 @@ def runs_hooks_of_program(optimizer: Any) -> bool:
     return any(own) or not (_STEP_BEGINS.are_alone() and _STEP_ENDS.are_alone())
 
 
-def hook_registrations(
-    on_module: Callable[..., None], on_parameter: Callable[..., None], turn: AbstractContextManager[object]
-) -> list[_Registered]:
-    """Register hooks of ours for each module and parameter that becomes part of a module; they hold a lock."""
-    return [_MODULE_ADDED.add(on_module, turn), _PARAMETER_ADDED.add(on_parameter, turn)]
+@contextmanager
+def registrations(
+    on_module: Callable[..., None],
+    on_parameter: Callable[..., None],
+    *,
+    note: Callable[[Exception], object],
+    turn: AbstractContextManager[object],
+) -> Iterator[None]:
+    """Listen to each module and parameter that becomes part of a module, as `optimizer_steps` does."""
+    added = [_MODULE_ADDED.add(on_module, turn, note), _PARAMETER_ADDED.add(on_parameter, turn, note)]
+    try:
+        yield
+    finally:
+        for one in added:
+            one.remove()
 
 
 def hooks_were_made() -> bool:

@@ -71,9 +71,7 @@ class ChecksObserver(Observer[Findings]):
         self._logs = ProgramLogs(run, gradcheck=gradcheck)
         self._watched = WatchedBackwards(self._logs, run.stop, self._look_at_window, on_graph)
         self._choice = CallChoice(run.request)
-        self._steps = OptimizerSteps(
-            self._errors.guard(self._look_at_window), run.recorder.turn, self._logs.training.may_have_stepped
-        )
+        self._steps = OptimizerSteps(run.recorder, self._look_at_window, self._logs.training.may_have_stepped)
         self._window = self._make_window(num_calls)
         self._is_settled = False
         self._is_ending = False  # NOTE [The end of watching]

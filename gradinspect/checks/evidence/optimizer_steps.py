@@ -11,12 +11,12 @@ from threading import get_ident
 from typing import Any, Self
 from weakref import ReferenceType, ref
 
-import torch
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
 from gradinspect.recording.instances import instances_of
-from gradinspect.torch_api.hooks import hook_optimizer_steps, is_step_hooked
+from gradinspect.recording.recorder import Recorder
+from gradinspect.torch_api.hooks import is_step_hooked, optimizer_steps
 from gradinspect.torch_api.noticing import noticing
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.tensors import plain_tensors_only
@@ -24,24 +24,31 @@ from gradinspect.torch_api.tensors import plain_tensors_only
 ENOUGH = 2  # the first step makes an optimizer's state
 
 
+def heard_steps(
+    recorder: Recorder, before: Callable[..., None], after: Callable[..., None]
+) -> AbstractContextManager[None]:
+    """Listen to each step, when it is the recorder's turn; an error of a listener is counted there."""
+    return optimizer_steps(before=before, after=after, note=recorder.errors.note, turn=recorder.turn)
+
+
 class OptimizerSteps:
     """Counts steps. Use it as a context manager, around the program."""
 
     def __init__(
         self,
+        recorder: Recorder,
         on_step: Callable[[], None],
-        turn: AbstractContextManager[object] | None = None,
         may_have_stepped: Callable[[Optimizer], bool] = lambda _: False,
     ) -> None:
         """Set up.
 
         Args:
+            recorder: Whose turn it is meanwhile.
             on_step: Called after each step.
-            turn: A lock that is held meanwhile.
             may_have_stepped: Whether an optimizer may have stepped where no step is seen.
         """
+        self._recorder = recorder
         self._on_step = on_step
-        self._turn = turn
         self._may_have_stepped = may_have_stepped
         self._counts: dict[int, tuple[ReferenceType[Optimizer], int]] = {}
         self._stepping: dict[tuple[int, int], Optimizer] = {}  # by the thread and their ids
@@ -52,9 +59,10 @@ class OptimizerSteps:
     def __enter__(self) -> Self:
         """Register hooks of all optimizers, and notice new ones."""
         names = ("__init__", "__setstate__")  # the latter of those that are copied or loaded
-        self._attached.enter_context(patched(*(noticing(Optimizer, name, self._made, self._turn) for name in names)))
-        for handle in hook_optimizer_steps(self._before, self._after, self._turn):
-            self._attached.callback(handle.remove)
+        self._attached.enter_context(
+            patched(*(noticing(Optimizer, name, self._made, self._recorder.turn) for name in names))
+        )
+        self._attached.enter_context(heard_steps(self._recorder, self._before, self._after))
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -96,14 +104,12 @@ class OptimizerSteps:
         return is_expected and not self._may_have_stepped(optimizer)
 
     def _before(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if not torch.compiler.is_compiling():
-            self._stepping[get_ident(), id(optimizer)] = optimizer
+        self._stepping[get_ident(), id(optimizer)] = optimizer
 
     def _after(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if not torch.compiler.is_compiling():
-            self._stepping.pop((get_ident(), id(optimizer)), None)
-            self._count(optimizer)
-            self._on_step()
+        self._stepping.pop((get_ident(), id(optimizer)), None)
+        self._count(optimizer)
+        self._on_step()
 
     def _count_of(self, optimizer: Optimizer) -> int:
         kept, count = self._counts.get(id(optimizer), (None, 0))

@@ -13,6 +13,7 @@ the step they come back in small pieces, are subtracted there, and all norms are
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
@@ -30,7 +31,7 @@ from gradinspect.recording.magnitudes import (
 )
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.graph_capture import INSIDE, is_capturing
-from gradinspect.torch_api.hooks import hook_optimizer_steps
+from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.modes import unobserved
 from gradinspect.torch_api.originals import ops
 from gradinspect.units import format_bytes
@@ -59,7 +60,8 @@ class UpdateMeter:
         self._stepped: set[int] = set()
         self._pending: set[int] | None = None  # None: not waiting
         self._on_done = on_done
-        self._handles = hook_optimizer_steps(self._before_step, self._after_step)
+        self._attached = ExitStack()
+        self._attached.enter_context(optimizer_steps(before=self._before_step, after=self._after_step, note=self._fail))
 
     def wait(self) -> bool:
         """Start waiting; return whether there is anything to wait for."""
@@ -69,8 +71,7 @@ class UpdateMeter:
 
     def close(self) -> None:
         """Remove the hooks and release every tensor."""
-        for handle in self._handles:
-            handle.remove()
+        self._attached.close()
         self._leaves.clear()
         self._before.clear()
         self._numbers.clear()
@@ -81,16 +82,11 @@ class UpdateMeter:
 
     @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if torch.compiler.is_compiling():  # this must come first: anything before it would be traced
-            return
-        try:
-            self._inside.append(id(optimizer))
-            new = {number: self._leaves[number] for number in self._numbers_in(optimizer) if number not in self._before}
-            reason = _why_not_copied(new.values())
-            for number, leaf in new.items():
-                self._copy(number, leaf, reason)
-        except Exception as error:
-            self._fail(error)
+        self._inside.append(id(optimizer))
+        new = {number: self._leaves[number] for number in self._numbers_in(optimizer) if number not in self._before}
+        reason = _why_not_copied(new.values())
+        for number, leaf in new.items():
+            self._copy(number, leaf, reason)
 
     def _copy(self, number: int, leaf: torch.Tensor, reason: str | None) -> None:
         """Copy a weight before the step. NOTE [Room for copies]."""
@@ -106,14 +102,7 @@ class UpdateMeter:
 
     @uncompiled
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if torch.compiler.is_compiling():
-            return
-        try:
-            is_done = self._measure(optimizer)
-        except Exception as error:
-            self._fail(error)
-            return
-        if is_done:
+        if self._measure(optimizer):
             self._on_done(sys._getframe(1))
 
     def _measure(self, optimizer: Optimizer) -> bool:

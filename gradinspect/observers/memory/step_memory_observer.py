@@ -28,7 +28,7 @@ from gradinspect.runner.run import Run
 from gradinspect.torch_api.accelerators import has_expandable_segments
 from gradinspect.torch_api.dynamo import uncompiled
 from gradinspect.torch_api.fakes import is_on_meta
-from gradinspect.torch_api.hooks import hook_optimizer_steps
+from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.nodes import require_sequence_numbers
 from gradinspect.torch_api.tensors import plain_tensors_only, require_storage_keys
 
@@ -100,13 +100,9 @@ class StepMemoryObserver(Observer[StepMemory]):
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Follow storages, and be told of each optimizer's step."""
-        handles = hook_optimizer_steps(self._before_step, self._after_step)
-        try:
-            with self._tracker, self._sent or nullcontext():
-                yield
-        finally:
-            for handle in handles:
-                handle.remove()
+        steps = optimizer_steps(before=self._before_step, after=self._after_step, note=self.failed)
+        with steps, self._tracker, self._sent or nullcontext():
+            yield
 
     def on_call(self, call: EngineCall) -> CallEnd | None:
         """Look at a backward call; the program is stopped at the first one after as many steps as were asked for."""
@@ -185,7 +181,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         try:
             label()
         except Exception as error:  # an error of ours must not reach the program
-            self.problem = self.problem or error
+            self.failed(error)
 
     def _label(self, labels: Iterable[Label]) -> None:
         with plain_tensors_only():

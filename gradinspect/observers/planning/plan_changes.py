@@ -30,7 +30,7 @@ from gradinspect.observers.planning.outermost_modules import OutermostModules
 from gradinspect.runner.edited_source import edited_source
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.hooks import hook_optimizer_steps, note_ours
+from gradinspect.torch_api.hooks import note_ours, optimizer_steps
 
 _FILE = "<plan>"
 
@@ -54,7 +54,7 @@ class AppliedPlan:
         handles = [register_module_forward_pre_hook(self._module_called)]
         note_ours(handles)
         if any(isinstance(change, ReleaseGradients) for change in self._plan.changes):
-            handles += hook_optimizer_steps(_nothing, _release)
+            self._handles.enter_context(optimizer_steps(after=_release, note=self._failed))
         for handle in handles:
             self._handles.callback(handle.remove)
         if self._loss is not None:
@@ -102,11 +102,6 @@ class AppliedPlan:
 
     def _failed(self, error: Exception) -> None:
         self.problem = self.problem or error
-
-
-@uncompiled
-def _nothing(_optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-    """Wait for the end of the step."""
 
 
 @uncompiled

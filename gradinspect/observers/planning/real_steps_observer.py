@@ -19,7 +19,7 @@ from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 from gradinspect.torch_api.accelerators import wait_for_device
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.hooks import hook_optimizer_steps
+from gradinspect.torch_api.hooks import optimizer_steps
 
 
 class RealStepsObserver(Observer[RealSteps]):
@@ -48,8 +48,7 @@ class RealStepsObserver(Observer[RealSteps]):
         """Change the program's modules, and be told of each optimizer's step."""
         with ExitStack() as stack:
             stack.enter_context(self._applied)
-            for handle in hook_optimizer_steps(self._before_step, self._after_step):
-                stack.callback(handle.remove)
+            stack.enter_context(optimizer_steps(before=self._before_step, after=self._after_step, note=self.failed))
             yield
 
     def on_call(self, call: EngineCall) -> CallEnd | None:

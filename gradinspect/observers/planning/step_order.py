@@ -4,35 +4,37 @@ Each of those calls may also add to the gradients of the other one's parameters,
 that comes only after several batches, what was added is still there, so that smaller batches give other gradients.
 """
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from torch.optim import Optimizer
 
 from gradinspect.torch_api.dynamo import uncompiled
-from gradinspect.torch_api.hooks import hook_optimizer_steps
+from gradinspect.torch_api.hooks import optimizer_steps
 
 
 class StepOrder:
     """Notes which optimizers step after which backward call. Use it as a context manager, around the program."""
 
-    def __init__(self) -> None:
-        """Know of none."""
+    def __init__(self, note: Callable[[Exception], object]) -> None:
+        """Start before the first step; `note` is called with an error of ours."""
+        self._note = note
         self._stepped: set[int] = set()  # since the last backward call
         self._together: set[frozenset[int]] = set()
-        self._handles: list[Any] = []
+        self._attached = ExitStack()
 
     def __enter__(self) -> Self:
         """Begin to watch."""
-        self._handles = hook_optimizer_steps(self._before_step, _nothing)
+        self._attached.enter_context(optimizer_steps(before=self._before_step, note=self._note))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Watch no longer."""
-        for handle in self._handles:
-            handle.remove()
+        self._attached.close()
 
     def backward(self) -> None:
         """Note that a backward call begins."""
@@ -49,8 +51,3 @@ class StepOrder:
     @uncompiled
     def _before_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         self._stepped.add(id(optimizer))
-
-
-@uncompiled
-def _nothing(_optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-    """Wait for the next step."""

@@ -41,7 +41,7 @@ class StepPlanObserver(Observer[PlannedSteps]):
         self._held = HeldVariables(run.base_folder)
         self._loss = ProjectedLoss(run, self._applied.roots)
         self._zeroed = ZeroedGradients(run, self._steps.phases)
-        self._order = StepOrder()
+        self._order = StepOrder(self.failed)
 
     @property
     def is_partial(self) -> bool:  # type: ignore[override]  # it changes

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -18,9 +18,14 @@ from torch.autograd.profiler import profile
 
 import gradinspect as gi
 from gradinspect.recording.collector import collector_paused
-from gradinspect.torch_api.hooks import hook_optimizer_steps
+from gradinspect.torch_api.hooks import optimizer_steps
 
 NUM_THREADS = 4
+
+
+def reraised(error: Exception) -> None:
+    """Let an error of a listener fail the test."""
+    raise error
 
 
 @pytest.fixture(autouse=True)
@@ -184,13 +189,15 @@ def test_a_profiler_of_the_program_in_another_thread_is_refused_in_one_sentence(
 def test_hooks_of_optimizers_are_left_while_other_threads_step() -> None:
     """Torch raises in the program if its dict of hooks changes while a thread goes through it."""
     with repeated_by_others(step_of(), step_of()):
-        handles: list[Any] = []
+        listening: list[ExitStack] = []
         for _ in range(200):
-            handles += hook_optimizer_steps(lambda *_: None, lambda *_: None)
-            if len(handles) > 6:
-                handles.pop(0).remove()
-        for handle in handles:
-            handle.remove()
+            listening.append(ExitStack())
+            steps = optimizer_steps(before=lambda *_: None, after=lambda *_: None, note=reraised)
+            listening[-1].enter_context(steps)
+            if len(listening) > 3:
+                listening.pop(0).close()
+        for stack in listening:
+            stack.close()
 
 
 def test_what_other_threads_compute_is_said_not_to_be_followed() -> None:

@@ -10,6 +10,7 @@ from torch import nn
 
 from gradinspect.checks.evidence import optimizer_steps
 from gradinspect.checks.evidence.optimizer_steps import OptimizerSteps
+from gradinspect.recording.recorder import Recorder
 
 LIVING: list[Any] = []
 
@@ -34,7 +35,7 @@ def test_each_optimizer_is_waited_for_until_it_has_stepped_twice() -> None:
     """By its name, one after the other; each step is told."""
     told: list[int] = []
     first, second = made(), made()
-    with OptimizerSteps(lambda: told.append(len(told))) as steps:
+    with OptimizerSteps(Recorder(), lambda: told.append(len(told))) as steps:
         said = [steps.waits()]
         for optimizer in (second, first, first, second):
             optimizer.step()
@@ -53,7 +54,7 @@ def test_an_optimizer_that_cannot_learn_is_not_waited_for() -> None:
     """It holds frozen parameters only, or is unlike those of torch."""
     made(learns=False)
     LIVING.append(object())
-    with OptimizerSteps(lambda: None) as steps:
+    with OptimizerSteps(Recorder(), lambda: None) as steps:
         assert steps.waits() is None
         unlike = made()
         unlike.param_groups = None
@@ -72,7 +73,7 @@ def test_all_objects_are_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(optimizer_steps, "instances_of", search)
     weight = nn.Parameter(torch.ones(2))
-    with OptimizerSteps(lambda: None) as steps:
+    with OptimizerSteps(Recorder(), lambda: None) as steps:
         said = [steps.waits()]
         optimizer = torch.optim.SGD([weight], lr=0.1)
         said.append(steps.waits())
@@ -91,7 +92,7 @@ def test_all_objects_are_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> N
 def test_each_backward_of_a_closure_counts() -> None:
     """A step that calls it again and again shows all that there is; one outside of it shows nothing."""
     optimizer = made()
-    with OptimizerSteps(lambda: None) as steps:
+    with OptimizerSteps(Recorder(), lambda: None) as steps:
         steps.called_backward()
         steps.called_backward()
         assert steps.waits() is not None
@@ -106,7 +107,7 @@ def test_each_backward_of_a_closure_counts() -> None:
 
 def test_an_optimizer_at_the_place_of_one_that_is_gone_has_not_stepped() -> None:
     """Ids are used again."""
-    with OptimizerSteps(lambda: None) as steps:
+    with OptimizerSteps(Recorder(), lambda: None) as steps:
         for _ in range(20):
             optimizer = made()
             said = steps.waits()
@@ -122,7 +123,7 @@ def test_what_torch_compiles_is_no_step(monkeypatch: pytest.MonkeyPatch, *, is_c
     """It runs no step, but looks at one."""
     told: list[None] = []
     optimizer = made()
-    with OptimizerSteps(lambda: told.append(None)) as steps:
+    with OptimizerSteps(Recorder(), lambda: told.append(None)) as steps:
         monkeypatch.setattr(torch.compiler, "is_compiling", lambda: is_compiling)
         optimizer.step()
         optimizer.step()

@@ -9,10 +9,15 @@ from torch.optim import Optimizer
 
 from gradinspect.observers.planning.accumulation import Accumulation
 from gradinspect.observers.planning.step_order import StepOrder
-from gradinspect.torch_api.hooks import hook_optimizer_steps
+from gradinspect.torch_api.hooks import optimizer_steps
 
 SIZE = 8
 NUM_BATCHES = 8
+
+
+def reraised(error: Exception) -> None:
+    """Let an error of a listener fail the test."""
+    raise error
 
 
 def descent(model: nn.Module) -> Optimizer:
@@ -122,13 +127,9 @@ def gradients(loop: Loop, parts: int) -> list[list[float]]:
     def note(optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         found.append([x for one in optimizer.param_groups[0]["params"] for x in one.grad.flatten().tolist()])
 
-    handles = hook_optimizer_steps(note, lambda *_: None)
-    try:
+    with optimizer_steps(before=note, note=reraised):
         for number in range(NUM_BATCHES * parts):
             loop(training, number)
-    finally:
-        for handle in handles:
-            handle.remove()
     return found
 
 
@@ -162,7 +163,7 @@ def test_the_program_that_was_changed_by_hand_has_them_too() -> None:
 
 def alternates(training: Training) -> bool:
     """Train as a GAN does: each optimizer after a backward call of its own."""
-    with StepOrder() as order:
+    with StepOrder(reraised) as order:
         for _ in range(2):
             for optimizer in (training.one, training.other):
                 optimizer.zero_grad()
@@ -177,7 +178,7 @@ def test_optimizers_that_take_turns_are_noticed() -> None:
     training = Training(1)
 
     assert alternates(Training(1))
-    with StepOrder() as order:
+    with StepOrder(reraised) as order:
         for number in range(4):
             order.backward()
             steps_one_more_often(training, number)

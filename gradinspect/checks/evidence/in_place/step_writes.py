@@ -10,17 +10,18 @@ torch ends it: the step has failed, or calls something that the program has put 
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from threading import get_ident
 from types import FrameType
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
+from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.recording.recorder import Recorder
-from gradinspect.torch_api.hooks import hook_optimizer_steps, runs_hooks_of_program
+from gradinspect.torch_api.hooks import runs_hooks_of_program
 from gradinspect.torch_api.nodes import next_sequence_nr
 from gradinspect.torch_api.tensors import known_version, plain_tensors_only, version_of
 
@@ -59,18 +60,16 @@ class StepWrites:
         self._names: list[str] = []  # of those that are stepping
         self._known_names: dict[tuple[int, int | None], str] = {}  # by the id of an optimizer, and the line that steps
         self.running: _Begun | None = None  # the step of torch that runs
-        self._handles: list[Any] = []
+        self._attached = ExitStack()
 
     def __enter__(self) -> "StepWrites":
         """Register hooks of all optimizers."""
-        guard = self._recorder.errors.guard
-        self._handles = hook_optimizer_steps(guard(self._before_step), guard(self._after_step), self._recorder.turn)
+        self._attached.enter_context(heard_steps(self._recorder, self._before_step, self._after_step))
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Remove the hooks."""
-        for handle in self._handles:
-            handle.remove()
+        self._attached.close()
         self.running = None
 
     @property
@@ -89,7 +88,7 @@ class StepWrites:
         return False
 
     def _before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if torch.compiler.is_compiling() or not self._recorder.is_here:
+        if not self._recorder.is_here:
             return
         place = id(optimizer), self._recorder.frames.number_of(sys._getframe(1))
         name = self._known_names.get(place)
@@ -122,7 +121,7 @@ class StepWrites:
             self.running = _Begun(get_ident(), next_sequence_nr(), parameters, frozenset(map(id, fused)))
 
     def _after_step(self, _optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        if torch.compiler.is_compiling() or not self._recorder.is_here:
+        if not self._recorder.is_here:
             return
         if self.running is not None:
             with plain_tensors_only():

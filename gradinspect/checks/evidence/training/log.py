@@ -19,6 +19,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
 
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
+from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.gradient_use import GradientUse
 from gradinspect.checks.evidence.training.models import repeated_layers, unloaded
 from gradinspect.checks.evidence.training.modes import Modes
@@ -45,7 +46,7 @@ from gradinspect.recording.names import all_parameters
 from gradinspect.recording.recorder import Recorder
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
-from gradinspect.torch_api.hooks import hook_optimizer_steps, hook_registrations
+from gradinspect.torch_api.hooks import registrations
 from gradinspect.torch_api.noticing import noticing
 from gradinspect.torch_api.patches import patched
 from gradinspect.torch_api.tensors import is_leaf, plain_tensors_only
@@ -88,12 +89,12 @@ class TrainingLog:
             noticing(GradScaler, "scale", guard(self._on_scale), turn),
             noticing(nn.Module, "load_state_dict", guard(self._on_load), turn),
         )
-        self._attached.enter_context(patched(*patches))
-        for handle in (
-            *hook_optimizer_steps(guard(self._before_step), guard(self._after_step), turn),
-            *hook_registrations(guard(self._on_module), guard(self._on_parameter), turn),
+        for listening in (
+            patched(*patches),
+            heard_steps(self._recorder, self._before_step, self._after_step),
+            registrations(self._on_module, self._on_parameter, note=self._recorder.errors.note, turn=turn),
         ):
-            self._attached.callback(handle.remove)
+            self._attached.enter_context(listening)
         self._recorder.on_compiled.append(guard(self._on_compiled))
         return self
 
@@ -250,16 +251,14 @@ class TrainingLog:
             self._unloaded.append(found)
 
     def _on_module(self, holder: Any, name: str, module: Any) -> None:
-        if not torch.compiler.is_compiling():
-            self._registrations.module(holder, name, module, sys._getframe(1))
+        self._registrations.module(holder, name, module, sys._getframe(1))
 
     def _on_parameter(self, holder: Any, name: str, parameter: Any) -> None:
-        if not torch.compiler.is_compiling():
-            self._registrations.parameter(holder, name, parameter, sys._getframe(1))
+        self._registrations.parameter(holder, name, parameter, sys._getframe(1))
 
     def _is_seen(self) -> bool:
         """Return whether a step is one of the program's loop, rather than one inside backward or compiled code."""
-        return not torch.compiler.is_compiling() and not is_inside_backward() and self._recorder.is_active
+        return not is_inside_backward() and self._recorder.is_active
 
     def _conclusions(self) -> Iterator[object]:
         if not self._optimizers.were_compiled:

@@ -7,6 +7,7 @@ on a tensor without a gradient does, unless another observed backward reaches th
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from torch import nn
 from torch.optim.optimizer import Optimizer
 
 from gradinspect.checks.evidence.optimizer_names import name_of_optimizer
+from gradinspect.checks.evidence.optimizer_steps import heard_steps
 from gradinspect.checks.evidence.training.gradient_use import held_by
 from gradinspect.checks.evidence.values.dataflow import MAX_CALLS, Dataflow
 from gradinspect.checks.evidence.values.loss_terms import (
@@ -52,7 +54,6 @@ from gradinspect.recording.variables import variables_from
 from gradinspect.recording.walk import Walk
 from gradinspect.runner.engine import EngineCall
 from gradinspect.torch_api.engine import is_inside_backward
-from gradinspect.torch_api.hooks import hook_optimizer_steps
 from gradinspect.torch_api.tensors import can_watch_storages, grad_fn_of, is_leaf, plain_tensors_only
 from gradinspect.torch_api.weak import HiddenRef
 
@@ -97,18 +98,16 @@ class GradientCuts:
         self._perhaps: dict[str, None] = {}  # what may be meant
         self._is_opaque = False  # there is a compiled part, which cannot be inspected
         self._has_missed = False  # a call that may have reached any leaf
-        self._handles: list[Any] = []
+        self._attached = ExitStack()
 
     def __enter__(self) -> "GradientCuts":
         """Register hooks of all optimizers."""
-        guard = self._recorder.errors.guard
-        self._handles = hook_optimizer_steps(guard(self._before_step), guard(self._after_step), self._recorder.turn)
+        self._attached.enter_context(heard_steps(self._recorder, self._before_step, self._after_step))
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Remove the hooks."""
-        for handle in self._handles:
-            handle.remove()
+        self._attached.close()
         self._flow.close()
 
     def begin(self, walked: WalkedGraph, call: EngineCall) -> Iterator[Finding]:
@@ -242,12 +241,10 @@ class GradientCuts:
 
     def _before_step(self, _optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Ignore an optimizer's own arithmetic, unless it runs the forward pass in a closure."""
-        if not torch.compiler.is_compiling() and not _has_closure(args, kwargs) and self._recorder.is_here:
+        if not _has_closure(args, kwargs) and self._recorder.is_here:
             self._flow.num_pauses += 1
 
     def _after_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if torch.compiler.is_compiling():
-            return
         if not _has_closure(args, kwargs) and self._recorder.is_here:
             self._flow.num_pauses = max(0, self._flow.num_pauses - 1)
         # inside backward nothing is missing yet: it has not reached all tensors
