@@ -168,9 +168,12 @@ def test_a_line_that_no_call_came_through_can_be_recorded() -> None:
     code = code_at(__file__, "decorated", 3)
     number = table.number_at(code, 2)
     record = line_record(code_at(f"{PACKAGES}/lib/x.py"), 1, Path("/"), 4)
+    decorator = table.record(number, Path(__file__).parent)
 
     assert table.caller_of(number) is None
-    assert table.record(number, Path(__file__).parent).line == 2
+    assert decorator is not None
+    assert decorator.line == 2
+    assert table.record(None, Path(__file__).parent) is None
     assert table.number_at(code, 2) == number
     assert (record.file, record.line, record.caller, record.is_library) == ("lib/x.py", 1, 4, True)
     assert source_line(__file__, 1, Path(__file__).parent).code == '"""Which frames are the user\'s."""'
