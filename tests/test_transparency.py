@@ -20,7 +20,7 @@ PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in 
 FOUND_SOMETHING = 1
 UNMEASURED = {"signals_and_hooks"}  # coverage has hooks of its own
 VALUES = f"export --values --force -o {Path(tempfile.gettempdir()) / 'gradinspect-values.json'}"
-VERBS = ("trace", "grads", "check", "check --steps 1", "memory --iterations 3", VALUES, "fit --real")
+VERBS = ("trace", "grads", "check", "check --steps 1", "memory --iterations 3", VALUES, "fit --real", "overview")
 NOTICED = {
     ("gc_users", "memory --iterations 3"): "garbage is collected before each count",
     ("profiler_counts", "fit --real"): "there can be only one profiler at a time",

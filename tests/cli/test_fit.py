@@ -257,3 +257,40 @@ def test_a_model_that_was_moved_is_said_to_count_where_it_was(tmp_path: Path) ->
 
     assert done.returncode == 0, done.stderr
     assert "--device has moved the model before the first step" in done.stdout
+
+
+IN_TURN = """
+import torch
+torch.manual_seed(0)
+nets = [torch.nn.Linear(64, 64) for _ in range(2)]
+optimizers = [torch.optim.Adam(net.parameters()) for net in nets]
+for _ in range({rounds}):
+    for net, optimizer in zip(nets, optimizers):
+        loss = net(torch.ones(8, 64)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("--real",)])
+def test_optimizers_in_turn_need_as_many_steps_each(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """The state of both is there at the peak, as it is with any number of steps more."""
+    script = tmp_path / "gan.py"
+    script.write_text(IN_TURN.format(rounds=6))
+    found, more = (
+        json.loads(gradinspect("fit", script, *words, *steps, "--format", "json").stdout)
+        for steps in ((), ("--steps", "9"))
+    )
+
+    assert len(found["steps"]) == 4
+    assert found["by_kind"] == more["by_kind"]
+    assert found["by_kind"]["optimizer_state"] > 2 * 2 * 64 * 64 * 4
+
+
+def test_an_optimizer_whose_turn_did_not_come_again(tmp_path: Path) -> None:
+    """Is named as what was not seen."""
+    script = tmp_path / "gan.py"
+    script.write_text(IN_TURN.format(rounds=1))
+
+    assert "in which not every optimizer stepped 2 times" in " ".join(gradinspect("fit", script).stdout.split())

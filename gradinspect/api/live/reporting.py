@@ -6,17 +6,17 @@ from typing import Final
 from gradinspect.api.live.checking import MOST_STEPS
 from gradinspect.api.live.session import LiveSession
 from gradinspect.api.live.stepping import call_step, name_of_step, no_backward
-from gradinspect.checks.evidence.overview_observer import MOST_STEPS as MOST_MEASURED
 from gradinspect.checks.evidence.overview_observer import OverviewObserver
 from gradinspect.checks.overview import Overview
+from gradinspect.observers.memory.step_memory_observer import MOST_STEPS as MOST_MEASURED
 
-ROUNDS: Final = MOST_STEPS + 1 + MOST_MEASURED + 1  # the first step that is measured is not whole
+ROUNDS: Final = MOST_STEPS + MOST_MEASURED + 1  # a step is over when the next one begins
 
 
 def report(step: Callable[[], object]) -> Overview:
     """Run a training step several times, and return the headlines: graph, memory, problems, gradients, and the peak.
 
-    The step runs for real, at most 18 times, so the model learns and the optimizer steps. It is checked until each
+    The step runs for real, at most 25 times, so the model learns and the optimizer steps. It is checked until each
     optimizer has stepped twice, and the memory of the steps after that is measured. On the CPU that counts what models
     and optimizers hold, and what a step allocates, as `fit` does.
 

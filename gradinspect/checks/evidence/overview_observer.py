@@ -2,8 +2,7 @@
 
 NOTE [One after the other]
 What a check keeps and computes would be counted as memory of the program. So the allocators are followed from the first
-backward call after the check has left, and the step that begins after it is the first one that is seen as a whole. Of
-several optimizers, as in a GAN, each has steps of its own: one of each is seen.
+backward call after the check has left, and the step that begins after it is the first one that is seen as a whole.
 """
 
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 import torch
-from torch.optim import Optimizer
 
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.checks.evidence.observer import ChecksObserver
@@ -20,13 +18,12 @@ from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Graph
 from gradinspect.observers.memory.step_memory_observer import StepMemoryObserver
 from gradinspect.observers.memory.storage_purposes import Label, Purposes, held_before
-from gradinspect.recording.instances import instances_of
 from gradinspect.recording.variables import variables_from
 from gradinspect.runner.engine import CallEnd, EngineCall
 from gradinspect.runner.observer import Observer
 from gradinspect.runner.run import Run
 
-MOST_STEPS: Final = 4  # whole ones
+STEPS: Final = 2  # the first one is under way when it begins to be followed: NOTE [One after the other]
 TOO_SHORT: Final = "Not measured: the program ended before a whole step came after those that were checked."
 
 
@@ -102,8 +99,7 @@ class OverviewObserver(Observer[Overview]):
         """Follow the memory from this call on. NOTE [One after the other]."""
         if self._memory is None:
             try:
-                num_whole = min(max(len(instances_of(Optimizer)), 1), MOST_STEPS)
-                self._memory = StepMemoryObserver(self._run, 1 + num_whole, self._held(call))
+                self._memory = StepMemoryObserver(self._run, STEPS, self._held(call))
                 self._attached.enter_context(self._memory.attached())
             except (GradInspectError, RuntimeError) as error:  # as where the program profiles itself
                 self._no_memory = f"The memory of a step could not be followed: {error}"

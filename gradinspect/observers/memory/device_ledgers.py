@@ -17,7 +17,7 @@ class DeviceLedgers:
             num_steps: How many.
             allocator: Makes one for a device, which gives out blocks for the same storages.
         """
-        self.num_steps = num_steps
+        self.num_asked = self.num_steps = num_steps  # it may go on: NOTE [Optimizers in turn]
         self._allocator = allocator
         self.of_devices = {CPU: self._new(CPU)}
 
@@ -31,6 +31,12 @@ class DeviceLedgers:
         """That of the fullest accelerator; of the CPU where none is used."""
         used = [ledger for device, ledger in self.of_devices.items() if is_accelerator(device)]
         return max(used, key=needed_bytes, default=self.of_devices[CPU])
+
+    def go_on(self) -> None:
+        """Stay open for one step more."""
+        self.num_steps += 1
+        for ledger in self.of_devices.values():
+            ledger.num_steps += 1
 
     def begin(self, num_bytes: int, maker: StorageMaker, device: str = CPU) -> Allocation:
         """Add a storage."""

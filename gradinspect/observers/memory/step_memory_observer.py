@@ -1,6 +1,13 @@
-"""Follow the memory of whole training steps, on fake tensors or real ones: what is alive, who made it, and why."""
+"""Follow the memory of whole training steps, on fake tensors or real ones: what is alive, who made it, and why.
+
+NOTE [Optimizers in turn]
+The peak is that of a step where the state of the optimizer is there, so two steps are watched. Two optimizers that step
+in turn, as those of a GAN, need as many each. So watching goes on until each that has stepped has done so as often as
+was asked for; not longer than `MOST_STEPS`, for an optimizer that steps once in many times.
+"""
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -32,6 +39,7 @@ from gradinspect.torch_api.hooks import optimizer_steps
 from gradinspect.torch_api.nodes import require_sequence_numbers
 from gradinspect.torch_api.tensors import plain_tensors_only, require_storage_keys
 
+MOST_STEPS = 12  # NOTE [Optimizers in turn]
 MOVED = "--device has moved the model before the first step: until then it counts where it was built."
 ON_META = "The loss is on the meta device, where tensors have no memory: what is there is counted as 0 B."
 
@@ -64,6 +72,7 @@ class StepMemoryObserver(Observer[StepMemory]):
         require_storage_keys("fit")
         self._run = run
         self._asked = num_steps
+        self._stepped = Counter[int]()  # optimizers, by their id: how often. NOTE [Optimizers in turn]
         allocator = partial(CachingAllocator, has_expandable_segments) if run.request.counts_as_cuda else None
         self.ledgers = DeviceLedgers(num_steps, allocator)
         self._tracker: Tracker = (
@@ -169,13 +178,22 @@ class StepMemoryObserver(Observer[StepMemory]):
     @uncompiled
     def _after_step(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
         self.phases.optimizer_ends()
+        self._stepped[id(optimizer)] += 1
         self._guarded(lambda: self._label(self._purposes.of_optimizer(optimizer)))
         self._tracker.moved_on()
         self._step_may_end()
 
     def _step_may_end(self) -> None:
-        if self.phases.is_between:
-            self.ledgers.may_end(self.phases.step)
+        if not self.phases.is_between:
+            return
+        if self.phases.step == self._asked < MOST_STEPS and self._is_turn_open():
+            self._asked += 1
+            self.ledgers.go_on()
+        self.ledgers.may_end(self.phases.step)
+
+    def _is_turn_open(self) -> bool:
+        """Return whether another optimizer has not stepped as often as was asked for. NOTE [Optimizers in turn]."""
+        return bool(self._stepped) and min(self._stepped.values()) < self.ledgers.num_asked
 
     def _guarded(self, label: Callable[[], None]) -> None:
         try:

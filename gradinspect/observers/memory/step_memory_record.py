@@ -64,7 +64,7 @@ def record_step_memory(
         is_real=not run.request.fake,
         asked=asked,
         **{field: getattr(first, field) for field in DeviceSteps.__struct_fields__},
-        notes=tuple(_notes(phases, run, min(phases.step, asked), asked)),
+        notes=tuple(_notes(phases, run, min(phases.step, asked), ledgers)),
         place=None if job is None else LoneRank(rank=job.rank, world_size=job.world_size),
         collectives=tuple(_collective(sent, origins) for sent in sent_by_rank),
         others=tuple(_on_device(ledger, origins) for ledger in others),
@@ -191,8 +191,8 @@ class _Origins:
         )
 
 
-def _notes(phases: StepPhases, run: Run, number: int, asked: int) -> list[str]:
-    notes = []
+def _notes(phases: StepPhases, run: Run, number: int, ledgers: DeviceLedgers) -> list[str]:
+    notes, asked = [], ledgers.num_asked
     if run.request.counts_as_cuda:
         notes.append(f"{_AS_CUDA} {_EXPANDS}" if has_expandable_segments() else _AS_CUDA)
     if run.request.job is not None:
@@ -201,6 +201,12 @@ def _notes(phases: StepPhases, run: Run, number: int, asked: int) -> list[str]:
         notes.append("No optimizer has stepped: a step is one backward call, without an optimizer's state.")
     if number < asked:
         notes.append(f"The program made {format_count(number, 'step')}; {asked} were asked for.")
+    elif number < ledgers.num_steps:
+        times = f"{asked} times" if asked > 1 else "once"
+        notes.append(
+            f"The program made {format_count(number, 'step')}, in which not every optimizer stepped {times}: where the "
+            "state of all is there, a step may need more."
+        )
     elif asked == 1 and phases.num_optimizer_steps:
         notes.append("Optimizer state is made in step 1 and is there from the start of step 2, which was not watched.")
     return [*notes, *(() if run.fake is None else run.fake.warnings[1:])]
