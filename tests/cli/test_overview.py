@@ -25,6 +25,21 @@ for _ in range(18):
 print(sys.argv[1:], sum(p.sum().item() for p in net.parameters()))
 """
 
+IN_A_THREAD = """\
+import threading
+import torch
+net = torch.nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+def train():
+    for _ in range(20):
+        opt.zero_grad()
+        net(torch.ones(2, 4)).sum().backward()
+        opt.step()
+thread = threading.Thread(target=train)
+thread.start()
+thread.join()
+"""
+
 
 @pytest.fixture
 def train(tmp_path: Path) -> Path:
@@ -119,3 +134,14 @@ def test_a_program_that_fails(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert done.stdout.startswith("backward #1  fails.py:2")
     assert "KeyError: 3" in done.stderr
+
+
+def test_backward_in_a_thread(tmp_path: Path) -> None:
+    """The memory of a step is followed in the thread that runs the program only; the rest is there."""
+    script = tmp_path / "threads.py"
+    script.write_text(IN_A_THREAD)
+    done = gradinspect(script)
+
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "another thread than the one that runs the program calls backward" in " ".join(done.stdout.split())

@@ -7,12 +7,14 @@ backward call after the check has left, and the step that begins after it is the
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from threading import get_ident
 from typing import Final
 
 import torch
 
 from gradinspect.analyses.memory.step import StepMemory
 from gradinspect.checks.evidence.observer import ChecksObserver
+from gradinspect.checks.evidence.watch_window import MOST_SECONDS
 from gradinspect.checks.overview import Overview
 from gradinspect.errors import GradInspectError
 from gradinspect.graph import CallKind, Graph
@@ -25,6 +27,8 @@ from gradinspect.runner.run import Run
 
 STEPS: Final = 2  # the first one is under way when it begins to be followed: NOTE [One after the other]
 TOO_SHORT: Final = "Not measured: the program ended before a whole step came after those that were checked."
+TOO_SLOW: Final = f"Not measured: a whole step after those that were checked took more than {MOST_SECONDS:.0f} s."
+IN_A_THREAD: Final = "Not measured: another thread than the one that runs the program calls backward."
 
 
 class OverviewObserver(Observer[Overview]):
@@ -42,6 +46,7 @@ class OverviewObserver(Observer[Overview]):
         self._memory: StepMemoryObserver | None = None
         self._no_memory = TOO_SHORT
         self._attached = ExitStack()
+        self._thread = get_ident()  # that the program runs in
 
     @property
     def has_left(self) -> bool:  # type: ignore[override]  # it changes
@@ -84,10 +89,15 @@ class OverviewObserver(Observer[Overview]):
         if found is None or self._graph is None:
             return None
         memory = self._whole_step()
-        why = "" if memory is not None else self._no_memory
+        why = "" if memory is not None else self._why_no_memory()
         return Overview(
             source=self._run.request.label, graph=self._graph, findings=found, step_memory=memory, no_memory=why
         )
+
+    def _why_no_memory(self) -> str:
+        """Say why no whole step was followed."""
+        is_stopped = self._no_memory == TOO_SHORT and self._run.stopper.is_stopping
+        return TOO_SLOW if is_stopped else self._no_memory
 
     def _take(self, graph: Graph) -> None:
         """Keep the first graph of a backward() call, or of an autograd.grad() call if there is no other."""
@@ -97,6 +107,9 @@ class OverviewObserver(Observer[Overview]):
 
     def _followed(self, call: EngineCall) -> CallEnd | None:
         """Follow the memory from this call on. NOTE [One after the other]."""
+        if self._memory is None and get_ident() != self._thread:  # the profiler ends where it began
+            self._no_memory = IN_A_THREAD
+            return None
         if self._memory is None:
             try:
                 self._memory = StepMemoryObserver(self._run, STEPS, self._held(call))
